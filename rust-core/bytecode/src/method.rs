@@ -1,0 +1,129 @@
+//! What the decoder knows of a method.
+
+use jportal_units::{Bci, MethodId};
+
+/// Row of an exception table, in table order (JVMS 4.7.3).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExceptionRow {
+    /// First covered bci.
+    pub start: Bci,
+    /// First bci behind.
+    pub end: Bci,
+    /// Handler.
+    pub handler: Bci,
+    /// Class caught, internal name; `None` for any.
+    pub catch_type: Option<Box<str>>,
+}
+
+/// Row of a line number table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineRow {
+    /// First bci of the line.
+    pub bci: Bci,
+    /// Source line.
+    pub line: u16,
+}
+
+/// Symbolic target of an invoke bytecode.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InvokeRef {
+    /// The invoke's bci.
+    pub bci: Bci,
+    /// Class named in the constant pool, internal name; empty for `invokedynamic`.
+    pub class_name: Box<str>,
+    /// Method name.
+    pub name: Box<str>,
+    /// Method descriptor.
+    pub signature: Box<str>,
+}
+
+/// One version of one method of one class of one loader.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Method {
+    /// Its dense name for the recording.
+    pub id: MethodId,
+    /// Holder, internal name (`java/lang/Object`).
+    pub class_name: Box<str>,
+    /// Loader's name, empty for the boot loader.
+    pub loader: Box<str>,
+    /// `SourceFile` of the holder, may be empty.
+    pub source_file: Box<str>,
+    /// Method name.
+    pub name: Box<str>,
+    /// Method descriptor.
+    pub signature: Box<str>,
+    /// JVM access flags (JVMS table 4.6-A).
+    pub access_flags: u32,
+    /// HotSpot's `vmIntrinsicID` (0 = none).
+    pub intrinsic: u16,
+    /// HotSpot's `AbstractInterpreter::MethodKind`.
+    pub entry_kind: u8,
+    /// Original bytecodes; empty for native and abstract methods.
+    pub code: Box<[u8]>,
+    /// Exception table.
+    pub exceptions: Box<[ExceptionRow]>,
+    /// Line number table, by bci.
+    pub lines: Box<[LineRow]>,
+    /// Targets of the invoke bytecodes, by bci.
+    pub invokes: Box<[InvokeRef]>,
+}
+
+impl Method {
+    /// `class.name(descriptor)`, with dots in the class name.
+    pub fn qualified_name(&self) -> String {
+        format!("{}.{}{}", self.class_name.replace('/', "."), self.name, self.signature)
+    }
+    /// The source line of `bci`.
+    pub fn line_at(&self, bci: Bci) -> Option<u16> {
+        let n = self.lines.partition_point(|row| row.bci <= bci);
+        n.checked_sub(1).map(|i| self.lines[i].line)
+    }
+    /// The symbolic target of the invoke at `bci`.
+    pub fn invoke_at(&self, bci: Bci) -> Option<&InvokeRef> {
+        self.invokes.binary_search_by_key(&bci, |i| i.bci).ok().map(|i| &self.invokes[i])
+    }
+    /// Whether the method is `native`.
+    pub const fn is_native(&self) -> bool {
+        self.access_flags & 0x100 != 0
+    }
+    /// Whether the method is `static`.
+    pub const fn is_static(&self) -> bool {
+        self.access_flags & 0x8 != 0
+    }
+    /// Whether the method is `synchronized`.
+    pub const fn is_synchronized(&self) -> bool {
+        self.access_flags & 0x20 != 0
+    }
+}
+
+/// All methods of a recording, indexed by [`MethodId`].
+#[derive(Clone, Default, Debug)]
+pub struct MethodTable {
+    methods: Vec<Method>,
+}
+
+impl MethodTable {
+    /// Adds a method; its `id` is set and returned.
+    pub fn push(&mut self, mut method: Method) -> MethodId {
+        let id = MethodId(self.methods.len() as u32);
+        method.id = id;
+        self.methods.push(method);
+        id
+    }
+    /// The method of `id`, `None` for an id of another recording.
+    pub fn get(&self, id: MethodId) -> Option<&Method> {
+        self.methods.get(id.0 as usize)
+    }
+    /// All methods in order of definition.
+    pub fn iter(&self) -> impl Iterator<Item = &Method> {
+        self.methods.iter()
+    }
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.methods.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.methods.is_empty()
+    }
+}

@@ -1,0 +1,175 @@
+//! The primitive encoding of metadata records: little-endian, unaligned, no padding.
+//!
+//! | type        | bytes                                          |
+//! |-------------|------------------------------------------------|
+//! | `u8`..`u64` | the value                                      |
+//! | `i32`       | two's complement                               |
+//! | `Str`       | `u32` length, then the VM's modified UTF-8     |
+//! | `Bytes`     | `u32` length, then the bytes                   |
+//! | `Vec<T>`    | `u32` count, then the items                    |
+
+use std::borrow::Cow;
+
+/// Why the body of a record could not be decoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The body ends inside a field.
+    #[error("record body ends at byte {at} inside a field of {wanted} bytes ({left} left)")]
+    Truncated {
+        /// Offset of the field in the body.
+        at: usize,
+        /// Length of the field.
+        wanted: usize,
+        /// Bytes that are left.
+        left: usize,
+    },
+    /// A list claims more items than its bytes could hold.
+    #[error("list at byte {at} claims {count} items but only {left} bytes are left")]
+    ImpossibleCount {
+        /// Offset of the count in the body.
+        at: usize,
+        /// The claimed number of items.
+        count: usize,
+        /// Bytes that are left.
+        left: usize,
+    },
+}
+
+/// A cursor over the body of one record.
+#[derive(Debug, Clone)]
+pub struct Source<'a> {
+    body: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Source<'a> {
+    /// A cursor at the start of `body`.
+    pub fn new(body: &'a [u8]) -> Self {
+        Self { body, at: 0 }
+    }
+    /// Bytes not read yet.
+    pub fn left(&self) -> usize {
+        self.body.len() - self.at
+    }
+    fn take(&mut self, n: usize) -> Result<&'a [u8], CodecError> {
+        let left = self.left();
+        if n > left {
+            return Err(CodecError::Truncated { at: self.at, wanted: n, left });
+        }
+        let s = &self.body[self.at..self.at + n];
+        self.at += n;
+        Ok(s)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], CodecError> {
+        let mut a = [0; N];
+        a.copy_from_slice(self.take(N)?);
+        Ok(a)
+    }
+}
+
+/// A value with a record encoding.
+pub trait Wire: Sized {
+    /// Reads the value at the cursor.
+    fn decode(from: &mut Source<'_>) -> Result<Self, CodecError>;
+    /// Appends the value.
+    fn encode(&self, to: &mut Vec<u8>);
+}
+
+macro_rules! wire_int {
+    ($($t:ty),*) => {$(
+        impl Wire for $t {
+            fn decode(from: &mut Source<'_>) -> Result<Self, CodecError> {
+                Ok(Self::from_le_bytes(from.array()?))
+            }
+            fn encode(&self, to: &mut Vec<u8>) {
+                to.extend_from_slice(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+wire_int!(u8, u16, u32, u64, i32);
+
+/// A string of the VM: modified UTF-8 as HotSpot's symbols hold it.
+#[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Str(pub Box<[u8]>);
+
+impl Str {
+    /// The text, with what is not UTF-8 replaced.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+}
+impl From<&str> for Str {
+    fn from(s: &str) -> Self {
+        Self(s.as_bytes().into())
+    }
+}
+impl std::fmt::Debug for Str {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.text())
+    }
+}
+impl std::fmt::Display for Str {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+/// Raw bytes: bytecode or machine code.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Bytes(pub Box<[u8]>);
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "[{} bytes]", self.0.len())
+    }
+}
+impl From<&[u8]> for Bytes {
+    fn from(b: &[u8]) -> Self {
+        Self(b.into())
+    }
+}
+
+fn blob(from: &mut Source<'_>) -> Result<Box<[u8]>, CodecError> {
+    let n = u32::decode(from)? as usize;
+    Ok(from.take(n)?.into())
+}
+fn put_blob(b: &[u8], to: &mut Vec<u8>) {
+    // A blob of 4 GiB cannot pass the ring, whose frames carry a 32-bit length.
+    (b.len() as u32).encode(to);
+    to.extend_from_slice(b);
+}
+impl Wire for Str {
+    fn decode(from: &mut Source<'_>) -> Result<Self, CodecError> {
+        blob(from).map(Self)
+    }
+    fn encode(&self, to: &mut Vec<u8>) {
+        put_blob(&self.0, to);
+    }
+}
+impl Wire for Bytes {
+    fn decode(from: &mut Source<'_>) -> Result<Self, CodecError> {
+        blob(from).map(Self)
+    }
+    fn encode(&self, to: &mut Vec<u8>) {
+        put_blob(&self.0, to);
+    }
+}
+impl<T: Wire> Wire for Vec<T> {
+    fn decode(from: &mut Source<'_>) -> Result<Self, CodecError> {
+        let at = from.at;
+        let count = u32::decode(from)? as usize;
+        // Every item takes at least one byte: refuse before allocating.
+        if count > from.left() {
+            return Err(CodecError::ImpossibleCount { at, count, left: from.left() });
+        }
+        (0..count).map(|_| T::decode(from)).collect()
+    }
+    fn encode(&self, to: &mut Vec<u8>) {
+        (self.len() as u32).encode(to);
+        for item in self {
+            item.encode(to);
+        }
+    }
+}

@@ -1,0 +1,568 @@
+//! Every metadata record, defined once.
+//!
+//! Bodies may grow at their end in later versions: a decoder ignores bytes behind the last
+//! field it knows. Names follow HotSpot's. Addresses are those of the traced process;
+//! `method` and `klass` fields hold `Method*` and `InstanceKlass*` and name the object that
+//! lived there when the record was committed.
+
+use crate::codec::{Bytes, CodecError, Source, Str, Wire};
+
+/// Field of a group or record, as the C++ generator needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldSchema {
+    /// Name in both languages.
+    pub name: &'static str,
+    /// Rust type, one of those in [`crate::codec`] or `Vec<Group>`.
+    pub ty: &'static str,
+}
+
+/// A group (item of a list) or a record head with its lists.
+#[derive(Debug, Clone, Copy)]
+pub struct StructSchema {
+    /// Rust name; the C++ one is `JPortal` + name.
+    pub name: &'static str,
+    /// Record kind; `None` for a group.
+    pub kind: Option<u16>,
+    /// The doc comment, one line per item.
+    pub doc: &'static [&'static str],
+    /// In encoding order; lists come last.
+    pub fields: &'static [FieldSchema],
+}
+
+macro_rules! body {
+    ($(#[doc = $doc:literal])* $name:ident { $($(#[doc = $fdoc:literal])* $f:ident : $t:ty),* $(,)? }) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Default)]
+        pub struct $name { $($(#[doc = $fdoc])* pub $f: $t),* }
+        impl Wire for $name {
+            fn decode(from: &mut Source<'_>) -> Result<Self, CodecError> {
+                Ok(Self { $($f: Wire::decode(from)?),* })
+            }
+            fn encode(&self, to: &mut Vec<u8>) {
+                $(self.$f.encode(to);)*
+            }
+        }
+    };
+}
+
+macro_rules! schema {
+    (
+        groups { $($(#[doc = $gdoc:literal])* $g:ident { $($gb:tt)* })* }
+        records { $($(#[doc = $rdoc:literal])* $r:ident = $kind:literal { $($rb:tt)* })* }
+    ) => {
+        $(body! { $(#[doc = $gdoc])* $g { $($gb)* } })*
+        $(body! { $(#[doc = $rdoc])* $r { $($rb)* } })*
+
+        /// A decoded metadata record.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Record {
+            $($(#[doc = $rdoc])* $r($r),)*
+            /// A kind this version does not know; kept so that it can be counted.
+            Unknown {
+                /// The kind as read.
+                kind: u16,
+            },
+        }
+        impl Record {
+            /// Decodes the body of a record of `kind`.
+            ///
+            /// # Errors
+            /// When the body is shorter than its fields.
+            pub fn decode(kind: u16, body: &[u8]) -> Result<Self, CodecError> {
+                let mut from = Source::new(body);
+                Ok(match kind {
+                    $($kind => Self::$r(Wire::decode(&mut from)?),)*
+                    kind => Self::Unknown { kind },
+                })
+            }
+            /// The record's kind.
+            pub fn kind(&self) -> u16 {
+                match self {
+                    $(Self::$r(_) => $kind,)*
+                    Self::Unknown { kind } => *kind,
+                }
+            }
+            /// Appends the body.
+            pub fn encode(&self, to: &mut Vec<u8>) {
+                match self {
+                    $(Self::$r(b) => b.encode(to),)*
+                    Self::Unknown { .. } => {}
+                }
+            }
+        }
+        /// Groups first, then records, in declaration order.
+        pub const SCHEMA: &[StructSchema] = &[
+            $(describe!(None; $(#[doc = $gdoc])* $g { $($gb)* }),)*
+            $(describe!(Some($kind); $(#[doc = $rdoc])* $r { $($rb)* }),)*
+        ];
+    };
+}
+macro_rules! describe {
+    ($kind:expr; $(#[doc = $doc:literal])* $name:ident { $($(#[doc = $fdoc:literal])* $f:ident : $t:ty),* $(,)? }) => {
+        StructSchema {
+            name: stringify!($name),
+            kind: $kind,
+            doc: &[$($doc),*],
+            fields: &[$(FieldSchema { name: stringify!($f), ty: stringify!($t) }),*],
+        }
+    };
+}
+
+/// `parent` of a [`Scope`] that is the outermost frame, `scope` of a [`PcDescriptor`] without one.
+pub const NO_SCOPE: u32 = u32::MAX;
+/// HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
+pub const SYNCHRONIZATION_ENTRY_BCI: i32 = -1;
+/// `osr_bci` of an nmethod that is entered at the method's start (`InvocationEntryBci`).
+pub const INVOCATION_ENTRY_BCI: i32 = -1;
+
+/// Bits of [`PcDescriptor::flags`].
+pub mod pc_flags {
+    /// `PcDesc::should_reexecute`.
+    pub const REEXECUTE: u8 = 1;
+    /// `PcDesc::rethrow_exception`.
+    pub const RETHROW_EXCEPTION: u8 = 2;
+    /// `PcDesc::return_oop`.
+    pub const RETURN_OOP: u8 = 4;
+    /// `PcDesc::is_method_handle_invoke`.
+    pub const METHOD_HANDLE_INVOKE: u8 = 8;
+}
+/// Bits of [`ClassDefined::flags`].
+pub mod class_flags {
+    /// A hidden class (`InstanceKlass::is_hidden`).
+    pub const HIDDEN: u32 = 1;
+    /// Loaded from the CDS archive (`Klass::is_shared`).
+    pub const SHARED: u32 = 2;
+}
+/// Bits of [`ThreadStarted::flags`].
+pub mod thread_flags {
+    /// A Java thread (`Thread::is_Java_thread`) that can run bytecode.
+    pub const JAVA: u32 = 1;
+    /// A compiler thread.
+    pub const COMPILER: u32 = 2;
+    /// The thread that created the VM.
+    pub const MAIN: u32 = 4;
+}
+/// Values of [`InterpreterTable::table`].
+pub mod tables {
+    /// `TemplateInterpreter::_normal_table`: index = bytecode.
+    pub const NORMAL: u8 = 0;
+    /// `Interpreter::_wentry_point`: templates behind `wide`; state is meaningless (0).
+    pub const WIDE: u8 = 1;
+    /// `TemplateInterpreter::_safept_table`: index = bytecode.
+    pub const SAFEPOINT: u8 = 2;
+    /// `_return_entry[length]`: `index` of the table = length, entries by TosState.
+    pub const RETURN: u8 = 3;
+    /// `_deopt_entry[length]`: as above.
+    pub const DEOPT: u8 = 4;
+    /// `_invoke_return_entry`: entries by TosState.
+    pub const INVOKE_RETURN: u8 = 5;
+    /// `_invokeinterface_return_entry`: entries by TosState.
+    pub const INVOKEINTERFACE_RETURN: u8 = 6;
+    /// `_invokedynamic_return_entry`: entries by TosState.
+    pub const INVOKEDYNAMIC_RETURN: u8 = 7;
+    /// `_entry_table`: entries by `AbstractInterpreter::MethodKind`.
+    pub const METHOD_ENTRY: u8 = 8;
+    /// `_native_abi_to_tosca`: entries by result handler index.
+    pub const NATIVE_RESULT: u8 = 9;
+    /// `_safept_entry`: entries by TosState.
+    pub const SAFEPOINT_ENTRY: u8 = 10;
+}
+/// Values of [`BlobDefined::kind`].
+pub mod blob_kinds {
+    /// `BufferBlob` and anything not named below.
+    pub const BUFFER: u8 = 0;
+    /// `AdapterBlob`: i2c and c2i; `entries` name i2c, c2i, c2i_unverified, c2i_no_clinit_check.
+    pub const ADAPTER: u8 = 1;
+    /// `RuntimeStub` (both compilers' slow paths included).
+    pub const RUNTIME_STUB: u8 = 2;
+    /// `DeoptimizationBlob`.
+    pub const DEOPTIMIZATION: u8 = 3;
+    /// `UncommonTrapBlob`.
+    pub const UNCOMMON_TRAP: u8 = 4;
+    /// `ExceptionBlob`.
+    pub const EXCEPTION: u8 = 5;
+    /// `SafepointBlob`.
+    pub const SAFEPOINT: u8 = 6;
+    /// `MethodHandlesAdapterBlob`.
+    pub const METHOD_HANDLES_ADAPTER: u8 = 7;
+    /// One vtable or itable stub (`VtableStub`).
+    pub const VTABLE_STUB: u8 = 8;
+    /// One stub of `StubRoutines` or another `StubCodeDesc`, inside a `BufferBlob`.
+    pub const STUB_ROUTINE: u8 = 9;
+    /// One inline-cache transition stub (`ICStub`).
+    pub const IC_STUB: u8 = 10;
+    /// A block of method entry stubs.
+    pub const METHOD_STUBS: u8 = 11;
+    /// The template interpreter as a whole.
+    pub const INTERPRETER: u8 = 12;
+}
+/// Values of [`CodePatched::reason`].
+pub mod patch_reasons {
+    /// Anything not named below.
+    pub const OTHER: u8 = 0;
+    /// `NativeCall`: destination of a direct call.
+    pub const CALL: u8 = 1;
+    /// `NativeJump`/`NativeGeneralJump`: destination of a jump.
+    pub const JUMP: u8 = 2;
+    /// `NativeJump::patch_verified_entry`: the nmethod became not entrant.
+    pub const VERIFIED_ENTRY: u8 = 3;
+    /// `NativeMovConstReg`: inline-cache data, never a branch target.
+    pub const MOV_CONST: u8 = 4;
+    /// C1's `Runtime1::patch_code`.
+    pub const C1_PATCH: u8 = 5;
+}
+/// Values of [`NMethodStateChanged::state`], after `nmethod`'s own.
+pub mod nmethod_states {
+    /// `not_entrant`.
+    pub const NOT_ENTRANT: u8 = 1;
+    /// `zombie`.
+    pub const ZOMBIE: u8 = 2;
+    /// `unloaded`.
+    pub const UNLOADED: u8 = 3;
+}
+/// Values of [`NMethodInstalled::compiler`].
+pub mod compilers {
+    /// No compiler: a native wrapper.
+    pub const NATIVE_WRAPPER: u8 = 0;
+    /// C1.
+    pub const C1: u8 = 1;
+    /// C2.
+    pub const C2: u8 = 2;
+}
+
+schema! {
+    groups {
+        /// Row of a method's exception table (JVMS 4.7.3), in table order.
+        ExceptionEntry {
+            /// First covered bci.
+            start_bci: u16,
+            /// First bci behind.
+            end_bci: u16,
+            /// Handler.
+            handler_bci: u16,
+            /// Class caught, empty for any.
+            catch_type: Str,
+        }
+        /// Row of a line number table.
+        LineEntry {
+            /// First bci of the line.
+            bci: u16,
+            /// Source line.
+            line: u16,
+        }
+        /// Symbolic target of the invoke bytecode at `bci`.
+        InvokeTarget {
+            /// Of the invoke bytecode.
+            bci: u16,
+            /// Class named in the constant pool; empty for `invokedynamic`.
+            class_name: Str,
+            /// Method name.
+            name: Str,
+            /// Method descriptor.
+            signature: Str,
+        }
+        /// A named address.
+        NamedAddress {
+            /// HotSpot's name for it.
+            name: Str,
+            /// Where.
+            address: u64,
+        }
+        /// One code address.
+        CodeAddress {
+            /// Where; 0 for none.
+            address: u64,
+        }
+        /// One frame of a scope chain (`ScopeDesc`), shared by the PcDescs that refer to it.
+        Scope {
+            /// Index of the caller's scope in the same list, `NO_SCOPE` for the outermost.
+            parent: u32,
+            /// The frame's method.
+            method: u64,
+            /// Position in it; `SYNCHRONIZATION_ENTRY_BCI` before the first bytecode.
+            bci: i32,
+        }
+        /// One `PcDesc`, by ascending `pc_offset`.
+        PcDescriptor {
+            /// Offset of the *return address* or safepoint from `code_begin`.
+            pc_offset: u32,
+            /// Innermost scope, index into `scopes`.
+            scope: u32,
+            /// `pc_flags`.
+            flags: u8,
+        }
+        /// Row of an nmethod's `ExceptionHandlerTable`, flattened.
+        HandlerEntry {
+            /// Return-address offset of the call that may throw.
+            pc_offset: u32,
+            /// Bci of the handler.
+            handler_bci: i32,
+            /// Inlining depth of the handler's frame.
+            scope_depth: u32,
+            /// Offset of the handler's code.
+            handler_offset: u32,
+        }
+        /// Row of an nmethod's `ImplicitExceptionTable`.
+        ImplicitEntry {
+            /// Offset of the faulting instruction.
+            pc_offset: u32,
+            /// Where execution goes on; 0 means deoptimise.
+            continuation: u32,
+        }
+    }
+    records {
+        /// A thread exists: it may execute from now on.
+        ThreadStarted = 1 {
+            /// OS thread id.
+            tid: u32,
+            /// `thread_flags`.
+            flags: u32,
+            /// `java.lang.Thread.getId()`, 0 when not a Java thread or not known yet.
+            java_tid: u64,
+            /// Name.
+            name: Str,
+        }
+        /// A thread ends; name and id as they were at the end.
+        ThreadExited = 2 {
+            /// OS thread id.
+            tid: u32,
+            /// `java.lang.Thread.getId()`.
+            java_tid: u64,
+            /// Name.
+            name: Str,
+        }
+        /// A thread got another name.
+        ThreadRenamed = 3 {
+            /// OS thread id.
+            tid: u32,
+            /// Name.
+            name: Str,
+        }
+        /// A class was linked (CDS, boot, application and hidden ones alike) or redefined.
+        ClassDefined = 8 {
+            /// `InstanceKlass*`.
+            klass: u64,
+            /// Super class, 0 for `java.lang.Object`.
+            super_klass: u64,
+            /// `ClassLoaderData` identity of the loader; 0 = boot.
+            loader: u64,
+            /// JVM access flags.
+            access_flags: u32,
+            /// `class_flags`.
+            flags: u32,
+            /// Internal name (`java/lang/Object`).
+            name: Str,
+            /// Loader's class and name, empty for boot.
+            loader_name: Str,
+            /// `SourceFile`, may be empty.
+            source_file: Str,
+        }
+        /// A class was unloaded; its methods are gone.
+        ClassUnloaded = 9 {
+            /// `InstanceKlass*`.
+            klass: u64,
+        }
+        /// A method version can run from now on (`Method::link_method`).
+        MethodDefined = 10 {
+            /// `Method*`.
+            method: u64,
+            /// Holder.
+            klass: u64,
+            /// JVM access flags.
+            access_flags: u32,
+            /// `AbstractInterpreter::MethodKind`.
+            entry_kind: u8,
+            /// `vmIntrinsicID`.
+            intrinsic: u16,
+            /// `max_stack`.
+            max_stack: u16,
+            /// `max_locals`.
+            max_locals: u16,
+            /// `Method::method_idnum`.
+            idnum: u16,
+            /// Name.
+            name: Str,
+            /// Descriptor.
+            signature: Str,
+            /// Original bytecodes: quickening and constant-pool-cache indices reversed.
+            code: Bytes,
+            /// Exception table.
+            exceptions: Vec<ExceptionEntry>,
+            /// Line number table.
+            lines: Vec<LineEntry>,
+            /// Targets of the invoke bytecodes.
+            invokes: Vec<InvokeTarget>,
+        }
+        /// A method got its own interpreter entry: the jump at `address` names it.
+        MethodStub = 11 {
+            /// `Method*`.
+            method: u64,
+            /// Address of the stub.
+            address: u64,
+            /// Where the stub jumps.
+            target: u64,
+        }
+        /// A `Method*` was freed; the address may be used again.
+        MethodFreed = 12 {
+            /// `Method*`.
+            method: u64,
+        }
+        /// One `InterpreterCodelet`.
+        InterpreterCodelet = 16 {
+            /// First byte.
+            start: u64,
+            /// `Bytecodes::Code` of the template, -1 for none.
+            bytecode: i32,
+            /// HotSpot's description.
+            description: Str,
+            /// Machine code.
+            code: Bytes,
+        }
+        /// One table of interpreter entry points.
+        InterpreterTable = 17 {
+            /// `tables`.
+            table: u8,
+            /// TosState, or length for return and deopt entries.
+            index: u8,
+            /// By bytecode, TosState or method kind.
+            entries: Vec<CodeAddress>,
+        }
+        /// Entry points of the interpreter that stand alone (`rethrow_exception_entry`, ...).
+        InterpreterEntries = 18 {
+            /// Name and address.
+            entries: Vec<NamedAddress>,
+        }
+        /// Names of the `Bytecodes::Code` values of this VM, internal ones included.
+        BytecodeNames = 19 {
+            /// Name; the address field holds (java_code << 16 | length << 8 | code).
+            names: Vec<NamedAddress>,
+        }
+        /// A code blob that is not an nmethod.
+        BlobDefined = 24 {
+            /// First byte of code.
+            start: u64,
+            /// `blob_kinds`.
+            kind: u8,
+            /// Name.
+            name: Str,
+            /// Machine code after relocation.
+            code: Bytes,
+            /// Entry points.
+            entries: Vec<NamedAddress>,
+        }
+        /// Compiled code was installed (or a native wrapper); committed before it can run.
+        NMethodInstalled = 25 {
+            /// `code_begin()`: base of every offset below.
+            start: u64,
+            /// Outermost method.
+            method: u64,
+            /// `nmethod*`, names it in `NMethodStateChanged`.
+            nmethod: u64,
+            /// Compile id as `-XX:+PrintCompilation` shows it.
+            compile_id: u32,
+            /// `compilers`.
+            compiler: u8,
+            /// `CompLevel`.
+            level: u8,
+            /// Bci of the OSR entry or `INVOCATION_ENTRY_BCI`.
+            osr_bci: i32,
+            /// `frame_size()` in words.
+            frame_words: u32,
+            /// Unverified entry point.
+            entry: u32,
+            /// Verified entry point.
+            verified_entry: u32,
+            /// OSR entry point (0 when not OSR).
+            osr_entry: u32,
+            /// Start of the stub section (also the end of the instructions).
+            stub: u32,
+            /// Exception handler; `u32::MAX` for none, as in the next two.
+            exception_handler: u32,
+            /// Deopt handler.
+            deopt_handler: u32,
+            /// Deopt handler of method-handle call sites.
+            deopt_mh_handler: u32,
+            /// Unwind handler (C1); `u32::MAX` for none.
+            unwind_handler: u32,
+            /// Instructions and stubs after relocation, from `start` on.
+            code: Bytes,
+            /// Scopes; a parent precedes its children or follows: resolve by index.
+            scopes: Vec<Scope>,
+            /// By ascending `pc_offset`.
+            pc_descs: Vec<PcDescriptor>,
+            /// Exception handlers.
+            handlers: Vec<HandlerEntry>,
+            /// Implicit exceptions.
+            implicit: Vec<ImplicitEntry>,
+        }
+        /// Bytes of code changed in place; `code` is what stands there afterwards.
+        CodePatched = 26 {
+            /// First changed byte.
+            address: u64,
+            /// `patch_reasons`.
+            reason: u8,
+            /// New bytes.
+            code: Bytes,
+        }
+        /// An nmethod changed its state.
+        NMethodStateChanged = 27 {
+            /// `nmethod*`.
+            nmethod: u64,
+            /// `nmethod_states`.
+            state: u8,
+        }
+        /// Memory of a code blob or nmethod was given back.
+        CodeFreed = 28 {
+            /// First byte of code.
+            start: u64,
+            /// Bytes.
+            size: u64,
+        }
+        /// Something the recorder could not do, in words; shown by `jportal info`.
+        Notice = 32 {
+            /// Text.
+            text: Str,
+        }
+    }
+}
+
+/// Size of the frame header before each record body: `len: u32` (header included),
+/// `kind: u16`, `flags: u16` (0), `tsc: u64`.
+pub const FRAME_HEADER: usize = 16;
+
+/// A record with the time of its commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamped {
+    /// When the producer committed it (its own `rdtsc`).
+    pub tsc: u64,
+    /// The record.
+    pub record: Record,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_unique_and_lists_come_last() {
+        let mut kinds: Vec<u16> = SCHEMA.iter().filter_map(|s| s.kind).collect();
+        let n = kinds.len();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds.len(), n);
+        for s in SCHEMA {
+            let lists: Vec<bool> = s.fields.iter().map(|f| f.ty.starts_with("Vec")).collect();
+            assert!(lists.windows(2).all(|w| w[0] <= w[1]), "{}: a list precedes a scalar", s.name);
+        }
+    }
+
+    #[test]
+    fn a_record_survives_the_round_trip() {
+        let r = Record::MethodStub(MethodStub { method: 1, address: 2, target: 3 });
+        let mut body = Vec::new();
+        r.encode(&mut body);
+        assert_eq!(Record::decode(r.kind(), &body).unwrap(), r);
+        assert!(Record::decode(r.kind(), &body[..body.len() - 1]).is_err());
+    }
+}

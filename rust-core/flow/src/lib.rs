@@ -1,0 +1,213 @@
+//! The vocabulary of the reconstructed bytecode flow.
+//!
+//! A *flow* is one sequence of [`Event`]s per thread. It says what the thread did in terms
+//! of methods and bytecodes, how each step is known ([`Provenance`]), and, as values of the
+//! same stream, where the recording or the decoder has nothing to say ([`Gap`]).
+//! The crate knows no file and no machine code; producers are `reconstruct` and `recover`,
+//! consumers `report`, `export` and the command.
+#![forbid(unsafe_code)]
+
+use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
+
+/// Who executed a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Tier {
+    /// The template interpreter.
+    Interpreter,
+    /// C1, tiers 1 to 3.
+    C1,
+    /// C2, tier 4.
+    C2,
+    /// A native method behind its wrapper or native entry.
+    Native,
+}
+
+/// How a frame came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Entry {
+    /// Called by Java code.
+    Call,
+    /// Called by the VM or by native code (call stub).
+    Upcall,
+    /// An interpreted frame went on in compiled code (on-stack replacement): the same
+    /// activation, no second call.
+    Osr,
+    /// A compiled frame went on in the interpreter: the same activation, no second call.
+    Deoptimisation,
+    /// The frame was on the stack when the trace (again) began.
+    Found,
+}
+
+/// How a frame ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// A return bytecode.
+    Return,
+    /// An exception left the frame.
+    Unwind,
+    /// The activation goes on in another kind of frame (OSR, deoptimisation); an
+    /// [`EventKind::Enter`] with that cause follows.
+    Replaced,
+    /// The end was not seen.
+    Lost,
+}
+
+/// How an event is known.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Provenance {
+    /// From packets and metadata alone.
+    Decoded,
+    /// Found by placing an orphan segment in the ICFG; so many paths fitted.
+    Projected {
+        /// Number of paths.
+        paths: u32,
+    },
+    /// Inferred for lost data.
+    Recovered {
+        /// Between 0 and 1.
+        confidence: f32,
+    },
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Debug)]
+pub enum EventKind {
+    /// A frame of `method` was pushed.
+    Enter {
+        /// The frame's method.
+        method: MethodId,
+        /// Who executes it.
+        tier: Tier,
+        /// Why.
+        entry: Entry,
+    },
+    /// The bytecode at `bci` of the top frame began to execute.
+    Bytecode {
+        /// The top frame's method.
+        method: MethodId,
+        /// Which bytecode.
+        bci: Bci,
+        /// Who executed it.
+        tier: Tier,
+    },
+    /// The top frame, one of `method`, was popped.
+    Leave {
+        /// The frame's method.
+        method: MethodId,
+        /// Why.
+        exit: Exit,
+    },
+    /// An exception handler of the top frame was entered at `bci`; a `Bytecode` follows.
+    Catch {
+        /// The top frame's method.
+        method: MethodId,
+        /// First bytecode of the handler.
+        bci: Bci,
+    },
+    /// Time goes on: the events that follow happened at or after `tsc`.
+    Time(Tsc),
+    /// Nothing is known for a stretch.
+    Gap(Box<Gap>),
+}
+
+/// An event with its provenance.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// What.
+    pub kind: EventKind,
+    /// How it is known.
+    pub provenance: Provenance,
+}
+
+impl Event {
+    /// An event that follows from packets and metadata alone.
+    pub const fn decoded(kind: EventKind) -> Self {
+        Self { kind, provenance: Provenance::Decoded }
+    }
+}
+
+/// Why a stretch of the flow is missing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum GapReason {
+    /// The kernel or the emulated unit had no room (`PERF_AUX_FLAG_TRUNCATED`).
+    Truncated,
+    /// The PT unit overflowed (OVF).
+    Overflow,
+    /// The PT packets could not be decoded.
+    Packets(String),
+    /// Packets and machine code contradict each other.
+    NativeFlow(String),
+    /// Machine flow and bytecode contradict each other, or the position is unknown.
+    Reconstruct(String),
+    /// Compiled code ran between two known positions and more than one path fits.
+    Ambiguous(String),
+    /// The capture ends in the middle.
+    Torn,
+}
+
+impl GapReason {
+    /// A short stable name, one per variant.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Truncated => "truncated",
+            Self::Overflow => "overflow",
+            Self::Packets(_) => "packets",
+            Self::NativeFlow(_) => "native-flow",
+            Self::Reconstruct(_) => "reconstruct",
+            Self::Ambiguous(_) => "ambiguous",
+            Self::Torn => "torn",
+        }
+    }
+}
+
+/// A stretch about which the flow says nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// Why.
+    pub reason: GapReason,
+    /// Core on which it began.
+    pub core: Core,
+    /// Place in that core's PT stream.
+    pub offset: StreamOffset,
+    /// Machine address the decoder stood at, if any.
+    pub address: Option<u64>,
+    /// Last time known before.
+    pub since: Option<Tsc>,
+    /// First time known after.
+    pub until: Option<Tsc>,
+    /// Bytes of trace lost, where known.
+    pub bytes: Option<u64>,
+    /// Whether frames below the gap may be wrong after it (the shadow stack was dropped).
+    pub stack_lost: bool,
+}
+
+/// One traced thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadInfo {
+    /// OS thread id.
+    pub tid: Tid,
+    /// `java.lang.Thread.getId()`, 0 if unknown.
+    pub java_tid: u64,
+    /// Last name the VM gave.
+    pub name: String,
+    /// When it started, as far as known.
+    pub started: Tsc,
+}
+
+/// Receives the flow of one thread, in order.
+pub trait FlowSink {
+    /// The next events.
+    fn events(&mut self, events: &[Event]);
+    /// The thread's flow is complete.
+    fn end(self: Box<Self>);
+}
+
+/// Receives the flows of all threads.
+pub trait FlowConsumer {
+    /// A thread's flow begins; called once per thread, from the driver's own thread.
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send>;
+}
