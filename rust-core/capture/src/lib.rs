@@ -8,5 +8,16 @@
 //! unknown chunk and record kinds are skipped and counted.
 #![forbid(unsafe_code)]
 
+pub mod chunk;
 pub mod codec;
+mod error;
+pub mod frames;
+pub mod header;
 pub mod schema;
+mod writer;
+
+pub use chunk::{Counter, End, EndReason, LossNote, LossReason};
+pub use error::Error;
+pub use header::{FilterRange, Header, PtConfig, TimeConversion};
+pub use schema::{Record, Stamped};
+pub use writer::{CaptureWriter, MAX_CORE, Written};

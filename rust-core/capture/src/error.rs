@@ -1,0 +1,162 @@
+//! What can go wrong with a capture file.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::codec::CodecError;
+
+/// An error of the writer or the reader. `place` is always a byte offset in the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be created or opened.
+    #[error("cannot open {path}: {source}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The device has no room for the next chunk; the file ends after the last whole chunk.
+    #[error("disk full after {written} bytes of capture; free space or choose another file")]
+    DiskFull {
+        /// Length of the file.
+        written: u64,
+    },
+    /// Writing failed for another reason; the file ends after the last whole chunk.
+    #[error("cannot write the capture at byte {place}: {source}")]
+    Write {
+        /// Where.
+        place: u64,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// An earlier write failed; nothing is accepted any more.
+    #[error("the capture was closed by an earlier write error")]
+    Closed,
+    /// A data chunk before the first header.
+    #[error("the first chunk of a capture must be its header")]
+    HeaderFirst,
+    /// A metadata frame shorter than its own header.
+    #[error("metadata frame at stream byte {at} has length {len}, less than its header")]
+    FrameLength {
+        /// Offset in the metadata stream.
+        at: u64,
+        /// The length it states.
+        len: u32,
+    },
+    /// PT bytes that are already in the file, or precede some that are.
+    #[error("PT bytes of core {core} start at {offset} but {known} bytes of its stream are already written")]
+    PtOrder {
+        /// Core.
+        core: u32,
+        /// Offset of the rejected piece.
+        offset: u64,
+        /// End of the last piece.
+        known: u64,
+    },
+    /// A core number beyond [`crate::MAX_CORE`].
+    #[error("core number {core} is beyond {}", crate::MAX_CORE)]
+    CoreNumber {
+        /// Core.
+        core: u32,
+    },
+    /// Sideband bytes that are not a sequence of whole perf records.
+    #[error(
+        "sideband of core {core}: record at byte {at} of the piece has size {size}, {left} bytes are left"
+    )]
+    SidebandRecord {
+        /// Core.
+        core: u32,
+        /// Offset in the piece.
+        at: usize,
+        /// Size the record states.
+        size: usize,
+        /// Bytes left in the piece.
+        left: usize,
+    },
+    /// Reading failed.
+    #[error("cannot read the capture at byte {place}: {source}")]
+    Read {
+        /// Where.
+        place: u64,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another kind of file.
+    #[error("not a capture: the file begins with {found:02x?}, a capture with the bytes of \"JPORTAL\\0\"")]
+    NotACapture {
+        /// First bytes, as far as there are any.
+        found: Vec<u8>,
+    },
+    /// Written by a later, incompatible version.
+    #[error(
+        "capture format {found_major}.{found_minor} is newer than {known_major}; use the `jportal` it was made for"
+    )]
+    Version {
+        /// Major version of the file.
+        found_major: u16,
+        /// Minor version of the file.
+        found_minor: u16,
+        /// Highest major version this reader knows.
+        known_major: u16,
+    },
+    /// The file ends, or is damaged, before a header could be read.
+    #[error("the capture holds no readable header (file of {len} bytes); nothing can be decoded")]
+    NoHeader {
+        /// Length of the file.
+        len: u64,
+    },
+    /// The bytes of a chunk are not those that were written.
+    #[error(
+        "{kind} chunk at byte {place}: checksum {found:#010x} of its {len} bytes is not the stored {stored:#010x}"
+    )]
+    Checksum {
+        /// Chunk kind.
+        kind: &'static str,
+        /// Start of the chunk.
+        place: u64,
+        /// Payload length.
+        len: u32,
+        /// As computed.
+        found: u32,
+        /// As stored.
+        stored: u32,
+    },
+    /// A chunk's payload is shorter than its fields.
+    #[error("{kind} chunk at byte {place}: {source}")]
+    Chunk {
+        /// Chunk kind.
+        kind: &'static str,
+        /// Start of the chunk.
+        place: u64,
+        /// What is wrong.
+        source: CodecError,
+    },
+    /// The body of one metadata record could not be decoded; the next one can.
+    #[error("metadata record of kind {kind} at stream byte {at}: {source}")]
+    Record {
+        /// Record kind.
+        kind: u16,
+        /// Offset of its frame in the metadata stream.
+        at: u64,
+        /// What is wrong.
+        source: CodecError,
+    },
+    /// Metadata is missing; reading goes on with the next record that can be found.
+    #[error("metadata stream bytes {from} to {to} are missing; records in them are lost")]
+    MetadataHole {
+        /// First missing byte.
+        from: u64,
+        /// First byte that can be read again.
+        to: u64,
+    },
+    /// The metadata stream ends inside a record.
+    #[error("the metadata stream ends inside a record at byte {at} ({bytes} bytes of it are there)")]
+    MetadataTorn {
+        /// Start of the record in the stream.
+        at: u64,
+        /// Bytes present.
+        bytes: u64,
+    },
+}

@@ -1,0 +1,299 @@
+//! The writer. It runs inside the traced VM: no thread of its own, no panic, no buffer
+//! beyond the head of one chunk, every failure a typed error.
+//!
+//! Every call writes whole chunks with `write(2)`, so that what was written survives the
+//! process. One thread at a time; share it behind a lock.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use jportal_units::{Core, StreamOffset};
+
+use crate::chunk::{Counter, End, EndReason, Head, Kind, LossNote, NO_RECORD, SPLIT, preamble};
+use crate::codec::Wire;
+use crate::error::Error;
+use crate::frames::FrameTracker;
+use crate::header::Header;
+
+/// Bytes handed over so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Metadata stream.
+    pub metadata: u64,
+    /// PT, all cores.
+    pub pt: u64,
+    /// Sideband, all cores.
+    pub sideband: u64,
+    /// Chunks of any kind.
+    pub chunks: u64,
+    /// Length of the file.
+    pub file: u64,
+}
+
+/// Writes one capture file.
+#[derive(Debug)]
+pub struct CaptureWriter {
+    file: File,
+    written: Written,
+    frames: FrameTracker,
+    /// By core number: end of the PT stream, end of the sideband stream.
+    streams: Vec<StreamEnds>,
+    has_header: bool,
+    closed: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct StreamEnds {
+    pt: u64,
+    sideband: u64,
+}
+
+/// The highest core number accepted; guards the per-core table against a wild number.
+pub const MAX_CORE: u32 = 0xffff;
+
+impl CaptureWriter {
+    /// Creates (or overwrites) `path`, readable by the owner only.
+    ///
+    /// # Errors
+    /// [`Error::Open`], [`Error::DiskFull`], [`Error::Write`].
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        let open = |source| Error::Open { path: path.to_owned(), source };
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(open)?;
+        if file.metadata().map_err(open)?.is_file() {
+            // A file that was there before keeps its mode otherwise.
+            file.set_permissions(Permissions::from_mode(0o600)).map_err(open)?;
+        }
+        Self::create_from_file(file)
+    }
+
+    /// Writes to `file`, which is empty and at its start.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`], [`Error::Write`].
+    pub fn create_from_file(file: File) -> Result<Self, Error> {
+        let mut w = Self {
+            file,
+            written: Written::default(),
+            frames: FrameTracker::default(),
+            streams: Vec::new(),
+            has_header: false,
+            closed: false,
+        };
+        w.put(&preamble(), &[])?;
+        Ok(w)
+    }
+
+    /// Writes the header, or a fuller one that replaces the earlier.
+    ///
+    /// # Errors
+    /// As [`CaptureWriter::metadata`].
+    pub fn header(&mut self, header: &Header) -> Result<(), Error> {
+        let mut payload = Vec::new();
+        header.encode(&mut payload);
+        self.has_header = true;
+        self.chunk(Kind::Header, 0, 0, &payload)
+    }
+
+    /// Appends framed records, in commit order. A piece may begin and end anywhere, inside
+    /// a record or inside its frame header as well.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`] and [`Error::Write`] when the system refuses: the file then ends
+    /// after the last whole chunk and only [`CaptureWriter::finish`] is accepted;
+    /// [`Error::FrameLength`] for an impossible frame (nothing of the piece is written);
+    /// [`Error::HeaderFirst`], [`Error::Closed`].
+    pub fn metadata(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.ready()?;
+        for part in bytes.chunks(SPLIT) {
+            let mut frames = self.frames;
+            let first = frames.advance(part)?;
+            let first = first.map_or(NO_RECORD, |n| n as u32);
+            self.chunk(Kind::Metadata, first, self.written.metadata, part)?;
+            self.frames = frames;
+            self.written.metadata += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Appends bytes of a core's PT stream. `offset` is the place of the first byte on the
+    /// scale of the AUX head; a jump forward is a loss, a step back is refused.
+    ///
+    /// # Errors
+    /// As [`CaptureWriter::metadata`], and [`Error::PtOrder`].
+    pub fn pt(&mut self, core: Core, offset: StreamOffset, bytes: &[u8]) -> Result<(), Error> {
+        self.ready()?;
+        let known = self.ends(core)?.pt;
+        if offset.get() < known {
+            return Err(Error::PtOrder { core: core.get(), offset: offset.get(), known });
+        }
+        let mut at = offset.get();
+        for part in bytes.chunks(SPLIT) {
+            self.chunk(Kind::Pt, core.get(), at, part)?;
+            at += part.len() as u64;
+            self.ends(core)?.pt = at;
+            self.written.pt += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Appends whole perf records (`perf_event_header` and body) of a core's data ring.
+    ///
+    /// # Errors
+    /// As [`CaptureWriter::metadata`], and [`Error::SidebandRecord`] when the piece is not
+    /// a sequence of whole records (nothing of it is written).
+    pub fn sideband(&mut self, core: Core, records: &[u8]) -> Result<(), Error> {
+        self.ready()?;
+        check_records(core, records)?;
+        let mut rest = records;
+        while !rest.is_empty() {
+            let (part, tail) = rest.split_at(whole_records(rest, SPLIT));
+            let at = self.ends(core)?.sideband;
+            self.chunk(Kind::Sideband, core.get(), at, part)?;
+            self.ends(core)?.sideband += part.len() as u64;
+            self.written.sideband += part.len() as u64;
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// Notes that something is not in the file.
+    ///
+    /// # Errors
+    /// As [`CaptureWriter::metadata`].
+    pub fn loss(&mut self, note: &LossNote) -> Result<(), Error> {
+        self.ready()?;
+        self.chunk(Kind::Loss, note.core, note.offset, &note.payload())
+    }
+
+    /// What was written so far.
+    pub const fn written(&self) -> Written {
+        self.written
+    }
+
+    /// Writes the end chunk. Tried even after an earlier failure, since a reason in the
+    /// file is better than none.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`], [`Error::Write`].
+    pub fn finish(mut self, reason: EndReason, text: &str, counters: Vec<Counter>) -> Result<Written, Error> {
+        self.closed = false;
+        let end = End {
+            reason,
+            text: text.into(),
+            metadata_bytes: self.written.metadata,
+            pt_bytes: self.written.pt,
+            sideband_bytes: self.written.sideband,
+            chunks: self.written.chunks,
+            counters,
+        };
+        let mut payload = Vec::new();
+        end.encode(&mut payload);
+        self.chunk(Kind::End, 0, 0, &payload)?;
+        Ok(self.written)
+    }
+
+    fn ready(&self) -> Result<(), Error> {
+        match (self.closed, self.has_header) {
+            (true, _) => Err(Error::Closed),
+            (false, false) => Err(Error::HeaderFirst),
+            (false, true) => Ok(()),
+        }
+    }
+
+    fn ends(&mut self, core: Core) -> Result<&mut StreamEnds, Error> {
+        if core.get() > MAX_CORE {
+            return Err(Error::CoreNumber { core: core.get() });
+        }
+        let n = core.get() as usize;
+        if self.streams.len() <= n {
+            self.streams.resize(n + 1, StreamEnds::default());
+        }
+        // The index exists: the table was just grown to hold it.
+        self.streams.get_mut(n).ok_or(Error::Closed)
+    }
+
+    fn chunk(&mut self, kind: Kind, aux: u32, offset: u64, payload: &[u8]) -> Result<(), Error> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        let head = Head::of(kind, aux, offset, payload).to_bytes();
+        self.put(&head, payload)?;
+        self.written.chunks += 1;
+        Ok(())
+    }
+
+    /// Writes both parts or neither.
+    fn put(&mut self, head: &[u8], payload: &[u8]) -> Result<(), Error> {
+        let place = self.written.file;
+        let done = self.file.write_all(head).and_then(|()| self.file.write_all(payload));
+        if let Err(source) = done {
+            self.closed = true;
+            self.cut_back(place);
+            return Err(if is_full(&source) {
+                Error::DiskFull { written: place }
+            } else {
+                Error::Write { place, source }
+            });
+        }
+        self.written.file += (head.len() + payload.len()) as u64;
+        Ok(())
+    }
+
+    /// Removes a partly written chunk. Failure is harmless: a reader drops a torn chunk.
+    fn cut_back(&mut self, place: u64) {
+        use std::io::{Seek, SeekFrom};
+        if self.file.set_len(place).is_ok() {
+            let _ = self.file.seek(SeekFrom::Start(place));
+        }
+    }
+}
+
+/// `ENOSPC`, a quota, or a file-size limit.
+fn is_full(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
+/// Size of the perf record at the start of `b`, if it lies within `b`.
+fn record_size(b: &[u8]) -> Result<usize, usize> {
+    let size = match b {
+        [_, _, _, _, _, _, lo, hi, ..] => usize::from(u16::from_le_bytes([*lo, *hi])),
+        _ => return Err(0),
+    };
+    if size < 8 || size > b.len() { Err(size) } else { Ok(size) }
+}
+
+fn check_records(core: Core, records: &[u8]) -> Result<(), Error> {
+    let mut at = 0;
+    while at < records.len() {
+        let rest = &records[at..];
+        at += record_size(rest).map_err(|size| Error::SidebandRecord {
+            core: core.get(),
+            at,
+            size,
+            left: rest.len(),
+        })?;
+    }
+    Ok(())
+}
+
+/// Length of the longest run of whole records of at most `limit` bytes (at least one).
+fn whole_records(records: &[u8], limit: usize) -> usize {
+    let mut at = 0;
+    while at < records.len() {
+        // Checked before; a record that does not fit would end the run.
+        let size = record_size(&records[at..]).unwrap_or(records.len() - at);
+        if at > 0 && at + size > limit {
+            break;
+        }
+        at += size;
+    }
+    at
+}
