@@ -14,6 +14,8 @@ pub struct FieldSchema {
     pub name: &'static str,
     /// Rust type, one of those in [`crate::codec`] or `Vec<Group>`.
     pub ty: &'static str,
+    /// The doc comment, one line per item.
+    pub doc: &'static [&'static str],
 }
 
 /// A group (item of a list) or a record head with its lists.
@@ -104,131 +106,176 @@ macro_rules! describe {
             name: stringify!($name),
             kind: $kind,
             doc: &[$($doc),*],
-            fields: &[$(FieldSchema { name: stringify!($f), ty: stringify!($t) }),*],
+            fields: &[$(FieldSchema { name: stringify!($f), ty: stringify!($t), doc: &[$($fdoc),*] }),*],
         }
     };
 }
 
-/// `parent` of a [`Scope`] that is the outermost frame, `scope` of a [`PcDescriptor`] without one.
-pub const NO_SCOPE: u32 = u32::MAX;
-/// HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
-pub const SYNCHRONIZATION_ENTRY_BCI: i32 = -1;
-/// `osr_bci` of an nmethod that is entered at the method's start (`InvocationEntryBci`).
-pub const INVOCATION_ENTRY_BCI: i32 = -1;
+/// One named value, as the C++ generator needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct ConstantSchema {
+    /// Module it lives in, empty for this one.
+    pub module: &'static str,
+    /// Name in both languages.
+    pub name: &'static str,
+    /// Rust type.
+    pub ty: &'static str,
+    /// Value; those of unsigned types fit too.
+    pub value: i64,
+    /// The doc comment, one line per item.
+    pub doc: &'static [&'static str],
+}
 
-/// Bits of [`PcDescriptor::flags`].
-pub mod pc_flags {
-    /// `PcDesc::should_reexecute`.
-    pub const REEXECUTE: u8 = 1;
-    /// `PcDesc::rethrow_exception`.
-    pub const RETHROW_EXCEPTION: u8 = 2;
-    /// `PcDesc::return_oop`.
-    pub const RETURN_OOP: u8 = 4;
-    /// `PcDesc::is_method_handle_invoke`.
-    pub const METHOD_HANDLE_INVOKE: u8 = 8;
+/// Defines the constants and the modules of constants, and lists them all in [`CONSTANTS`].
+macro_rules! constants {
+    (
+        values { $($(#[doc = $doc:literal])* $c:ident: $t:ident = $v:expr;)* }
+        modules { $($(#[doc = $mdoc:literal])* $m:ident {
+            $($(#[doc = $mcdoc:literal])* $mc:ident: $mt:ident = $mv:expr;)*
+        })* }
+    ) => {
+        $($(#[doc = $doc])* pub const $c: $t = $v;)*
+        $($(#[doc = $mdoc])* pub mod $m {
+            $($(#[doc = $mcdoc])* pub const $mc: $mt = $mv;)*
+        })*
+        /// Every constant of this file, in declaration order.
+        pub const CONSTANTS: &[ConstantSchema] = &[
+            $(ConstantSchema {
+                module: "", name: stringify!($c), ty: stringify!($t), value: $c as i64, doc: &[$($doc),*],
+            },)*
+            $($(ConstantSchema {
+                module: stringify!($m), name: stringify!($mc), ty: stringify!($mt), value: $m::$mc as i64,
+                doc: &[$($mcdoc),*],
+            },)*)*
+        ];
+    };
 }
-/// Bits of [`ClassDefined::flags`].
-pub mod class_flags {
-    /// A hidden class (`InstanceKlass::is_hidden`).
-    pub const HIDDEN: u32 = 1;
-    /// Loaded from the CDS archive (`Klass::is_shared`).
-    pub const SHARED: u32 = 2;
-}
-/// Bits of [`ThreadStarted::flags`].
-pub mod thread_flags {
-    /// A Java thread (`Thread::is_Java_thread`) that can run bytecode.
-    pub const JAVA: u32 = 1;
-    /// A compiler thread.
-    pub const COMPILER: u32 = 2;
-    /// The thread that created the VM.
-    pub const MAIN: u32 = 4;
-}
-/// Values of [`InterpreterTable::table`].
-pub mod tables {
-    /// `TemplateInterpreter::_normal_table`: index = bytecode.
-    pub const NORMAL: u8 = 0;
-    /// `Interpreter::_wentry_point`: templates behind `wide`; state is meaningless (0).
-    pub const WIDE: u8 = 1;
-    /// `TemplateInterpreter::_safept_table`: index = bytecode.
-    pub const SAFEPOINT: u8 = 2;
-    /// `_return_entry[length]`: `index` of the table = length, entries by TosState.
-    pub const RETURN: u8 = 3;
-    /// `_deopt_entry[length]`: as above.
-    pub const DEOPT: u8 = 4;
-    /// `_invoke_return_entry`: entries by TosState.
-    pub const INVOKE_RETURN: u8 = 5;
-    /// `_invokeinterface_return_entry`: entries by TosState.
-    pub const INVOKEINTERFACE_RETURN: u8 = 6;
-    /// `_invokedynamic_return_entry`: entries by TosState.
-    pub const INVOKEDYNAMIC_RETURN: u8 = 7;
-    /// `_entry_table`: entries by `AbstractInterpreter::MethodKind`.
-    pub const METHOD_ENTRY: u8 = 8;
-    /// `_native_abi_to_tosca`: entries by result handler index.
-    pub const NATIVE_RESULT: u8 = 9;
-    /// `_safept_entry`: entries by TosState.
-    pub const SAFEPOINT_ENTRY: u8 = 10;
-}
-/// Values of [`BlobDefined::kind`].
-pub mod blob_kinds {
-    /// `BufferBlob` and anything not named below.
-    pub const BUFFER: u8 = 0;
-    /// `AdapterBlob`: i2c and c2i; `entries` name i2c, c2i, c2i_unverified, c2i_no_clinit_check.
-    pub const ADAPTER: u8 = 1;
-    /// `RuntimeStub` (both compilers' slow paths included).
-    pub const RUNTIME_STUB: u8 = 2;
-    /// `DeoptimizationBlob`.
-    pub const DEOPTIMIZATION: u8 = 3;
-    /// `UncommonTrapBlob`.
-    pub const UNCOMMON_TRAP: u8 = 4;
-    /// `ExceptionBlob`.
-    pub const EXCEPTION: u8 = 5;
-    /// `SafepointBlob`.
-    pub const SAFEPOINT: u8 = 6;
-    /// `MethodHandlesAdapterBlob`.
-    pub const METHOD_HANDLES_ADAPTER: u8 = 7;
-    /// One vtable or itable stub (`VtableStub`).
-    pub const VTABLE_STUB: u8 = 8;
-    /// One stub of `StubRoutines` or another `StubCodeDesc`, inside a `BufferBlob`.
-    pub const STUB_ROUTINE: u8 = 9;
-    /// One inline-cache transition stub (`ICStub`).
-    pub const IC_STUB: u8 = 10;
-    /// A block of method entry stubs.
-    pub const METHOD_STUBS: u8 = 11;
-    /// The template interpreter as a whole.
-    pub const INTERPRETER: u8 = 12;
-}
-/// Values of [`CodePatched::reason`].
-pub mod patch_reasons {
-    /// Anything not named below.
-    pub const OTHER: u8 = 0;
-    /// `NativeCall`: destination of a direct call.
-    pub const CALL: u8 = 1;
-    /// `NativeJump`/`NativeGeneralJump`: destination of a jump.
-    pub const JUMP: u8 = 2;
-    /// `NativeJump::patch_verified_entry`: the nmethod became not entrant.
-    pub const VERIFIED_ENTRY: u8 = 3;
-    /// `NativeMovConstReg`: inline-cache data, never a branch target.
-    pub const MOV_CONST: u8 = 4;
-    /// C1's `Runtime1::patch_code`.
-    pub const C1_PATCH: u8 = 5;
-}
-/// Values of [`NMethodStateChanged::state`], after `nmethod`'s own.
-pub mod nmethod_states {
-    /// `not_entrant`.
-    pub const NOT_ENTRANT: u8 = 1;
-    /// `zombie`.
-    pub const ZOMBIE: u8 = 2;
-    /// `unloaded`.
-    pub const UNLOADED: u8 = 3;
-}
-/// Values of [`NMethodInstalled::compiler`].
-pub mod compilers {
-    /// No compiler: a native wrapper.
-    pub const NATIVE_WRAPPER: u8 = 0;
-    /// C1.
-    pub const C1: u8 = 1;
-    /// C2.
-    pub const C2: u8 = 2;
+
+constants! {
+    values {
+        /// `parent` of a [`Scope`] that is the outermost frame, `scope` of a [`PcDescriptor`] without one.
+        NO_SCOPE: u32 = u32::MAX;
+        /// HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
+        SYNCHRONIZATION_ENTRY_BCI: i32 = -1;
+        /// `osr_bci` of an nmethod that is entered at the method's start (`InvocationEntryBci`).
+        INVOCATION_ENTRY_BCI: i32 = -1;
+    }
+    modules {
+        /// Bits of [`PcDescriptor::flags`].
+        pc_flags {
+            /// `PcDesc::should_reexecute`.
+            REEXECUTE: u8 = 1;
+            /// `PcDesc::rethrow_exception`.
+            RETHROW_EXCEPTION: u8 = 2;
+            /// `PcDesc::return_oop`.
+            RETURN_OOP: u8 = 4;
+            /// `PcDesc::is_method_handle_invoke`.
+            METHOD_HANDLE_INVOKE: u8 = 8;
+        }
+        /// Bits of [`ClassDefined::flags`].
+        class_flags {
+            /// A hidden class (`InstanceKlass::is_hidden`).
+            HIDDEN: u32 = 1;
+            /// Loaded from the CDS archive (`Klass::is_shared`).
+            SHARED: u32 = 2;
+        }
+        /// Bits of [`ThreadStarted::flags`].
+        thread_flags {
+            /// A Java thread (`Thread::is_Java_thread`) that can run bytecode.
+            JAVA: u32 = 1;
+            /// A compiler thread.
+            COMPILER: u32 = 2;
+            /// The thread that created the VM.
+            MAIN: u32 = 4;
+        }
+        /// Values of [`InterpreterTable::table`].
+        tables {
+            /// `TemplateInterpreter::_normal_table`: index = bytecode.
+            NORMAL: u8 = 0;
+            /// `Interpreter::_wentry_point`: templates behind `wide`; state is meaningless (0).
+            WIDE: u8 = 1;
+            /// `TemplateInterpreter::_safept_table`: index = bytecode.
+            SAFEPOINT: u8 = 2;
+            /// `_return_entry[length]`: `index` of the table = length, entries by TosState.
+            RETURN: u8 = 3;
+            /// `_deopt_entry[length]`: as above.
+            DEOPT: u8 = 4;
+            /// `_invoke_return_entry`: entries by TosState.
+            INVOKE_RETURN: u8 = 5;
+            /// `_invokeinterface_return_entry`: entries by TosState.
+            INVOKEINTERFACE_RETURN: u8 = 6;
+            /// `_invokedynamic_return_entry`: entries by TosState.
+            INVOKEDYNAMIC_RETURN: u8 = 7;
+            /// `_entry_table`: entries by `AbstractInterpreter::MethodKind`.
+            METHOD_ENTRY: u8 = 8;
+            /// `_native_abi_to_tosca`: entries by result handler index.
+            NATIVE_RESULT: u8 = 9;
+            /// `_safept_entry`: entries by TosState.
+            SAFEPOINT_ENTRY: u8 = 10;
+        }
+        /// Values of [`BlobDefined::kind`].
+        blob_kinds {
+            /// `BufferBlob` and anything not named below.
+            BUFFER: u8 = 0;
+            /// `AdapterBlob`: i2c and c2i; `entries` name i2c, c2i, c2i_unverified, c2i_no_clinit_check.
+            ADAPTER: u8 = 1;
+            /// `RuntimeStub` (both compilers' slow paths included).
+            RUNTIME_STUB: u8 = 2;
+            /// `DeoptimizationBlob`.
+            DEOPTIMIZATION: u8 = 3;
+            /// `UncommonTrapBlob`.
+            UNCOMMON_TRAP: u8 = 4;
+            /// `ExceptionBlob`.
+            EXCEPTION: u8 = 5;
+            /// `SafepointBlob`.
+            SAFEPOINT: u8 = 6;
+            /// `MethodHandlesAdapterBlob`.
+            METHOD_HANDLES_ADAPTER: u8 = 7;
+            /// One vtable or itable stub (`VtableStub`).
+            VTABLE_STUB: u8 = 8;
+            /// One stub of `StubRoutines` or another `StubCodeDesc`, inside a `BufferBlob`.
+            STUB_ROUTINE: u8 = 9;
+            /// One inline-cache transition stub (`ICStub`).
+            IC_STUB: u8 = 10;
+            /// A block of method entry stubs.
+            METHOD_STUBS: u8 = 11;
+            /// The template interpreter as a whole.
+            INTERPRETER: u8 = 12;
+        }
+        /// Values of [`CodePatched::reason`].
+        patch_reasons {
+            /// Anything not named below.
+            OTHER: u8 = 0;
+            /// `NativeCall`: destination of a direct call.
+            CALL: u8 = 1;
+            /// `NativeJump`/`NativeGeneralJump`: destination of a jump.
+            JUMP: u8 = 2;
+            /// `NativeJump::patch_verified_entry`: the nmethod became not entrant.
+            VERIFIED_ENTRY: u8 = 3;
+            /// `NativeMovConstReg`: inline-cache data, never a branch target.
+            MOV_CONST: u8 = 4;
+            /// C1's `Runtime1::patch_code`.
+            C1_PATCH: u8 = 5;
+        }
+        /// Values of [`NMethodStateChanged::state`], after `nmethod`'s own.
+        nmethod_states {
+            /// `not_entrant`.
+            NOT_ENTRANT: u8 = 1;
+            /// `zombie`.
+            ZOMBIE: u8 = 2;
+            /// `unloaded`.
+            UNLOADED: u8 = 3;
+        }
+        /// Values of [`NMethodInstalled::compiler`].
+        compilers {
+            /// No compiler: a native wrapper.
+            NATIVE_WRAPPER: u8 = 0;
+            /// C1.
+            C1: u8 = 1;
+            /// C2.
+            C2: u8 = 2;
+        }
+    }
 }
 
 schema! {
@@ -394,7 +441,9 @@ schema! {
             /// Targets of the invoke bytecodes.
             invokes: Vec<InvokeTarget>,
         }
-        /// A method got its own interpreter entry: the jump at `address` names it.
+        /// A method got its own interpreter entry: the jump at `address` names it. The five
+        /// bytes at `address` are `jmp rel32` to `target` from now on; no `CodePatched` repeats
+        /// them. They lie in a blob of kind `METHOD_STUBS`.
         MethodStub = 11 {
             /// `Method*`.
             method: u64,

@@ -1,0 +1,59 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#ifndef SHARE_JPORTAL_JPORTAL_GLOBALS_HPP
+#define SHARE_JPORTAL_JPORTAL_GLOBALS_HPP
+
+#include "runtime/globals_shared.hpp"
+
+#define JPORTAL_FLAGS(develop,                                              \
+                      develop_pd,                                           \
+                      product,                                              \
+                      product_pd,                                           \
+                      notproduct,                                           \
+                      range,                                                \
+                      constraint)                                           \
+                                                                            \
+  product(bool, JPortal, false,                                             \
+          "Record the control flow of this VM to a JPortal capture")        \
+                                                                            \
+  product(ccstr, JPortalFile, NULL,                                         \
+          "File of the JPortal capture; %p is replaced by the process id, " \
+          "%t by the start time (default: hs_jportal_pid%p.jportal)")       \
+                                                                            \
+  product(ccstr, JPortalSource, "auto",                                     \
+          "Where JPortal takes the processor trace from: auto, perf, "      \
+          "emulated, or none (metadata only)")                              \
+                                                                            \
+  product(size_t, JPortalBufferSize, 4*M,                                   \
+          "Size of the JPortal trace buffer of each core, in bytes")        \
+          range(64*K, 1*G)                                                  \
+                                                                            \
+  product(size_t, JPortalRingSize, 2*M,                                     \
+          "Size of the ring through which the VM exports JPortal "          \
+          "metadata, in bytes")                                             \
+          range(64*K, 1*G)                                                  \
+                                                                            \
+  product(bool, JPortalMethodStubs, true,                                   \
+          "Give each method an interpreter entry of its own, so that an "   \
+          "interpreted call names its callee in the JPortal capture")
+
+// end of JPORTAL_FLAGS
+
+DECLARE_FLAGS(JPORTAL_FLAGS)
+
+#endif // SHARE_JPORTAL_JPORTAL_GLOBALS_HPP
