@@ -1,0 +1,26 @@
+//! The memory layout and the records of Linux `perf_event` as far as a PT recording uses
+//! them, for both ends: a kernel or emulated unit that produces and a drain that consumes.
+//!
+//! * [`bindings`]: the kernel's structures, generated from `<linux/perf_event.h>`.
+//! * [`record`]: typed records, decoded from and encoded to the bytes of a data ring.
+//! * [`ring`]: the data ring and the AUX ring over shared memory, with the kernel's ordering.
+//! * [`emulated`]: the shared file through which an emulated PT unit offers such rings.
+//!
+//! Constraints: little-endian x86-64; bytes from a ring are never trusted (no panic, no
+//! access outside the mapping, whatever the peer wrote). Non-goals: system calls (the
+//! recorder's device opens events) and PT packets (`jportal-pt-packet`).
+
+#[cfg(not(target_endian = "little"))]
+compile_error!("perf rings are read in place: the host must be little-endian as x86-64 is");
+
+pub mod bindings;
+pub mod emulated;
+mod error;
+mod layout;
+pub mod memory;
+pub mod record;
+pub mod ring;
+
+pub use error::Error;
+pub use layout::PAGE_SIZE;
+pub use record::{Body, Record, RecordReader, SampleId};

@@ -1,0 +1,140 @@
+//! Memory shared with a producer or consumer that the compiler does not see.
+//!
+//! All `unsafe` of this crate stands here. A [`Block`] keeps its mapping alive; single
+//! words are accessed as atomics, bulk bytes are copied in or out, so no reference to
+//! memory that somebody else may write ever exists.
+
+use crate::Error;
+use crate::emulated::Header;
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::File;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// A piece of a shared mapping.
+#[derive(Clone, Debug)]
+pub struct Block {
+    start: NonNull<u8>,
+    len: usize,
+    keep: Arc<MmapRaw>,
+}
+
+// SAFETY: a block is an address range that stays mapped while `keep` lives; access goes
+// through atomics and byte copies only, both of which may happen on any thread.
+unsafe impl Send for Block {}
+// SAFETY: as above; shared access never hands out references to non-atomic memory.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// The whole of a mapping.
+    pub fn new(map: MmapRaw) -> Self {
+        let len = map.len();
+        let start = NonNull::new(map.as_mut_ptr()).unwrap_or(NonNull::dangling());
+        Self { start, len, keep: Arc::new(map) }
+    }
+
+    /// Maps `len` bytes of `file` from `offset` (a multiple of the page size) on, shared and writable.
+    ///
+    /// # Errors
+    /// When the system refuses; `path` is named in the message.
+    pub fn map(file: &File, offset: u64, len: usize, path: &Path) -> Result<Self, Error> {
+        let map = MmapOptions::new().offset(offset).len(len).map_raw(file);
+        map.map(Self::new).map_err(|source| Error::Io { action: "map", path: path.into(), source })
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The `len` bytes from `offset` on; `None` when they are not all inside.
+    pub fn part(&self, offset: usize, len: usize) -> Option<Self> {
+        if offset.checked_add(len)? > self.len {
+            return None;
+        }
+        // SAFETY: `offset <= self.len`, so the result is inside the mapping or one past its end.
+        let start = unsafe { self.start.add(offset) };
+        Some(Self { start, len, keep: Arc::clone(&self.keep) })
+    }
+
+    #[inline]
+    fn word<T>(&self, offset: usize) -> NonNull<T> {
+        assert!(
+            offset % align_of::<T>() == 0 && offset + size_of::<T>() <= self.len,
+            "no word at {offset} of {}",
+            self.len
+        );
+        // SAFETY: just checked to be inside.
+        let word = unsafe { self.start.add(offset) }.cast::<T>();
+        debug_assert!(word.is_aligned(), "blocks start at multiples of 8");
+        word
+    }
+
+    /// The 64-bit word at `offset`.
+    ///
+    /// # Panics
+    /// When `offset` is misaligned or outside: offsets of words are constants of a layout.
+    #[inline]
+    pub fn u64_at(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: inside, aligned (see `word`), mapped while `self` lives, accessed by all as an atomic.
+        unsafe { self.word::<AtomicU64>(offset).as_ref() }
+    }
+
+    /// The 32-bit word at `offset`.
+    ///
+    /// # Panics
+    /// As [`Block::u64_at`].
+    #[inline]
+    pub fn u32_at(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: as in `u64_at`.
+        unsafe { self.word::<AtomicU32>(offset).as_ref() }
+    }
+
+    /// The unit's header at the start of a mapping of at least a page.
+    pub(crate) fn header(&self) -> &Header {
+        assert!(self.len >= size_of::<Header>(), "no header in {} bytes", self.len);
+        // SAFETY: inside, aligned (mappings start at pages), made of atomics only, for which any
+        // bit pattern is valid; mapped while `self` lives.
+        unsafe { self.start.cast::<Header>().as_ref() }
+    }
+
+    /// Copies `bytes` to `offset`.
+    ///
+    /// # Panics
+    /// When they would not fit.
+    #[inline]
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset <= self.len && bytes.len() <= self.len - offset, "write outside of a block");
+        // SAFETY: the target is inside the mapping, and `bytes` cannot overlap it because no
+        // reference into the mapping exists. The peer leaves the range alone: it belongs to the
+        // producer between tail and head, which both sides pass on with release and acquire.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(offset), bytes.len()) }
+    }
+
+    /// Appends the `len` bytes from `offset` on to `to`.
+    ///
+    /// # Panics
+    /// When they are not all inside.
+    #[inline]
+    pub fn read(&self, offset: usize, len: usize, to: &mut Vec<u8>) {
+        assert!(offset <= self.len && len <= self.len - offset, "read outside of a block");
+        to.reserve(len);
+        let end = to.len();
+        // SAFETY: the source is inside the mapping, the target was just reserved and is private,
+        // any bit pattern is a `u8`. Bytes between tail and head belong to the consumer (see `write`);
+        // a peer that breaks the protocol can only change which bytes are seen.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.start.as_ptr().add(offset), to.as_mut_ptr().add(end), len);
+            to.set_len(end + len);
+        }
+    }
+}
