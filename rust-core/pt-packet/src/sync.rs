@@ -1,0 +1,76 @@
+//! Finding synchronisation points.
+
+/// The bytes of PSB (SDM, table "PSB Packet Definition").
+pub const PSB: [u8; 16] = [2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82];
+
+/// Offset of the first PSB in `bytes` at or after `from`.
+///
+/// The SDM guarantees that the pattern begins only where a PSB does: no other packet's bytes
+/// contain it.
+pub fn find_psb(bytes: &[u8], from: usize) -> Option<usize> {
+    // Any sixteen consecutive bytes of stride 15 hit the pattern: look at one byte per stride,
+    // at the pattern's only two values, and compare around the hit.
+    let mut at = from + PSB.len() - 1;
+    while let Some(&byte) = bytes.get(at) {
+        let back = match byte {
+            0x82 => Some(15),
+            0x02 => Some(14),
+            _ => None,
+        };
+        if let Some(back) = back
+            && let Some(found) = first_match(bytes, (at - back).max(from), at)
+        {
+            return Some(found);
+        }
+        at += PSB.len() - 1;
+    }
+    // The last stride may have stopped short of a PSB that ends the bytes.
+    let tail = at.saturating_sub(PSB.len() - 1).saturating_sub(PSB.len() - 1).max(from);
+    first_match(bytes, tail, bytes.len())
+}
+
+fn first_match(bytes: &[u8], from: usize, last: usize) -> Option<usize> {
+    (from..=last).find(|&i| bytes.get(i..i + PSB.len()) == Some(&PSB[..]))
+}
+
+/// Offsets of all PSBs in `bytes`, ascending.
+pub fn find_psbs(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    let mut from = 0;
+    core::iter::from_fn(move || {
+        let found = find_psb(bytes, from)?;
+        from = found + PSB.len();
+        Some(found)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_at_every_alignment() {
+        for at in 0..80 {
+            for behind in 0..40 {
+                let mut bytes = vec![0x82u8; at];
+                bytes.extend_from_slice(&PSB);
+                bytes.resize(at + 16 + behind, 2);
+                assert_eq!(find_psb(&bytes, 0), Some(at), "at {at}, {behind} bytes behind");
+                assert_eq!(find_psb(&bytes, at), Some(at));
+                assert_eq!(find_psb(&bytes, at + 1), None);
+                assert_eq!(find_psb(&bytes[..at + 15], 0), None);
+            }
+        }
+    }
+
+    #[test]
+    fn all_of_them() {
+        let mut bytes = Vec::new();
+        for gap in [0usize, 1, 5, 14, 15, 16, 31] {
+            bytes.resize(bytes.len() + gap, 0);
+            bytes.extend_from_slice(&PSB);
+        }
+        let expect: Vec<usize> = (0..bytes.len()).filter(|&i| bytes[i..].starts_with(&PSB)).collect();
+        assert_eq!(find_psbs(&bytes).collect::<Vec<_>>(), expect);
+        assert_eq!(expect.len(), 7);
+    }
+}
