@@ -75,6 +75,12 @@ pub enum Error {
         /// Bytes left in the piece.
         left: usize,
     },
+    /// A capture that has its end chunk cannot be continued.
+    #[error("{path} is complete; there is nothing to add to it")]
+    Complete {
+        /// The file.
+        path: PathBuf,
+    },
     /// Reading failed.
     #[error("cannot read the capture at byte {place}: {source}")]
     Read {

@@ -16,6 +16,10 @@ pub(crate) struct FrameTracker {
 }
 
 impl FrameTracker {
+    /// At a record boundary, `at` bytes into the stream.
+    pub(crate) fn starting_at(at: u64) -> Self {
+        Self { at, ..Self::default() }
+    }
     /// Takes the next piece; answers where in it the first record begins.
     pub(crate) fn advance(&mut self, piece: &[u8]) -> Result<Option<usize>, Error> {
         let mut first = None;

@@ -13,11 +13,18 @@ pub mod codec;
 mod error;
 pub mod frames;
 pub mod header;
+mod index;
+mod metadata;
+mod reader;
+mod reopen;
 pub mod schema;
 mod writer;
 
 pub use chunk::{Counter, End, EndReason, LossNote, LossReason};
 pub use error::Error;
+pub use frames::{decode_frame, encode_frame};
 pub use header::{FilterRange, Header, PtConfig, TimeConversion};
+pub use metadata::MetadataRecords;
+pub use reader::{CaptureReader, Completeness, Damage, DamageKind, Piece, Torn};
 pub use schema::{Record, Stamped};
 pub use writer::{CaptureWriter, MAX_CORE, Written};

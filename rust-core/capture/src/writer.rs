@@ -45,9 +45,9 @@ pub struct CaptureWriter {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct StreamEnds {
-    pt: u64,
-    sideband: u64,
+pub(crate) struct StreamEnds {
+    pub(crate) pt: u64,
+    pub(crate) sideband: u64,
 }
 
 /// The highest core number accepted; guards the per-core table against a wild number.
@@ -89,6 +89,16 @@ impl CaptureWriter {
         };
         w.put(&preamble(), &[])?;
         Ok(w)
+    }
+
+    /// A writer behind the last whole chunk of `file`.
+    pub(crate) fn resume(
+        file: File,
+        written: Written,
+        frames: FrameTracker,
+        streams: Vec<StreamEnds>,
+    ) -> Self {
+        Self { file, written, frames, streams, has_header: true, closed: false }
     }
 
     /// Writes the header, or a fuller one that replaces the earlier.

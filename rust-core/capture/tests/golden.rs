@@ -1,0 +1,67 @@
+//! The file's bytes, and what they mean, stay as they are. `JPORTAL_BLESS=1` rewrites.
+
+mod common;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jportal_capture::CaptureReader;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn compare(name: &str, actual: &[u8]) {
+    let path = golden(name);
+    if std::env::var_os("JPORTAL_BLESS").is_some() {
+        fs::write(&path, actual).unwrap();
+        return;
+    }
+    let expected = fs::read(&path).unwrap_or_default();
+    if expected != actual {
+        let beside = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::write(&beside, actual).unwrap();
+        panic!("{} differs from {}; JPORTAL_BLESS=1 accepts it", beside.display(), path.display());
+    }
+}
+
+fn describe(r: &CaptureReader) -> String {
+    let mut s = format!("{:#?}\n{:#?}\n{:#?}\n", r.header(), r.completeness(), r.losses());
+    for record in r.metadata() {
+        writeln!(s, "{:?}", record.unwrap()).unwrap();
+    }
+    for core in r.cores() {
+        for p in r.pt(core).iter().chain(r.sideband(core)) {
+            let crc = crc32c::crc32c(&r.read(p).unwrap());
+            writeln!(
+                s,
+                "{core}: {} bytes at {} of the stream, chunk at {}, crc {crc:#010x}",
+                p.len, p.offset, p.place
+            )
+            .unwrap();
+        }
+    }
+    s
+}
+
+#[test]
+fn the_writer_still_writes_these_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("small");
+    common::write(&path);
+    compare("small.capture", &fs::read(&path).unwrap());
+}
+
+#[test]
+fn the_reader_still_reads_these_bytes() {
+    let text = if std::env::var_os("JPORTAL_BLESS").is_some() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("small");
+        common::write(&path);
+        describe(&CaptureReader::open(&path).unwrap())
+    } else {
+        describe(&CaptureReader::open(&golden("small.capture")).unwrap())
+    };
+    compare("small.txt", text.as_bytes());
+}

@@ -1,0 +1,124 @@
+//! Properties of the record codec and of the stream, on generated input.
+
+mod common;
+
+use jportal_capture::codec::{Bytes, Source, Str, Wire};
+use jportal_capture::schema::{
+    ExceptionEntry, InvokeTarget, LineEntry, MethodDefined, NMethodInstalled, PcDescriptor, SCHEMA, Scope,
+};
+use jportal_capture::{
+    CaptureReader, CaptureWriter, EndReason, Header, Record, Stamped, decode_frame, encode_frame,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn text() -> impl Strategy<Value = Str> {
+    vec(any::<u8>(), 0..40).prop_map(|b| Str(b.into()))
+}
+fn code() -> impl Strategy<Value = Bytes> {
+    vec(any::<u8>(), 0..200).prop_map(|b| Bytes(b.into()))
+}
+
+prop_compose! {
+    fn method()(
+        (method, klass, intrinsic, access_flags) in any::<(u64, u64, u16, u32)>(),
+        (name, signature, code) in (text(), text(), code()),
+        exceptions in vec((any::<(u16, u16, u16)>(), text()), 0..4),
+        lines in vec(any::<(u16, u16)>(), 0..10),
+        invokes in vec((any::<u16>(), text(), text(), text()), 0..4),
+    ) -> MethodDefined {
+        MethodDefined {
+            method, klass, intrinsic, access_flags, name, signature, code,
+            exceptions: exceptions.into_iter().map(|((start_bci, end_bci, handler_bci), catch_type)|
+                ExceptionEntry { start_bci, end_bci, handler_bci, catch_type }).collect(),
+            lines: lines.into_iter().map(|(bci, line)| LineEntry { bci, line }).collect(),
+            invokes: invokes.into_iter().map(|(bci, class_name, name, signature)|
+                InvokeTarget { bci, class_name, name, signature }).collect(),
+            ..MethodDefined::default()
+        }
+    }
+}
+prop_compose! {
+    fn nmethod()(
+        (start, method, nmethod, compile_id) in any::<(u64, u64, u64, u32)>(),
+        osr_bci in any::<i32>(),
+        code in code(),
+        scopes in vec(any::<(u32, u64, i32)>(), 0..8),
+        pcs in vec(any::<(u32, u32, u8)>(), 0..8),
+    ) -> NMethodInstalled {
+        NMethodInstalled {
+            start, method, nmethod, compile_id, osr_bci, code,
+            scopes: scopes.into_iter().map(|(parent, method, bci)| Scope { parent, method, bci }).collect(),
+            pc_descs: pcs.into_iter()
+                .map(|(pc_offset, scope, flags)| PcDescriptor { pc_offset, scope, flags }).collect(),
+            ..NMethodInstalled::default()
+        }
+    }
+}
+fn record() -> impl Strategy<Value = Record> {
+    prop_oneof![method().prop_map(Record::MethodDefined), nmethod().prop_map(Record::NMethodInstalled),]
+}
+
+proptest! {
+    #[test]
+    fn records_survive_the_round_trip(record in record(), tsc: u64) {
+        let stamped = Stamped { tsc, record };
+        let mut bytes = Vec::new();
+        encode_frame(&stamped, &mut bytes);
+        prop_assert_eq!(decode_frame(&bytes, 0).unwrap(), Some((stamped, bytes.len())));
+    }
+
+    #[test]
+    fn a_shortened_body_is_an_error_and_a_longer_one_is_not(record in record(), cut: prop::sample::Index) {
+        let mut body = Vec::new();
+        record.encode(&mut body);
+        prop_assert!(Record::decode(record.kind(), &body[..cut.index(body.len())]).is_err());
+        body.extend_from_slice(b"fields of a later version");
+        prop_assert_eq!(Record::decode(record.kind(), &body).unwrap(), record);
+    }
+
+    #[test]
+    fn any_bytes_decode_or_fail_cleanly(kind in 0u16..40, body in vec(any::<u8>(), 0..300)) {
+        if let Ok(record) = Record::decode(kind, &body) {
+            let mut again = Vec::new();
+            record.encode(&mut again);
+            prop_assert!(body.starts_with(&again));
+        }
+        let _ = Header::decode(&mut Source::new(&body));
+    }
+
+    #[test]
+    fn any_division_of_the_stream_gives_the_same_records(
+        records in vec(record(), 1..6),
+        cuts in vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let stamped: Vec<Stamped> =
+            (0..).zip(records).map(|(tsc, record)| Stamped { tsc, record }).collect();
+        let mut stream = Vec::new();
+        stamped.iter().for_each(|s| encode_frame(s, &mut stream));
+        let mut cuts: Vec<usize> = cuts.iter().map(|c| c.index(stream.len())).collect();
+        cuts.extend([0, stream.len()]);
+        cuts.sort_unstable();
+
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut w = CaptureWriter::create(&path).unwrap();
+        w.header(&common::header()).unwrap();
+        for c in cuts.windows(2) {
+            w.metadata(&stream[c[0]..c[1]]).unwrap();
+        }
+        w.finish(EndReason::Exit, "", Vec::new()).unwrap();
+        let r = CaptureReader::open(&path).unwrap();
+        let read: Result<Vec<_>, _> = r.metadata().collect();
+        prop_assert_eq!(read.unwrap(), stamped);
+    }
+}
+
+#[test]
+fn every_kind_refuses_an_empty_body() {
+    for s in SCHEMA {
+        if let Some(kind) = s.kind {
+            assert!(Record::decode(kind, &[]).is_err(), "{}", s.name);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What is written is read again, whole or partly; failures have types.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use jportal_capture::{CaptureReader, CaptureWriter, EndReason, Error, Header, LossReason};
+use jportal_units::{Core, StreamOffset};
+
+#[test]
+fn everything_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    common::write(&path);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let r = CaptureReader::open(&path).unwrap();
+    assert!(r.completeness().is_whole());
+    assert_eq!(r.header().java_command, "Main later".into());
+    assert_eq!(r.header().pt, common::header().pt);
+    assert_eq!(r.cores(), [Core(0), Core(1)]);
+    assert_eq!(common::read_all(&r), (common::records(), 0));
+    for core in r.cores() {
+        let bytes: Vec<u8> = r.pt(core).iter().flat_map(|p| r.read(p).unwrap()).collect();
+        assert_eq!(bytes, common::pt(core.get()));
+        assert_eq!(r.pt_bytes(core), 700);
+    }
+    assert_eq!(r.pt(Core(1))[1].offset, 4396, "the loss shows as a jump");
+    let twice = [common::sideband(1), common::sideband(1)].concat();
+    assert_eq!(r.sideband_bytes(Core(1)).map(Result::unwrap).collect::<Vec<_>>().concat(), twice);
+    assert_eq!(r.losses()[0].reason, LossReason::AuxFull);
+    let end = r.completeness().end.as_ref().unwrap();
+    assert_eq!((end.reason, end.pt_bytes), (EndReason::Exit, 1400));
+    assert_eq!(end.metadata_bytes, common::stream().len() as u64);
+}
+
+#[test]
+fn a_large_piece_is_split_and_a_large_record_survives() {
+    use jportal_capture::{Record, Stamped, encode_frame, schema::CodePatched};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let code = common::noise(5, 9 << 20);
+    let record = Record::CodePatched(CodePatched { address: 1, reason: 0, code: code[..].into() });
+    let big = Stamped { tsc: 5, record };
+    let mut stream = common::stream();
+    encode_frame(&big, &mut stream);
+    stream.extend(common::stream());
+    let records = vec![common::perf_record(11, 40_000, 1); 300].concat();
+
+    let mut w = CaptureWriter::create(&path).unwrap();
+    w.header(&Header::default()).unwrap();
+    w.metadata(&stream).unwrap();
+    w.pt(Core(3), StreamOffset(77), &code).unwrap();
+    w.sideband(Core(3), &records).unwrap();
+    w.finish(EndReason::Exit, "", Vec::new()).unwrap();
+
+    let r = CaptureReader::open(&path).unwrap();
+    let (read, errors) = common::read_all(&r);
+    assert_eq!(errors, 0);
+    assert_eq!(read[common::records().len()], big);
+    assert_eq!(read.len(), 2 * common::records().len() + 1);
+    assert_eq!(r.cores(), [Core(3)]);
+    assert!(r.pt(Core(3)).len() > 1);
+    assert!(r.sideband(Core(3)).iter().all(|p| p.len % 40_000 == 0), "cut between records only");
+}
+
+#[test]
+fn the_writer_refuses_what_a_reader_could_not_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut w = CaptureWriter::create(&dir.path().join("a")).unwrap();
+    assert!(matches!(w.metadata(&[0; 16]), Err(Error::HeaderFirst)));
+    w.header(&Header::default()).unwrap();
+    w.metadata(&[15, 0, 0]).unwrap();
+    assert!(matches!(w.metadata(&[0; 16]), Err(Error::FrameLength { at: 0, len: 15 })));
+    w.pt(Core(0), StreamOffset(10), &[1; 10]).unwrap();
+    assert!(matches!(w.pt(Core(0), StreamOffset(19), &[1]), Err(Error::PtOrder { known: 20, .. })));
+    assert!(matches!(w.pt(Core(1 << 20), StreamOffset(0), &[1]), Err(Error::CoreNumber { .. })));
+    let mut cut = common::sideband(0);
+    cut.pop();
+    assert!(matches!(
+        w.sideband(Core(0), &cut),
+        Err(Error::SidebandRecord { at: 104, size: 48, left: 47, .. })
+    ));
+}
+
+#[test]
+fn errors_of_the_system_are_typed() {
+    let e = CaptureWriter::create(Path::new("/nonexistent/a")).unwrap_err();
+    assert!(matches!(e, Error::Open { .. }), "{e}");
+    let e = CaptureWriter::create(Path::new("/dev/full")).unwrap_err();
+    assert!(matches!(e, Error::DiskFull { written: 0 }), "{e}");
+    let e = CaptureReader::open(Path::new("/dev/null")).unwrap_err();
+    assert!(matches!(e, Error::NotACapture { .. }), "{e}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    std::fs::write(&path, b"JPORTAL\0\x02\0\0\0\0\0\0\0").unwrap();
+    let e = CaptureReader::open(&path).unwrap_err();
+    assert!(matches!(e, Error::Version { found_major: 2, .. }), "{e}");
+}
+
+#[test]
+fn a_dead_process_capture_can_be_continued() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let stream = common::stream();
+    // Every cut of the metadata, inside frame headers too.
+    for cut in 1..stream.len() {
+        let mut w = CaptureWriter::create(&path).unwrap();
+        w.header(&common::header()).unwrap();
+        w.metadata(&stream[..cut]).unwrap();
+        w.pt(Core(1), StreamOffset(8), &[1; 8]).unwrap();
+        let whole = w.written().file;
+        w.pt(Core(1), StreamOffset(16), &[2; 8]).unwrap();
+        drop(w);
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(whole + 33).unwrap();
+
+        let mut w = CaptureWriter::reopen(&path).unwrap();
+        assert_eq!(w.written().metadata, cut as u64);
+        w.metadata(&stream[cut..]).unwrap();
+        w.pt(Core(1), StreamOffset(16), &[3; 8]).unwrap();
+        w.finish(EndReason::Recovered, "", Vec::new()).unwrap();
+
+        let r = CaptureReader::open(&path).unwrap();
+        assert!(r.completeness().is_whole());
+        assert_eq!(common::read_all(&r), (common::records(), 0));
+        assert_eq!(r.read(&r.pt(Core(1))[1]).unwrap(), [3; 8]);
+        assert!(matches!(CaptureWriter::reopen(&path), Err(Error::Complete { .. })));
+    }
+}
