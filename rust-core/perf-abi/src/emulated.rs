@@ -24,7 +24,7 @@
 
 use crate::Error;
 use crate::layout::PAGE_SIZE;
-use crate::memory::Block;
+use crate::memory::{self, Block};
 use crate::ring::{CoreConsumer, CoreMemory, CoreProducer, check_size};
 use std::fs::OpenOptions;
 use std::mem::offset_of;
@@ -43,7 +43,8 @@ pub const VERSION: u32 = 1;
 /// Largest number of cores.
 pub const MAX_CORES: u32 = 1024;
 
-const MESSAGE_BYTES: usize = 1024;
+/// Longest text either way.
+pub const TEXT_BYTES: usize = 1024;
 
 /// What the unit does when an AUX ring is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,6 +67,18 @@ pub struct PacketConfig {
     pub cyc_threshold: Option<u8>,
     /// PSB every `2^(n + 11)` bytes.
     pub psb_period: u8,
+    /// What an uncompressed return does to the return stack.
+    pub return_pop: ReturnPop,
+}
+
+/// What a near return that is not compressed does to the return stack (sources disagree).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReturnPop {
+    /// Every near return pops (SDM, perf).
+    #[default]
+    Always,
+    /// Only a compressed return pops (libipt).
+    CompressedOnly,
 }
 
 /// The processor that the unit claims to be.
@@ -177,7 +190,7 @@ pub struct Header {
     tsc_khz: AtomicU64,
     tsc_ctc_numerator: AtomicU32,
     tsc_ctc_denominator: AtomicU32,
-    /// Bit 0 return compression, bit 1 MTC, bit 2 CYC.
+    /// Bit 0 return compression, bit 1 MTC, bit 2 CYC, bit 3 only compressed returns pop.
     packet_flags: AtomicU32,
     mtc_period: AtomicU32,
     cyc_threshold: AtomicU32,
@@ -186,7 +199,10 @@ pub struct Header {
     cpu_family: AtomicU32,
     cpu_model: AtomicU32,
     cpu_stepping: AtomicU32,
-    reserved: [AtomicU64; 21],
+    /// Process of the unit, which is also the traced one.
+    owner: AtomicU32,
+    detail_len: AtomicU32,
+    reserved: [AtomicU64; 20],
     // VM to unit.
     generation: AtomicU64,
     enabled: AtomicU32,
@@ -200,8 +216,11 @@ pub struct Header {
     error: AtomicU32,
     message_len: AtomicU32,
     counters: [AtomicU64; 16],
-    message: [AtomicU64; MESSAGE_BYTES / 8],
+    message: Text,
+    detail: Text,
 }
+
+type Text = [AtomicU64; TEXT_BYTES / 8];
 
 const _: () = {
     assert!(size_of::<Header>() <= PAGE_SIZE);
@@ -232,7 +251,7 @@ impl EmulatedUnit {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(path).map_err(io("create"))?;
-        file.set_len(len).map_err(io("size"))?;
+        memory::allocate(&file, len).map_err(io("allocate"))?;
         let unit = Self { block: Block::map(&file, 0, len as usize, path)?, config, path: path.into() };
         unit.fill_header(stride);
         for core in 0..config.cores {
@@ -273,6 +292,17 @@ impl EmulatedUnit {
         &self.config
     }
 
+    /// The process it traces: the one that created the file. A child process inherits the
+    /// environment and must not take the unit of its parent for its own.
+    pub fn owner(&self) -> u32 {
+        self.header().owner.load(Relaxed)
+    }
+
+    /// The unit's settings in words, for the capture.
+    pub fn detail(&self) -> String {
+        get_text(&self.header().detail, &self.header().detail_len)
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -305,10 +335,13 @@ impl EmulatedUnit {
         let (h, c) = (self.header(), &self.config);
         let p = &c.packets;
         let flag = |set: bool, bit: u32| u32::from(set) << bit;
-        let flags =
-            flag(p.ret_compression, 0) | flag(p.mtc_period.is_some(), 1) | flag(p.cyc_threshold.is_some(), 2);
+        let flags = flag(p.ret_compression, 0)
+            | flag(p.mtc_period.is_some(), 1)
+            | flag(p.cyc_threshold.is_some(), 2)
+            | flag(p.return_pop == ReturnPop::CompressedOnly, 3);
         for (field, value) in [
             (&h.version, VERSION),
+            (&h.owner, std::process::id()),
             (&h.cores, c.cores),
             (&h.tsc_ctc_numerator, c.tsc_ctc.0),
             (&h.tsc_ctc_denominator, c.tsc_ctc.1),
@@ -360,6 +393,7 @@ impl EmulatedUnit {
                 mtc_period: (flags & 2 != 0).then(|| byte(&h.mtc_period)),
                 cyc_threshold: (flags & 4 != 0).then(|| byte(&h.cyc_threshold)),
                 psb_period: byte(&h.psb_period),
+                return_pop: if flags & 8 == 0 { ReturnPop::Always } else { ReturnPop::CompressedOnly },
             },
             mode: if h.mode.load(Relaxed) == 0 { Mode::Stall } else { Mode::Drop },
             cpu: Cpu {
@@ -412,14 +446,13 @@ impl EmulatedUnit {
         if h.error.compare_exchange(0, 1, AcqRel, Relaxed).is_err() {
             return;
         }
-        let bytes = &message.as_bytes()[..message.len().min(MESSAGE_BYTES)];
-        for (word, chunk) in h.message.iter().zip(bytes.chunks(8)) {
-            let mut le = [0; 8];
-            le[..chunk.len()].copy_from_slice(chunk);
-            word.store(u64::from_le_bytes(le), Relaxed);
-        }
-        h.message_len.store(bytes.len() as u32, Relaxed);
+        put_text(&h.message, &h.message_len, message);
         h.error.store(2, Release);
+    }
+
+    /// Leaves the settings in words for the capture (cut at [`TEXT_BYTES`]). Call it right after `create`.
+    pub fn set_detail(&self, text: &str) {
+        put_text(&self.header().detail, &self.header().detail_len, text);
     }
 
     /// Sets a counter.
@@ -484,9 +517,7 @@ impl EmulatedUnit {
         if h.error.load(Acquire) < 2 {
             return None;
         }
-        let bytes: Vec<u8> = h.message.iter().flat_map(|w| w.load(Relaxed).to_le_bytes()).collect();
-        let len = (h.message_len.load(Relaxed) as usize).min(MESSAGE_BYTES);
-        Some(String::from_utf8_lossy(&bytes[..len]).into_owned())
+        Some(get_text(&h.message, &h.message_len))
     }
 
     /// Reads a counter.
@@ -498,6 +529,22 @@ impl EmulatedUnit {
     pub fn finish(&self) {
         self.header().finished.store(1, Release);
     }
+}
+
+fn put_text(to: &Text, len: &AtomicU32, text: &str) {
+    let bytes = &text.as_bytes()[..text.len().min(TEXT_BYTES)];
+    for (word, chunk) in to.iter().zip(bytes.chunks(8)) {
+        let mut le = [0; 8];
+        le[..chunk.len()].copy_from_slice(chunk);
+        word.store(u64::from_le_bytes(le), Relaxed);
+    }
+    len.store(bytes.len() as u32, Release);
+}
+
+fn get_text(from: &Text, len: &AtomicU32) -> String {
+    let len = (len.load(Acquire) as usize).min(TEXT_BYTES);
+    let bytes: Vec<u8> = from.iter().flat_map(|w| w.load(Relaxed).to_le_bytes()).take(len).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Bytes from one core's control page to the next one's.

@@ -16,6 +16,7 @@ fn both_sides_see_the_same_unit() {
             mtc_period: Some(3),
             cyc_threshold: None,
             psb_period: 1,
+            return_pop: ReturnPop::CompressedOnly,
         },
         tsc_ctc: (176, 2),
         ..small()
@@ -53,6 +54,8 @@ fn both_sides_see_the_same_unit() {
     assert!(records.iter().all(|r| (r.sample.pid, r.sample.tid, r.sample.cpu) == (77, 78, 1)));
     assert_eq!(records.iter().map(|r| r.sample.time).collect::<Vec<_>>(), [10, 20, 21]);
 
+    unit.set_detail("seed 7");
+    assert_eq!((vm.detail(), vm.owner()), ("seed 7".into(), std::process::id()));
     unit.set_counter(Counter::Blocks, 9);
     assert_eq!(vm.counter(Counter::Blocks), 9);
     assert!(!unit.is_finished());
@@ -87,7 +90,7 @@ fn the_first_failure_is_told() {
     let long = "queue limit reached ".repeat(100);
     unit.fail(&long);
     unit.fail("later");
-    assert_eq!(vm.failure().unwrap(), long[..MESSAGE_BYTES]);
+    assert_eq!(vm.failure().unwrap(), long[..TEXT_BYTES]);
     assert!(!vm.wait_for(1, Duration::from_secs(60), || {}));
 }
 

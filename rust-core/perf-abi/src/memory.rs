@@ -8,10 +8,25 @@ use crate::Error;
 use crate::emulated::Header;
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Gives `file` a length of `len` bytes *and* the room for them: a write to a mapped page
+/// that the file system cannot back would be a SIGBUS.
+///
+/// # Errors
+/// When the file system has no room, or refuses for another reason.
+pub fn allocate(file: &File, len: u64) -> std::io::Result<()> {
+    let len = libc::off_t::try_from(len).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
+    // SAFETY: no memory is involved; the descriptor is open while `file` lives.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) } {
+        0 => Ok(()),
+        errno => Err(std::io::Error::from_raw_os_error(errno)),
+    }
+}
 
 /// A piece of a shared mapping.
 #[derive(Clone, Debug)]
