@@ -81,6 +81,14 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A ring file whose content cannot be used.
+    #[error("{path} cannot be used to complete the capture: {reason}")]
+    Ring {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// Reading failed.
     #[error("cannot read the capture at byte {place}: {source}")]
     Read {

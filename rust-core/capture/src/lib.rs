@@ -17,6 +17,7 @@ mod index;
 mod metadata;
 mod reader;
 mod reopen;
+pub mod ring_file;
 pub mod schema;
 mod writer;
 

@@ -1,0 +1,186 @@
+//! The file behind the export ring, and what is done with one that a dead VM left.
+//!
+//! The VM's ring lies in a file beside the capture (`<capture>.ring`), so that records
+//! committed before a `kill -9` are found again. The recorder (crate `jportal-recorder`)
+//! maps it; this module holds its layout and reads it after the VM's death.
+//!
+//! | offset | type   | field                                                               |
+//! |--------|--------|---------------------------------------------------------------------|
+//! | 0      | 8 B    | [`MAGIC`]                                                           |
+//! | 8      | `u32`  | [`VERSION`]                                                         |
+//! | 12     | `u32`  | state: [`states`]                                                   |
+//! | 16     | `u64`  | size of the ring in bytes, a power of two                           |
+//! | 24     | `u32`  | process id of the VM                                                |
+//! | 64     | `u64`  | head: behind the last byte a producer published                     |
+//! | 72     | `u64`  | boundary: behind the last whole record                              |
+//! | 128    | `u64`  | tail: behind the last byte that is in the capture                   |
+//! | 4096   |        | the ring: byte `p` of the metadata stream is at `4096 + p % size`   |
+//!
+//! Positions count bytes of the metadata stream from its start, the scale of the capture's
+//! own metadata offsets. A producer writes its bytes, then stores `head` (release); the consumer
+//! stores `tail` (release) after `write(2)` of the capture has returned. A record longer than
+//! the ring passes in pieces: `head` moves inside it, `boundary` only behind it.
+//! The VM holds an exclusive `flock` on the file while it lives.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::chunk::{Counter, EndReason};
+use crate::error::Error;
+use crate::writer::CaptureWriter;
+
+/// First bytes of a ring file.
+pub const MAGIC: [u8; 8] = *b"JPRING1\0";
+/// Version of the layout.
+pub const VERSION: u32 = 1;
+/// Offset of the state word.
+pub const STATE: usize = 12;
+/// Offset of the size.
+pub const SIZE: usize = 16;
+/// Offset of the process id.
+pub const PID: usize = 24;
+/// Offset of the head.
+pub const HEAD: usize = 64;
+/// Offset of the boundary.
+pub const BOUNDARY: usize = 72;
+/// Offset of the tail.
+pub const TAIL: usize = 128;
+/// Offset of the ring's bytes.
+pub const BYTES: usize = 4096;
+
+/// Values of the state word.
+pub mod states {
+    /// Records are accepted.
+    pub const OPEN: u32 = 0;
+    /// Nothing more is accepted: recording ended or failed.
+    pub const CLOSED: u32 = 1;
+    /// Nothing more is accepted: the VM met a fatal error.
+    pub const CRASHED: u32 = 2;
+}
+
+/// The ring file that belongs to a capture.
+pub fn path_of(capture: &Path) -> PathBuf {
+    let mut name = capture.as_os_str().to_owned();
+    name.push(".ring");
+    name.into()
+}
+
+/// What [`recover`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// No ring file, or only a left-over of a complete capture: nothing to do.
+    NotNeeded,
+    /// The VM still lives and writes to this capture.
+    Live,
+    /// The capture was completed.
+    Done {
+        /// Bytes of metadata that were only in the ring.
+        bytes: u64,
+        /// The VM had marked the ring in its error handler; otherwise it was killed.
+        crashed: bool,
+    },
+}
+
+/// Completes the capture of a dead VM from its ring file, then removes the ring file.
+///
+/// # Errors
+/// [`Error::Ring`] for a ring file that cannot be used (it stays), and those of
+/// [`CaptureWriter::reopen`] and the writer.
+pub fn recover(capture: &Path) -> Result<Recovery, Error> {
+    let path = path_of(capture);
+    let open = |source| Error::Open { path: path.clone(), source };
+    let file = match OpenOptions::new().read(true).open(&path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Recovery::NotNeeded),
+        Err(e) => return Err(open(e)),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(Recovery::Live),
+        Err(TryLockError::Error(e)) => return Err(open(e)),
+    }
+    let image = Image::read(&file, &path)?;
+    let result = match CaptureWriter::reopen(capture) {
+        Ok(writer) => complete(writer, &image)?,
+        Err(Error::Complete { .. }) => Recovery::NotNeeded,
+        Err(e) => return Err(e),
+    };
+    std::fs::remove_file(&path).map_err(open)?;
+    Ok(result)
+}
+
+fn complete(mut writer: CaptureWriter, image: &Image) -> Result<Recovery, Error> {
+    let from = writer.written().metadata;
+    let how = if image.crashed { "the VM crashed" } else { "the VM was killed" };
+    let mut text = format!("{how}; completed from its ring file");
+    let mut bytes = 0;
+    if from < image.tail {
+        // Possible only when the machine went down, not just the VM: chunks were lost that had been written.
+        text = format!(
+            "{how}; {} bytes of metadata are neither in the capture nor in the ring",
+            image.tail - from
+        );
+    } else if from < image.boundary {
+        let piece = image.bytes(from);
+        bytes = piece.len() as u64;
+        writer.metadata(&piece)?;
+    }
+    let counter = Counter { name: "recovered_metadata_bytes".into(), value: bytes };
+    writer.finish(EndReason::Recovered, &text, vec![counter])?;
+    Ok(Recovery::Done { bytes, crashed: image.crashed })
+}
+
+/// A ring as its VM left it.
+struct Image {
+    ring: Vec<u8>,
+    tail: u64,
+    boundary: u64,
+    crashed: bool,
+}
+
+impl Image {
+    fn read(file: &File, path: &Path) -> Result<Self, Error> {
+        let bad = |reason| Error::Ring { path: path.to_owned(), reason };
+        let mut page = [0; BYTES];
+        file.read_exact_at(&mut page, 0).map_err(|_| bad("shorter than its header"))?;
+        if page[..8] != MAGIC {
+            return Err(bad("the magic is another"));
+        }
+        if u32_at(&page, 8) != VERSION {
+            return Err(bad("another version of the layout"));
+        }
+        let (size, head) = (u64_at(&page, SIZE), u64_at(&page, HEAD));
+        let (tail, boundary) = (u64_at(&page, TAIL), u64_at(&page, BOUNDARY));
+        let len = file.metadata().map_err(|source| Error::Open { path: path.to_owned(), source })?.len();
+        if !size.is_power_of_two() || size > len.saturating_sub(BYTES as u64) {
+            return Err(bad("its size is not that of the file"));
+        }
+        if boundary > head || tail > head || head - tail > size {
+            return Err(bad("its positions contradict each other"));
+        }
+        let mut ring = vec![0; usize::try_from(size).map_err(|_| bad("too large for this machine"))?];
+        file.read_exact_at(&mut ring, BYTES as u64).map_err(|source| Error::Read { place: 0, source })?;
+        Ok(Self { ring, tail, boundary, crashed: u32_at(&page, STATE) == states::CRASHED })
+    }
+
+    /// The stream's bytes from `from` (not before the tail) to the last whole record's end.
+    fn bytes(&self, from: u64) -> Vec<u8> {
+        let size = self.ring.len() as u64;
+        let at = (from % size) as usize;
+        let len = self.boundary.saturating_sub(from).min(size) as usize;
+        let first = len.min(self.ring.len() - at);
+        [&self.ring[at..at + first], &self.ring[..len - first]].concat()
+    }
+}
+
+fn u32_at(page: &[u8; BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]])
+}
+fn u64_at(page: &[u8; BYTES], at: usize) -> u64 {
+    u64::from(u32_at(page, at)) | u64::from(u32_at(page, at + 4)) << 32
+}
+
+#[cfg(test)]
+#[path = "ring_file_tests.rs"]
+mod tests;
