@@ -249,30 +249,52 @@ impl<'a> Instruction<'a> {
     /// # Errors
     /// When a target lies outside the code.
     pub fn switch(&self) -> Result<Option<Switch>, BytecodeError> {
-        let base = (usize::from(self.bci.0) + 4) & !3;
-        let default = |s: &Self| s.target(i32_at(s.code, base));
-        let cases = match self.opcode {
-            Opcode::TABLESWITCH => {
-                let low = i32_at(self.code, base + 4);
-                let n = (self.code_end() - base - 12) / 4;
-                (0..n)
-                    .map(|i| {
-                        Ok((low.wrapping_add(i as i32), self.target(i32_at(self.code, base + 12 + 4 * i))?))
-                    })
-                    .collect::<Result<_, _>>()?
-            }
-            Opcode::LOOKUPSWITCH => {
-                let n = (self.code_end() - base - 8) / 8;
-                (0..n)
-                    .map(|i| {
-                        let pair = base + 8 + 8 * i;
-                        Ok((i32_at(self.code, pair), self.target(i32_at(self.code, pair + 4))?))
-                    })
-                    .collect::<Result<_, _>>()?
-            }
+        let base = self.switch_base();
+        let key = |i: usize| match self.opcode {
+            Opcode::TABLESWITCH => i32_at(self.code, base + 4).wrapping_add(i as i32),
+            _ => i32_at(self.code, base + 8 + 8 * i),
+        };
+        let target = match self.opcode {
+            Opcode::TABLESWITCH => |i| 12 + 4 * i,
+            Opcode::LOOKUPSWITCH => |i| 12 + 8 * i,
             _ => return Ok(None),
         };
-        Ok(Some(Switch { default: default(self)?, cases }))
+        let cases = (0..self.switch_len())
+            .map(|i| Ok((key(i), self.target(i32_at(self.code, base + target(i)))?)))
+            .collect::<Result<_, _>>()?;
+        let default = self.target(i32_at(self.code, base))?;
+        Ok(Some(Switch { default, cases }))
+    }
+    /// Number of cases of a switch; 0 for other instructions.
+    pub fn switch_len(&self) -> usize {
+        let base = self.switch_base();
+        match self.opcode {
+            Opcode::TABLESWITCH => (self.code_end() - base - 12) / 4,
+            Opcode::LOOKUPSWITCH => (self.code_end() - base - 8) / 8,
+            _ => 0,
+        }
+    }
+    /// Target of the `index`-th case of a switch, `None` when there is none or it is malformed.
+    pub fn switch_case(&self, index: usize) -> Option<Bci> {
+        if index >= self.switch_len() {
+            return None;
+        }
+        let base = self.switch_base();
+        let at =
+            if self.opcode == Opcode::TABLESWITCH { base + 12 + 4 * index } else { base + 12 + 8 * index };
+        self.target(i32_at(self.code, at)).ok()
+    }
+    /// Target of a switch where no key matches, `None` for other or malformed instructions.
+    pub fn switch_default(&self) -> Option<Bci> {
+        match self.opcode {
+            Opcode::TABLESWITCH | Opcode::LOOKUPSWITCH => {
+                self.target(i32_at(self.code, self.switch_base())).ok()
+            }
+            _ => None,
+        }
+    }
+    fn switch_base(&self) -> usize {
+        (usize::from(self.bci.0) + 4) & !3
     }
     fn code_end(&self) -> usize {
         usize::from(self.bci.0) + usize::from(self.len)

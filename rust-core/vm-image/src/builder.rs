@@ -1,0 +1,179 @@
+//! From records to the image.
+
+use crate::code::{CodeBody, CodeVersion, nmethod};
+use crate::interpreter::Interpreter;
+use crate::methods::MethodIndex;
+use crate::threads::Threads;
+use hashbrown::HashMap;
+use jportal_bytecode::MethodTable;
+use jportal_capture::schema::{Record, Stamped};
+use jportal_units::{Address, AddressRange, CodeId, MethodId, MethodPtr, Tsc};
+
+/// Receives the bytes of code as records name them, in commit order.
+pub trait CodeSink {
+    /// Code `bytes` of blob `id` stand at `start` from `tsc` on.
+    fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], id: CodeId);
+    /// `bytes` stand at `start` from `tsc` on; the blob stays the same.
+    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8]);
+    /// Nothing stands at `start..start+size` from `tsc` on.
+    fn free(&mut self, tsc: Tsc, start: Address, size: u64);
+}
+
+/// A record that contradicts what was known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Oddity {
+    /// A method whose class was never described.
+    UnknownClass(MethodPtr),
+    /// A thread ended or was renamed that never started.
+    UnknownThread(u32),
+    /// A record of a kind this version does not know.
+    UnknownRecord(u16),
+    /// A jump of a method stub that does not reach its target.
+    StubOutOfReach(Address),
+}
+
+/// The traced VM as a function of time.
+#[derive(Debug, Default)]
+pub struct VmImage {
+    /// Methods and what a `Method*` meant when.
+    pub methods: MethodIndex,
+    /// The template interpreter.
+    pub interpreter: Interpreter,
+    /// Threads.
+    pub threads: Threads,
+    /// What the recorder had to say.
+    pub notices: Vec<String>,
+    /// The first records that contradicted others.
+    pub oddities: Vec<Oddity>,
+    /// How many there were.
+    pub oddity_count: u64,
+    codes: Vec<CodeVersion>,
+    /// Method entry stubs: by address, definitions in commit order.
+    stubs: HashMap<u64, Vec<(Tsc, MethodId)>>,
+}
+
+impl VmImage {
+    /// The code version of `id`.
+    pub fn code(&self, id: CodeId) -> Option<&CodeVersion> {
+        self.codes.get(id.0 as usize)
+    }
+    /// All code versions in order of installation.
+    pub fn codes(&self) -> &[CodeVersion] {
+        &self.codes
+    }
+    /// The methods.
+    pub fn table(&self) -> &MethodTable {
+        self.methods.table()
+    }
+    /// The method whose entry stub stood at `at` at `tsc`.
+    pub fn stub_at(&self, at: Address, tsc: Tsc) -> Option<MethodId> {
+        let defs = self.stubs.get(&at.0)?;
+        let n = defs.partition_point(|d| d.0 <= tsc);
+        defs.get(n.saturating_sub(1)).map(|d| d.1)
+    }
+    /// All method entry stubs: address and definitions in commit order.
+    pub fn stubs(&self) -> impl Iterator<Item = (Address, &[(Tsc, MethodId)])> {
+        self.stubs.iter().map(|(&a, d)| (Address(a), &**d))
+    }
+    fn odd_unless(&mut self, fine: bool, o: Oddity) {
+        if !fine {
+            self.odd(o);
+        }
+    }
+    fn odd(&mut self, o: Oddity) {
+        const KEPT: usize = 100;
+        self.oddity_count += 1;
+        if self.oddities.len() < KEPT {
+            self.oddities.push(o);
+        }
+    }
+}
+
+/// Builds a [`VmImage`] from records in commit order.
+#[derive(Debug, Default)]
+pub struct Builder {
+    image: VmImage,
+}
+
+/// HotSpot's `jmp rel32`.
+const JMP_REL32: u8 = 0xe9;
+
+impl Builder {
+    /// Takes the next record; code bytes go to `sink`.
+    pub fn record(&mut self, stamped: Stamped, sink: &mut impl CodeSink) {
+        let tsc = Tsc(stamped.tsc);
+        let image = &mut self.image;
+        match stamped.record {
+            Record::ThreadStarted(r) => image.threads.started(tsc, &r),
+            Record::ThreadExited(r) => {
+                let known = image.threads.exited(tsc, &r);
+                image.odd_unless(known, Oddity::UnknownThread(r.tid));
+            }
+            Record::ThreadRenamed(r) => {
+                let known = image.threads.renamed(&r);
+                image.odd_unless(known, Oddity::UnknownThread(r.tid));
+            }
+            Record::ClassDefined(r) => image.methods.define_class(&r),
+            Record::MethodDefined(r) => {
+                let ptr = MethodPtr(r.method);
+                let known = image.methods.define(tsc, r).1;
+                image.odd_unless(known, Oddity::UnknownClass(ptr));
+            }
+            Record::MethodStub(r) => self.stub(tsc, r.method, r.address, r.target, sink),
+            Record::InterpreterCodelet(r) => {
+                image.interpreter.codelet(&r);
+                self.install(tsc, r.start, &r.code.0, CodeBody::Codelet, sink);
+            }
+            Record::InterpreterTable(r) => image.interpreter.table(&r),
+            Record::InterpreterEntries(r) => image.interpreter.entries(&r.entries),
+            Record::BytecodeNames(r) => image.interpreter.names(&r),
+            Record::BlobDefined(r) => {
+                let entries = r.entries.iter().map(|e| (e.name.text().into(), e.address)).collect();
+                let body = CodeBody::Blob { kind: r.kind, name: r.name.text().into(), entries };
+                self.install(tsc, r.start, &r.code.0, body, sink);
+            }
+            Record::NMethodInstalled(mut r) => {
+                let code = std::mem::take(&mut r.code);
+                let start = r.start;
+                let methods = &image.methods;
+                let n = nmethod(r, |ptr| methods.at(MethodPtr(ptr), tsc));
+                self.install(tsc, start, &code.0, CodeBody::NMethod(Box::new(n)), sink);
+            }
+            Record::CodePatched(r) => sink.patch(tsc, Address(r.address), &r.code.0),
+            Record::CodeFreed(r) => sink.free(tsc, Address(r.start), r.size),
+            Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
+            Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
+            // States are visible through the patches they cause; freed methods through redefinition.
+            Record::NMethodStateChanged(_) | Record::MethodFreed(_) | Record::ClassUnloaded(_) => {}
+            _ => {}
+        }
+    }
+    fn install(&mut self, tsc: Tsc, start: u64, code: &[u8], body: CodeBody, sink: &mut impl CodeSink) {
+        let id = CodeId(self.image.codes.len() as u32);
+        let range = AddressRange::at(Address(start), code.len() as u64);
+        self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
+        sink.install(tsc, Address(start), code, id);
+    }
+    /// A method entry stub is a `jmp rel32`; the record stands for its bytes.
+    fn stub(&mut self, tsc: Tsc, method: u64, address: u64, target: u64, sink: &mut impl CodeSink) {
+        let Some(id) = self.image.methods.at(MethodPtr(method), tsc) else {
+            self.image.odd(Oddity::UnknownClass(MethodPtr(method)));
+            return;
+        };
+        self.image.stubs.entry(address).or_default().push((tsc, id));
+        let distance = target.wrapping_sub(address.wrapping_add(5)) as i64;
+        match i32::try_from(distance) {
+            Ok(d) => {
+                let mut jump = [JMP_REL32, 0, 0, 0, 0];
+                jump[1..].copy_from_slice(&d.to_le_bytes());
+                sink.patch(tsc, Address(address), &jump);
+            }
+            Err(_) => self.image.odd(Oddity::StubOutOfReach(Address(address))),
+        }
+    }
+    /// The image of everything recorded so far.
+    pub fn finish(self) -> VmImage {
+        self.image
+    }
+}

@@ -1,0 +1,191 @@
+//! Versions of code blobs and what their addresses mean.
+
+use jportal_capture::schema::{self, NMethodInstalled, NO_SCOPE, blob_kinds};
+use jportal_units::{AddressRange, CodeId, MethodId, Tsc};
+
+/// One frame of a scope chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scope {
+    /// Caller's scope in the same nmethod; `None` for the outermost frame.
+    pub parent: Option<u32>,
+    /// The frame's method; `None` if the VM never described it.
+    pub method: Option<MethodId>,
+    /// Position; -1 before the first bytecode (HotSpot's `SynchronizationEntryBCI`).
+    pub bci: i32,
+}
+
+/// One debug-info position of an nmethod (`PcDesc`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PcPosition {
+    /// Offset from the start of the nmethod's code.
+    pub offset: u32,
+    /// Innermost scope.
+    pub scope: Option<u32>,
+    /// [`schema::pc_flags`].
+    pub flags: u8,
+}
+
+/// Compiled code or a native wrapper.
+#[derive(Clone, Debug)]
+pub struct NMethod {
+    /// Outermost method.
+    pub method: Option<MethodId>,
+    /// `nmethod*`.
+    pub pointer: u64,
+    /// As `-XX:+PrintCompilation` shows it.
+    pub compile_id: u32,
+    /// [`schema::compilers`].
+    pub compiler: u8,
+    /// `CompLevel`.
+    pub level: u8,
+    /// Bci of the OSR entry.
+    pub osr_bci: Option<u16>,
+    /// Unverified entry.
+    pub entry: u32,
+    /// Verified entry.
+    pub verified_entry: u32,
+    /// OSR entry.
+    pub osr_entry: Option<u32>,
+    /// Exception handler.
+    pub exception_handler: Option<u32>,
+    /// Deopt handler.
+    pub deopt_handler: Option<u32>,
+    /// Deopt handler of method-handle call sites.
+    pub deopt_mh_handler: Option<u32>,
+    /// C1's unwind handler.
+    pub unwind_handler: Option<u32>,
+    /// Start of the stub section.
+    pub stub: u32,
+    /// Scopes.
+    pub scopes: Box<[Scope]>,
+    /// By ascending offset.
+    pub positions: Box<[PcPosition]>,
+    /// Exception handlers.
+    pub handlers: Box<[schema::HandlerEntry]>,
+    /// Implicit exceptions.
+    pub implicit: Box<[schema::ImplicitEntry]>,
+}
+
+impl NMethod {
+    /// The debug-info positions with `from <= offset < to`.
+    pub fn positions_in(&self, from: u32, to: u32) -> &[PcPosition] {
+        let a = self.positions.partition_point(|p| p.offset < from);
+        let b = self.positions.partition_point(|p| p.offset < to);
+        self.positions.get(a..b).unwrap_or(&[])
+    }
+    /// The position at exactly `offset`.
+    pub fn position_at(&self, offset: u32) -> Option<&PcPosition> {
+        self.positions.binary_search_by_key(&offset, |p| p.offset).ok().map(|i| &self.positions[i])
+    }
+    /// The frames of `scope`, innermost first. Ends early on a cyclic or dangling chain.
+    pub fn chain(&self, scope: Option<u32>) -> impl Iterator<Item = &Scope> {
+        let mut next = scope;
+        let mut left = self.scopes.len();
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let s = self.scopes.get(next? as usize)?;
+            next = s.parent;
+            Some(s)
+        })
+    }
+    /// Whether this is a native wrapper.
+    pub const fn is_native_wrapper(&self) -> bool {
+        self.compiler == schema::compilers::NATIVE_WRAPPER
+    }
+}
+
+/// What a piece of code is.
+#[derive(Clone, Debug)]
+pub enum CodeBody {
+    /// An nmethod.
+    NMethod(Box<NMethod>),
+    /// A codelet of the template interpreter.
+    Codelet,
+    /// Any other blob.
+    Blob {
+        /// [`blob_kinds`].
+        kind: u8,
+        /// Its name.
+        name: Box<str>,
+        /// Named entry points.
+        entries: Box<[(Box<str>, u64)]>,
+    },
+}
+
+/// One installed version of a code blob.
+#[derive(Clone, Debug)]
+pub struct CodeVersion {
+    /// Its dense name.
+    pub id: CodeId,
+    /// Where its code lies.
+    pub range: AddressRange,
+    /// When it was committed.
+    pub installed: Tsc,
+    /// What it is.
+    pub body: CodeBody,
+}
+
+impl CodeVersion {
+    /// The nmethod, if it is one.
+    pub fn nmethod(&self) -> Option<&NMethod> {
+        match &self.body {
+            CodeBody::NMethod(n) => Some(n),
+            _ => None,
+        }
+    }
+    /// A short description for messages.
+    pub fn describe(&self) -> String {
+        match &self.body {
+            CodeBody::NMethod(n) => format!("nmethod {} (compile id {})", self.range.start, n.compile_id),
+            CodeBody::Codelet => format!("codelet {}", self.range.start),
+            CodeBody::Blob { name, .. } => format!("blob '{name}' {}", self.range.start),
+        }
+    }
+    /// Whether this is the block of method entry stubs.
+    pub fn is_method_stubs(&self) -> bool {
+        matches!(self.body, CodeBody::Blob { kind: blob_kinds::METHOD_STUBS, .. })
+    }
+}
+
+fn optional(offset: u32) -> Option<u32> {
+    (offset != u32::MAX).then_some(offset)
+}
+
+/// Converts the record; `method` resolves a `Method*` at the time of installation.
+pub(crate) fn nmethod(r: NMethodInstalled, method: impl Fn(u64) -> Option<MethodId>) -> NMethod {
+    let scopes = r.scopes.iter().map(|s| Scope {
+        parent: (s.parent != NO_SCOPE).then_some(s.parent),
+        method: method(s.method),
+        bci: s.bci,
+    });
+    let mut positions: Vec<PcPosition> = r
+        .pc_descs
+        .iter()
+        .map(|p| PcPosition {
+            offset: p.pc_offset,
+            scope: (p.scope != NO_SCOPE).then_some(p.scope),
+            flags: p.flags,
+        })
+        .collect();
+    positions.sort_by_key(|p| p.offset);
+    NMethod {
+        method: method(r.method),
+        pointer: r.nmethod,
+        compile_id: r.compile_id,
+        compiler: r.compiler,
+        level: r.level,
+        osr_bci: u16::try_from(r.osr_bci).ok(),
+        entry: r.entry,
+        verified_entry: r.verified_entry,
+        osr_entry: (r.osr_bci >= 0).then_some(r.osr_entry),
+        exception_handler: optional(r.exception_handler),
+        deopt_handler: optional(r.deopt_handler),
+        deopt_mh_handler: optional(r.deopt_mh_handler),
+        unwind_handler: optional(r.unwind_handler),
+        stub: r.stub,
+        scopes: scopes.collect(),
+        positions: positions.into(),
+        handlers: r.handlers.into(),
+        implicit: r.implicit.into(),
+    }
+}

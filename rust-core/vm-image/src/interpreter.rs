@@ -1,0 +1,228 @@
+//! The template interpreter: what its addresses mean.
+
+use hashbrown::HashMap;
+use jportal_bytecode::Opcode;
+use jportal_capture::schema::{BytecodeNames, InterpreterCodelet, InterpreterTable, NamedAddress, tables};
+use jportal_units::Address;
+
+/// A bytecode of the VM: Java's own or an internal (quickened) one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Template {
+    /// HotSpot's `Bytecodes::Code`.
+    pub code: u8,
+    /// The Java bytecode it stands for (`Bytecodes::java_code`).
+    pub java: Opcode,
+    /// Length of the second bytecode's offset for templates that execute two at once
+    /// (`fast_iload2`, `fast_icaload`, `fast_xaccess_0`): where the second starts, relative
+    /// to the first; 0 for all others.
+    pub second: u8,
+    /// Reached through the `wide` table.
+    pub wide: bool,
+    /// JVMTI's breakpoint: the original bytecode is dispatched next.
+    pub breakpoint: bool,
+    /// For a quickened `lookupswitch`: how it searches.
+    pub search: Option<SwitchSearch>,
+}
+
+/// How a template finds the case of a `lookupswitch`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwitchSearch {
+    /// `fast_linearswitch`: from the last pair down.
+    Linear,
+    /// `fast_binaryswitch`: by bisection, without branches.
+    Binary,
+}
+
+/// A value the interpreter makes visible as branch outcomes, one conditional jump per bit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reveal {
+    /// Case index of a `tableswitch`.
+    TableSwitch,
+    /// Pair index of a `lookupswitch` that is searched by bisection.
+    BinarySwitch,
+    /// Bci to which `ret` returns.
+    Ret,
+    /// Bci of the exception handler chosen by the VM.
+    ExceptionHandler,
+}
+
+/// What begins at an address of the interpreter or of a stub.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Landmark {
+    /// An entry of a bytecode template.
+    Template(Template),
+    /// Where a dispatch goes while a safepoint is pending; the normal dispatch follows.
+    SafepointEntry,
+    /// A call by the interpreter returns here.
+    ReturnEntry,
+    /// A deoptimised frame goes on here, behind its bytecode.
+    DeoptEntry,
+    /// A deoptimised frame executes its bytecode again.
+    DeoptReexecute,
+    /// A method of this `AbstractInterpreter::MethodKind` is entered.
+    MethodEntry(u8),
+    /// The callee of an interpreted frame threw.
+    RethrowException,
+    /// The interpreted frame itself throws.
+    ThrowException,
+    /// The interpreted frame is left by an exception.
+    RemoveActivation,
+    /// The interpreted frame is left and its bytecode executed again (JVMTI PopFrame).
+    RemoveActivationPreservingArgs,
+    /// The VM or native code calls Java.
+    CallStub,
+    /// A Java method called by the VM returned.
+    CallStubReturn,
+    /// A Java method called by the VM threw.
+    CatchException,
+    /// An exception found by a stub goes to the caller's handler.
+    ForwardException,
+    /// A revealed value begins: collect the bits.
+    Reveal(Reveal),
+    /// The revealed value is complete.
+    RevealEnd(Reveal),
+}
+
+/// Everything known of the interpreter.
+#[derive(Clone, Default, Debug)]
+pub struct Interpreter {
+    codes: HashMap<u8, Template>,
+    landmarks: HashMap<u64, Landmark>,
+    codelets: Vec<(u64, u64, Box<str>)>,
+}
+
+impl Interpreter {
+    /// What begins at `at`.
+    pub fn landmark(&self, at: Address) -> Option<Landmark> {
+        self.landmarks.get(&at.0).copied()
+    }
+    /// All landmarks.
+    pub fn landmarks(&self) -> impl Iterator<Item = (Address, Landmark)> {
+        self.landmarks.iter().map(|(&a, &l)| (Address(a), l))
+    }
+    /// HotSpot's description of the codelet around `at`.
+    pub fn codelet_at(&self, at: Address) -> Option<&str> {
+        self.codelets.iter().find(|c| at.0 >= c.0 && at.0 < c.1).map(|c| &*c.2)
+    }
+    pub(crate) fn codelet(&mut self, r: &InterpreterCodelet) {
+        let end = r.start.saturating_add(r.code.0.len() as u64);
+        self.codelets.push((r.start, end, r.description.text().into()));
+    }
+    pub(crate) fn names(&mut self, r: &BytecodeNames) {
+        for n in &r.names {
+            let (code, java) = (n.address as u8, (n.address >> 16) as u8);
+            let template = named_template(&n.name.text(), Template::java(code, Opcode(java)));
+            self.codes.insert(code, template);
+        }
+    }
+    fn template(&self, code: u8, wide: bool) -> Option<Template> {
+        let known = self.codes.get(&code).copied();
+        let own = (code <= 201).then_some(Template::java(code, Opcode(code)));
+        known.or(own).map(|t| Template { wide, ..t })
+    }
+    /// An address shared by several bytecodes means none of them (`_unimplemented_bytecode`).
+    fn put_template(&mut self, address: u64, t: Template, shared: &mut Vec<u64>) {
+        match self.landmarks.get(&address) {
+            Some(Landmark::Template(other)) if other.code != t.code || other.wide != t.wide => {
+                shared.push(address);
+            }
+            _ => {
+                self.landmarks.insert(address, Landmark::Template(t));
+            }
+        }
+    }
+    pub(crate) fn table(&mut self, r: &InterpreterTable) {
+        let mut shared = Vec::new();
+        for (i, e) in r.entries.iter().enumerate() {
+            if e.address == 0 {
+                continue;
+            }
+            let landmark = match r.table {
+                tables::NORMAL | tables::WIDE => {
+                    if let Some(t) = self.template(i as u8, r.table == tables::WIDE) {
+                        self.put_template(e.address, t, &mut shared);
+                    }
+                    continue;
+                }
+                tables::SAFEPOINT | tables::SAFEPOINT_ENTRY => Landmark::SafepointEntry,
+                tables::RETURN
+                | tables::INVOKE_RETURN
+                | tables::INVOKEINTERFACE_RETURN
+                | tables::INVOKEDYNAMIC_RETURN => Landmark::ReturnEntry,
+                // Length 0: the bytecode is dispatched again (`Interpreter::deopt_entry`).
+                tables::DEOPT if r.index == 0 => Landmark::DeoptReexecute,
+                tables::DEOPT => Landmark::DeoptEntry,
+                tables::METHOD_ENTRY => Landmark::MethodEntry(i as u8),
+                _ => continue,
+            };
+            self.put(e.address, landmark);
+        }
+        for a in shared {
+            self.landmarks.remove(&a);
+        }
+    }
+    /// The safepoint table holds normal templates for bytecodes that never poll: a template
+    /// stays a template.
+    fn put(&mut self, address: u64, landmark: Landmark) {
+        match self.landmarks.get(&address) {
+            Some(Landmark::Template(_)) => {}
+            Some(Landmark::MethodEntry(_)) if matches!(landmark, Landmark::MethodEntry(_)) => {}
+            _ => {
+                self.landmarks.insert(address, landmark);
+            }
+        }
+    }
+    pub(crate) fn entries(&mut self, entries: &[NamedAddress]) {
+        for e in entries {
+            if let (Some(l), true) = (landmark_of(&e.name.text()), e.address != 0) {
+                self.landmarks.insert(e.address, l);
+            }
+        }
+    }
+}
+
+impl Template {
+    /// A template that executes exactly the Java bytecode `java`.
+    const fn java(code: u8, java: Opcode) -> Self {
+        Self { code, java, second: 0, wide: false, breakpoint: false, search: None }
+    }
+}
+
+/// Completes `t` by HotSpot's name for the bytecode (`bytecodes.cpp`).
+fn named_template(name: &str, t: Template) -> Template {
+    match name {
+        "fast_iaccess_0" | "fast_aaccess_0" | "fast_faccess_0" => Template { second: 1, ..t },
+        "fast_iload2" | "fast_icaload" => Template { second: 2, ..t },
+        "fast_linearswitch" => Template { search: Some(SwitchSearch::Linear), ..t },
+        "fast_binaryswitch" => Template { search: Some(SwitchSearch::Binary), ..t },
+        "breakpoint" => Template { breakpoint: true, ..t },
+        _ => t,
+    }
+}
+
+/// The landmark for HotSpot's name of an entry point.
+fn landmark_of(name: &str) -> Option<Landmark> {
+    Some(match name {
+        "rethrow_exception_entry" => Landmark::RethrowException,
+        "throw_exception_entry" => Landmark::ThrowException,
+        "remove_activation_entry" => Landmark::RemoveActivation,
+        "remove_activation_preserving_args_entry" => Landmark::RemoveActivationPreservingArgs,
+        "deopt_reexecute_return_entry" => Landmark::DeoptEntry,
+        "call_stub_entry" => Landmark::CallStub,
+        "call_stub_return_address" => Landmark::CallStubReturn,
+        "catch_exception_entry" => Landmark::CatchException,
+        "forward_exception_entry" => Landmark::ForwardException,
+        _ => {
+            let rest = name.strip_prefix("reveal.")?;
+            let (what, end) = rest.strip_suffix(".end").map_or((rest, false), |w| (w, true));
+            let reveal = match what {
+                "tableswitch" => Reveal::TableSwitch,
+                "binaryswitch" => Reveal::BinarySwitch,
+                "ret" | "wide_ret" => Reveal::Ret,
+                "exception_handler" => Reveal::ExceptionHandler,
+                _ => return None,
+            };
+            if end { Landmark::RevealEnd(reveal) } else { Landmark::Reveal(reveal) }
+        }
+    })
+}

@@ -1,0 +1,22 @@
+//! The traced VM as a function of time.
+//!
+//! Feed every metadata record in commit order to [`Builder::record`]; the resulting
+//! [`VmImage`] answers what a `Method*` meant at a time, which template, stub or nmethod
+//! owns an address, and which threads ran. Bytes of code are handed on to a [`CodeSink`]
+//! (the code image of the native flow); this crate keeps only what they mean.
+//!
+//! Constraints: records are untrusted; a record that contradicts an earlier one becomes a
+//! counted [`Oddity`], never a panic. Memory is bounded by the metadata, not by the trace.
+#![forbid(unsafe_code)]
+
+mod builder;
+pub mod code;
+pub mod interpreter;
+mod methods;
+mod threads;
+
+pub use builder::{Builder, CodeSink, Oddity, VmImage};
+pub use code::{CodeBody, CodeVersion, NMethod, PcPosition, Scope};
+pub use interpreter::{Interpreter, Landmark, Template};
+pub use methods::MethodIndex;
+pub use threads::{ThreadSpan, Threads};

@@ -1,0 +1,109 @@
+//! From `Method*` to [`MethodId`]: the address of a method is its name only for a while.
+
+use hashbrown::HashMap;
+use jportal_bytecode::{ExceptionRow, InvokeRef, LineRow, Method, MethodTable};
+use jportal_capture::codec::Str;
+use jportal_capture::schema::{ClassDefined, MethodDefined};
+use jportal_units::{Bci, MethodId, MethodPtr, Tsc};
+
+/// What the holder of a method is called.
+#[derive(Clone, Debug, Default)]
+struct Class {
+    name: Box<str>,
+    loader: Box<str>,
+    source_file: Box<str>,
+}
+
+/// All methods of the recording and the times at which a `Method*` named them.
+#[derive(Default, Debug)]
+pub struct MethodIndex {
+    table: MethodTable,
+    classes: HashMap<u64, Class>,
+    /// By pointer: definitions in commit order.
+    spans: HashMap<u64, Vec<(Tsc, MethodId)>>,
+}
+
+fn text(s: &Str) -> Box<str> {
+    s.text().into()
+}
+
+impl MethodIndex {
+    pub(crate) fn define_class(&mut self, c: &ClassDefined) {
+        let class =
+            Class { name: text(&c.name), loader: text(&c.loader_name), source_file: text(&c.source_file) };
+        self.classes.insert(c.klass, class);
+    }
+    /// Returns the new id and whether the holder was known.
+    pub(crate) fn define(&mut self, tsc: Tsc, m: MethodDefined) -> (MethodId, bool) {
+        let class = self.classes.get(&m.klass).cloned();
+        let known = class.is_some();
+        let class = class.unwrap_or_default();
+        let (klass, ptr) = (m.klass, m.method);
+        let mut method = convert(m, class);
+        if !known {
+            method.class_name = format!("klass@{klass:#x}").into();
+        }
+        if let Some(id) = self.same_as_last(ptr, &method) {
+            return (id, known);
+        }
+        let id = self.table.push(method);
+        self.spans.entry(ptr).or_default().push((tsc, id));
+        (id, known)
+    }
+    /// A method may be reported again (class re-linked, recording restarted): not a new one.
+    fn same_as_last(&self, ptr: u64, method: &Method) -> Option<MethodId> {
+        let id = self.spans.get(&ptr)?.last()?.1;
+        let last = self.table.get(id)?;
+        let same = Method { id, ..method.clone() } == *last;
+        same.then_some(id)
+    }
+    /// The method that `ptr` named at `tsc`: the latest definition not after it, or the
+    /// first one when `tsc` precedes them all (a coarse clock may place a use before its
+    /// definition).
+    pub fn at(&self, ptr: MethodPtr, tsc: Tsc) -> Option<MethodId> {
+        let spans = self.spans.get(&ptr.0)?;
+        let n = spans.partition_point(|s| s.0 <= tsc);
+        spans.get(n.saturating_sub(1)).map(|s| s.1)
+    }
+    /// The methods.
+    pub fn table(&self) -> &MethodTable {
+        &self.table
+    }
+}
+
+fn convert(m: MethodDefined, class: Class) -> Method {
+    let mut invokes: Vec<InvokeRef> = m
+        .invokes
+        .iter()
+        .map(|i| InvokeRef {
+            bci: Bci(i.bci),
+            class_name: text(&i.class_name),
+            name: text(&i.name),
+            signature: text(&i.signature),
+        })
+        .collect();
+    invokes.sort_by_key(|i| i.bci);
+    let mut lines: Vec<LineRow> = m.lines.iter().map(|l| LineRow { bci: Bci(l.bci), line: l.line }).collect();
+    lines.sort_by_key(|l| l.bci);
+    let exceptions = m.exceptions.iter().map(|e| ExceptionRow {
+        start: Bci(e.start_bci),
+        end: Bci(e.end_bci),
+        handler: Bci(e.handler_bci),
+        catch_type: (!e.catch_type.0.is_empty()).then(|| text(&e.catch_type)),
+    });
+    Method {
+        id: MethodId(0),
+        class_name: class.name,
+        loader: class.loader,
+        source_file: class.source_file,
+        name: text(&m.name),
+        signature: text(&m.signature),
+        access_flags: m.access_flags,
+        intrinsic: m.intrinsic,
+        entry_kind: m.entry_kind,
+        exceptions: exceptions.collect(),
+        code: m.code.0,
+        lines: lines.into(),
+        invokes: invokes.into(),
+    }
+}
