@@ -21,7 +21,7 @@ unpack_debian_image() {
       /etc/java-17-openjdk/*) rm "$link"; cp -p "$tmp$target" "$link" ;;
       # Kept: certificates come from the system when it has them.
       /etc/ssl/certs/java/cacerts) ;;
-      *) [[ -e $link ]] || rm "$link" ;;
+      *) [[ $(realpath -m "$link") == "$image"/* ]] || rm "$link" ;;
     esac
   done < <(find "$image" -type l)
   share_classes "$image"
