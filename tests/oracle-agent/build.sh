@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the oracle agent: build/oracle/jportal-oracle.jar and build/oracle/libjportal_oracle.so.
-# Needs a JDK 17 (JAVA_HOME, else the one whose javac is on the PATH), gcc, and Debian's libasm-java.
+# Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -9,9 +9,7 @@ asm_dir=${ASM_DIR:-/usr/share/java}
 
 fail() { echo "oracle-agent: $*" >&2; exit 2; }
 
-javac=${JAVA_HOME:+$JAVA_HOME/bin/}javac
-command -v "$javac" >/dev/null || fail "no javac; install openjdk-17-jdk-headless or set JAVA_HOME"
-home=$(dirname "$(dirname "$(readlink -f "$(command -v "$javac")")")")
+. "$root/tests/find-jdk.sh"
 for jar in asm asm-tree asm-commons; do
   [ -e "$asm_dir/$jar.jar" ] || fail "$asm_dir/$jar.jar is missing; install libasm-java"
 done
@@ -21,13 +19,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/classes" "$work/tool" "$work/jar" "$out"
 
-"$javac" --release 17 -XDstringConcat=inline -Xlint:all -Werror -d "$work/classes" -cp "$asm_dir/asm.jar:$asm_dir/asm-tree.jar" \
+"$jdk/bin/javac" --release 17 -XDstringConcat=inline -Xlint:all -Werror -d "$work/classes" -cp "$asm_dir/asm.jar:$asm_dir/asm-tree.jar" \
   $(find "$here/src" -name '*.java')
-"$javac" -d "$work/tool" -cp "$asm_dir/asm.jar:$asm_dir/asm-commons.jar" "$here/build-src/Relocate.java"
-"$home/bin/java" -cp "$work/tool:$asm_dir/asm.jar:$asm_dir/asm-commons.jar:$asm_dir/asm-tree.jar" Relocate \
+"$jdk/bin/javac" -d "$work/tool" -cp "$asm_dir/asm.jar:$asm_dir/asm-commons.jar" "$here/build-src/Relocate.java"
+"$jdk/bin/java" -cp "$work/tool:$asm_dir/asm.jar:$asm_dir/asm-commons.jar:$asm_dir/asm-tree.jar" Relocate \
   "$work/jar" "$work/classes" "$asm_dir/asm.jar" "$asm_dir/asm-tree.jar"
-"$home/bin/jar" --create --file "$work/jportal-oracle.jar" --manifest "$here/manifest.mf" -C "$work/jar" .
-gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$home/include" -I"$home/include/linux" \
+"$jdk/bin/jar" --create --file "$work/jportal-oracle.jar" --manifest "$here/manifest.mf" -C "$work/jar" .
+gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libjportal_oracle.so" "$here/native/probe.c" -lpthread
 mv "$work/jportal-oracle.jar" "$work/libjportal_oracle.so" "$out/"
 echo "oracle-agent: built $out/jportal-oracle.jar and libjportal_oracle.so"

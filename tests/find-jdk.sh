@@ -1,0 +1,12 @@
+# Sets jdk to the JDK that builds the tests' Java parts: build/jdk, else JAVA_HOME, else the one on the PATH.
+# To be sourced, with root set to the repository.
+if [ -x "$root/build/jdk/bin/javac" ]; then
+  jdk=$root/build/jdk
+elif [ -n "${JAVA_HOME:-}" ]; then
+  jdk=$JAVA_HOME
+elif command -v javac >/dev/null; then
+  jdk=$(dirname "$(dirname "$(readlink -f "$(command -v javac)")")")
+else
+  echo "no JDK: run scripts/setup, or set JAVA_HOME, or install openjdk-17-jdk-headless" >&2
+  exit 2
+fi

@@ -1,0 +1,37 @@
+#!/bin/bash
+# Builds the test programs: build/programs/programs.jar, workloads.jar and libprograms.so.
+# Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+out=${1:-$root/build/programs}
+asm=${ASM_DIR:-/usr/share/java}/asm.jar
+
+fail() { echo "programs: $*" >&2; exit 2; }
+
+. "$root/tests/find-jdk.sh"
+[ -e "$asm" ] || fail "$asm is missing; install libasm-java"
+command -v gcc >/dev/null || fail "no gcc; install gcc"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out" "$work/tool" "$work/classes" "$work/workloads"
+
+"$jdk/bin/javac" --release 17 -g -Xlint:all,-fallthrough,-empty,-finally,-serial,-processing -Werror \
+  -d "$work/classes" "$here"/src/programs/*.java
+"$jdk/bin/javac" --release 17 -d "$work/tool" -cp "$asm" "$here/generator/Generate.java"
+"$jdk/bin/java" -cp "$work/tool:$asm" Generate "$work/classes"
+"$jdk/bin/javac" --release 17 -g -Xlint:all -Werror -d "$work/workloads" "$here"/workloads/*.java
+gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
+  -o "$work/libprograms.so" "$here/native/programs.c" -lpthread
+
+# The set must hold every bytecode; javap names them, the wide forms with a suffix.
+find "$work/classes" -name '*.class' -not -path '*/many/*' -print0 | xargs -0 "$jdk/bin/javap" -c -p |
+  sed -n 's/^ *[0-9]*: \([a-z_0-9]*\).*/\1/p' | sort -u > "$work/used"
+missing=$(sort -u "$here/opcodes.txt" | comm -23 - "$work/used" | tr '\n' ' ')
+[ -z "$missing" ] || fail "no program has these bytecodes: $missing"
+
+"$jdk/bin/jar" --create --file "$work/programs.jar" -C "$work/classes" .
+"$jdk/bin/jar" --create --file "$work/workloads.jar" -C "$work/workloads" .
+mv "$work/programs.jar" "$work/workloads.jar" "$work/libprograms.so" "$out/"
+echo "programs: built $out/programs.jar, workloads.jar and libprograms.so"

@@ -1,0 +1,31 @@
+package programs;
+
+/** A running checksum of what a program computed: printed at the end, so that a wrong run shows in the output. */
+final class Digest {
+    private long value = 0x9e3779b97f4a7c15L;
+
+    synchronized void add(long item) {
+        value = (value ^ item) * 0x100000001b3L;
+    }
+
+    void add(int item) {
+        add((long) item);
+    }
+
+    void add(boolean item) {
+        add(item ? 1L : 0L);
+    }
+
+    void add(double item) {
+        add(Double.doubleToRawLongBits(item));
+    }
+
+    void add(Object item) {
+        add((long) String.valueOf(item).hashCode());
+    }
+
+    /** Prints the checksum under the program's name. */
+    void print(Class<?> program) {
+        System.out.println(program.getSimpleName() + " " + Long.toHexString(value));
+    }
+}
