@@ -70,11 +70,12 @@ choose_version() {
   for version in "${candidates[@]}"; do
     if run download fetch_version "$version"; then
       VERSION=$version
-      printf '%s\n' "$version" > "$CACHE/version"
+      [[ -n $WANT_VERSION ]] || printf '%s\n' "$version" > "$CACHE/version"
       note "openjdk-17 $version"
       return 0
     fi
-    note "$version is listed but cannot be downloaded whole, trying the next older"
+    rm -rf "$CACHE/downloads/$version"
+    note "$version is listed but cannot be downloaded whole"
   done
   failed "no version of openjdk-17 has both its source and its binary packages on the mirror" \
     "tried: ${candidates[*]}"
