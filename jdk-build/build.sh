@@ -83,7 +83,7 @@ mkdir -p "$LOGS"
 
 check_machine
 ((!FEATURE)) || [[ -n $RECORDER ]] || command -v cargo >/dev/null ||
-  die "no Rust compiler: cargo is not on the PATH" "install Rust 1.85 or newer (rustup.rs)"
+  die "no Rust compiler: cargo is not on the PATH" "install Rust $(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml") or newer with rustup"
 
 lock 8 "$CACHE/downloads.lock"
 choose_version
