@@ -73,6 +73,9 @@ class JPortalBuffer : public StackObj {
     if (v.length != 0) put(v.data, v.length);
   }
 
+  // Room for 'n' bytes that the caller fills before the next put; NULL without memory.
+  u1* put_space(size_t n);
+
   // For a list whose length is known only behind its last item.
   size_t reserve_count()                    { size_t at = _length; put_u4(0); return at; }
   void   set_count(size_t at, size_t n)     { u4 v = (u4)n; if (!_failed) memcpy(_data + at, &v, sizeof(v)); }

@@ -1,0 +1,58 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalCode.hpp"
+#include "jportal/jportalRecords.hpp"
+#include "nativeInst_x86.hpp"
+
+// NativeInstruction knows where it stored, not how much. What it stores are
+// displacements, immediates, and in replace_mt_safe() the instruction's first
+// four bytes and its fifth.
+void JPortalHooks::instruction_written(address instruction, int offset) {
+  if (!JPortalCode::is_exported(instruction)) return;
+  const u1 opcode = *instruction;
+  const bool self_jump = opcode == NativeGeneralJump::unconditional_short_jump;
+  if (opcode == NativeCall::instruction_code && offset == NativeCall::displacement_offset) {
+    JPortalCode::export_patch(instruction, NativeCall::instruction_size, JPortalPatchReasons::CALL);
+  } else if (opcode == NativeJump::instruction_code && offset == NativeJump::data_offset) {
+    JPortalCode::export_patch(instruction, NativeJump::instruction_size, JPortalPatchReasons::JUMP);
+  } else if (offset == 0 || (self_jump && offset == 4)) {
+    JPortalCode::export_patch(instruction, NativeGeneralJump::instruction_size, JPortalPatchReasons::JUMP);
+  } else if (offset == NativeMovConstReg::data_offset && nativeInstruction_at(instruction)->is_mov_literal64()) {
+    JPortalCode::export_patch(instruction, NativeMovConstReg::instruction_size, JPortalPatchReasons::MOV_CONST);
+  } else {
+    JPortalCode::export_patch(instruction + offset, sizeof(jint), JPortalPatchReasons::OTHER);
+  }
+}
+
+void JPortalHooks::code_patched(address at, int size) {
+  if (!JPortalCode::is_exported(at)) return;
+  const u1 opcode = *at;
+  JPortalCode::export_patch(at, size, opcode == NativeCall::instruction_code ? JPortalPatchReasons::CALL
+                                    : opcode == NativeJump::instruction_code ? JPortalPatchReasons::JUMP
+                                    : JPortalPatchReasons::OTHER);
+}
+
+// The first five bytes are still a jump away; replace_mt_safe() puts them next.
+void JPortalHooks::code_tail_patched(address at, int size) {
+  const int head = NativeGeneralJump::instruction_size;
+  if (size > head && JPortalCode::is_exported(at)) {
+    JPortalCode::export_patch(at + head, size - head, JPortalPatchReasons::C1_PATCH);
+  }
+}

@@ -1,0 +1,61 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+// No HotSpot header here, the precompiled one included: see jportalBridge.hpp.
+
+#include "jportalBridge.hpp"
+#include "jportal-recorder/src/bridge.rs.h"
+
+int32_t JPortalBridge::start(const JPortalRecorderConfig& config) {
+  jportal::RecorderConfig c;
+  c.capture_path = config.capture_path;
+  c.vm_version   = config.vm_version;
+  c.cpu_features = config.cpu_features;
+  c.source       = config.source;
+  c.ring_size    = config.ring_size;
+  c.buffer_size  = config.buffer_size;
+  c.log          = reinterpret_cast<size_t>(config.log);
+  return jportal::recorder_start(c);
+}
+
+int32_t JPortalBridge::set_code_cache(uint64_t low, uint64_t high) {
+  return jportal::recorder_set_code_cache(low, high);
+}
+
+bool JPortalBridge::write(uint16_t kind, const uint8_t* body, size_t length) {
+  return jportal::recorder_ring_write(kind, body, length);
+}
+
+bool JPortalBridge::active() {
+  return jportal::recorder_active();
+}
+
+void JPortalBridge::stop(StopReason reason) {
+  jportal::recorder_stop(reason);
+}
+
+size_t JPortalBridge::last_error(char* buffer, size_t size) {
+  return jportal::recorder_last_error(buffer, size);
+}
+
+size_t JPortalBridge::status(char* buffer, size_t size) {
+  return jportal::recorder_status(buffer, size);
+}
+
+void JPortalBridge::emergency() {
+  jportal::recorder_emergency();
+}

@@ -1,0 +1,62 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#ifndef SHARE_JPORTAL_JPORTALBRIDGE_HPP
+#define SHARE_JPORTAL_JPORTALBRIDGE_HPP
+
+// The recorder (rust-core/recorder), a Rust library inside libjvm, in plain C
+// types. jportalBridge.cpp is the only file that includes the generated headers
+// of cxx, and it includes no HotSpot header: both define assert.
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct JPortalRecorderConfig {
+  const char* capture_path;    // already expanded
+  const char* vm_version;
+  const char* cpu_features;    // may be NULL
+  int32_t     source;          // JPortalBridge::Source
+  uint64_t    ring_size;
+  uint64_t    buffer_size;     // per core
+  void      (*log)(int level, const char* text);  // level 1 error, 2 warning, 3 info
+};
+
+class JPortalBridge {
+ public:
+  enum Source     { Auto = 0, Perf = 1, Emulated = 2, None = 3 };
+  enum StopReason { VMExit = 0, AskedFor = 1, VMError = 2 };
+
+  // Opens the capture and its sources and starts the recorder's threads, which
+  // have all signals blocked and never attach to the VM. 0 = recording.
+  static int32_t start(const JPortalRecorderConfig& config);
+  // The reserved code cache, [low, high); once. 0 = tracing.
+  static int32_t set_code_cache(uint64_t low, uint64_t high);
+  // Commits a record, waiting for room in the ring. No VM lock, no safepoint;
+  // never from a signal handler. False: nothing is recorded (any more).
+  static bool write(uint16_t kind, const uint8_t* body, size_t length);
+  static bool active();
+  // Flushes everything and finishes the file. Idempotent.
+  static void stop(StopReason reason);
+  // Text of the last error, of the state: NUL-terminated, cut to 'size'. Both
+  // return the whole length.
+  static size_t last_error(char* buffer, size_t size);
+  static size_t status(char* buffer, size_t size);
+  // Async-signal-safe: the VM crashed, what is in the ring stays.
+  static void emergency();
+};
+
+#endif // SHARE_JPORTAL_JPORTALBRIDGE_HPP

@@ -1,0 +1,187 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "code/codeBlob.hpp"
+#include "code/codeCache.hpp"
+#include "code/nmethod.hpp"
+#include "code/vtableStubs.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalCode.hpp"
+#include "jportal/jportalRecords.hpp"
+#include "logging/log.hpp"
+#include "runtime/sharedRuntime.hpp"
+#include "runtime/stubCodeGenerator.hpp"
+#include "utilities/bitMap.inline.hpp"
+
+address JPortalCode::_low = NULL;
+address JPortalCode::_high = NULL;
+CHeapBitMap JPortalCode::_exported(mtCode);
+
+void JPortalCode::initialize(address low, address high) {
+  _low = low;
+  _high = high;
+  size_t segments = align_up(pointer_delta(high, low, 1), CodeCacheSegmentSize) / CodeCacheSegmentSize;
+  _exported.initialize(segments);
+}
+
+bool JPortalCode::is_exported(address a) {
+  return _low <= a && a < _high && _exported.at(pointer_delta(a, _low, 1) / CodeCacheSegmentSize);
+}
+
+void JPortalCode::set_exported(address begin, address end, bool value) {
+  if (begin == end) return;
+  assert(_low <= begin && end <= _high, "code outside of the code cache");
+  BitMap::idx_t first = pointer_delta(begin, _low, 1) / CodeCacheSegmentSize;
+  BitMap::idx_t last = pointer_delta(end - 1, _low, 1) / CodeCacheSegmentSize;
+  _exported.par_at_put_range(first, last + 1, value);
+}
+
+// --- Blobs
+
+// A record BlobDefined with its entry points.
+class JPortalBlobRecord : public StackObj {
+  JPortalBuffer _buffer;
+  size_t        _at;
+  size_t        _count;
+  address       _begin;
+  address       _end;
+
+ public:
+  JPortalBlobRecord(u1 kind, const char* name, address begin, address end)
+    : _count(0), _begin(begin), _end(end) {
+    JPortalBlobDefined r;
+    r.start = (u8)begin;
+    r.kind  = kind;
+    r.name  = name;
+    r.code  = JPortalBytes(begin, end - begin);
+    r.write(&_buffer);
+    _at = _buffer.reserve_count();
+  }
+  ~JPortalBlobRecord() {
+    _buffer.set_count(_at, _count);
+    _buffer.commit(JPortalBlobDefined::KIND);
+    JPortalCode::set_exported(_begin, _end, true);
+  }
+  void add(const char* name, address a) {
+    if (a == NULL) return;
+    JPortalNamedAddress item;
+    item.name = name;
+    item.address = (u8)a;
+    item.write(&_buffer);
+    _count++;
+  }
+};
+
+void JPortalCode::export_code(u1 kind, const char* name, address begin, address end) {
+  JPortalBlobRecord r(kind, name, begin, end);
+}
+
+static u1 kind_of(CodeBlob* blob) {
+  if (blob->is_runtime_stub())            return JPortalBlobKinds::RUNTIME_STUB;
+  if (blob->is_deoptimization_stub())     return JPortalBlobKinds::DEOPTIMIZATION;
+  if (blob->is_uncommon_trap_stub())      return JPortalBlobKinds::UNCOMMON_TRAP;
+  if (blob->is_exception_stub())          return JPortalBlobKinds::EXCEPTION;
+  if (blob->is_safepoint_stub())          return JPortalBlobKinds::SAFEPOINT;
+  if (blob->is_method_handles_adapter_blob()) return JPortalBlobKinds::METHOD_HANDLES_ADAPTER;
+  return JPortalBlobKinds::BUFFER;
+}
+
+void JPortalHooks::blob_created(CodeBlob* blob, const char* name) {
+  JPortalBlobRecord r(kind_of(blob), name, blob->code_begin(), blob->code_end());
+  if (blob->is_deoptimization_stub()) {
+    // The entry for C1's exceptions is set later and comes with stubs_generated().
+    DeoptimizationBlob* deopt = (DeoptimizationBlob*)blob;
+    r.add("unpack", deopt->unpack());
+    r.add("unpack_with_exception", deopt->unpack_with_exception());
+    r.add("unpack_with_reexecution", deopt->unpack_with_reexecution());
+  }
+}
+
+void JPortalHooks::adapter_created(AdapterBlob* blob, AdapterHandlerEntry* entry) {
+  JPortalBlobRecord r(JPortalBlobKinds::ADAPTER, blob->name(), blob->code_begin(), blob->code_end());
+  r.add("i2c", entry->get_i2c_entry());
+  r.add("c2i", entry->get_c2i_entry());
+  r.add("c2i_unverified", entry->get_c2i_unverified_entry());
+  r.add("c2i_no_clinit_check", entry->get_c2i_no_clinit_check_entry());
+}
+
+void JPortalHooks::stub_generated(const StubCodeDesc* desc) {
+  char name[256];
+  jio_snprintf(name, sizeof(name), "%s::%s", desc->group(), desc->name());
+  JPortalCode::export_code(JPortalBlobKinds::STUB_ROUTINE, name, desc->begin(), desc->end());
+}
+
+void JPortalHooks::vtable_stub_created(VtableStub* s, bool is_vtable_stub, int index) {
+  char name[64];
+  jio_snprintf(name, sizeof(name), "%s stub %d", is_vtable_stub ? "vtable" : "itable", index);
+  JPortalCode::export_code(JPortalBlobKinds::VTABLE_STUB, name, s->code_begin(), s->code_end());
+}
+
+void JPortalHooks::ic_stub_assembled(address begin, int size) {
+  JPortalCode::export_code(JPortalBlobKinds::IC_STUB, "IC stub", begin, begin + size);
+}
+
+void JPortalHooks::code_generated(const char* name, address begin, address end) {
+  JPortalCode::export_code(JPortalBlobKinds::BUFFER, name, begin, end);
+}
+
+// --- nmethods
+
+void JPortalHooks::nmethod_installed(nmethod* nm) {
+  JPortalCode::export_nmethod(nm);
+  JPortalCode::set_exported(nm->code_begin(), nm->code_end(), true);
+}
+
+void JPortalHooks::nmethod_state_change(nmethod* nm, int state) {
+  JPortalNMethodStateChanged r;
+  r.nmethod = (u8)nm;
+  switch (state) {
+    case CompiledMethod::not_entrant: r.state = JPortalNmethodStates::NOT_ENTRANT; break;
+    case CompiledMethod::zombie:      r.state = JPortalNmethodStates::ZOMBIE;      break;
+    case CompiledMethod::unloaded:    r.state = JPortalNmethodStates::UNLOADED;    break;
+    default: return;
+  }
+  JPortalBuffer::commit_record(r);
+}
+
+void JPortalHooks::blob_freed(CodeBlob* blob) {
+  if (blob->code_size() <= 0 || !JPortalCode::is_exported(blob->code_begin())) return;
+  JPortalCode::set_exported(blob->code_begin(), blob->code_end(), false);
+  JPortalCodeFreed r;
+  r.start = (u8)blob->code_begin();
+  r.size  = (u8)blob->code_size();
+  JPortalBuffer::commit_record(r);
+}
+
+// --- Patches
+
+void JPortalCode::export_patch(address at, int size, u1 reason) {
+  JPortalCodePatched r;
+  r.address = (u8)at;
+  r.reason  = reason;
+  r.code    = JPortalBytes(at, size);
+  JPortalBuffer::commit_record(r);
+}
+
+void JPortalHooks::verified_entry_patched(address at, int size) {
+  if (JPortalCode::is_exported(at)) {
+    JPortalCode::export_patch(at, size, JPortalPatchReasons::VERIFIED_ENTRY);
+  }
+}
+
+// instruction_written() and code_patched() know instructions: jportalCode_<cpu>.cpp.

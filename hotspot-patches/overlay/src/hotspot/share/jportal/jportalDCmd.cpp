@@ -1,0 +1,37 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalBridge.hpp"
+#include "jportal/jportalDCmd.hpp"
+#include "services/diagnosticFramework.hpp"
+
+void JPortalStatusDCmd::execute(DCmdSource source, TRAPS) {
+  if (!JPortal) {
+    output()->print_cr("JPortal is off. Start the VM with -XX:+JPortal to record.");
+    return;
+  }
+  char text[4096];
+  JPortalBridge::status(text, sizeof(text));
+  output()->print_raw(text);
+}
+
+void JPortalHooks::register_dcmds() {
+  uint32_t full_export = DCmd_Source_Internal | DCmd_Source_AttachAPI | DCmd_Source_MBean;
+  DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStatusDCmd>(full_export, true, false));
+}

@@ -1,0 +1,36 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#ifndef SHARE_JPORTAL_JPORTALDCMD_HPP
+#define SHARE_JPORTAL_JPORTALDCMD_HPP
+
+#include "services/diagnosticCommand.hpp"
+
+class JPortalStatusDCmd : public DCmd {
+ public:
+  JPortalStatusDCmd(outputStream* output, bool heap) : DCmd(output, heap) {}
+  static const char* name()        { return "JPortal.status"; }
+  static const char* description() { return "Print what the JPortal recording does."; }
+  static const char* impact()      { return "Low"; }
+  static const JavaPermission permission() {
+    JavaPermission p = { "java.lang.management.ManagementPermission", "monitor", NULL };
+    return p;
+  }
+  virtual void execute(DCmdSource source, TRAPS);
+};
+
+#endif // SHARE_JPORTAL_JPORTALDCMD_HPP

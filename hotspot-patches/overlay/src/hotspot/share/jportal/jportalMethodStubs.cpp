@@ -1,0 +1,141 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "code/codeBlob.hpp"
+#include "code/codeCache.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalCode.hpp"
+#include "jportal/jportalMethodStubs.hpp"
+#include "jportal/jportalRecords.hpp"
+#include "logging/log.hpp"
+#include "oops/method.hpp"
+#include "runtime/atomic.hpp"
+#include "runtime/handles.inline.hpp"
+#include "runtime/mutexLocker.hpp"
+
+struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
+  Chunk*  next;
+  address begin;
+  address top;     // first slot never used, under CodeCache_lock
+  address end;
+
+  bool contains(address a) const { return begin <= a && a < end; }
+};
+
+JPortalMethodStubTable::Chunk* volatile JPortalMethodStubTable::_chunks = NULL;
+address JPortalMethodStubTable::_free = NULL;
+bool volatile JPortalMethodStubTable::_exhausted = false;
+
+address JPortalMethodStubTable::allocate_locked() {
+  MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
+  if (_free != NULL) {
+    address slot = _free;
+    _free = *(address*)slot;
+    return slot;
+  }
+  for (Chunk* c = _chunks; c != NULL; c = c->next) {
+    if (c->top < c->end) {
+      address slot = c->top;
+      c->top += SlotSize;
+      return slot;
+    }
+  }
+  return NULL;
+}
+
+address JPortalMethodStubTable::allocate() {
+  address slot = allocate_locked();
+  while (slot == NULL && add_chunk()) {   // others may have emptied the new chunk
+    slot = allocate_locked();
+  }
+  return slot;
+}
+
+bool JPortalMethodStubTable::add_chunk() {
+  static const char* const name = "JPortal method stubs";
+  BufferBlob* blob = BufferBlob::create(name, ChunkSize);
+  if (blob == NULL) {
+    return false;
+  }
+  Chunk* chunk = new Chunk();
+  chunk->begin = chunk->top = align_up(blob->content_begin(), SlotSize);
+  chunk->end = align_down(blob->content_end(), SlotSize);
+  fill_unused(chunk->begin, chunk->end - chunk->begin);
+  JPortalCode::export_code(JPortalBlobKinds::METHOD_STUBS, name, chunk->begin, chunk->end);
+  log_debug(jportal, codecache)("method stubs " PTR_FORMAT " .. " PTR_FORMAT, p2i(chunk->begin), p2i(chunk->end));
+
+  MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
+  chunk->next = _chunks;
+  Atomic::release_store(&_chunks, chunk);
+  return true;
+}
+
+void JPortalMethodStubTable::note_exhausted() {
+  if (Atomic::cmpxchg(&_exhausted, false, true)) return;
+  static const char* const text = "no room in the code cache for more method entry stubs: "
+                                  "interpreted calls of methods linked from now on do not name their callee; "
+                                  "a larger -XX:ReservedCodeCacheSize or -XX:NonNMethodCodeHeapSize helps";
+  log_warning(jportal)("%s", text);
+  JPortalNotice r;
+  r.text = text;
+  JPortalBuffer::commit_record(r);
+}
+
+address JPortalMethodStubTable::entry_for(const methodHandle& m, address entry) {
+  address stub = m->interpreter_entry();
+  if (stub == NULL || !contains(stub)) {   // else an earlier attempt to link left it
+    stub = allocate();
+  }
+  if (stub == NULL) {
+    note_exhausted();
+    return entry;
+  }
+  write_jump(stub, entry);
+  JPortalMethodStub r;
+  r.method  = (u8)m();
+  r.address = (u8)stub;
+  r.target  = (u8)entry;
+  JPortalBuffer::commit_record(r);
+  return stub;
+}
+
+bool JPortalMethodStubTable::contains(address entry) {
+  for (Chunk* c = Atomic::load_acquire(&_chunks); c != NULL; c = c->next) {
+    if (c->contains(entry)) return true;
+  }
+  return false;
+}
+
+address JPortalMethodStubTable::target_of(address entry) {
+  return contains(entry) ? jump_target(entry) : entry;
+}
+
+void JPortalMethodStubTable::release(address entry) {
+  if (!contains(entry)) return;
+  MutexLocker ml(CodeCache_lock->owned_by_self() ? NULL : CodeCache_lock, Mutex::_no_safepoint_check_flag);
+  *(address*)entry = _free;
+  _free = entry;
+}
+
+address JPortalHooks::method_entry_for(const methodHandle& m, address entry) {
+  return JPortalMethodStubs ? JPortalMethodStubTable::entry_for(m, entry) : entry;
+}
+
+address JPortalHooks::method_entry_target(address entry) {
+  return JPortalMethodStubTable::target_of(entry);
+}

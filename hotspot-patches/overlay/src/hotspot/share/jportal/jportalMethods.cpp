@@ -1,0 +1,238 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "classfile/classLoaderData.inline.hpp"
+#include "interpreter/bytecodes.hpp"
+#include "interpreter/interpreter.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalMethodStubs.hpp"
+#include "jportal/jportalMethods.hpp"
+#include "jportal/jportalRecords.hpp"
+#include "logging/log.hpp"
+#include "memory/resourceArea.hpp"
+#include "oops/constantPool.inline.hpp"
+#include "oops/cpCache.inline.hpp"
+#include "oops/instanceKlass.hpp"
+#include "oops/method.inline.hpp"
+#include "runtime/handles.inline.hpp"
+#include "runtime/thread.inline.hpp"
+#include "utilities/bytes.hpp"
+
+// --- Classes
+
+// "loader.class 'name'" or "loader.class @identity"; empty for the boot loader.
+static const char* loader_name(ClassLoaderData* cld, char* buf, size_t size) {
+  buf[0] = '\0';
+  Klass* k = cld->class_loader_klass();
+  if (k == NULL) return buf;
+  Symbol* klass = k->name();
+  Symbol* name = cld->name_and_id();
+  jio_snprintf(buf, size, "%.*s %.*s", klass->utf8_length(), (const char*)klass->base(),
+               name == NULL ? 0 : name->utf8_length(), name == NULL ? "" : (const char*)name->base());
+  return buf;
+}
+
+void JPortalMethods::export_class(InstanceKlass* ik) {
+  char loader[512];
+  ClassLoaderData* cld = ik->class_loader_data();
+  JPortalClassDefined r;
+  r.klass        = (u8)ik;
+  r.super_klass  = (u8)ik->super();
+  r.loader       = cld->is_boot_class_loader_data() ? 0 : (u8)cld;
+  r.access_flags = ik->access_flags().as_int() & JVM_ACC_WRITTEN_FLAGS;
+  r.flags        = (ik->is_hidden() ? JPortalClassFlags::HIDDEN : 0u) |
+                   (ik->is_shared() ? JPortalClassFlags::SHARED : 0u);
+  r.name         = ik->name();
+  r.loader_name  = loader_name(cld, loader, sizeof(loader));
+  r.source_file  = ik->source_file_name();
+  JPortalBuffer::commit_record(r);
+
+  Array<Method*>* methods = ik->methods();
+  for (int i = 0; i < methods->length(); i++) {
+    export_method(methods->at(i));
+  }
+}
+
+// --- Methods
+
+void JPortalMethods::export_method(Method* m) {
+  JPortalMethodDefined r;
+  r.method       = (u8)m;
+  r.klass        = (u8)m->method_holder();
+  r.access_flags = m->access_flags().as_int() & JVM_ACC_WRITTEN_FLAGS;
+  r.entry_kind   = (u1)Interpreter::method_kind(methodHandle(Thread::current(), m));
+  r.intrinsic    = (u2)vmIntrinsics::as_int(m->intrinsic_id());
+  r.max_stack    = (u2)m->verifier_max_stack();
+  r.max_locals   = (u2)m->max_locals();
+  r.idnum        = m->method_idnum();
+  r.name         = m->name();
+  r.signature    = m->signature();
+
+  u1* code = NULL;
+  if (m->code_size() > 0) {
+    code = (u1*)os::malloc(m->code_size(), mtInternal);
+    if (code == NULL) {
+      log_warning(jportal)("no C heap for the bytecodes of a method: it is missing in the capture");
+      return;
+    }
+    copy_original_bytecodes(m, code);
+    r.code = JPortalBytes(code, m->code_size());
+  }
+  JPortalBuffer b;
+  r.write(&b);
+  put_exceptions(&b, m);
+  put_lines(&b, m);
+  put_invokes(&b, m, code);
+  b.commit(JPortalMethodDefined::KIND);
+  os::free(code);
+}
+
+void JPortalMethods::copy_original_bytecodes(Method* m, u1* to) {
+  ConstantPool* cp = m->constants();
+  const bool rewritten = m->method_holder()->is_rewritten();
+  const int size = m->code_size();
+  memcpy(to, m->code_base(), size);
+
+  for (int bci = 0; bci < size; ) {
+    address bcp = m->bcp_from(bci);
+    const Bytecodes::Code raw = Bytecodes::code_at(m, bcp);     // what a breakpoint hides
+    const Bytecodes::Code code = Bytecodes::java_code(raw);
+    const int length = Bytecodes::java_length_at(m, bcp);
+    u1* operands = to + bci + 1;
+    to[bci] = (u1)code;
+    if (rewritten) {
+      switch (code) {
+        case Bytecodes::_getstatic:
+        case Bytecodes::_putstatic:
+        case Bytecodes::_getfield:
+        case Bytecodes::_putfield:
+        case Bytecodes::_invokevirtual:
+        case Bytecodes::_invokespecial:
+        case Bytecodes::_invokestatic:
+        case Bytecodes::_invokeinterface: {
+          int index = Bytes::get_native_u2(bcp + 1);
+          Bytes::put_Java_u2(operands, (u2)cp->cache()->entry_at(index)->constant_pool_index());
+          break;
+        }
+        case Bytecodes::_invokedynamic: {
+          int index = Bytes::get_native_u4(bcp + 1);
+          Bytes::put_Java_u2(operands, (u2)cp->invokedynamic_cp_cache_entry_at(index)->constant_pool_index());
+          operands[2] = operands[3] = 0;
+          break;
+        }
+        case Bytecodes::_ldc:
+          if (raw == Bytecodes::_fast_aldc) {
+            operands[0] = (u1)cp->object_to_cp_index(*(bcp + 1));
+          }
+          break;
+        case Bytecodes::_ldc_w:
+          if (raw == Bytecodes::_fast_aldc_w) {
+            Bytes::put_Java_u2(operands, (u2)cp->object_to_cp_index(Bytes::get_native_u2(bcp + 1)));
+          }
+          break;
+        default:
+          break;
+      }
+    }
+    bci += length;
+  }
+}
+
+void JPortalMethods::put_exceptions(JPortalBuffer* b, Method* m) {
+  ConstantPool* cp = m->constants();
+  ExceptionTable table(m);
+  b->put_count(table.length());
+  for (int i = 0; i < table.length(); i++) {
+    JPortalExceptionEntry item;
+    item.start_bci   = table.start_pc(i);
+    item.end_bci     = table.end_pc(i);
+    item.handler_bci = table.handler_pc(i);
+    int type = table.catch_type_index(i);
+    if (type != 0) {
+      item.catch_type = cp->klass_name_at(type);
+    }
+    item.write(b);
+  }
+}
+
+void JPortalMethods::put_lines(JPortalBuffer* b, Method* m) {
+  size_t at = b->reserve_count();
+  size_t count = 0;
+  if (m->has_linenumber_table()) {
+    CompressedLineNumberReadStream stream(m->compressed_linenumber_table());
+    while (stream.read_pair()) {
+      JPortalLineEntry item;
+      item.bci  = (u2)stream.bci();
+      item.line = (u2)stream.line();
+      item.write(b);
+      count++;
+    }
+  }
+  b->set_count(at, count);
+}
+
+void JPortalMethods::put_invokes(JPortalBuffer* b, Method* m, const u1* original) {
+  ConstantPool* cp = m->constants();
+  size_t at = b->reserve_count();
+  size_t count = 0;
+  for (int bci = 0; bci < m->code_size(); bci += Bytecodes::java_length_at(m, m->bcp_from(bci))) {
+    Bytecodes::Code code = Bytecodes::cast(original[bci]);
+    if (!Bytecodes::is_invoke(code)) continue;
+    int index = Bytes::get_Java_u2((address)original + bci + 1);
+    JPortalInvokeTarget item;
+    item.bci = (u2)bci;
+    if (code != Bytecodes::_invokedynamic) {
+      item.class_name = cp->klass_name_at(cp->uncached_klass_ref_index_at(index));
+    }
+    item.name      = cp->uncached_name_ref_at(index);
+    item.signature = cp->uncached_signature_ref_at(index);
+    item.write(b);
+    count++;
+  }
+  b->set_count(at, count);
+}
+
+// --- Hooks
+
+void JPortalHooks::class_defined(InstanceKlass* ik) {
+  JPortalMethods::export_class(ik);
+  if (log_is_enabled(Debug, jportal, class)) {
+    ResourceMark rm;
+    log_debug(jportal, class)("%s: %d methods", ik->external_name(), ik->methods()->length());
+  }
+}
+
+void JPortalHooks::class_unloaded(InstanceKlass* ik) {
+  JPortalClassUnloaded r;
+  r.klass = (u8)ik;
+  JPortalBuffer::commit_record(r);
+}
+
+void JPortalHooks::method_intrinsic_created(Method* m) {
+  JPortalMethods::export_method(m);
+}
+
+void JPortalHooks::method_freed(Method* m) {
+  address entry = m->interpreter_entry();
+  if (entry == NULL) return;   // never linked, or seen before
+  JPortalMethodFreed r;
+  r.method = (u8)m;
+  JPortalBuffer::commit_record(r);
+  JPortalMethodStubTable::release(entry);
+  m->set_interpreter_entry(NULL);
+}

@@ -1,0 +1,46 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#ifndef SHARE_JPORTAL_JPORTALMETHODS_HPP
+#define SHARE_JPORTAL_JPORTALMETHODS_HPP
+
+#include "memory/allocation.hpp"
+#include "utilities/globalDefinitions.hpp"
+
+class InstanceKlass;
+class JPortalBuffer;
+class Method;
+
+// Encodes classes and methods. The caller guarantees that they stay as they are
+// meanwhile: they are being linked, or the VM is at a safepoint.
+class JPortalMethods : AllStatic {
+ public:
+  static void export_class(InstanceKlass* ik);
+  static void export_method(Method* m);
+
+  // The bytecodes of 'm' as its class file has them, into 'to' (code_size() bytes):
+  // rewritten, quickened and breakpoint bytecodes and constant pool cache
+  // indices are reversed.
+  static void copy_original_bytecodes(Method* m, u1* to);
+
+ private:
+  static void put_exceptions(JPortalBuffer* b, Method* m);
+  static void put_lines(JPortalBuffer* b, Method* m);
+  static void put_invokes(JPortalBuffer* b, Method* m, const u1* code);
+};
+
+#endif // SHARE_JPORTAL_JPORTALMETHODS_HPP

@@ -1,0 +1,96 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "classfile/javaClasses.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalRecords.hpp"
+#include "jportal/jportalThreads.hpp"
+#include "logging/log.hpp"
+#include "runtime/osThread.hpp"
+#include "runtime/os.hpp"
+#include "runtime/thread.inline.hpp"
+#include "runtime/threadSMR.inline.hpp"
+
+enum { NameSize = 512 };
+
+static u4 main_tid = 0;
+
+static u8 java_tid_of(JavaThread* t) {
+  oop obj = t->threadObj();
+  return obj == NULL ? 0 : (u8)java_lang_Thread::thread_id(obj);
+}
+
+// Into 'buf' when the name is a Java string. Needs _thread_in_vm.
+static const char* name_of(JavaThread* t, char* buf, int size) {
+  oop obj = t->threadObj();
+  oop name = obj == NULL ? (oop)NULL : java_lang_Thread::name(obj);
+  return name == NULL ? t->Thread::name() : java_lang_String::as_utf8_string(name, buf, size);
+}
+
+void JPortalThreads::primordial_started() {
+  JPortalThreadStarted r;
+  r.tid      = main_tid = (u4)os::current_thread_id();
+  r.flags    = JPortalThreadFlags::JAVA | JPortalThreadFlags::MAIN;
+  r.java_tid = 0;
+  r.name     = "main";
+  JPortalBuffer::commit_record(r);
+}
+
+void JPortalHooks::thread_start(Thread* t) {
+  char buf[NameSize];
+  JPortalThreadStarted r;
+  r.tid      = (u4)t->osthread()->thread_id();
+  r.flags    = 0;
+  r.java_tid = 0;
+  if (t->is_Java_thread()) {
+    JavaThread* jt = t->as_Java_thread();
+    r.flags    = JPortalThreadFlags::JAVA;
+    r.java_tid = java_tid_of(jt);
+    r.name     = name_of(jt, buf, sizeof(buf));
+  } else {
+    r.name     = t->name();
+  }
+  if (t->is_Compiler_thread()) {
+    r.flags |= JPortalThreadFlags::COMPILER;
+  }
+  if (r.tid == main_tid) {
+    r.flags |= JPortalThreadFlags::MAIN;
+  }
+  JPortalBuffer::commit_record(r);
+  log_debug(jportal, thread)("thread %u \"%s\" starts", r.tid, (const char*)r.name.data);
+}
+
+void JPortalHooks::thread_exit(JavaThread* t) {
+  char buf[NameSize];
+  JPortalThreadExited r;
+  r.tid      = (u4)t->osthread()->thread_id();
+  r.java_tid = java_tid_of(t);
+  r.name     = name_of(t, buf, sizeof(buf));
+  JPortalBuffer::commit_record(r);
+  log_debug(jportal, thread)("thread %u exits", r.tid);
+}
+
+void JPortalHooks::thread_renamed(JavaThread* t, oop name) {
+  ThreadsListHandle tlh;
+  if (!tlh.includes(t)) return;
+  char buf[NameSize];
+  JPortalThreadRenamed r;
+  r.tid  = (u4)t->osthread()->thread_id();
+  r.name = java_lang_String::as_utf8_string(name, buf, sizeof(buf));
+  JPortalBuffer::commit_record(r);
+}
