@@ -1,0 +1,512 @@
+//! One virtual core: its PT unit, its rings, and the thread that runs on it.
+//!
+//! All methods are called by the one who holds the core (see [`crate::seat`]). The *unresolved
+//! block*, the block that began last and whose end is not known yet, belongs to the thread; PacketEn,
+//! pending outcomes, last IP, PSB distance and return stack belong to the core's unit.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::block::Block;
+use crate::clock;
+use crate::config::Config;
+use crate::outlet::{Flow, Outlet};
+use crate::resolve::{Arrival, Outcome, resolve};
+use crate::truth::{self, CoreLog};
+use crate::unit::{Sent, Unit};
+
+/// The block a thread has begun and not yet been seen to end.
+pub type Unresolved = Option<&'static Block>;
+
+/// Blocks between two looks for room while output is off.
+const RESUME_INTERVAL: u64 = 256;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Packets are sent.
+    On,
+    /// An injected overflow swallows packets for so many more blocks.
+    Overflow(u64),
+    /// The ring is full.
+    Off,
+}
+
+/// Pseudo-random choices, the same in every run with one seed (xorshift64*).
+#[derive(Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator; equal seeds give equal sequences.
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `n` (which is not 0).
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
+    }
+}
+
+/// Events that a program under QEMU never meets by itself.
+#[derive(Debug)]
+struct Injection {
+    irq: u64,
+    irq_left: u64,
+    irq_inside: u64,
+    irq_inside_left: u64,
+    overflow: u64,
+    overflow_at: u64,
+    overflow_blocks: u64,
+    random: Random,
+    any: bool,
+}
+
+impl Injection {
+    fn new(config: &Config, core: u32) -> Injection {
+        Injection {
+            irq: config.irq,
+            irq_left: config.irq,
+            irq_inside: config.irq_inside,
+            irq_inside_left: config.irq_inside,
+            overflow: config.overflow,
+            overflow_at: config.overflow,
+            overflow_blocks: config.overflow_blocks,
+            random: Random::new(config.seed ^ u64::from(core) << 32),
+            any: config.irq | config.irq_inside | config.overflow != 0,
+        }
+    }
+}
+
+/// Counts down; true when it reaches zero, and starts again from `from`.
+fn due(left: &mut u64, from: u64) -> bool {
+    if from == 0 {
+        return false;
+    }
+    *left -= 1;
+    if *left == 0 {
+        *left = from;
+        return true;
+    }
+    false
+}
+
+/// What a core has counted.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocks inside the range.
+    pub blocks: u64,
+    /// Transitions that nothing explained.
+    pub anomalies: u64,
+    /// QEMU's restarts inside a block, and faults: blocks cut short.
+    pub cuts: u64,
+    /// Faults inside the range.
+    pub faults: u64,
+    /// Asynchronous signals inside the range.
+    pub interrupts: u64,
+    /// Signals before the first instruction after entering the range.
+    pub at_entry: u64,
+    /// Threads that were preempted.
+    pub preemptions: u64,
+}
+
+/// Counters that others may read at any time; behind the core's own by at most a chunk of trace.
+#[derive(Debug, Default)]
+pub struct Board {
+    /// [`Counts::blocks`].
+    pub blocks: AtomicU64,
+    /// [`Counts::anomalies`].
+    pub anomalies: AtomicU64,
+}
+
+/// A virtual core.
+#[derive(Debug)]
+pub struct Core {
+    pid: u32,
+    unit: Unit,
+    outlet: Arc<Mutex<Outlet>>,
+    chunk: usize,
+    state: State,
+    running: Option<u32>,
+    /// Start of the unresolved block of the running thread, 0 outside the range.
+    inside: u64,
+    started: HashSet<u32>,
+    injection: Injection,
+    counts: Counts,
+    anomalies: Vec<String>,
+    off_blocks: u64,
+    truth: Option<CoreLog>,
+    switched: u64,
+    board: Arc<Board>,
+}
+
+fn lock(outlet: &Mutex<Outlet>) -> MutexGuard<'_, Outlet> {
+    outlet.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Core {
+    /// Core `number` of process `pid`, without a thread.
+    pub fn new(
+        config: &Config,
+        number: u32,
+        pid: u32,
+        outlet: Arc<Mutex<Outlet>>,
+        truth: Option<CoreLog>,
+    ) -> Core {
+        let region = lock(&outlet).region();
+        Core {
+            pid,
+            unit: Unit::new(config),
+            chunk: (region / 4).clamp(256, 4096) as usize,
+            outlet,
+            state: State::On,
+            running: None,
+            inside: 0,
+            started: HashSet::new(),
+            injection: Injection::new(config, number),
+            counts: Counts::default(),
+            anomalies: Vec::new(),
+            off_blocks: 0,
+            truth,
+            switched: 0,
+            board: Arc::default(),
+        }
+    }
+
+    /// The published counters.
+    pub fn board(&self) -> Arc<Board> {
+        Arc::clone(&self.board)
+    }
+
+    /// Counters of this core.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Packets of this core.
+    pub fn sent(&self) -> Sent {
+        self.unit.sent()
+    }
+
+    /// TSC when a thread entered or left last.
+    pub fn switched(&self) -> u64 {
+        self.switched
+    }
+
+    /// Descriptions of the first anomalies; empties the list.
+    pub fn take_anomalies(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.anomalies)
+    }
+
+    /// Writes out the record of executed blocks.
+    pub fn flush_truth(&mut self) -> std::io::Result<()> {
+        self.truth.as_mut().map_or(Ok(()), CoreLog::flush)
+    }
+
+    /// Thread `tid` enters the core; inside the range if it has an unresolved block.
+    ///
+    /// The thread's first start here clears the unit's byte counter, as the kernel does
+    /// (`pt_config`), so it begins with a PSB+; later ones restate the time.
+    pub fn switch_in(&mut self, tid: u32, unresolved: &mut Unresolved) {
+        debug_assert!(self.running.is_none() && !self.unit.enabled());
+        self.running = Some(tid);
+        self.switched = clock::tsc();
+        let first = self.started.insert(tid);
+        let lost = self.state != State::On;
+        if lost && lock(&self.outlet).resume() {
+            self.recovered();
+        }
+        if let Some(t) = &mut self.truth {
+            t.switch_in(tid);
+        }
+        if self.state == State::On {
+            self.unit.start(first || lost);
+        }
+        lock(&self.outlet).switch_in(self.pid, tid, clock::tsc(), first);
+        match *unresolved {
+            Some(b) if self.state == State::On => self.enter(b.start),
+            _ => *unresolved = None,
+        }
+    }
+
+    /// The running thread, if any, leaves the core. Inside the range it is interrupted before the
+    /// first instruction of its unresolved block: the block has begun, but nothing of it is encoded.
+    pub fn switch_out(&mut self, preempted: bool) {
+        let Some(tid) = self.running.take() else { return };
+        if let State::Overflow(_) = self.state {
+            self.end_overflow((self.inside != 0).then_some(self.inside));
+        }
+        if self.unit.enabled() {
+            self.unit.interrupt(self.inside);
+        }
+        self.inside = 0;
+        self.counts.preemptions += u64::from(preempted);
+        self.flush(tid);
+        self.switched = clock::tsc();
+        let mut outlet = lock(&self.outlet);
+        outlet.switch_out(tid, self.switched, preempted);
+        let position = outlet.position();
+        drop(outlet);
+        self.mark(truth::SWITCH_OUT, position);
+    }
+
+    /// The thread begins `block`, inside the range. Returns whether bytes went to the rings.
+    #[inline]
+    pub fn begin_block(&mut self, unresolved: &mut Unresolved, block: &'static Block) -> bool {
+        self.counts.blocks += 1;
+        if self.state != State::On && !self.begin_lossy(unresolved, block) {
+            return false;
+        }
+        match *unresolved {
+            Some(before) => {
+                let arrival = Arrival::Block { restart: block.restart };
+                self.ended(before, block.start, true, arrival);
+            }
+            None => self.enter(block.start),
+        }
+        if self.unit.psb_if_due(block.start) {
+            self.psb_sent();
+        }
+        *unresolved = Some(block);
+        self.inside = block.start;
+        if self.injection.any {
+            self.inject(block.start);
+        }
+        if self.unit.bytes().len() < self.chunk {
+            return false;
+        }
+        self.flush_inside(unresolved);
+        true
+    }
+
+    /// The thread executes `to`, outside the range.
+    pub fn leave(&mut self, unresolved: &mut Unresolved, to: u64) {
+        let Some(before) = unresolved.take() else { return };
+        match self.state {
+            State::On => self.ended(before, to, false, Arrival::Block { restart: false }),
+            State::Overflow(_) => self.end_overflow(None),
+            State::Off => {}
+        }
+        self.inside = 0;
+    }
+
+    /// A signal handler begins. `rip`: the interrupted instruction; `within`: it lies in the range.
+    pub fn signal(&mut self, unresolved: &mut Unresolved, rip: u64, fault: bool, within: bool) {
+        match (self.state, unresolved.take()) {
+            (State::On, Some(before)) => {
+                let arrival = if fault { Arrival::Fault } else { Arrival::Interrupt };
+                self.counts.faults += u64::from(fault);
+                self.counts.interrupts += u64::from(!fault);
+                self.ended(before, rip, within, arrival);
+                if self.unit.enabled() {
+                    self.unit.interrupt(rip);
+                }
+            }
+            // A branch had reached the range, nothing was executed there.
+            (State::On, None) if within => {
+                self.counts.at_entry += 1;
+                self.enter(rip);
+                self.unit.interrupt(rip);
+            }
+            (State::Overflow(_), _) => self.end_overflow(None),
+            _ => {}
+        }
+        self.inside = 0;
+    }
+
+    /// Resolves how `block` ended and sends what that means. Afterwards PacketEn says whether `next`
+    /// is traced.
+    #[inline]
+    fn ended(&mut self, block: &Block, next: u64, within: bool, arrival: Arrival) {
+        let outcome = resolve(block, next, arrival);
+        if self.injection.irq_inside != 0 {
+            self.inject_inside(block, outcome);
+        }
+        if self.truth.is_some() {
+            self.retired(block, outcome);
+        }
+        match outcome {
+            Outcome::Cut(_) => self.counts.cuts += 1,
+            Outcome::RepeatAgain => {}
+            Outcome::Syscall => {
+                self.unit.syscall();
+                if within && matches!(arrival, Arrival::Block { .. }) {
+                    self.unit.enter(next);
+                }
+            }
+            Outcome::Unexplained => self.unexplained(block, next, within, arrival),
+            _ if !within => self.unit.leave(next),
+            Outcome::Sequential | Outcome::Jump => {}
+            Outcome::Conditional { taken } => self.unit.conditional(taken),
+            Outcome::Call => self.unit.call(block.end),
+            Outcome::IndirectJump => self.unit.indirect(next),
+            Outcome::IndirectCall => {
+                self.unit.indirect(next);
+                self.unit.call(block.end);
+            }
+            Outcome::Return => self.unit.ret(next),
+        }
+    }
+
+    fn retired(&mut self, block: &Block, outcome: Outcome) {
+        let n = match outcome {
+            Outcome::Cut(n) => n,
+            Outcome::RepeatAgain => block.len() - 1,
+            Outcome::Unexplained => 0,
+            _ => block.len(),
+        };
+        if let Some(t) = &mut self.truth {
+            t.retired(block.id, n);
+        }
+    }
+
+    /// Keeps the stream decodable: interrupted before the block, going on at `next`.
+    #[cold]
+    fn unexplained(&mut self, block: &Block, next: u64, within: bool, arrival: Arrival) {
+        self.counts.anomalies += 1;
+        if self.anomalies.len() < 20 {
+            self.anomalies.push(format!(
+                "tid {:?} {arrival:?}: {:?} block {:#x}..{:#x} last {:#x} target {:#x} ({} instructions) then {next:#x}, in range: {within}",
+                self.running, block.kind, block.start, block.end, block.last, block.target, block.len()
+            ));
+        }
+        self.unit.interrupt(block.start);
+        if within && matches!(arrival, Arrival::Block { .. }) {
+            self.unit.enter(next);
+        }
+    }
+
+    fn enter(&mut self, ip: u64) {
+        self.unit.enter(ip);
+        self.inside = ip;
+    }
+
+    fn mark(&mut self, marker: u32, position: u64) {
+        if let Some(t) = &mut self.truth {
+            t.mark(marker, position);
+        }
+    }
+
+    #[cold]
+    fn psb_sent(&mut self) {
+        let position = self.unit.position();
+        self.mark(truth::PSB, position);
+    }
+
+    /// Passes the unit's bytes on; `None` after output has stopped.
+    fn flush(&mut self, tid: u32) -> Option<()> {
+        self.board.blocks.store(self.counts.blocks, Relaxed);
+        self.board.anomalies.store(self.counts.anomalies, Relaxed);
+        let bytes = self.unit.bytes();
+        if bytes.is_empty() {
+            return Some(());
+        }
+        let mut outlet = lock(&self.outlet);
+        let flow = outlet.write(bytes, tid, clock::tsc());
+        let position = outlet.position();
+        drop(outlet);
+        self.unit.clear();
+        if flow == Flow::Taken {
+            return Some(());
+        }
+        if self.state != State::Off {
+            self.state = State::Off;
+            self.unit.lose();
+            self.mark(truth::TRUNCATED, position);
+        }
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn flush_inside(&mut self, unresolved: &mut Unresolved) {
+        let tid = self.running.unwrap_or_default();
+        if self.flush(tid).is_none() {
+            *unresolved = None;
+            self.inside = 0;
+        }
+    }
+
+    /// Begins a block while packets are being lost; whether they are no longer.
+    #[cold]
+    fn begin_lossy(&mut self, unresolved: &mut Unresolved, block: &'static Block) -> bool {
+        match self.state {
+            State::On => true,
+            State::Overflow(left) if left > 1 => {
+                self.state = State::Overflow(left - 1);
+                *unresolved = Some(block);
+                self.inside = block.start;
+                false
+            }
+            State::Overflow(_) => {
+                self.end_overflow(Some(block.start));
+                *unresolved = Some(block);
+                self.inside = block.start;
+                false
+            }
+            State::Off => {
+                *unresolved = None;
+                self.inside = 0;
+                self.off_blocks += 1;
+                if !self.off_blocks.is_multiple_of(RESUME_INTERVAL) || !lock(&self.outlet).resume() {
+                    return false;
+                }
+                self.recovered();
+                self.unit.start(true);
+                true
+            }
+        }
+    }
+
+    fn recovered(&mut self) {
+        self.state = State::On;
+        let position = lock(&self.outlet).position();
+        self.mark(truth::RECOVERED, position);
+    }
+
+    fn end_overflow(&mut self, ip: Option<u64>) {
+        self.state = State::On;
+        let position = self.unit.position();
+        self.mark(truth::RECOVERED, position);
+        self.unit.end_overflow(ip);
+    }
+
+    #[cold]
+    fn inject(&mut self, ip: u64) {
+        if due(&mut self.injection.irq_left, self.injection.irq) {
+            self.unit.interrupt(ip);
+            self.unit.enter(ip);
+        }
+        let i = &mut self.injection;
+        if i.overflow != 0 && self.unit.position() >= i.overflow_at {
+            i.overflow_at = self.unit.position() + i.overflow;
+            self.state = State::Overflow(i.overflow_blocks);
+            self.unit.begin_overflow();
+            if let Some(t) = &mut self.truth {
+                t.lost();
+            }
+        }
+    }
+
+    /// An interrupt before some instruction of the block just executed; not where the block was cut
+    /// short, because it may not have got that far.
+    #[cold]
+    fn inject_inside(&mut self, block: &Block, outcome: Outcome) {
+        if matches!(outcome, Outcome::Cut(_) | Outcome::Unexplained) {
+            return;
+        }
+        let i = &mut self.injection;
+        if due(&mut i.irq_inside_left, i.irq_inside) {
+            let at = block.address(i.random.below(block.len() as u64) as usize);
+            self.unit.interrupt(at);
+            self.unit.enter(at);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

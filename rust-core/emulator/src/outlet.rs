@@ -1,0 +1,301 @@
+//! From a core's unit to its rings.
+//!
+//! The unit's bytes and the records about them form one ordered sequence per core. In `stall` mode
+//! what does not fit into the rings waits in a queue on the host side, and a host thread moves it on
+//! in order ([`Outlet::advance`]): a guest thread is never made to wait for the guest thread that
+//! drains. In `drop` mode output stops at the end of the last free region, as the kernel programs a
+//! PT unit (`pt_buffer_reset_markers`): the AUX record says TRUNCATED and tracing is off until
+//! there is a free region again.
+//!
+//! AUX records are written, and `aux_head` moves, when a thread leaves the core and whenever a
+//! quarter of the ring is pending; the bytes of a record belong to one thread.
+
+use std::collections::VecDeque;
+
+use jportal_perf_abi::Body;
+use jportal_perf_abi::record::aux_flags;
+use jportal_perf_abi::ring::CoreProducer;
+
+use crate::config::OnFull;
+
+/// Something that waits for room.
+#[derive(Debug)]
+enum Item {
+    Bytes(Vec<u8>),
+    Aux { tid: u32, tsc: u64 },
+    Record { body: Body, tid: u32, tsc: u64 },
+}
+
+/// Whether the unit may go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Flow {
+    /// Bytes were taken.
+    Taken,
+    /// The ring is full, bytes were lost: the unit is off.
+    Stopped,
+}
+
+/// The writing end of one core's rings.
+#[derive(Debug)]
+pub struct Outlet {
+    producer: CoreProducer,
+    mode: OnFull,
+    queue: VecDeque<Item>,
+    queued: u64,
+    /// Bytes taken, queued ones included.
+    position: u64,
+    /// `position` at the last AUX record.
+    recorded: u64,
+    region: u64,
+    /// Drop mode: output stops here.
+    stop_at: u64,
+    off: bool,
+    totals: Totals,
+}
+
+/// What an outlet has counted.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Totals {
+    /// Trace bytes that were accepted.
+    pub bytes: u64,
+    /// Trace bytes that were lost.
+    pub lost_bytes: u64,
+    /// Times that output stopped.
+    pub losses: u64,
+    /// Records that were lost.
+    pub lost_records: u64,
+    /// Threads that entered the core.
+    pub switches: u64,
+}
+
+impl Outlet {
+    /// Takes the producing half of a core's rings.
+    pub fn new(producer: CoreProducer, mode: OnFull) -> Outlet {
+        let region = producer.aux.size() / 4;
+        let position = producer.aux.position();
+        let mut outlet = Outlet {
+            producer,
+            mode,
+            queue: VecDeque::new(),
+            queued: 0,
+            position,
+            recorded: position,
+            region,
+            stop_at: 0,
+            off: false,
+            totals: Totals::default(),
+        };
+        outlet.set_stop();
+        outlet
+    }
+
+    /// Counters.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Bytes that wait outside the ring.
+    pub fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// Whether nothing waits.
+    pub fn is_drained(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Stream position behind the last byte taken.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The AUX ring's quarter: how many bytes a unit can always write after an AUX record was drained.
+    pub fn region(&self) -> u64 {
+        self.region
+    }
+
+    /// Whether output has stopped for lack of room.
+    pub fn is_off(&self) -> bool {
+        self.off
+    }
+
+    /// Appends trace bytes of thread `tid`.
+    pub fn write(&mut self, bytes: &[u8], tid: u32, tsc: u64) -> Flow {
+        match self.mode {
+            OnFull::Stall => {
+                self.write_or_queue(bytes);
+                if self.position - self.recorded >= self.region {
+                    self.end_aux(tid, tsc);
+                }
+                Flow::Taken
+            }
+            OnFull::Drop => self.write_or_lose(bytes, tid, tsc),
+        }
+    }
+
+    fn write_or_queue(&mut self, bytes: &[u8]) {
+        self.position += bytes.len() as u64;
+        self.totals.bytes += bytes.len() as u64;
+        if !self.queue.is_empty() || self.producer.aux.write(bytes).is_err() {
+            self.queued += bytes.len() as u64;
+            self.queue.push_back(Item::Bytes(bytes.to_vec()));
+        }
+    }
+
+    fn write_or_lose(&mut self, mut bytes: &[u8], tid: u32, tsc: u64) -> Flow {
+        if self.off {
+            self.totals.lost_bytes += bytes.len() as u64;
+            return Flow::Stopped;
+        }
+        while !bytes.is_empty() {
+            let until_record = self.region - (self.position - self.recorded).min(self.region);
+            let until_stop = self.stop_at.saturating_sub(self.position);
+            let n = (bytes.len() as u64).min(until_record).min(until_stop) as usize;
+            if n > 0 && self.producer.aux.write(&bytes[..n]).is_err() {
+                return self.stop(bytes.len(), tid, tsc);
+            }
+            self.position += n as u64;
+            self.totals.bytes += n as u64;
+            bytes = &bytes[n..];
+            if self.position == self.stop_at && !bytes.is_empty() {
+                self.set_stop();
+                if self.position >= self.stop_at {
+                    return self.stop(bytes.len(), tid, tsc);
+                }
+            }
+            if self.position - self.recorded >= self.region {
+                self.aux_record(tid, tsc, 0);
+                self.set_stop();
+            }
+        }
+        Flow::Taken
+    }
+
+    fn stop(&mut self, lost: usize, tid: u32, tsc: u64) -> Flow {
+        self.totals.lost_bytes += lost as u64;
+        self.totals.losses += 1;
+        self.off = true;
+        self.aux_record(tid, tsc, aux_flags::TRUNCATED);
+        Flow::Stopped
+    }
+
+    /// The place where a unit that starts now would have to stop: the last region end before the
+    /// tail (`pt_buffer_reset_markers`).
+    fn set_stop(&mut self) {
+        let end = self.position + self.producer.aux.room();
+        self.stop_at = end / self.region * self.region;
+    }
+
+    /// Drop mode: whether output can begin again; if so it does.
+    pub fn resume(&mut self) -> bool {
+        if self.off {
+            self.set_stop();
+            // With less than the rest of a region the kernel's start fails.
+            self.off = self.stop_at <= self.position;
+        }
+        !self.off
+    }
+
+    /// Ends the bytes written so far: they belong to `tid`.
+    pub fn end_aux(&mut self, tid: u32, tsc: u64) {
+        if self.position == self.recorded {
+            return;
+        }
+        match self.mode {
+            OnFull::Stall => {
+                self.recorded = self.position;
+                if !self.queue.is_empty() || self.producer.end_aux(tid, tsc, 0).is_err() {
+                    self.queue.push_back(Item::Aux { tid, tsc });
+                }
+            }
+            OnFull::Drop => {
+                self.aux_record(tid, tsc, 0);
+                self.set_stop();
+            }
+        }
+    }
+
+    /// Drop mode: a record that finds no room is lost, `aux_head` moves all the same.
+    fn aux_record(&mut self, tid: u32, tsc: u64, flags: u64) {
+        let size = self.position - self.recorded;
+        let body = Body::Aux { offset: self.recorded, size, flags };
+        self.record_or_count(body, tid, tsc);
+        self.producer.aux.publish();
+        self.recorded = self.position;
+    }
+
+    fn record_or_count(&mut self, body: Body, tid: u32, tsc: u64) {
+        if !self.producer.record_or_count(body, tid, tsc) {
+            self.totals.lost_records += 1;
+        }
+    }
+
+    fn record(&mut self, body: Body, tid: u32, tsc: u64) {
+        if self.mode == OnFull::Drop {
+            self.record_or_count(body, tid, tsc);
+        } else if !self.queue.is_empty() || self.producer.record(body.clone(), tid, tsc).is_err() {
+            self.queue.push_back(Item::Record { body, tid, tsc });
+        }
+    }
+
+    /// Thread `tid` enters the core. `first`: for the first time, which the kernel announces.
+    pub fn switch_in(&mut self, pid: u32, tid: u32, tsc: u64, first: bool) {
+        self.totals.switches += 1;
+        if first {
+            self.record(Body::ItraceStart { pid, tid }, tid, tsc);
+        }
+        self.record(Body::Switch { out: false, preempted: false }, tid, tsc);
+    }
+
+    /// Thread `tid` leaves the core. The kernel writes the switch first, then stops the unit
+    /// (`__perf_event_task_sched_out`).
+    pub fn switch_out(&mut self, tid: u32, tsc: u64, preempted: bool) {
+        self.record(Body::Switch { out: true, preempted }, tid, tsc);
+        self.end_aux(tid, tsc);
+    }
+
+    /// Moves what waits into the rings as far as there is room; returns the bytes moved.
+    pub fn advance(&mut self) -> u64 {
+        let mut moved = 0;
+        while let Some(item) = self.queue.pop_front() {
+            match self.move_on(item) {
+                Ok(n) => moved += n,
+                Err((n, rest)) => {
+                    moved += n;
+                    self.queue.push_front(rest);
+                    break;
+                }
+            }
+        }
+        self.queued -= moved;
+        moved
+    }
+
+    fn move_on(&mut self, item: Item) -> Result<u64, (u64, Item)> {
+        match item {
+            Item::Bytes(bytes) => {
+                let n = (self.producer.aux.room() as usize).min(bytes.len());
+                if self.producer.aux.write(&bytes[..n]).is_err() {
+                    return Err((0, Item::Bytes(bytes)));
+                }
+                if n < bytes.len() {
+                    return Err((n as u64, Item::Bytes(bytes[n..].to_vec())));
+                }
+                Ok(n as u64)
+            }
+            Item::Aux { tid, tsc } => match self.producer.end_aux(tid, tsc, 0) {
+                Ok(()) => Ok(0),
+                Err(_) => Err((0, item)),
+            },
+            Item::Record { ref body, tid, tsc } => match self.producer.record(body.clone(), tid, tsc) {
+                Ok(()) => Ok(0),
+                Err(_) => Err((0, item)),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "outlet_tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
+use jportal_perf_abi::record::RecordReader;
+use jportal_perf_abi::ring::CoreConsumer;
+
+use super::*;
+
+const AUX: u64 = 8192;
+
+struct Rig {
+    _dir: tempfile::TempDir,
+    outlet: Outlet,
+    consumer: CoreConsumer,
+}
+
+fn rig(mode: OnFull) -> Rig {
+    let dir = tempfile::tempdir().unwrap();
+    let config = UnitConfig { cores: 1, aux_bytes: AUX, data_bytes: 4096, ..UnitConfig::default() };
+    let unit = EmulatedUnit::create(&dir.path().join("rings"), config).unwrap();
+    Rig {
+        _dir: dir,
+        outlet: Outlet::new(unit.producer(0, 7).unwrap(), mode),
+        consumer: unit.consumer(0).unwrap(),
+    }
+}
+
+impl Rig {
+    fn drain_aux(&mut self) -> Vec<u8> {
+        let mut to = Vec::new();
+        self.consumer.aux.drain(&mut to, usize::MAX).unwrap();
+        to
+    }
+    fn drain_records(&mut self) -> Vec<(Body, u32)> {
+        let mut to = Vec::new();
+        self.consumer.data.drain(&mut to, usize::MAX).unwrap();
+        RecordReader::new(&to).map(|r| r.unwrap()).map(|r| (r.body, r.sample.tid)).collect()
+    }
+}
+
+fn numbered(from: usize, n: usize) -> Vec<u8> {
+    (from..from + n).map(|i| (i % 251) as u8).collect()
+}
+
+fn aux(offset: u64, size: u64, flags: u64) -> Body {
+    Body::Aux { offset, size, flags }
+}
+
+#[test]
+fn bytes_become_visible_with_their_record() {
+    let mut r = rig(OnFull::Stall);
+    r.outlet.switch_in(7, 11, 1, true);
+    assert_eq!(r.outlet.write(&numbered(0, 100), 11, 2), Flow::Taken);
+    assert!(r.drain_aux().is_empty(), "not before the AUX record");
+    r.outlet.switch_out(11, 3, true);
+    assert_eq!(r.drain_aux(), numbered(0, 100));
+    let switch = |out, preempted| Body::Switch { out, preempted };
+    assert_eq!(
+        r.drain_records(),
+        [
+            (Body::ItraceStart { pid: 7, tid: 11 }, 11),
+            (switch(false, false), 11),
+            (switch(true, true), 11),
+            (aux(0, 100, 0), 11)
+        ]
+    );
+    r.outlet.switch_out(11, 4, false);
+    assert_eq!(r.drain_records(), [(switch(true, false), 11)], "no AUX record for no bytes");
+}
+
+#[test]
+fn a_quarter_of_the_ring_is_recorded_at_once() {
+    let mut r = rig(OnFull::Stall);
+    for i in 0..5 {
+        let _ = r.outlet.write(&numbered(500 * i, 500), 11, 2);
+    }
+    assert_eq!(r.drain_records(), [(aux(0, 2500, 0), 11)]);
+    assert_eq!(r.drain_aux().len(), 2500);
+}
+
+#[test]
+fn stall_loses_nothing_and_keeps_order() {
+    let mut r = rig(OnFull::Stall);
+    let mut expected = Vec::new();
+    let mut seen = Vec::new();
+    for i in 0..100 {
+        let bytes = numbered(i * 700, 700);
+        expected.extend_from_slice(&bytes);
+        assert_eq!(r.outlet.write(&bytes, 11, i as u64), Flow::Taken);
+        if i % 10 == 9 {
+            r.outlet.switch_out(11, 0, false);
+            r.outlet.switch_in(7, 11, 0, false);
+        }
+    }
+    assert!(r.outlet.queued() > 60_000 && !r.outlet.is_drained());
+    let mut records = Vec::new();
+    for _ in 0..1000 {
+        records.extend(r.drain_records());
+        seen.extend(r.drain_aux());
+        r.outlet.advance();
+    }
+    assert_eq!(seen, expected);
+    assert!(r.outlet.is_drained());
+    assert_eq!(r.outlet.queued(), 0);
+    let mut at = 0;
+    for (body, _) in &records {
+        if let Body::Aux { offset, size, flags } = *body {
+            assert_eq!((offset, flags), (at, 0));
+            at += size;
+        }
+    }
+    assert_eq!(at, expected.len() as u64, "the records cover every byte once");
+    assert_eq!(records.iter().filter(|(b, _)| matches!(b, Body::Switch { .. })).count(), 20);
+}
+
+#[test]
+fn drop_stops_at_the_last_free_region_and_says_so() {
+    let mut r = rig(OnFull::Drop);
+    let mut stopped = 0;
+    for i in 0..40 {
+        if r.outlet.write(&numbered(i * 300, 300), 11, 0) == Flow::Stopped {
+            stopped += 1;
+        }
+    }
+    // One byte of the ring stays free, so the last of its four regions cannot be filled.
+    assert_eq!(r.outlet.position(), AUX / 4 * 3);
+    assert!(r.outlet.is_off() && stopped > 1);
+    let records = r.drain_records();
+    assert_eq!(records.last().unwrap().0, aux(AUX / 2, AUX / 4, aux_flags::TRUNCATED));
+    assert_eq!(r.outlet.totals().losses, 1);
+    assert_eq!(r.outlet.totals().bytes + r.outlet.totals().lost_bytes, 40 * 300);
+
+    assert!(!r.outlet.resume(), "nothing was drained");
+    assert_eq!(r.drain_aux(), numbered(0, 6144));
+    assert!(r.outlet.resume());
+    assert_eq!(r.outlet.write(&numbered(0, 10), 12, 0), Flow::Taken);
+    r.outlet.end_aux(12, 0);
+    assert_eq!(r.drain_records(), [(aux(6144, 10, 0), 12)]);
+}
+
+#[test]
+fn drop_does_not_stop_while_the_drain_keeps_up() {
+    let mut r = rig(OnFull::Drop);
+    let mut seen = 0;
+    for i in 0..400 {
+        assert_eq!(r.outlet.write(&numbered(i * 300, 300), 11, 0), Flow::Taken);
+        seen += r.drain_aux().len();
+        r.drain_records();
+    }
+    assert_eq!(r.outlet.totals().losses, 0);
+    r.outlet.end_aux(11, 0);
+    assert_eq!(seen + r.drain_aux().len(), 120_000);
+}
+
+#[test]
+fn drop_counts_records_without_room() {
+    let mut r = rig(OnFull::Drop);
+    for i in 0..200 {
+        r.outlet.switch_in(7, 11, i, false);
+    }
+    assert!(r.outlet.totals().lost_records > 0);
+    r.drain_records();
+    r.outlet.switch_in(7, 12, 0, false);
+    let first = &r.drain_records()[0].0;
+    assert_eq!(*first, Body::Lost { id: 1, lost: r.outlet.totals().lost_records });
+}

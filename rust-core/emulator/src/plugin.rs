@@ -1,0 +1,435 @@
+//! What happens at each of QEMU's callbacks, without QEMU's interface.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, Release},
+};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jportal_perf_abi::emulated::EmulatedUnit;
+
+use crate::block::{Block, InsnBytes};
+use crate::config::{Config, OnFull};
+use crate::core::{Board, Core, Unresolved};
+use crate::error::Error;
+use crate::guest::{self, Guest};
+use crate::log::Log;
+use crate::outlet::Outlet;
+use crate::range::Filter;
+use crate::scheduler::{Scheduler, Tenant};
+use crate::setup;
+use crate::signals::{GuestMemory, StackStore, first_stack_store, read_frame};
+use crate::truth::{CodeLog, CoreLog};
+
+/// vCPU indices are reused, so this bounds the threads alive at one time.
+pub const MAX_THREADS: usize = 8192;
+
+/// One guest thread.
+#[derive(Debug)]
+struct Thread {
+    tenant: Tenant,
+    unresolved: Unresolved,
+    /// A handler was entered and its frame is not known yet.
+    awaits_frame: bool,
+    /// The thread came from the kernel since it last executed inside the range.
+    from_kernel: bool,
+}
+
+#[derive(Debug)]
+struct Slot(UnsafeCell<Option<Thread>>);
+
+// SAFETY: a slot is used by the host thread that runs its vCPU only; QEMU creates the vCPU before that
+// thread starts and ends it in that thread.
+unsafe impl Sync for Slot {}
+
+/// How a block's executions are reported.
+#[derive(Clone, Copy, Debug)]
+pub enum Hook {
+    /// [`Plugin::inside`] with this block.
+    Inside(&'static Block),
+    /// [`Plugin::outside`] with the block's address.
+    Outside(u64),
+    /// [`Plugin::unsorted`]: translated before the range was known.
+    Unsorted(&'static Block),
+    /// [`Plugin::handler`], then as outside.
+    Handler(u64),
+}
+
+/// An installed signal handler.
+#[derive(Clone, Copy, Debug)]
+struct Handler {
+    entry: u64,
+    store: Option<StackStore>,
+}
+
+/// The emulator in one process.
+#[derive(Debug)]
+pub struct Plugin {
+    pub(crate) config: Config,
+    pub(crate) shared: EmulatedUnit,
+    pub(crate) filter: Filter,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) outlets: Vec<Arc<Mutex<Outlet>>>,
+    pub(crate) boards: Vec<Arc<Board>>,
+    pub(crate) log: Log,
+    pub(crate) queued: AtomicU64,
+    pub(crate) exiting: AtomicBool,
+    threads: Box<[Slot]>,
+    guest: Guest,
+    handlers: Mutex<Vec<Handler>>,
+    handler_count: AtomicUsize,
+    code_log: Option<CodeLog>,
+    undecodable: AtomicU64,
+    handlers_inside: AtomicU64,
+}
+
+impl Plugin {
+    /// Creates the shared file and everything else that `config` asks for.
+    pub fn new(config: Config) -> Result<Plugin, Error> {
+        let log = Log::open(config.log.as_deref())?;
+        let shared = setup::create_shared(&config)?;
+        let pid = std::process::id();
+        let code_log = config.truth.as_deref().map(CodeLog::create).transpose()?;
+        let mut outlets = Vec::new();
+        let mut cores = Vec::new();
+        let mut boards = Vec::new();
+        for n in 0..config.cores {
+            let producer = shared.producer(n, pid)?;
+            let outlet = Arc::new(Mutex::new(Outlet::new(producer, config.mode)));
+            let truth = config.truth.as_deref().map(|d| CoreLog::create(d, n)).transpose()?;
+            let core = Core::new(&config, n, pid, Arc::clone(&outlet), truth);
+            boards.push(core.board());
+            cores.push(core);
+            outlets.push(outlet);
+        }
+        let scheduler = Scheduler::new(&config, cores, MAX_THREADS, shared.config().tsc_khz);
+        let filter = Filter::default();
+        if let Some((low, high)) = config.range {
+            let _ = filter.set(low, high);
+            filter.activate(true);
+        }
+        Ok(Plugin {
+            config,
+            shared,
+            filter,
+            scheduler,
+            outlets,
+            boards,
+            log,
+            queued: AtomicU64::new(0),
+            exiting: AtomicBool::new(false),
+            threads: (0..MAX_THREADS).map(|_| Slot(UnsafeCell::new(None))).collect(),
+            guest: Guest::locate(),
+            handlers: Mutex::default(),
+            handler_count: AtomicUsize::new(0),
+            code_log,
+            undecodable: AtomicU64::new(0),
+            handlers_inside: AtomicU64::new(0),
+        })
+    }
+
+    /// Events at translation that should not happen: (undecodable blocks, handlers inside the range).
+    pub(crate) fn translation_anomalies(&self) -> (u64, u64) {
+        (self.undecodable.load(Relaxed), self.handlers_inside.load(Relaxed))
+    }
+
+    pub(crate) fn flush_code_log(&self) {
+        if let Some(Err(e)) = self.code_log.as_ref().map(CodeLog::flush) {
+            self.log.error(&format!("record of translated blocks: {e}"));
+        }
+    }
+
+    /// The state of the thread that runs vCPU `index`.
+    ///
+    /// # Safety
+    /// The caller runs on that vCPU's thread (or before it starts) and holds no other reference
+    /// to its state.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn thread(&self, index: u32) -> Option<&mut Thread> {
+        let slot = self.threads.get(index as usize)?;
+        // SAFETY: the caller's promise makes the reference unique.
+        let state = unsafe { &mut *slot.0.get() };
+        match state {
+            Some(_) => state.as_mut(),
+            None => Some(state.insert(self.new_thread(index))),
+        }
+    }
+
+    #[cold]
+    fn new_thread(&self, index: u32) -> Thread {
+        Thread {
+            tenant: Tenant::new(index + 1, &self.config),
+            unresolved: None,
+            awaits_frame: false,
+            from_kernel: true,
+        }
+    }
+
+    /// A block is translated. The instructions are listed in order. Returns how to report its
+    /// executions and, when its first stack store of a handler lies in it, which one.
+    pub fn translate(&self, insns: &[InsnBytes<'_>]) -> (Hook, Vec<StackStore>) {
+        let start = insns.first().map_or(0, |i| i.address);
+        let end = insns.last().map_or(0, |i| i.address + i.bytes.len() as u64);
+        let known = self.filter.is_known();
+        let within = self.filter.contains(start);
+        let (handler, stores) = self.handlers_in(start, end);
+        if handler {
+            if within {
+                self.handlers_inside.fetch_add(1, Relaxed);
+            }
+            return (Hook::Handler(start), stores);
+        }
+        if known && !within {
+            return (Hook::Outside(start), stores);
+        }
+        match Block::decode(insns) {
+            Ok(mut block) => {
+                block.id = self.log_block(&insns[..block.len()]);
+                let block: &'static Block = Box::leak(Box::new(block));
+                (if known { Hook::Inside(block) } else { Hook::Unsorted(block) }, stores)
+            }
+            Err(e) => {
+                if self.undecodable.fetch_add(1, Relaxed) < 10 {
+                    self.log.error(&e.to_string());
+                }
+                (Hook::Outside(start), stores)
+            }
+        }
+    }
+
+    fn log_block(&self, insns: &[InsnBytes<'_>]) -> u32 {
+        match self.code_log.as_ref().map(|l| l.add(insns)) {
+            Some(Ok(id)) => id,
+            Some(Err(e)) => {
+                self.log.error(&format!("record of translated blocks: {e}"));
+                0
+            }
+            None => 0,
+        }
+    }
+
+    fn handlers_in(&self, start: u64, end: u64) -> (bool, Vec<StackStore>) {
+        if self.handler_count.load(Relaxed) == 0 {
+            return (false, Vec::new());
+        }
+        let handlers = self.handlers.lock().unwrap_or_else(|e| e.into_inner());
+        let stores = handlers.iter().filter_map(|h| h.store);
+        let stores = stores.filter(|s| (start..end).contains(&s.instruction)).collect();
+        (handlers.iter().any(|h| h.entry == start), stores)
+    }
+
+    fn is_handler(&self, address: u64) -> bool {
+        self.handlers.lock().unwrap_or_else(|e| e.into_inner()).iter().any(|h| h.entry == address)
+    }
+
+    /// A block inside the range begins on vCPU `index`.
+    ///
+    /// # Safety
+    /// Called on that vCPU's thread, from a callback of QEMU.
+    #[inline]
+    pub unsafe fn inside(&self, index: u32, block: &'static Block) {
+        // SAFETY: the caller's promise; callbacks do not nest.
+        let Some(t) = (unsafe { self.thread(index) }) else { return };
+        if !self.filter.is_active() {
+            t.unresolved = None;
+            return;
+        }
+        t.from_kernel = false;
+        loop {
+            if let Some(mut core) = self.scheduler.enter(&t.tenant) {
+                if t.unresolved.is_none() {
+                    self.scheduler.hint(&t.tenant, true);
+                }
+                let flushed = core.begin_block(&mut t.unresolved, block);
+                drop(core);
+                if t.tenant.spend() {
+                    self.scheduler.release(&t.tenant);
+                }
+                if flushed {
+                    self.press();
+                }
+                return;
+            }
+            if !self.take_core(t) {
+                return;
+            }
+        }
+    }
+
+    #[cold]
+    fn take_core(&self, t: &mut Thread) -> bool {
+        if t.tenant.tid == 0 {
+            t.tenant.tid = guest::thread_id();
+        }
+        self.scheduler.take(&mut t.tenant, &mut t.unresolved, &self.filter)
+    }
+
+    /// While much is queued, producers are slowed so that the drain gets its share; for a moment only,
+    /// because the drain is a guest thread too.
+    fn press(&self) {
+        if self.config.mode == OnFull::Stall && self.queued.load(Relaxed) > self.config.limit / 8 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A block outside the range begins at `to` on vCPU `index`.
+    ///
+    /// # Safety
+    /// As [`Plugin::inside`].
+    #[inline]
+    pub unsafe fn outside(&self, index: u32, to: u64) {
+        // SAFETY: the caller's promise; callbacks do not nest.
+        let Some(t) = (unsafe { self.thread(index) }) else { return };
+        if t.unresolved.is_some() {
+            self.leave(t, to);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave(&self, t: &mut Thread, to: u64) {
+        if t.awaits_frame {
+            return;
+        }
+        if let Some(mut core) = self.with_core(t) {
+            core.leave(&mut t.unresolved, to);
+            self.scheduler.hint(&t.tenant, false);
+        }
+        t.unresolved = None;
+    }
+
+    /// The thread's core, taken if it has none; `None` when nothing is traced.
+    fn with_core(&self, t: &mut Thread) -> Option<crate::seat::Inside<'_, Core>> {
+        while self.filter.is_active() {
+            if let Some(core) = self.scheduler.enter(&t.tenant) {
+                return Some(core);
+            }
+            if !self.take_core(t) {
+                break;
+            }
+        }
+        None
+    }
+
+    /// A block that was translated before the range was known begins.
+    ///
+    /// # Safety
+    /// As [`Plugin::inside`].
+    #[inline]
+    pub unsafe fn unsorted(&self, index: u32, block: &'static Block) {
+        if self.filter.contains(block.start) {
+            // SAFETY: the caller's promise.
+            unsafe { self.inside(index, block) }
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.outside(index, block.start) }
+        }
+    }
+
+    /// A signal handler is entered: nothing is decided before its frame has been read.
+    ///
+    /// # Safety
+    /// As [`Plugin::inside`].
+    pub unsafe fn handler(&self, index: u32) {
+        // SAFETY: the caller's promise; callbacks do not nest.
+        if let Some(t) = unsafe { self.thread(index) } {
+            t.awaits_frame = true;
+        }
+    }
+
+    /// A handler's first stack store is executed; the signal frame is at guest address `frame`.
+    ///
+    /// # Safety
+    /// As [`Plugin::inside`].
+    pub unsafe fn frame(&self, index: u32, frame: u64) {
+        // SAFETY: the caller's promise; callbacks do not nest.
+        let Some(t) = (unsafe { self.thread(index) }) else { return };
+        if !std::mem::take(&mut t.awaits_frame) || !self.filter.is_active() {
+            return;
+        }
+        let Some(signal) = read_frame(&self.guest, frame, |a| self.is_handler(a)) else {
+            self.log.error(&format!("no signal frame at {frame:#x}"));
+            t.unresolved = None;
+            return;
+        };
+        let within = self.filter.contains(signal.rip);
+        // With no block begun there is something to tell only if a branch had just reached the range;
+        // a thread that comes from the kernel was never there.
+        if t.unresolved.is_none() && (t.from_kernel || !within) {
+            return;
+        }
+        if let Some(mut core) = self.with_core(t) {
+            core.signal(&mut t.unresolved, signal.rip, signal.fault, within);
+            self.scheduler.hint(&t.tenant, false);
+        }
+        t.unresolved = None;
+    }
+
+    /// A system call begins.
+    ///
+    /// # Safety
+    /// As [`Plugin::inside`].
+    pub unsafe fn syscall(&self, index: u32, number: i64, second: u64) {
+        // SAFETY: the caller's promise; callbacks do not nest.
+        let Some(t) = (unsafe { self.thread(index) }) else { return };
+        t.from_kernel = true;
+        if number == libc::SYS_rt_sigaction && second != 0 {
+            self.install_handler(second);
+        }
+        if setup::may_block(number) && self.filter.is_active() {
+            self.scheduler.release(&t.tenant);
+        }
+        if matches!(number, libc::SYS_execve | libc::SYS_execveat) && self.filter.is_active() {
+            // If it succeeds every thread is gone; if it fails they take their cores again.
+            self.scheduler.stop_all(|_, core| {
+                let _ = core.flush_truth();
+            });
+        }
+    }
+
+    /// `action` is the address of the new `struct sigaction`, whose first word is the handler.
+    fn install_handler(&self, action: u64) {
+        let Some(entry) = self.guest.word(action) else { return };
+        if entry <= libc::SIG_IGN as u64 {
+            return;
+        }
+        let mut handlers = self.handlers.lock().unwrap_or_else(|e| e.into_inner());
+        if handlers.iter().any(|h| h.entry == entry) {
+            return;
+        }
+        let store = first_stack_store(&self.guest, entry);
+        self.log.line(&format!("signal handler {entry:#x}: first stack store {store:x?}"));
+        if store.is_none() {
+            self.log.error(&format!(
+                "signal handler {entry:#x} does not begin with a push or call: signals it takes inside the range cannot be traced"
+            ));
+        }
+        handlers.push(Handler { entry, store });
+        self.handler_count.store(handlers.len(), Release);
+    }
+
+    /// vCPU `index` comes into being or ends; indices are reused.
+    ///
+    /// # Safety
+    /// Called by QEMU before the vCPU's thread starts, or on it at its end.
+    pub unsafe fn reset_thread(&self, index: u32) {
+        let Some(slot) = self.threads.get(index as usize) else {
+            self.log.error(&format!("vCPU {index}: more than {MAX_THREADS} threads; it is not traced"));
+            return;
+        };
+        // SAFETY: the caller's promise makes the reference unique.
+        let state = unsafe { &mut *slot.0.get() };
+        if let Some(t) = state.take() {
+            self.scheduler.release(&t.tenant);
+        }
+    }
+
+    /// This process is a fork of the traced one: it must leave the rings alone.
+    pub fn forked(&self) {
+        self.exiting.store(true, Release);
+        self.filter.activate(false);
+    }
+}

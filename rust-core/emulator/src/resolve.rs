@@ -1,0 +1,192 @@
+//! How the block that began last ended, judged by where the thread goes next.
+//!
+//! QEMU calls the plugin when a block *begins*. It may end early: a fault, or a restart inside
+//! the block that is QEMU's own affair. An outcome is therefore decided only when the next
+//! address is known, and it is a pure function of the block, that address and the way the
+//! thread arrived there.
+
+use crate::block::{Block, End};
+
+/// How the thread came to the next address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// A block begins there. `restart` is [`Block::restart`] of that block.
+    Block {
+        /// The arriving block may be QEMU's restart inside the block before.
+        restart: bool,
+    },
+    /// The instruction there raised a synchronous fault and did not retire.
+    Fault,
+    /// An asynchronous signal was taken before the instruction there.
+    Interrupt,
+}
+
+/// How a block ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Every instruction retired, control went on to the next one.
+    Sequential,
+    /// A repeated string instruction goes round again.
+    RepeatAgain,
+    /// Only the first `n` instructions retired.
+    Cut(usize),
+    /// A conditional branch went this way.
+    Conditional {
+        /// Whether the branch was taken.
+        taken: bool,
+    },
+    /// A direct jump, or a direct call that leaves the return stack alone.
+    Jump,
+    /// A direct call.
+    Call,
+    /// An indirect jump.
+    IndirectJump,
+    /// An indirect call.
+    IndirectCall,
+    /// A near return.
+    Return,
+    /// A system call; the thread came back at the next address.
+    Syscall,
+    /// Nothing known explains this transition.
+    Unexplained,
+}
+
+/// Decides how `block` ended when the thread's next address is `next`.
+#[inline]
+pub fn resolve(block: &Block, next: u64, arrival: Arrival) -> Outcome {
+    match arrival {
+        // A loop may branch to the very instruction QEMU restarted at, so the restart reading
+        // is tried before the branch rules.
+        Arrival::Block { restart: true } => match block.index_of(next) {
+            Some(n) => Outcome::Cut(n),
+            None => completed(block, next),
+        },
+        Arrival::Block { restart: false } => or_cut(completed(block, next), block, next),
+        Arrival::Fault => match block.index_of(next) {
+            Some(n) => Outcome::Cut(n),
+            None => completed(block, next),
+        },
+        // QEMU takes asynchronous signals between blocks only: the block is complete, except
+        // that an interrupted string instruction has not retired.
+        Arrival::Interrupt if block.kind == End::Repeat && next == block.last => {
+            Outcome::Cut(block.len() - 1)
+        }
+        Arrival::Interrupt => or_cut(completed(block, next), block, next),
+    }
+}
+
+#[inline]
+fn or_cut(outcome: Outcome, block: &Block, next: u64) -> Outcome {
+    match outcome {
+        Outcome::Unexplained => block.index_of(next).map_or(Outcome::Unexplained, Outcome::Cut),
+        o => o,
+    }
+}
+
+/// The outcome if every instruction of `block` retired.
+#[inline]
+fn completed(block: &Block, next: u64) -> Outcome {
+    let falls = next == block.end;
+    match block.kind {
+        // When the target is the next instruction the direction cannot be seen: taken.
+        End::Conditional if next == block.target => Outcome::Conditional { taken: true },
+        End::Conditional if falls => Outcome::Conditional { taken: false },
+        End::Sequential | End::Other | End::Repeat if falls => Outcome::Sequential,
+        End::Repeat if next == block.last => Outcome::RepeatAgain,
+        End::Jump | End::CallNext if next == block.target => Outcome::Jump,
+        End::Call if next == block.target => Outcome::Call,
+        End::IndirectJump => Outcome::IndirectJump,
+        End::IndirectCall => Outcome::IndirectCall,
+        End::Return => Outcome::Return,
+        End::Syscall => Outcome::Syscall,
+        _ => Outcome::Unexplained,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::tests::block;
+
+    const NEXT: Arrival = Arrival::Block { restart: false };
+    const RESTART: Arrival = Arrival::Block { restart: true };
+
+    #[test]
+    fn sequential_end_is_no_branch() {
+        let b = block(0x1000, &[0x90, 0x90]);
+        assert_eq!(resolve(&b, 0x1002, NEXT), Outcome::Sequential);
+        assert_eq!(resolve(&b, 0x5000, NEXT), Outcome::Unexplained);
+    }
+
+    #[test]
+    fn conditional_both_ways() {
+        let b = block(0x1000, &[0x90, 0x75, 0x10]);
+        assert_eq!(resolve(&b, 0x1013, NEXT), Outcome::Conditional { taken: true });
+        assert_eq!(resolve(&b, 0x1003, NEXT), Outcome::Conditional { taken: false });
+        assert_eq!(resolve(&b, 0x2000, NEXT), Outcome::Unexplained);
+    }
+
+    #[test]
+    fn conditional_to_the_next_instruction_counts_as_taken() {
+        let b = block(0x1000, &[0x75, 0x00]);
+        assert_eq!(resolve(&b, 0x1002, NEXT), Outcome::Conditional { taken: true });
+    }
+
+    #[test]
+    fn direct_branches_must_reach_their_target() {
+        assert_eq!(resolve(&block(0x1000, &[0xeb, 0x10]), 0x1012, NEXT), Outcome::Jump);
+        assert_eq!(resolve(&block(0x1000, &[0xeb, 0x10]), 0x1013, NEXT), Outcome::Unexplained);
+        assert_eq!(resolve(&block(0x1000, &[0xe8, 0, 1, 0, 0]), 0x1105, NEXT), Outcome::Call);
+    }
+
+    #[test]
+    fn call_to_the_next_instruction_stays_off_the_return_stack() {
+        assert_eq!(resolve(&block(0x1000, &[0xe8, 0, 0, 0, 0]), 0x1005, NEXT), Outcome::Jump);
+    }
+
+    #[test]
+    fn indirect_branches_go_anywhere() {
+        assert_eq!(resolve(&block(0x1000, &[0xff, 0xe0]), 0x77, NEXT), Outcome::IndirectJump);
+        assert_eq!(resolve(&block(0x1000, &[0xff, 0xd0]), 0x77, NEXT), Outcome::IndirectCall);
+        assert_eq!(resolve(&block(0x1000, &[0xc3]), 0x77, NEXT), Outcome::Return);
+        assert_eq!(resolve(&block(0x1000, &[0x0f, 0x05]), 0x1002, NEXT), Outcome::Syscall);
+    }
+
+    #[test]
+    fn repeated_string_instruction() {
+        let b = block(0x1000, &[0x90, 0xf3, 0xa4]);
+        assert_eq!(resolve(&b, 0x1001, NEXT), Outcome::RepeatAgain);
+        assert_eq!(resolve(&b, 0x1003, NEXT), Outcome::Sequential);
+        // An interrupted one has not retired.
+        assert_eq!(resolve(&b, 0x1001, Arrival::Interrupt), Outcome::Cut(1));
+        assert_eq!(resolve(&b, 0x1003, Arrival::Interrupt), Outcome::Sequential);
+    }
+
+    #[test]
+    fn restart_is_read_before_the_branch_rules() {
+        // lock cmpxchg [rbx], rcx; jne to the cmpxchg itself
+        let b = block(0x1000, &[0x90, 0xf0, 0x48, 0x0f, 0xb1, 0x0b, 0x75, 0xf9]);
+        assert_eq!(b.target, 0x1001);
+        assert_eq!(resolve(&b, 0x1001, RESTART), Outcome::Cut(1));
+        assert_eq!(resolve(&b, 0x1001, NEXT), Outcome::Conditional { taken: true });
+        assert_eq!(resolve(&b, 0x1000 + 8, RESTART), Outcome::Conditional { taken: false });
+    }
+
+    #[test]
+    fn cut_short_without_restart_mark() {
+        let b = block(0x1000, &[0x90, 0x90, 0xeb, 0x10]);
+        assert_eq!(resolve(&b, 0x1001, NEXT), Outcome::Cut(1));
+        assert_eq!(resolve(&b, 0x1000, NEXT), Outcome::Cut(0));
+    }
+
+    #[test]
+    fn a_fault_prefers_the_reading_inside_the_block() {
+        // A self loop whose first instruction faults: not "branched back, then faulted".
+        let b = block(0x1000, &[0x8b, 0x03, 0x75, 0xfc]);
+        assert_eq!(b.target, 0x1000);
+        assert_eq!(resolve(&b, 0x1000, Arrival::Fault), Outcome::Cut(0));
+        assert_eq!(resolve(&b, 0x1000, Arrival::Interrupt), Outcome::Conditional { taken: true });
+        // Instruction fetch faults at the successor: the block itself is complete.
+        assert_eq!(resolve(&b, 0x1004, Arrival::Fault), Outcome::Conditional { taken: false });
+    }
+}

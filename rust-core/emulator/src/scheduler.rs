@@ -1,0 +1,167 @@
+//! Guest threads on virtual cores.
+//!
+//! A thread that wants to execute inside the range takes a core: a free one, else the one that
+//! switched longest ago, without its owner's help. It never waits for another guest thread without
+//! bound: QEMU's exclusive sections wait for every thread, and a thread parked in a callback for
+//! the one that wants such a section would wait for ever. It does let a core's thread have its time
+//! slice, for at most a few slices, so that cores do not change hands at every block.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::clock;
+use crate::config::Config;
+use crate::core::{Core, Random, Unresolved};
+use crate::range::Filter;
+use crate::seat::{Inside, Seats, ThreadNumber};
+
+/// A thread waits for no more than this many slices.
+const PATIENCE: u64 = 4;
+/// How long a thread sleeps between two looks at the cores.
+const NAP: Duration = Duration::from_micros(50);
+
+/// What a thread without a core may know about one: hints, read without holding the core.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Hint {
+    /// TSC of the last switch.
+    switched: AtomicU64,
+    /// Its thread executes inside the range.
+    inside: AtomicBool,
+}
+
+/// A guest thread's place in the scheme.
+#[derive(Debug)]
+pub struct Tenant {
+    /// Its number.
+    pub number: ThreadNumber,
+    /// OS thread id; 0 until first needed.
+    pub tid: u32,
+    /// The core it had last; it may have lost it.
+    core: usize,
+    /// Blocks until it gives its core away.
+    budget: u64,
+    random: Random,
+}
+
+impl Tenant {
+    /// A thread without a core.
+    pub fn new(number: ThreadNumber, config: &Config) -> Tenant {
+        Tenant {
+            number,
+            tid: 0,
+            core: 0,
+            budget: 0,
+            random: Random::new(config.seed ^ u64::from(number).rotate_left(20)),
+        }
+    }
+
+    /// Counts one block; true when the quantum is over.
+    #[inline]
+    pub fn spend(&mut self) -> bool {
+        self.budget = self.budget.wrapping_sub(1);
+        self.budget == 0
+    }
+}
+
+/// The virtual cores.
+#[derive(Debug)]
+pub struct Scheduler {
+    seats: Seats<Core>,
+    hints: Box<[Hint]>,
+    quantum: u64,
+    slice: u64,
+}
+
+impl Scheduler {
+    /// `cores` for threads numbered up to `threads`; `khz` is the TSC's frequency.
+    pub fn new(config: &Config, cores: Vec<Core>, threads: usize, khz: u64) -> Scheduler {
+        Scheduler {
+            hints: cores.iter().map(|_| Hint::default()).collect(),
+            seats: Seats::new(cores, threads),
+            quantum: config.quantum,
+            slice: config.slice.saturating_mul(khz) / 1000,
+        }
+    }
+
+    /// The core of `tenant`, if it still has it.
+    #[inline]
+    pub fn enter(&self, tenant: &Tenant) -> Option<Inside<'_, Core>> {
+        self.seats.enter(tenant.core, tenant.number)
+    }
+
+    /// Tells others whether the tenant's thread executes inside the range.
+    #[inline]
+    pub fn hint(&self, tenant: &Tenant, inside: bool) {
+        self.hints[tenant.core].inside.store(inside, Relaxed);
+    }
+
+    /// Finds a core for `tenant` and switches it in; false when nothing is traced any more (the
+    /// unresolved block is then forgotten).
+    #[cold]
+    pub fn take(&self, tenant: &mut Tenant, unresolved: &mut Unresolved, filter: &Filter) -> bool {
+        let deadline = clock::tsc().saturating_add(self.slice.saturating_mul(PATIENCE));
+        loop {
+            let right = self.seats.claimant();
+            if !filter.is_active() {
+                *unresolved = None;
+                return false;
+            }
+            let now = clock::tsc();
+            let Some(i) = self.choose(now, now >= deadline) else {
+                drop(right);
+                std::thread::sleep(NAP);
+                continue;
+            };
+            let mut core = self.seats.claim(i, &right);
+            core.switch_out(true);
+            core.switch_in(tenant.tid, unresolved);
+            tenant.core = i;
+            tenant.budget = self.next_quantum(tenant);
+            self.hints[i].switched.store(core.switched(), Relaxed);
+            self.hints[i].inside.store(unresolved.is_some(), Relaxed);
+            core.assign(tenant.number);
+            return true;
+        }
+    }
+
+    fn choose(&self, now: u64, force: bool) -> Option<usize> {
+        let age = |i: &usize| self.hints[*i].switched.load(Relaxed);
+        let all = 0..self.seats.len();
+        all.clone().filter(|&i| self.seats.is_free(i)).min_by_key(age).or_else(|| {
+            let ripe = |i: &usize| {
+                force || !self.hints[*i].inside.load(Relaxed) || now.saturating_sub(age(i)) >= self.slice
+            };
+            all.filter(ripe).min_by_key(age)
+        })
+    }
+
+    fn next_quantum(&self, tenant: &mut Tenant) -> u64 {
+        match self.quantum {
+            0 => 0,
+            q => q / 2 + 1 + tenant.random.below(q),
+        }
+    }
+
+    /// The thread gives up the core it holds, if any: its quantum is over, it may block, or it ends.
+    pub fn release(&self, tenant: &Tenant) {
+        if let Some(mut core) = self.enter(tenant) {
+            core.switch_out(false);
+            let hint = &self.hints[tenant.core];
+            hint.switched.store(core.switched(), Relaxed);
+            hint.inside.store(false, Relaxed);
+            core.release();
+        }
+    }
+
+    /// Takes every core from its thread and shows it to `each`.
+    pub fn stop_all(&self, mut each: impl FnMut(usize, &mut Core)) {
+        let right = self.seats.claimant();
+        for i in 0..self.seats.len() {
+            let mut core = self.seats.claim(i, &right);
+            core.switch_out(false);
+            self.hints[i].inside.store(false, Relaxed);
+            each(i, &mut core);
+        }
+    }
+}

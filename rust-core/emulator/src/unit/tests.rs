@@ -1,0 +1,273 @@
+//! One test per rule, on decoded packets.
+
+use jportal_pt_packet::{LastIp, Packet, PacketDecoder};
+
+use super::*;
+use crate::config::Timing;
+
+const A: u64 = 0x40_0000_1000;
+
+fn config() -> Config {
+    Config { timing: Timing::Tsc, ..Config::default() }
+}
+
+fn traced(config: &Config) -> Unit {
+    let mut u = Unit::new(config);
+    u.start(true);
+    u.enter(A);
+    u
+}
+
+/// The unit's bytes as text: `NAME ip` with full addresses, timing packets without values.
+fn shown(u: &Unit) -> Vec<String> {
+    let mut last = LastIp::default();
+    let mut list = Vec::new();
+    let mut d = PacketDecoder::new(u.bytes());
+    while let Some((_, p)) = d.next_packet().unwrap() {
+        let text = match p {
+            Packet::Psb => {
+                last.reset();
+                "PSB".into()
+            }
+            Packet::Ovf => {
+                last.reset();
+                "OVF".into()
+            }
+            Packet::Tip(ip) | Packet::TipPge(ip) | Packet::TipPgd(ip) | Packet::Fup(ip) => {
+                match last.update(ip) {
+                    Some(a) => format!("{} {a:x}", p.name()),
+                    None => format!("{} -", p.name()),
+                }
+            }
+            Packet::TntShort(t) | Packet::TntLong(t) => format!("{} {t}", p.name()),
+            _ => p.name().into(),
+        };
+        list.push(text);
+    }
+    list
+}
+
+/// What comes behind the start sequence.
+fn after(u: &Unit, skip: usize) -> Vec<String> {
+    shown(u).split_off(skip)
+}
+
+const START: usize = 6;
+
+#[test]
+fn the_first_bytes_are_psb_plus_without_ip_and_mode_precedes_the_first_pge() {
+    let u = traced(&config());
+    let want = ["PSB", "TSC", "CBR", "PSBEND", "MODE.Exec", "TIP.PGE 4000001000"];
+    assert_eq!(shown(&u), want);
+    assert_eq!(want.len(), START);
+}
+
+#[test]
+fn psb_plus_inside_the_range_carries_mode_and_the_next_instruction() {
+    let mut u = traced(&Config { psb: 256, ..config() });
+    let mut n = 0u64;
+    while !u.psb_if_due(A + n) {
+        n += 1;
+        u.conditional(true);
+        u.indirect(A + n);
+    }
+    let tail = shown(&u);
+    let psb = tail.iter().rposition(|p| p == "PSB").unwrap();
+    let fup = format!("FUP {:x}", A + n);
+    assert_eq!(tail[psb..], ["PSB", "TSC", "CBR", "MODE.Exec", fup.as_str(), "PSBEND"]);
+    assert!(u.bytes().len() >= 256 && u.bytes().len() < 256 + 64, "{}", u.bytes().len());
+    // The mode is known now: no MODE.Exec before the next TIP.PGE.
+    u.leave(1);
+    u.enter(A);
+    assert_eq!(shown(&u).split_off(tail.len()), ["TIP.PGD 1", "TIP.PGE 4000001000"]);
+}
+
+#[test]
+fn psb_flushes_outcomes_and_resets_last_ip_and_return_stack() {
+    let mut u = traced(&Config { return_compression: true, psb: 256, ..config() });
+    u.call(A + 5);
+    while u.position() < 256 {
+        u.indirect(0x1234_5678_9abc);
+    }
+    u.conditional(false);
+    let before = shown(&u).len();
+    assert!(u.psb_if_due(A));
+    u.ret(A + 5);
+    let tail = after(&u, before);
+    assert_eq!(tail[..2], ["TNT-8 N", "PSB"]);
+    assert_eq!(tail.last().unwrap(), "TIP 4000001005", "not compressed across PSB");
+}
+
+#[test]
+fn outcomes_are_flushed_at_six_and_before_every_ip_packet() {
+    let mut u = traced(&config());
+    for i in 0..8 {
+        u.conditional(i % 2 == 0);
+    }
+    u.indirect(A);
+    u.conditional(true);
+    u.leave(7);
+    assert_eq!(after(&u, START), ["TNT-8 TNTNTN", "TNT-8 TN", "TIP 4000001000", "TNT-8 T", "TIP.PGD 7"]);
+}
+
+#[test]
+fn long_outcomes() {
+    let mut u = traced(&Config { tnt_bits: 47, ..config() });
+    for _ in 0..50 {
+        u.conditional(true);
+    }
+    u.indirect(A);
+    let want = [format!("TNT-64 {}", "T".repeat(47)), "TNT-8 TTT".into(), "TIP 4000001000".into()];
+    assert_eq!(after(&u, START), want);
+}
+
+#[test]
+fn leaving_by_a_branch_has_the_target_and_no_outcome() {
+    let mut u = traced(&config());
+    u.leave(0x7777_0000);
+    assert!(!u.enabled());
+    assert_eq!(after(&u, START), ["TIP.PGD 77770000"]);
+}
+
+#[test]
+fn leaving_by_an_event_has_source_and_no_target() {
+    let mut u = traced(&config());
+    u.conditional(true);
+    u.interrupt(A + 9);
+    u.enter(A + 9);
+    u.syscall();
+    let want = ["TNT-8 T", "FUP 4000001009", "TIP.PGD -", "TIP.PGE 4000001009", "TIP.PGD -"];
+    assert_eq!(after(&u, START), want);
+}
+
+#[test]
+fn addresses_are_compressed_against_the_last_one_sent() {
+    let mut u = Unit::new(&config());
+    u.start(true);
+    let begin = u.position() as usize;
+    u.enter(0x4000_1234_5678);
+    for ip in [0x4000_1234_9999, 0x4000_7777_0000, 0x4111_0000_0000, 0x1234_8000_0000_0000] {
+        u.indirect(ip);
+    }
+    u.interrupt(0x1234_8000_0000_0001);
+    u.enter(0x1234_8000_0000_0002);
+    let mut d = PacketDecoder::new(&u.bytes()[begin..]);
+    let mut lens = Vec::new();
+    let mut at = 0;
+    while d.next_packet().unwrap().is_some() {
+        lens.push(d.offset().get() - at);
+        at = d.offset().get();
+    }
+    // MODE.Exec; PGE 48 bits, TIP 16, 32, 48, 64; FUP 16; PGD suppressed, which leaves the last IP; PGE 16.
+    assert_eq!(lens, [2, 7, 3, 5, 7, 9, 3, 1, 3]);
+    assert_eq!(shown(&u).last().unwrap(), "TIP.PGE 1234800000000002");
+}
+
+#[test]
+fn returns_are_compressed_on_match_only() {
+    let mut u = traced(&Config { return_compression: true, ..config() });
+    u.call(A + 5);
+    u.ret(A + 5);
+    u.call(A + 5);
+    u.conditional(false);
+    u.ret(A + 6);
+    assert_eq!(after(&u, START), ["TNT-8 TN", "TIP 4000001006"]);
+    assert_eq!((u.sent().returns, u.sent().compressed), (2, 1));
+}
+
+#[test]
+fn the_two_pop_rules_differ_behind_an_uncompressed_return() {
+    for (pop, last) in [(Pop::Always, "TNT-8 T"), (Pop::Compressed, "TIP 4000001005")] {
+        let mut u = traced(&Config { return_compression: true, pop, ..config() });
+        u.call(A + 5);
+        u.call(A + 100);
+        u.ret(A + 6); // misses
+        u.ret(A + 5); // hits only if the miss popped
+        u.leave(0);
+        let all = shown(&u);
+        assert_eq!(all[all.len() - 2], last, "{pop:?}");
+    }
+}
+
+#[test]
+fn the_return_stack_does_not_survive_leaving_the_range() {
+    let mut u = traced(&Config { return_compression: true, ..config() });
+    u.call(A + 5);
+    u.leave(1);
+    u.enter(A);
+    u.ret(A + 5);
+    assert_eq!(u.sent().compressed, 0);
+}
+
+#[test]
+fn returns_without_compression_are_tips() {
+    let mut u = traced(&config());
+    u.call(A + 5);
+    u.ret(A + 5);
+    assert_eq!(after(&u, START), ["TIP 4000001005"]);
+}
+
+#[test]
+fn overflow_inside_the_range() {
+    let mut u = traced(&Config { return_compression: true, ..config() });
+    u.call(A + 5);
+    u.conditional(true);
+    u.begin_overflow();
+    u.end_overflow(Some(A + 40));
+    u.ret(A + 5);
+    assert_eq!(after(&u, START), ["OVF", "FUP 4000001028", "TIP 4000001005"]);
+}
+
+#[test]
+fn overflow_that_ends_outside() {
+    let mut u = traced(&config());
+    u.conditional(true);
+    u.begin_overflow();
+    u.end_overflow(None);
+    u.enter(A);
+    assert_eq!(after(&u, START), ["OVF", "TIP.PGE 4000001000"]);
+}
+
+#[test]
+fn a_start_without_psb_restates_time_and_mode() {
+    let mut u = traced(&config());
+    u.interrupt(A);
+    u.start(false);
+    u.enter(A);
+    let want = ["FUP 4000001000", "TIP.PGD -", "TSC", "CBR", "MODE.Exec", "TIP.PGE 4000001000"];
+    assert_eq!(after(&u, START), want);
+}
+
+#[test]
+fn mtc_and_cyc_accompany_packets() {
+    let mut u = traced(&Config { timing: Timing::Mtc, mtc_freq: 0, ..config() });
+    let begin = shown(&u).len();
+    for i in 0..2000 {
+        u.indirect(A + i);
+    }
+    let all = after(&u, begin);
+    assert!(all.iter().any(|p| p == "MTC"), "2000 packets take longer than 128 TSC ticks");
+    assert!(!all.iter().any(|p| p == "CYC"));
+
+    let mut u = traced(&Config { timing: Timing::Cyc, ..config() });
+    let begin = shown(&u).len();
+    u.conditional(true);
+    u.indirect(A);
+    let all: Vec<_> = after(&u, begin).into_iter().filter(|p| p != "MTC").collect();
+    assert_eq!(all, ["CYC", "TNT-8 T", "CYC", "TIP 4000001000"]);
+}
+
+#[test]
+fn mtc_behind_a_long_silence_restates_the_time() {
+    let c = Config { timing: Timing::Mtc, mtc_freq: 0, ..config() };
+    let mut t = TimingState::new(&c, 0);
+    let mut out = Encoder::new();
+    t.mtc(&mut out, 3 << 7);
+    assert_eq!(out.bytes(), [0x59, 1, 0x59, 2, 0x59, 3]);
+    out.clear();
+    t.mtc(&mut out, 1000 << 7);
+    assert_eq!(out.bytes()[0], 0x19, "TSC");
+    out.clear();
+    t.mtc(&mut out, 999 << 7);
+    assert_eq!(out.bytes(), [0u8; 0], "a lagging counter sends nothing");
+}

@@ -1,0 +1,79 @@
+//! Timing packets: TSC, TMA, MTC, CYC, CBR.
+
+use jportal_pt_packet::Encoder;
+
+use crate::clock::CTC_SHIFT;
+use crate::config::{Config, Timing};
+
+/// Core:bus ratio that CBR states; constant, because one emulated cycle is one TSC tick.
+pub const CBR: u8 = 30;
+/// MTC carries 8 bits; behind a longer silence TSC and TMA restate the time.
+const MTC_CATCH_UP: u64 = 200;
+
+/// What the timing packets of one core remember.
+#[derive(Debug)]
+pub struct TimingState {
+    timing: Timing,
+    mtc_shift: u32,
+    /// `CTC >> MTCFreq` as of the last MTC or TMA.
+    last_mtc: u64,
+    /// TSC at the last CYC.
+    last_cyc: u64,
+}
+
+impl TimingState {
+    /// A clock that has sent nothing yet.
+    pub fn new(config: &Config, now: u64) -> Self {
+        let mtc_shift = CTC_SHIFT + u32::from(config.mtc_freq);
+        TimingState { timing: config.timing, mtc_shift, last_mtc: now >> mtc_shift, last_cyc: now }
+    }
+
+    /// Whether packets in mid-stream depend on the time.
+    #[inline]
+    pub fn runs(&self) -> bool {
+        self.timing != Timing::Tsc
+    }
+
+    /// TSC, and TMA where MTC is on.
+    pub fn tsc(&mut self, out: &mut Encoder, now: u64) {
+        out.tsc(now);
+        if self.timing != Timing::Tsc {
+            out.tma((now >> CTC_SHIFT) as u16, (now & ((1 << CTC_SHIFT) - 1)) as u16);
+            self.last_mtc = now >> self.mtc_shift;
+        }
+    }
+
+    /// The MTC packets due at `now`.
+    #[inline]
+    pub fn mtc(&mut self, out: &mut Encoder, now: u64) {
+        let ticks = now >> self.mtc_shift;
+        if ticks != self.last_mtc {
+            self.mtc_due(out, now, ticks);
+        }
+    }
+
+    #[cold]
+    fn mtc_due(&mut self, out: &mut Encoder, now: u64, ticks: u64) {
+        // Read on another processor of the host the counter may lag by a few ticks.
+        if ticks < self.last_mtc {
+            return;
+        }
+        if ticks - self.last_mtc > MTC_CATCH_UP {
+            self.tsc(out, now);
+            return;
+        }
+        for tick in self.last_mtc + 1..=ticks {
+            out.mtc(tick as u8);
+        }
+        self.last_mtc = ticks;
+    }
+
+    /// CYC, which precedes every packet that cycles are counted for.
+    #[inline]
+    pub fn cyc(&mut self, out: &mut Encoder, now: u64) {
+        if self.timing == Timing::Cyc {
+            out.cyc(now.saturating_sub(self.last_cyc));
+            self.last_cyc = self.last_cyc.max(now);
+        }
+    }
+}
