@@ -107,6 +107,17 @@ pub enum EventKind {
         /// First bytecode of the handler.
         bci: Bci,
     },
+    /// The top frame went from `from` (not set: its entry) to `to` (not set: a return) in
+    /// compiled code, and more than one path of the method leads there: the bytecodes in
+    /// between are not known.
+    Unresolved {
+        /// The top frame's method.
+        method: MethodId,
+        /// Last bytecode known before.
+        from: Option<Bci>,
+        /// First bytecode known after.
+        to: Option<Bci>,
+    },
     /// Time goes on: the events that follow happened at or after `tsc`.
     Time(Tsc),
     /// Nothing is known for a stretch.

@@ -33,7 +33,8 @@ pub enum SwitchSearch {
     Binary,
 }
 
-/// A value the interpreter makes visible as branch outcomes, one conditional jump per bit.
+/// A value the interpreter makes visible as branch outcomes: a loop that shifts it out, lowest
+/// bit first, with one conditional jump for the bit (taken = 0) and one for "more bits follow".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reveal {
     /// Case index of a `tableswitch`.
@@ -77,10 +78,6 @@ pub enum Landmark {
     CatchException,
     /// An exception found by a stub goes to the caller's handler.
     ForwardException,
-    /// A revealed value begins: collect the bits.
-    Reveal(Reveal),
-    /// The revealed value is complete.
-    RevealEnd(Reveal),
 }
 
 /// Everything known of the interpreter.
@@ -89,9 +86,14 @@ pub struct Interpreter {
     codes: HashMap<u8, Template>,
     landmarks: HashMap<u64, Landmark>,
     codelets: Vec<(u64, u64, Box<str>)>,
+    reveals: Vec<(Address, Reveal)>,
 }
 
 impl Interpreter {
+    /// The code sequences that reveal a value, by their first instruction.
+    pub fn reveals(&self) -> &[(Address, Reveal)] {
+        &self.reveals
+    }
     /// What begins at `at`.
     pub fn landmark(&self, at: Address) -> Option<Landmark> {
         self.landmarks.get(&at.0).copied()
@@ -173,9 +175,12 @@ impl Interpreter {
         }
     }
     pub(crate) fn entries(&mut self, entries: &[NamedAddress]) {
-        for e in entries {
-            if let (Some(l), true) = (landmark_of(&e.name.text()), e.address != 0) {
+        for e in entries.iter().filter(|e| e.address != 0) {
+            let name = e.name.text();
+            if let Some(l) = landmark_of(&name) {
                 self.landmarks.insert(e.address, l);
+            } else if let Some(r) = reveal_of(&name) {
+                self.reveals.push((Address(e.address), r));
             }
         }
     }
@@ -203,26 +208,26 @@ fn named_template(name: &str, t: Template) -> Template {
 /// The landmark for HotSpot's name of an entry point.
 fn landmark_of(name: &str) -> Option<Landmark> {
     Some(match name {
-        "rethrow_exception_entry" => Landmark::RethrowException,
-        "throw_exception_entry" => Landmark::ThrowException,
-        "remove_activation_entry" => Landmark::RemoveActivation,
-        "remove_activation_preserving_args_entry" => Landmark::RemoveActivationPreservingArgs,
-        "deopt_reexecute_return_entry" => Landmark::DeoptEntry,
-        "call_stub_entry" => Landmark::CallStub,
-        "call_stub_return_address" => Landmark::CallStubReturn,
-        "catch_exception_entry" => Landmark::CatchException,
-        "forward_exception_entry" => Landmark::ForwardException,
-        _ => {
-            let rest = name.strip_prefix("reveal.")?;
-            let (what, end) = rest.strip_suffix(".end").map_or((rest, false), |w| (w, true));
-            let reveal = match what {
-                "tableswitch" => Reveal::TableSwitch,
-                "binaryswitch" => Reveal::BinarySwitch,
-                "ret" | "wide_ret" => Reveal::Ret,
-                "exception_handler" => Reveal::ExceptionHandler,
-                _ => return None,
-            };
-            if end { Landmark::RevealEnd(reveal) } else { Landmark::Reveal(reveal) }
-        }
+        "rethrow_exception" => Landmark::RethrowException,
+        "throw_exception" => Landmark::ThrowException,
+        "remove_activation" => Landmark::RemoveActivation,
+        "remove_activation_preserving_args" => Landmark::RemoveActivationPreservingArgs,
+        "deopt_reexecute_return" => Landmark::DeoptEntry,
+        "call_stub" => Landmark::CallStub,
+        "call_stub_return" => Landmark::CallStubReturn,
+        "catch_exception" => Landmark::CatchException,
+        "forward_exception" => Landmark::ForwardException,
+        _ => return None,
+    })
+}
+
+/// The value revealed at the entry of this name.
+fn reveal_of(name: &str) -> Option<Reveal> {
+    Some(match name.strip_prefix("reveal.")? {
+        "tableswitch" => Reveal::TableSwitch,
+        "binaryswitch" | "fast_binaryswitch" => Reveal::BinarySwitch,
+        "ret" | "wide_ret" => Reveal::Ret,
+        "exception_handler" => Reveal::ExceptionHandler,
+        _ => return None,
     })
 }
