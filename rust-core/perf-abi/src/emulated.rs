@@ -11,8 +11,8 @@
 //! | 4096 + core × stride     | control page (`perf_event_mmap_page`), data ring, AUX ring     |
 //!
 //! **Commands** (VM → unit). The filter is written while the unit is disabled; then `enabled`
-//! changes and `generation` is incremented (release). The unit reads `generation` (acquire)
-//! whenever it runs code of the program; on a new one it reads `enabled` and the filter. After
+//! changes and `generation` is incremented (release). The unit polls `generation` (acquire), also
+//! when no traced code runs; on a new one it reads `enabled` and the filter. After
 //! a disable it ends every core's trace (packets, AUX record, `aux_head`), waits until what it
 //! queued for lack of room has been drained, and stores the generation in `acknowledged`.
 //!

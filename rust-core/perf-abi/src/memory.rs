@@ -84,7 +84,7 @@ impl Block {
     #[inline]
     fn word<T>(&self, offset: usize) -> NonNull<T> {
         assert!(
-            offset % align_of::<T>() == 0 && offset + size_of::<T>() <= self.len,
+            offset.is_multiple_of(align_of::<T>()) && offset + size_of::<T>() <= self.len,
             "no word at {offset} of {}",
             self.len
         );

@@ -1,0 +1,256 @@
+//! The one bridge between HotSpot and the recorder.
+//!
+//! No function throws or unwinds: each body runs under `catch_unwind`, and a panic ends the
+//! recording with a reason. Types are numbers and pointers, so that the including C++ file
+//! needs nothing of `cxx.h`. Codes returned by `recorder_start` and `recorder_set_code_cache`:
+//!
+//! | code | meaning                                             |
+//! |------|-----------------------------------------------------|
+//! | 0    | done                                                |
+//! | 1    | a value of the configuration cannot be used         |
+//! | 2    | no PT source, or it cannot be used                  |
+//! | 3    | the capture cannot be created or written            |
+//! | 4    | the ring file cannot be made                        |
+//! | 5    | a thread cannot be created                          |
+//! | 6    | internal error                                      |
+//! | 7    | the source is not in this build                     |
+//! | 8    | recording was already started                       |
+//! | 9    | recording was never started                         |
+
+use crate::config::{Config, Source};
+use crate::error::Error;
+use crate::log::Log;
+use crate::recorder::{Recorder, StopReason, panic_text};
+use crate::session::lock;
+use crate::sys::Callback;
+use std::ffi::CStr;
+use std::os::raw::c_char;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, OnceLock};
+
+#[cxx::bridge(namespace = "jportal")]
+mod ffi {
+    /// What to record; every pointer is read during `recorder_start` only.
+    struct RecorderConfig {
+        /// NUL-terminated path of the capture, `%p` and `%t` already expanded.
+        capture_path: *const c_char,
+        /// NUL-terminated, may be null.
+        vm_version: *const c_char,
+        /// Non-default flags, NUL-terminated, may be null.
+        vm_flags: *const c_char,
+        /// Java command, NUL-terminated, may be null.
+        java_command: *const c_char,
+        /// 0 auto, 1 perf, 2 emulated, 3 none.
+        source: i32,
+        /// Bytes of the export ring, 0 for the default.
+        ring_size: u64,
+        /// AUX bytes per core, 0 for the default.
+        buffer_size: u64,
+        /// 0, or the address of `void(*)(int level, const char* text)`; level 1 error, 2 warning, 3 info. It is
+        /// called from recorder threads (not attached to the VM, all signals blocked) and from callers.
+        log: usize,
+    }
+
+    extern "Rust" {
+        /// Opens device, ring and capture and starts the threads; once per process. 0, or a code
+        /// whose message `recorder_last_error` gives.
+        ///
+        /// # Safety
+        /// The pointers of `config` are null or NUL-terminated strings; `log` is as described there.
+        unsafe fn recorder_start(config: &RecorderConfig) -> i32;
+
+        /// Copies the last error's message, NUL-terminated and cut to `size`; returns its whole length.
+        ///
+        /// # Safety
+        /// `size` bytes can be written at `buf`.
+        unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize;
+
+        /// The code cache is reserved at `[low, high)`: sets the filter and enables the device. Once.
+        fn recorder_set_code_cache(low: u64, high: u64) -> i32;
+
+        /// Commits one metadata record; waits when the ring is full, depending on no lock or state of the
+        /// VM. False: nothing is being recorded.
+        ///
+        /// # Safety
+        /// `len` bytes can be read at `body`.
+        unsafe fn recorder_ring_write(kind: u16, body: *const u8, len: usize) -> bool;
+
+        /// Whether records are taken: two loads.
+        fn recorder_active() -> bool;
+
+        /// Ends the recording. 0 the VM exits, 1 asked for, 2 the VM ends with an error (takes at most
+        /// about two seconds). May be repeated.
+        fn recorder_stop(reason: i32) -> i32;
+
+        /// Copies lines "key: value\n" as `recorder_last_error` copies its message.
+        ///
+        /// # Safety
+        /// `size` bytes can be written at `buf`.
+        unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize;
+
+        /// Async-signal-safe: the VM has met a fatal error. Marks the ring file, lets producers go and
+        /// tells the device to stop.
+        fn recorder_emergency();
+    }
+}
+
+use ffi::RecorderConfig;
+
+static RECORDER: OnceLock<Recorder> = OnceLock::new();
+static STARTING: Mutex<()> = Mutex::new(());
+static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
+
+fn note(error: &Error) -> i32 {
+    *lock(&LAST_ERROR) = error.to_string();
+    error.code()
+}
+
+/// Runs the body of a bridge function; after a panic the recording is over.
+fn entry<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let error = Error::Panic(panic_text(&*panic));
+        note(&error);
+        if let Some(recorder) = RECORDER.get() {
+            // A second panic must not get out either.
+            let _ = catch_unwind(AssertUnwindSafe(|| recorder.fail(&error)));
+        }
+        otherwise
+    })
+}
+
+/// # Safety
+/// As declared in the bridge.
+unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
+    entry(6, || {
+        let _one_at_a_time = lock(&STARTING);
+        if RECORDER.get().is_some() {
+            return note(&Error::AlreadyStarted);
+        }
+        quiet_panics();
+        // SAFETY: the caller keeps the promises of `RecorderConfig`.
+        let started = unsafe { to_config(config) }.and_then(Recorder::start);
+        match started {
+            Ok(recorder) => {
+                let _ = RECORDER.set(recorder);
+                0
+            }
+            Err(e) => note(&e),
+        }
+    })
+}
+
+/// Panics are reported through the log; the VM's standard error stays the program's. The hook is
+/// that of the standard library linked into this archive, not of other Rust code in the process.
+fn quiet_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        *lock(&LAST_ERROR) = format!("panic at {place}");
+    }));
+}
+
+/// # Safety
+/// The pointers are null or NUL-terminated strings, `log` is 0 or a function as described.
+unsafe fn to_config(from: &RecorderConfig) -> Result<Config, Error> {
+    let bytes = |p: *const c_char| {
+        if p.is_null() {
+            return &[][..];
+        }
+        // SAFETY: not null, so a NUL-terminated string that outlives this call.
+        unsafe { CStr::from_ptr(p) }.to_bytes()
+    };
+    let text = |p| String::from_utf8_lossy(bytes(p)).into_owned();
+    let path = bytes(from.capture_path);
+    if path.is_empty() {
+        return Err(Error::Configuration {
+            field: "JPortalFile",
+            value: String::new(),
+            rule: "it needs a file name",
+        });
+    }
+    Ok(Config {
+        path: std::ffi::OsStr::from_bytes(path).into(),
+        source: Source::try_from(from.source)?,
+        ring_bytes: from.ring_size,
+        buffer_bytes: from.buffer_size,
+        vm_version: text(from.vm_version),
+        vm_flags: text(from.vm_flags),
+        java_command: text(from.java_command),
+        // SAFETY: passed on from the caller.
+        log: Log::to_vm(unsafe { Callback::new(from.log) }),
+    })
+}
+
+/// # Safety
+/// `size` bytes can be written at `buf`.
+unsafe fn copy_text(text: &str, buf: *mut c_char, size: usize) -> usize {
+    if !buf.is_null() && size > 0 {
+        let n = text.len().min(size - 1);
+        // SAFETY: `n + 1 <= size` bytes can be written there, and `text` is not part of them.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr(), buf.cast::<u8>(), n);
+            buf.add(n).write(0);
+        }
+    }
+    text.len()
+}
+
+/// # Safety
+/// As declared in the bridge.
+unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize {
+    // SAFETY: passed on from the caller.
+    entry(0, || unsafe { copy_text(&lock(&LAST_ERROR), buf, size) })
+}
+
+fn recorder_set_code_cache(low: u64, high: u64) -> i32 {
+    entry(6, || {
+        let Some(recorder) = RECORDER.get() else { return 9 };
+        recorder.set_code_cache(low, high).map_or_else(|e| note(&e), |()| 0)
+    })
+}
+
+/// # Safety
+/// As declared in the bridge.
+unsafe fn recorder_ring_write(kind: u16, body: *const u8, len: usize) -> bool {
+    entry(false, || {
+        let Some(recorder) = RECORDER.get() else { return false };
+        if body.is_null() || len == 0 {
+            return recorder.write(kind, &[]);
+        }
+        // SAFETY: `len` bytes can be read there, and nobody writes to them during the call.
+        recorder.write(kind, unsafe { std::slice::from_raw_parts(body, len) })
+    })
+}
+
+fn recorder_active() -> bool {
+    RECORDER.get().is_some_and(Recorder::is_active)
+}
+
+fn recorder_stop(reason: i32) -> i32 {
+    entry(6, || {
+        let Some(recorder) = RECORDER.get() else { return 9 };
+        recorder.stop(match reason {
+            1 => StopReason::Asked,
+            2 => StopReason::VmError,
+            _ => StopReason::Exit,
+        });
+        0
+    })
+}
+
+/// # Safety
+/// As declared in the bridge.
+unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize {
+    entry(0, || {
+        let text = RECORDER.get().map_or_else(|| "state: not started\n".into(), Recorder::status);
+        // SAFETY: passed on from the caller.
+        unsafe { copy_text(&text, buf, size) }
+    })
+}
+
+fn recorder_emergency() {
+    // No guard: nothing here allocates, locks or panics.
+    if let Some(recorder) = RECORDER.get() {
+        recorder.emergency();
+    }
+}

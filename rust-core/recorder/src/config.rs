@@ -1,0 +1,77 @@
+use crate::Error;
+use crate::log::Log;
+use std::path::PathBuf;
+
+/// Where PT comes from (`-XX:JPortalSource`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Source {
+    /// The emulated unit if the environment names one, else `perf`.
+    #[default]
+    Auto,
+    /// `perf_event_open`.
+    Perf,
+    /// The emulated unit.
+    Emulated,
+    /// No PT: metadata only.
+    None,
+}
+
+impl TryFrom<i32> for Source {
+    type Error = Error;
+    fn try_from(number: i32) -> Result<Self, Error> {
+        Ok(match number {
+            0 => Self::Auto,
+            1 => Self::Perf,
+            2 => Self::Emulated,
+            3 => Self::None,
+            _ => {
+                return Err(Error::Configuration {
+                    field: "source",
+                    value: number.to_string(),
+                    rule: "known are 0 auto, 1 perf, 2 emulated, 3 none",
+                });
+            }
+        })
+    }
+}
+
+/// Default size of the export ring, as in the paper.
+pub(crate) const DEFAULT_RING: u64 = 2 << 20;
+/// Smallest and largest ring.
+const RING_LIMITS: std::ops::RangeInclusive<u64> = (64 << 10)..=(1 << 30);
+
+/// What to record and where to.
+#[derive(Clone, Default)]
+pub struct Config {
+    /// The capture.
+    pub path: PathBuf,
+    /// Where PT comes from.
+    pub source: Source,
+    /// Bytes of the export ring, 0 for the default; rounded up to a power of two.
+    pub ring_bytes: u64,
+    /// AUX bytes per core, 0 for the device's default. The emulated unit has its own size.
+    pub buffer_bytes: u64,
+    /// For the capture's header.
+    pub vm_version: String,
+    /// For the capture's header: non-default flags.
+    pub vm_flags: String,
+    /// For the capture's header: the Java command.
+    pub java_command: String,
+    /// Where log lines go.
+    pub log: Log,
+}
+
+impl Config {
+    /// The ring's size as it will be.
+    pub(crate) fn ring_size(&self) -> Result<u64, Error> {
+        let bytes = if self.ring_bytes == 0 { DEFAULT_RING } else { self.ring_bytes };
+        if bytes > *RING_LIMITS.end() {
+            return Err(Error::Configuration {
+                field: "JPortalRingSize",
+                value: bytes.to_string(),
+                rule: "at most 1G",
+            });
+        }
+        Ok(bytes.max(*RING_LIMITS.start()).next_power_of_two())
+    }
+}

@@ -1,0 +1,134 @@
+//! The threads that move the device's rings into the capture.
+
+use crate::error::Error;
+use crate::session::Session;
+use crate::sys::rdtsc;
+use jportal_capture::{LossNote, LossReason};
+use jportal_perf_abi::record::aux_flags;
+use jportal_perf_abi::ring::CoreConsumer;
+use jportal_perf_abi::{Body, RecordReader};
+use jportal_units::{Core, StreamOffset};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::{Duration, Instant};
+
+/// Cores that one thread serves.
+pub(crate) const CORES_PER_THREAD: usize = 8;
+/// Largest piece of trace taken at once: bounds memory and the time others wait for the file.
+const PIECE: usize = 1 << 20;
+/// Sleep between passes: short while trace flows, longer when nothing comes.
+const NAP: Duration = Duration::from_millis(1);
+const LONG_NAP: Duration = Duration::from_millis(10);
+/// How long a device that was told to stop may be silent before we stop waiting for it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One core's rings on their way into the capture.
+pub(crate) struct CoreDrain {
+    core: u32,
+    rings: CoreConsumer,
+    trace: Vec<u8>,
+    records: Vec<u8>,
+}
+
+impl CoreDrain {
+    pub(crate) fn new(core: u32, rings: CoreConsumer) -> Self {
+        Self { core, rings, trace: Vec::new(), records: Vec::new() }
+    }
+
+    /// Moves what is there now; returns the number of bytes.
+    ///
+    /// Sideband goes first: its AUX records precede the `aux_head` noted before, so every trace
+    /// byte in the capture stands behind the record that names its thread.
+    fn pass(&mut self, session: &Session) -> Result<usize, Error> {
+        let ready = usize::try_from(self.rings.aux.available()?).unwrap_or(usize::MAX).min(PIECE);
+        self.records.clear();
+        self.rings.data.drain(&mut self.records, usize::MAX)?;
+        if !self.records.is_empty() && session.append(|w| w.sideband(Core(self.core), &self.records)) {
+            self.note_losses(session);
+        }
+        if ready > 0 {
+            self.trace.clear();
+            let offset = StreamOffset(self.rings.aux.position());
+            self.rings.aux.drain(&mut self.trace, ready)?;
+            if !session.append(|w| w.pt(Core(self.core), offset, &self.trace)) {
+                session.stats.discarded.fetch_add(ready as u64, Relaxed);
+            }
+        }
+        Ok(ready + self.records.len())
+    }
+
+    fn note_losses(&self, session: &Session) {
+        for record in RecordReader::new(&self.records).flatten() {
+            let (offset, reason, text) = match record.body {
+                Body::Aux { offset, size, flags } if flags & aux_flags::TRUNCATED != 0 => {
+                    (offset + size, LossReason::AuxFull, "AUX buffer full".to_owned())
+                }
+                Body::Lost { lost, .. } => {
+                    let text = format!("{lost} records lost, data ring full");
+                    (self.rings.aux.position(), LossReason::SidebandFull, text)
+                }
+                _ => continue,
+            };
+            let note = LossNote {
+                core: self.core,
+                offset,
+                reason,
+                tsc: record.sample.time,
+                bytes: u64::MAX,
+                text: text.as_str().into(),
+            };
+            session.stats.losses.fetch_add(1, Relaxed);
+            session.append(|w| w.loss(&note));
+        }
+    }
+}
+
+/// Drains `cores` until the device has been stopped and everything it had is in the capture.
+pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
+    let mut last_bytes = Instant::now();
+    loop {
+        let stopping = session.stopping.load(Acquire);
+        let quiet = stopping && session.device.is_quiet();
+        let moved = match pass(session, &mut cores) {
+            Ok(moved) => moved,
+            Err(e) => return session.fail(&e),
+        };
+        if moved > 0 || !stopping {
+            last_bytes = Instant::now();
+        }
+        let dead = session.device.failure().inspect(|e| session.fail(e)).is_some();
+        if moved == 0 && (quiet || dead) {
+            return;
+        }
+        if moved == 0 && last_bytes.elapsed() > PATIENCE {
+            return give_up(session, &cores);
+        }
+        if moved < PIECE / 4 {
+            std::thread::park_timeout(if moved > 0 || stopping { NAP } else { LONG_NAP });
+        }
+    }
+}
+
+fn pass(session: &Session, cores: &mut [CoreDrain]) -> Result<usize, Error> {
+    session.stats.drain_passes.fetch_add(1, Relaxed);
+    let mut moved = 0;
+    for core in cores {
+        moved += core.pass(session)?;
+    }
+    Ok(moved)
+}
+
+/// The device did not answer the last disable: the ends of its streams may be missing.
+fn give_up(session: &Session, cores: &[CoreDrain]) {
+    for core in cores {
+        let note = LossNote {
+            core: core.core,
+            offset: core.rings.aux.position(),
+            reason: LossReason::Stopped,
+            tsc: rdtsc(),
+            bytes: u64::MAX,
+            text: "the device did not confirm that it stopped".into(),
+        };
+        session.stats.losses.fetch_add(1, Relaxed);
+        session.append(|w| w.loss(&note));
+    }
+}

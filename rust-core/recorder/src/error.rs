@@ -1,0 +1,108 @@
+use std::path::PathBuf;
+
+/// Why a recording could not start or had to end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A value from the command line cannot be used.
+    #[error("{field}: {value} is not usable, {rule}")]
+    Configuration {
+        /// Which one.
+        field: &'static str,
+        /// As given.
+        value: String,
+        /// What would be.
+        rule: &'static str,
+    },
+    /// There is nothing to record with.
+    #[error(
+        "no source of Intel PT: the environment names no emulated unit ({variable}); run the program through \
+         `jportal run --emulate`, or record metadata only with -XX:JPortalSource=none"
+    )]
+    NoSource {
+        /// The environment variable that would name one.
+        variable: &'static str,
+    },
+    /// The source exists but this build cannot use it.
+    #[error("source `{name}` is not in this build; use -XX:JPortalSource=emulated or none")]
+    NotInThisBuild {
+        /// Its name.
+        name: &'static str,
+    },
+    /// The emulated unit belongs to another process (inherited environment).
+    #[error(
+        "the emulated PT unit {path} traces process {owner}, this is {pid}: a child VM needs an emulated unit of its \
+         own; start it with -XX:-JPortal or under `jportal run --emulate`"
+    )]
+    ForeignUnit {
+        /// Its shared file.
+        path: PathBuf,
+        /// Process it traces.
+        owner: u32,
+        /// This process.
+        pid: u32,
+    },
+    /// The device could not be opened or stopped working.
+    #[error("PT device: {0}")]
+    Device(#[from] jportal_perf_abi::Error),
+    /// The emulated unit gave up.
+    #[error("the emulated PT unit failed: {0}")]
+    Unit(String),
+    /// The capture could not be created or written.
+    #[error("{path}: {source}")]
+    Capture {
+        /// The capture.
+        path: PathBuf,
+        /// What happened.
+        source: jportal_capture::Error,
+    },
+    /// The capture could be created but not written; the text is that of the first failure.
+    #[error("{0}")]
+    Unwritable(String),
+    /// Another VM writes this capture.
+    #[error("{path} is in use by a running VM; choose another -XX:JPortalFile (%p gives the process id)")]
+    InUse {
+        /// Its ring file.
+        path: PathBuf,
+    },
+    /// The ring's file could not be made.
+    #[error("ring file {path}: {source}; it needs {bytes} bytes beside the capture, see -XX:JPortalRingSize")]
+    Ring {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A thread could not be created.
+    #[error("cannot create thread {name}: {source}")]
+    Thread {
+        /// Its name.
+        name: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A bug in the recorder.
+    #[error("internal error, please report: {0}")]
+    Panic(String),
+    /// Recording was started before in this process.
+    #[error("recording was already started in this process")]
+    AlreadyStarted,
+}
+
+impl Error {
+    /// The number the bridge returns (documented at [`crate::bridge`]).
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Configuration { .. } => 1,
+            Self::NoSource { .. } | Self::ForeignUnit { .. } | Self::Device(_) | Self::Unit(_) => 2,
+            Self::Capture { .. } | Self::Unwritable(_) | Self::InUse { .. } => 3,
+            Self::Ring { .. } => 4,
+            Self::Thread { .. } => 5,
+            Self::Panic(_) => 6,
+            Self::NotInThisBuild { .. } => 7,
+            Self::AlreadyStarted => 8,
+        }
+    }
+}

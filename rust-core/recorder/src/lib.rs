@@ -1,0 +1,37 @@
+//! The recorder: the part of JPortal that lives inside the traced VM.
+//!
+//! Linked into `libjvm.so` as a static library. HotSpot calls it through the one bridge in
+//! [`bridge`]; everything else is ordinary Rust that tests drive as [`Recorder`].
+//!
+//! ```text
+//!   VM threads ──write──► export ring (file-backed) ──consumer thread──┐
+//!                                                                      ├──► CaptureWriter
+//!   PT device: per core data ring and AUX ring ────drain threads───────┘
+//! ```
+//!
+//! Constraints: never hurts its host. No panic and no exception leaves the bridge; a failure
+//! (disk, device, a bug here) ends the *recording* with a reason in the log and, if it can be
+//! written, in the capture, and from then on every producer returns at once. Our threads take
+//! no VM lock and no signal. Metadata is never dropped while recording: a full ring makes its
+//! producer wait for the consumer, which depends on nothing but the file system.
+//!
+//! Non-goals: decoding anything; knowing what a metadata record means.
+
+pub mod bridge;
+mod config;
+mod consumer;
+pub mod device;
+mod drain;
+mod error;
+mod header;
+mod log;
+mod recorder;
+mod ring;
+mod session;
+mod sys;
+
+pub use config::{Config, Source};
+pub use error::Error;
+pub use log::{Level, Log};
+pub use recorder::{Recorder, StopReason};
+pub use ring::Ring;

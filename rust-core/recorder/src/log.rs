@@ -1,0 +1,54 @@
+use crate::sys::Callback;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How important a line is; the numbers are those of the VM's callback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Recording does not start, or ended.
+    Error = 1,
+    /// Something is worth knowing.
+    Warning = 2,
+    /// What was done.
+    Info = 3,
+}
+
+/// Where log lines go: nowhere, to the VM, or to a test.
+#[derive(Clone, Default)]
+pub struct Log(Target);
+
+#[derive(Clone, Default)]
+enum Target {
+    #[default]
+    Nowhere,
+    Vm(Callback),
+    Memory(Arc<Mutex<Vec<(Level, String)>>>),
+}
+
+impl Log {
+    pub(crate) fn to_vm(callback: Option<Callback>) -> Self {
+        Self(callback.map_or(Target::Nowhere, Target::Vm))
+    }
+
+    /// A log that keeps its lines.
+    pub fn to_memory() -> Self {
+        Self(Target::Memory(Arc::default()))
+    }
+
+    /// The lines of a log made by [`Log::to_memory`].
+    pub fn lines(&self) -> Vec<(Level, String)> {
+        match &self.0 {
+            Target::Memory(lines) => lines.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn line(&self, level: Level, text: &str) {
+        match &self.0 {
+            Target::Nowhere => {}
+            Target::Vm(callback) => callback.call(level as i32, text),
+            Target::Memory(lines) => {
+                lines.lock().unwrap_or_else(PoisonError::into_inner).push((level, text.into()));
+            }
+        }
+    }
+}

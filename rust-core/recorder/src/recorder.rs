@@ -1,0 +1,294 @@
+//! One recording: its threads, from start to stop.
+
+use crate::config::Config;
+use crate::drain::{self, CORES_PER_THREAD, CoreDrain};
+use crate::error::Error;
+use crate::log::Level;
+use crate::ring::Ring;
+use crate::session::{Session, lock};
+use crate::{consumer, device, header, sys};
+use jportal_capture::header::sources;
+use jportal_capture::{EndReason, FilterRange};
+use std::any::Any;
+use std::fs::OpenOptions;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Why a recording is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// The VM exits.
+    Exit,
+    /// Somebody asked for it.
+    Asked,
+    /// The VM ends with an error: do not wait long.
+    VmError,
+}
+
+impl StopReason {
+    /// How long [`Recorder::stop`] may take; `None` as long as data flows.
+    const fn patience(self) -> Option<Duration> {
+        match self {
+            Self::VmError => Some(Duration::from_secs(2)),
+            Self::Exit | Self::Asked => None,
+        }
+    }
+    const fn end(self) -> (EndReason, &'static str) {
+        match self {
+            Self::Exit => (EndReason::Exit, ""),
+            Self::Asked => (EndReason::Stopped, "asked for"),
+            Self::VmError => (EndReason::Failed, "the VM ended with an error"),
+        }
+    }
+}
+
+/// A running recording.
+pub struct Recorder {
+    session: Arc<Session>,
+    threads: Mutex<Option<Threads>>,
+    end: Arc<Mutex<StopReason>>,
+}
+
+struct Threads {
+    drains: Vec<JoinHandle<()>>,
+    consumer: JoinHandle<()>,
+}
+
+impl Recorder {
+    /// Opens device, ring and capture, and starts the threads.
+    ///
+    /// # Errors
+    /// When one of them cannot be had; nothing is left running and no ring file stays.
+    pub fn start(config: Config) -> Result<Self, Error> {
+        sys::with_signals_blocked(|| Self::start_blocked(config))
+    }
+
+    fn start_blocked(config: Config) -> Result<Self, Error> {
+        let device = device::open(&config)?;
+        let rings = device.rings()?;
+        let end = Arc::new(Mutex::new(StopReason::Exit));
+        let (session, consumer) = start_consumer(config, device, Arc::clone(&end))?;
+        let mut drains = Vec::new();
+        let mut cores =
+            rings.into_iter().zip(0..).map(|(rings, core)| CoreDrain::new(core, rings)).peekable();
+        while cores.peek().is_some() {
+            let cores: Vec<CoreDrain> = cores.by_ref().take(CORES_PER_THREAD).collect();
+            let shared = Arc::clone(&session);
+            let body = move || guarded(&shared, || drain::run(&shared, cores));
+            match spawn("jportal-drain", body) {
+                Ok(thread) => drains.push(thread),
+                Err(e) => {
+                    session.fail(&e);
+                    return Err(e);
+                }
+            }
+        }
+        let source = session.device.config().source_name();
+        session.log.line(Level::Info, &format!("recording to {} (source {source})", session.path.display()));
+        Ok(Self { session, threads: Mutex::new(Some(Threads { drains, consumer })), end })
+    }
+
+    /// Whether records are taken.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.session.ring.is_open()
+    }
+
+    /// Commits one metadata record (see [`Ring::write`]).
+    #[inline]
+    pub fn write(&self, kind: u16, body: &[u8]) -> bool {
+        self.session.ring.write(kind, body)
+    }
+
+    /// The code cache is `low..high`: filter and enable the device.
+    ///
+    /// # Errors
+    /// For an empty range, or when the device refuses.
+    pub fn set_code_cache(&self, low: u64, high: u64) -> Result<(), Error> {
+        if low >= high {
+            let value = format!("{low:#x}..{high:#x}");
+            return Err(Error::Configuration { field: "code cache", value, rule: "low must be below high" });
+        }
+        {
+            let mut header = lock(&self.session.header);
+            header.code_cache_low = low;
+            header.code_cache_high = high;
+            if header.pt.source != sources::NONE {
+                header.pt.filter = vec![FilterRange { low, high }];
+            }
+        }
+        self.session.header_is_new.store(true, Release);
+        self.session.ring.wake_consumer();
+        self.session.device.enable(low, high)
+    }
+
+    /// Ends the recording: stops the device, drains everything, ends the file. Later calls wait for
+    /// the first one (except with [`StopReason::VmError`]) and do nothing.
+    pub fn stop(&self, reason: StopReason) {
+        if self.session.ring.is_crashed() {
+            return; // what is left is in the ring file
+        }
+        let taken = match reason.patience() {
+            None => lock(&self.threads).take(),
+            Some(_) => self.threads.try_lock().ok().and_then(|mut threads| threads.take()),
+        };
+        let Some(threads) = taken else { return };
+        let deadline = reason.patience().map(|p| Instant::now() + p);
+        *lock(&self.end) = reason;
+        self.session.device.disable();
+        self.session.stopping.store(true, Release);
+        // The metadata ring stays open until the trace has ended: every record the trace needs is in it.
+        for thread in threads.drains {
+            thread.thread().unpark();
+            join(thread, deadline);
+        }
+        self.session.ring.close();
+        join(threads.consumer, deadline);
+        self.session.device.finish();
+        self.session.log.line(Level::Info, &self.summary());
+    }
+
+    /// Async-signal-safe: the VM has met a fatal error. Producers are let go, the device is told to
+    /// stop, the threads go on draining while the process lives; the ring file stays.
+    pub fn emergency(&self) {
+        self.session.ring.mark_crashed();
+        self.session.device.disable();
+        self.session.stopping.store(true, Release);
+    }
+
+    /// Ends the recording because of an error outside of its threads.
+    pub(crate) fn fail(&self, error: &Error) {
+        self.session.fail(error);
+    }
+
+    /// Why the recording ended before its time.
+    pub fn failure(&self) -> Option<String> {
+        self.session.failure()
+    }
+
+    /// Lines "key: value".
+    pub fn status(&self) -> String {
+        let s = &self.session;
+        let written = s.written();
+        let state = match (s.failure(), s.ring.is_crashed(), s.ring.is_open()) {
+            (Some(reason), ..) => format!("failed: {reason}"),
+            (None, true, _) => "crashed".into(),
+            (None, false, true) => "recording".into(),
+            (None, false, false) => "stopped".into(),
+        };
+        let pt = s.device.config();
+        let lines = [
+            ("state", state),
+            ("file", s.path.display().to_string()),
+            ("source", pt.source_name().into()),
+            ("cores", pt.cores.to_string()),
+            ("file bytes", written.file.to_string()),
+            ("trace bytes", written.pt.to_string()),
+            ("metadata bytes", written.metadata.to_string()),
+            ("records", s.ring.records().to_string()),
+            ("ring waits", s.ring.waits().to_string()),
+            ("losses", s.stats.losses.load(Relaxed).to_string()),
+        ];
+        lines.map(|(key, value)| format!("{key}: {value}\n")).concat()
+    }
+
+    fn summary(&self) -> String {
+        let w = self.session.written();
+        let path = self.session.path.display();
+        let losses = self.session.stats.losses.load(Relaxed);
+        format!("{path}: {} bytes of trace, {} of metadata, {losses} losses", w.pt, w.metadata)
+    }
+}
+
+/// Starts the consumer thread, which makes ring and capture (every write of ours happens with
+/// signals blocked), and waits until both are there.
+fn start_consumer(
+    config: Config,
+    device: Box<dyn device::Device>,
+    end: Arc<Mutex<StopReason>>,
+) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
+    let (to_starter, from_consumer) = mpsc::sync_channel(1);
+    let body = move || match catch_unwind(AssertUnwindSafe(|| open_session(&config, device))) {
+        Ok(Ok(session)) => {
+            session.ring.attach_consumer();
+            let _ = to_starter.send(Ok(Arc::clone(&session)));
+            guarded(&session, || consumer::run(&session));
+            let (reason, text) = lock(&end).end();
+            session.finish(reason, text);
+            session.ring.remove_file();
+        }
+        Ok(Err(e)) => drop(to_starter.send(Err(e))),
+        Err(panic) => drop(to_starter.send(Err(Error::Panic(panic_text(&*panic))))),
+    };
+    let thread = spawn("jportal-export", body)?;
+    match from_consumer.recv() {
+        Ok(Ok(session)) => Ok((session, thread)),
+        Ok(Err(e)) => {
+            let _ = thread.join();
+            Err(e)
+        }
+        Err(e) => Err(Error::Panic(e.to_string())),
+    }
+}
+
+/// Ring first: then no moment exists in which a new capture stands beside an old ring.
+fn open_session(config: &Config, device: Box<dyn device::Device>) -> Result<Arc<Session>, Error> {
+    let ring = Ring::create(&config.path, config.ring_size()?).map_err(|e| blame(config, e))?;
+    let header = header::at_start(config, &*device);
+    let session = Arc::new(Session::new(config, device, ring, header));
+    consumer::create(&session).inspect_err(|_| session.ring.remove_file())?;
+    Ok(session)
+}
+
+/// A ring file that cannot be made for the same reason as the capture: name the capture.
+fn blame(config: &Config, error: Error) -> Error {
+    if !matches!(error, Error::Ring { .. }) {
+        return error;
+    }
+    let existed = config.path.exists();
+    match OpenOptions::new().write(true).create(true).truncate(false).open(&config.path) {
+        Err(source) => {
+            let path = config.path.clone();
+            let source = jportal_capture::Error::Open { path: path.clone(), source };
+            Error::Capture { path, source }
+        }
+        Ok(_) => {
+            if !existed {
+                let _ = std::fs::remove_file(&config.path);
+            }
+            error
+        }
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    let thread = Builder::new().name(name.into()).spawn(body);
+    thread.map_err(|source| Error::Thread { name: name.into(), source })
+}
+
+/// Runs a thread's body; a panic ends the recording, not the VM.
+fn guarded(session: &Session, body: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+        session.fail(&Error::Panic(panic_text(&*panic)));
+    }
+}
+
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panic without a message".into())
+}
+
+/// Waits for a thread, at most until `deadline`.
+fn join(thread: JoinHandle<()>, deadline: Option<Instant>) {
+    while deadline.is_some_and(|d| Instant::now() < d) && !thread.is_finished() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    if deadline.is_none() || thread.is_finished() {
+        // A panic was caught inside.
+        let _ = thread.join();
+    }
+}

@@ -1,0 +1,162 @@
+//! What the threads of one recording share.
+
+use crate::config::Config;
+use crate::device::Device;
+use crate::error::Error;
+use crate::log::{Level, Log};
+use crate::ring::Ring;
+use crate::sys::rdtsc;
+use jportal_capture::{CaptureWriter, Counter, EndReason, Header, Written};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+pub(crate) struct Session {
+    pub(crate) ring: Ring,
+    pub(crate) device: Box<dyn Device>,
+    pub(crate) log: Log,
+    pub(crate) path: PathBuf,
+    pub(crate) header: Mutex<Header>,
+    /// The header has changed since it was written.
+    pub(crate) header_is_new: AtomicBool,
+    /// The device was told to stop: drain what is left.
+    pub(crate) stopping: AtomicBool,
+    pub(crate) stats: Stats,
+    writer: Mutex<Option<CaptureWriter>>,
+    written: Mutex<Written>,
+    failure: Mutex<Option<String>>,
+    started: Instant,
+}
+
+/// Figures for the status and the end of the capture.
+#[derive(Default)]
+pub(crate) struct Stats {
+    pub(crate) losses: AtomicU64,
+    pub(crate) discarded: AtomicU64,
+    pub(crate) drain_passes: AtomicU64,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic under one of these locks ends the recording; the data behind it stays usable.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    pub(crate) fn new(config: &Config, device: Box<dyn Device>, ring: Ring, header: Header) -> Self {
+        Self {
+            ring,
+            device,
+            log: config.log.clone(),
+            path: config.path.clone(),
+            header: Mutex::new(header),
+            header_is_new: AtomicBool::new(true),
+            stopping: AtomicBool::new(false),
+            stats: Stats::default(),
+            writer: Mutex::new(None),
+            written: Mutex::new(Written::default()),
+            failure: Mutex::new(None),
+            started: Instant::now(),
+        }
+    }
+
+    /// Gives the session its capture.
+    pub(crate) fn set_writer(&self, writer: CaptureWriter) {
+        *lock(&self.writer) = Some(writer);
+    }
+
+    /// Appends to the capture. `false` when there is none any more; the first failure ends the recording.
+    pub(crate) fn append(
+        &self,
+        f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
+    ) -> bool {
+        let mut guard = lock(&self.writer);
+        let Some(writer) = guard.as_mut() else { return false };
+        let result = f(writer);
+        *lock(&self.written) = writer.written();
+        drop(guard);
+        match result {
+            Ok(()) => true,
+            Err(source) => {
+                self.fail(&Error::Capture { path: self.path.clone(), source });
+                false
+            }
+        }
+    }
+
+    /// Writes the header if it has changed.
+    pub(crate) fn write_header(&self) -> bool {
+        if !self.header_is_new.swap(false, Acquire) {
+            return true;
+        }
+        let header = lock(&self.header).clone();
+        self.append(|w| w.header(&header))
+    }
+
+    /// Ends the recording with a reason: producers go on without us, the device stops, the
+    /// capture gets an end if it still can. The first reason stays.
+    pub(crate) fn fail(&self, error: &Error) {
+        let text = error.to_string();
+        {
+            let mut failure = lock(&self.failure);
+            if failure.is_some() {
+                return;
+            }
+            *failure = Some(text.clone());
+        }
+        self.ring.close_now();
+        self.stopping.store(true, Release);
+        self.device.disable();
+        let taken = lock(&self.writer).take();
+        let ended = taken.map(|w| w.finish(EndReason::Failed, &text, self.counters()));
+        self.log.line(Level::Error, &format!("recording stopped: {text}"));
+        if let Some(Err(e)) = ended {
+            self.log.line(Level::Warning, &format!("the capture has no end: {e}"));
+        }
+    }
+
+    /// Why the recording ended before its time.
+    pub(crate) fn failure(&self) -> Option<String> {
+        lock(&self.failure).clone()
+    }
+
+    /// Ends the capture.
+    pub(crate) fn finish(&self, reason: EndReason, text: &str) {
+        self.measure_tsc();
+        self.write_header();
+        let Some(writer) = lock(&self.writer).take() else { return };
+        match writer.finish(reason, text, self.counters()) {
+            Ok(written) => *lock(&self.written) = written,
+            Err(source) => self.fail(&Error::Capture { path: self.path.clone(), source }),
+        }
+    }
+
+    /// A device that does not know its TSC frequency gets the one seen over the recording.
+    fn measure_tsc(&self) {
+        let ms = self.started.elapsed().as_millis() as u64;
+        let mut header = lock(&self.header);
+        if header.tsc_khz == 0 && ms >= 100 {
+            header.tsc_khz = rdtsc().saturating_sub(header.start_tsc) / ms;
+            self.header_is_new.store(true, Release);
+        }
+    }
+
+    pub(crate) fn written(&self) -> Written {
+        *lock(&self.written)
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        let own = [
+            ("records", self.ring.records()),
+            ("ring_waits", self.ring.waits()),
+            ("drain_passes", self.stats.drain_passes.load(Relaxed)),
+            ("loss_notes", self.stats.losses.load(Relaxed)),
+        ];
+        let unit = self.device.counters();
+        let unit = unit
+            .iter()
+            .map(|(name, value)| Counter { name: format!("unit.{name}").as_str().into(), value: *value });
+        own.iter().map(|(name, value)| Counter { name: (*name).into(), value: *value }).chain(unit).collect()
+    }
+}

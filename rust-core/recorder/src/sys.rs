@@ -1,0 +1,74 @@
+//! The few things that need the machine or the C library directly.
+
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::os::raw::c_char;
+
+/// The time-stamp counter, the clock of every record.
+#[inline]
+pub(crate) fn rdtsc() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction; Linux leaves it enabled for user code
+    // unless the process asked otherwise with prctl(PR_SET_TSC), which no JVM does.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Vendor string, display family, display model, stepping (CPUID leaves 0 and 1).
+pub(crate) fn cpu() -> (String, u16, u16, u16) {
+    use core::arch::x86_64::__cpuid;
+    #[allow(unused_unsafe)] // safe to call since Rust 1.94
+    // SAFETY: every x86-64 processor has CPUID with these leaves.
+    let (zero, one) = unsafe { (__cpuid(0), __cpuid(1)) };
+    let vendor: Vec<u8> = [zero.ebx, zero.edx, zero.ecx].iter().flat_map(|r| r.to_le_bytes()).collect();
+    let (base_family, base_model) = ((one.eax >> 8) & 0xf, (one.eax >> 4) & 0xf);
+    let family = base_family + if base_family == 0xf { (one.eax >> 20) & 0xff } else { 0 };
+    let extended = matches!(base_family, 6 | 0xf);
+    let model = base_model | if extended { (one.eax >> 12) & 0xf0 } else { 0 };
+    let vendor = String::from_utf8_lossy(&vendor).into_owned();
+    (vendor, family as u16, model as u16, (one.eax & 0xf) as u16)
+}
+
+/// Runs `f` with every signal blocked, so that a thread created in it never takes one.
+pub(crate) fn with_signals_blocked<T>(f: impl FnOnce() -> T) -> T {
+    struct Restore(libc::sigset_t);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            // SAFETY: the set was filled in by pthread_sigmask below.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+        }
+    }
+    let mut all = MaybeUninit::uninit();
+    let mut old = MaybeUninit::uninit();
+    // SAFETY: both sets are writable; sigfillset initialises the first before it is read,
+    // and pthread_sigmask with a valid `how` cannot fail, so it fills in the second.
+    let _restore = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr());
+        Restore(old.assume_init())
+    };
+    f()
+}
+
+/// A function of the VM that takes log lines.
+#[derive(Clone, Copy)]
+pub(crate) struct Callback(extern "C" fn(i32, *const c_char));
+
+impl Callback {
+    /// From the address the bridge was given; `None` for 0.
+    ///
+    /// # Safety
+    /// `address` is 0 or that of an `extern "C" void(int, const char*)` that may be called from any
+    /// thread for the rest of the process's life.
+    pub(crate) unsafe fn new(address: usize) -> Option<Self> {
+        if address == 0 {
+            return None;
+        }
+        // SAFETY: not null, and of that type by the caller's word.
+        Some(Self(unsafe { std::mem::transmute::<usize, extern "C" fn(i32, *const c_char)>(address) }))
+    }
+
+    /// Hands over one line.
+    pub(crate) fn call(self, level: i32, text: &str) {
+        let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+        (self.0)(level, text.as_ptr());
+    }
+}
