@@ -1,0 +1,419 @@
+//! Versions of code that time alone does not decide between.
+//!
+//! A change of code is visible to a core at about the time of its record, and the trace says the
+//! time only now and then. Inside the tolerance both the old and the new bytes are possible. If
+//! they make a difference for the flow, the decoder takes the likelier version, remembers the
+//! other one with its whole state ([`Choice`]), and comes back to it when packets and code
+//! contradict each other later on. What a core has seen it does not unsee: once the new bytes
+//! are taken, the choice does not come again.
+//!
+//! *When an item is settled.* Choices and checkpoints are kept until [`SETTLED`] further branch
+//! packets (TNT or TIP) have agreed with them, or until the thread's turn on the core is over;
+//! items are handed out only as far as the oldest one kept. A wrong version of a branch leads
+//! into other code, in which a packet of the wrong kind or an address that does not fit comes
+//! within a few branches: one TNT bit too many or too few suffices.
+
+use super::state::{Demand, State};
+use super::{CoreDecoder, Decision, Lost};
+use crate::block::{Block, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decode_block};
+use crate::cache::{NONE, SCRATCH};
+use crate::error::Error;
+use crate::image::{ChangeKind, CodeHistory};
+use crate::item::NativeGapReason;
+use crate::view::Recent;
+use jportal_pt_packet::{Packet, PacketDecoder, find_psb};
+use jportal_units::StreamOffset;
+
+/// Branch packets after which a choice is settled.
+const SETTLED: u64 = 4096;
+/// Branch packets between checkpoints.
+const CHECKPOINT: u64 = 2048;
+/// Alternatives tried for one contradiction, per level of tolerance.
+const MAX_BACKTRACKS: u32 = 1024;
+/// Each level multiplies the tolerance before a change by sixteen.
+const MAX_LEVEL: u32 = 4;
+/// Pending changes considered together at one place.
+const MAX_PENDING: usize = 8;
+const BLOCK_BYTES: usize = (MAX_BLOCK + MAX_INSTRUCTION) as usize;
+
+/// A point to come back to.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub state: State,
+    /// Items there were, those handed out included.
+    pub items: u64,
+    overlay: Vec<Recent>,
+    /// Untried alternatives, the likeliest last: changes to mark as seen.
+    alternatives: Vec<Vec<u32>>,
+    checkpoint: bool,
+    decisions: usize,
+}
+
+/// A contradiction that is being worked on.
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    /// Stream offset of the furthest contradiction.
+    furthest: u64,
+    backtracks: u32,
+    level: u32,
+    tried: bool,
+}
+
+/// Bounds of the present time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    since: u64,
+    since_at: u64,
+    pub latest: u64,
+    latest_at: u64,
+    known: bool,
+}
+
+impl Window {
+    /// The trace or the sideband has more to say about time.
+    pub fn forget(&mut self) {
+        self.known = false;
+    }
+}
+
+impl CoreDecoder {
+    /// After a PSB+: time is known well, and the flow was just confirmed.
+    pub(super) fn at_sync(&mut self, image: &CodeHistory) {
+        self.window.forget();
+        self.update_window(image);
+        if self.cache.is_worn() {
+            self.cache.clear();
+            self.state.block = NONE;
+        }
+        self.settle_choices();
+        self.checkpoint();
+    }
+
+    /// Takes in which changes of code are near the present time.
+    pub(super) fn update_window(&mut self, image: &CodeHistory) {
+        let now = self.state.clock.now();
+        if now != self.window.since {
+            (self.window.since, self.window.since_at) = (now, self.state.at);
+        }
+        if !self.window.known || self.state.at > self.window.latest_at {
+            self.find_latest();
+        }
+        if self.state.block == SCRATCH {
+            self.state.block = NONE;
+        }
+        let slack = self.config.slack;
+        let surely = now.saturating_sub(slack.after);
+        let possibly = self.window.latest.saturating_add(slack.before << (4 * self.level));
+        self.see_old(image, surely);
+        let changes = image.changes();
+        if self.view.overlay().is_empty() && self.choices.is_empty() {
+            let from = self.view.active();
+            self.view.settle_directly(image, |tsc| tsc < surely);
+            for c in &changes[from..self.view.active()] {
+                self.cache.invalidate(c.start, c.end());
+            }
+        }
+        while let Some(change) = changes.get(self.view.active()).filter(|c| c.tsc <= possibly) {
+            let number = self.view.active() as u32;
+            self.view.activate();
+            if change.kind == ChangeKind::Free || change.tsc < surely {
+                self.see(number);
+            }
+            if change.kind != ChangeKind::Free {
+                self.cache.invalidate(change.start, change.end());
+            }
+        }
+        while self.view.deactivate_last(|c| changes[c as usize].tsc > possibly) {}
+        let oldest = self.choices.first().map_or(now, |c| c.state.clock.now());
+        self.view.settle(image, |tsc| tsc < oldest.saturating_sub(slack.after));
+    }
+
+    /// Marks pending changes that are older than `surely`.
+    fn see_old(&mut self, image: &CodeHistory, surely: u64) {
+        let overlay = self.view.overlay();
+        if overlay.iter().all(|r| r.seen) {
+            return;
+        }
+        let changes = image.changes();
+        let old: Vec<u32> = (overlay.iter())
+            .filter(|r| !r.seen && changes[r.change as usize].tsc < surely)
+            .map(|r| r.change)
+            .collect();
+        old.into_iter().for_each(|c| self.see(c));
+    }
+
+    /// From here on this core executes what `change` wrote.
+    fn see(&mut self, change: u32) {
+        self.view.set_seen(change, true);
+        if self.config.record_decisions {
+            self.decisions.push(Decision { block: self.state.blocks, change });
+        }
+    }
+
+    /// Upper bound of the present time: the TSC of the next PSB+, or what sideband knows.
+    fn find_latest(&mut self) {
+        let (latest, until) = self.stretch.map_or((u64::MAX, u64::MAX), |s| (s.latest.0, s.until.0));
+        self.window.known = true;
+        (self.window.latest, self.window.latest_at) = (latest, u64::MAX);
+        let from = (self.state.at - self.base) as usize;
+        if let Some(at) = find_psb(&self.buffer, from) {
+            let mut packets = PacketDecoder::at(&self.buffer[at..], StreamOffset(self.base + at as u64));
+            let mut clock = self.state.clock;
+            while let Ok(Some((_, packet))) = packets.next_packet() {
+                match packet {
+                    Packet::Tsc(tsc) => {
+                        clock.tsc(tsc);
+                        self.window.latest = clock.now().min(latest);
+                        break;
+                    }
+                    Packet::PsbEnd => break,
+                    _ => {}
+                }
+            }
+            self.window.latest_at = self.base + at as u64;
+        } else if until < self.base + self.buffer.len() as u64 {
+            self.window.latest_at = until;
+        }
+        self.window.latest = self.window.latest.max(self.state.clock.now());
+    }
+
+    /// Whether the trace's place in the window suggests that a change at `tsc` is over.
+    fn likely_seen(&self, tsc: u64, kind: ChangeKind) -> bool {
+        let w = &self.window;
+        if tsc <= w.since || tsc > w.latest || matches!(kind, ChangeKind::Install(_)) {
+            return tsc <= w.latest;
+        }
+        let end = w.latest_at.min(self.stretch.map_or(u64::MAX, |s| s.until.0));
+        let part =
+            |x: u64, from: u64, to: u64| (x - from.min(x)) as f64 / (to.saturating_sub(from)).max(1) as f64;
+        part(self.state.packet, w.since_at, end) >= part(tsc, w.since, w.latest)
+    }
+
+    /// Decodes the block at `state.ip`; chooses if several versions are possible.
+    pub(super) fn resolve(&mut self, image: &CodeHistory) -> Result<u32, Error> {
+        let ip = self.state.ip;
+        self.state.block = self.cache.find(ip);
+        if self.state.block != NONE {
+            return Ok(self.state.block);
+        }
+        let near = |end: u32, changes: &CodeHistory, r: &&Recent| {
+            let c = &changes.changes()[r.change as usize];
+            !r.seen && c.overlaps(ip, end)
+        };
+        let reach = ip.saturating_add(BLOCK_BYTES as u32);
+        let pending: Vec<u32> = self
+            .view
+            .overlay()
+            .iter()
+            .filter(|r| near(reach, image, r))
+            .map(|r| r.change)
+            .take(MAX_PENDING)
+            .collect();
+        let old = self.decode_at(ip, image, &[]);
+        let touched = |block: &Block| self.view.overlay().iter().any(|r| near(block.end, image, &r));
+        if pending.is_empty() || old.as_ref().is_ok_and(|b| !touched(b)) {
+            self.state.block = self.cache.insert(old?);
+            return Ok(self.state.block);
+        }
+        let block = self.choose(old, &pending, image)?;
+        self.cache.blocks[SCRATCH as usize] = block;
+        self.state.block = SCRATCH;
+        Ok(SCRATCH)
+    }
+
+    /// The block at `ip` if, of the pending changes, those in `new` are visible.
+    fn decode_at(&self, ip: u32, image: &CodeHistory, new: &[u32]) -> Result<Block, Error> {
+        let visible = |r: &Recent| r.seen || new.contains(&r.change);
+        let offset = StreamOffset(self.state.packet);
+        let Some((code, end)) = self.view.owner(image, ip, visible) else {
+            return Err(Error::NoCode { address: self.address(ip), offset });
+        };
+        let mut room = [0u8; BLOCK_BYTES];
+        let bytes = &mut room[..((end - ip) as usize).min(BLOCK_BYTES)];
+        self.view.read(image, ip, bytes, visible);
+        decode_block(bytes, ip, code, self.bounds)
+            .map_err(|NoInstruction { at }| Error::NoInstruction { address: self.address(at), offset })
+    }
+
+    /// Takes the likeliest version of the block at `state.ip` and remembers the others.
+    fn choose(
+        &mut self,
+        old: Result<Block, Error>,
+        pending: &[u32],
+        image: &CodeHistory,
+    ) -> Result<Block, Error> {
+        let changes = image.changes();
+        let likely = pending
+            .iter()
+            .take_while(|&&c| self.likely_seen(changes[c as usize].tsc, changes[c as usize].kind))
+            .count();
+        // (number of pending changes visible, block), one for each different flow.
+        let mut versions: Vec<(usize, Block)> = Vec::new();
+        let mut refused = None;
+        for visible in 0..=pending.len() {
+            let version = match visible {
+                0 => old,
+                n => self.decode_at(self.state.ip, image, &pending[..n]),
+            };
+            match version {
+                Ok(block) if versions.last().is_some_and(|(_, last)| last.same_flow(&block)) => {}
+                Ok(block) => versions.push((visible, block)),
+                Err(error) => refused = Some(error),
+            }
+        }
+        // The likeliest last: the greatest number visible that is not above `likely`, then others.
+        let rank = |&(n, _): &(usize, Block)| if n <= likely { likely - n } else { pending.len() + n };
+        versions.sort_by_key(|v| std::cmp::Reverse(rank(v)));
+        let Some((visible, block)) = versions.pop() else {
+            let offset = StreamOffset(self.state.packet);
+            return Err(refused.unwrap_or(Error::NoCode { address: self.address(self.state.ip), offset }));
+        };
+        if !versions.is_empty() && !self.surrender {
+            self.statistics.choices += 1;
+            let alternatives = versions.iter().map(|&(n, _)| pending[..n].to_vec()).collect();
+            self.remember(alternatives, false);
+        }
+        pending[..visible].iter().for_each(|&c| self.see(c));
+        Ok(block)
+    }
+
+    fn remember(&mut self, alternatives: Vec<Vec<u32>>, checkpoint: bool) {
+        self.choices.push(Choice {
+            state: State { block: NONE, ..self.state.clone() },
+            items: self.handed + self.items.len() as u64,
+            overlay: self.view.overlay().to_vec(),
+            alternatives,
+            checkpoint,
+            decisions: self.decisions.len(),
+        });
+    }
+
+    /// A point to come back to without an alternative of its own.
+    pub(super) fn checkpoint(&mut self) {
+        self.next_checkpoint = self.state.branches + CHECKPOINT;
+        if self.state.demand == Demand::None {
+            self.settle_choices();
+            self.remember(Vec::new(), true);
+        }
+    }
+
+    /// Forgets choices that enough packets agreed with.
+    pub(super) fn settle_choices(&mut self) {
+        if self.trouble.as_ref().is_some_and(|t| self.state.at > t.furthest + SETTLED) {
+            self.trouble = None;
+            self.level = 0;
+        }
+        if self.trouble.is_some() {
+            return;
+        }
+        let agreed = |c: &Choice| c.checkpoint && c.state.branches + SETTLED <= self.state.branches;
+        if let Some(n) = self.choices.iter().rposition(agreed) {
+            self.choices.drain(..n);
+        }
+    }
+
+    /// Packets and code contradict each other: tries another version of the code, or gives up.
+    pub(super) fn fail(&mut self, error: Error, image: &CodeHistory) {
+        if self.surrender {
+            return self.give_up(error);
+        }
+        let at = self.state.packet;
+        let level = self.level;
+        let trouble =
+            self.trouble.get_or_insert(Trouble { furthest: at, backtracks: 0, level, tried: false });
+        trouble.furthest = trouble.furthest.max(at);
+        trouble.backtracks += 1;
+        let within_budget = trouble.backtracks <= MAX_BACKTRACKS;
+        if within_budget && self.try_alternative(image) || self.widen(image) {
+            return;
+        }
+        if self.trouble.take().is_some_and(|t| t.tried) && !self.choices.is_empty() {
+            // Nothing explains the trace: decode once more as far as the likeliest versions lead.
+            self.level = 0;
+            self.surrender = true;
+            self.restore_first(image);
+            return;
+        }
+        self.give_up(error);
+    }
+
+    fn try_alternative(&mut self, image: &CodeHistory) -> bool {
+        while let Some(mut choice) = self.choices.pop() {
+            let Some(seen) = choice.alternatives.pop() else {
+                if self.choices.is_empty() {
+                    self.choices.push(choice);
+                    return false;
+                }
+                continue;
+            };
+            if let Some(t) = &mut self.trouble {
+                t.tried = true;
+            }
+            self.statistics.backtracks += 1;
+            self.restore(&choice, image);
+            if !choice.alternatives.is_empty() || choice.checkpoint || self.choices.is_empty() {
+                self.choices.push(choice);
+            }
+            seen.into_iter().for_each(|c| self.see(c));
+            return true;
+        }
+        false
+    }
+
+    /// Widens the clock tolerance if that brings further changes into view.
+    fn widen(&mut self, image: &CodeHistory) -> bool {
+        let Some(first) = self.choices.first() else { return false };
+        let possibly =
+            |level: u32| self.window.latest.saturating_add(self.config.slack.before << (4 * level));
+        let reach = |level| image.changes().partition_point(|c| c.tsc <= possibly(level));
+        let from = self.trouble.as_ref().map_or(0, |t| t.level);
+        let active =
+            first.overlay.last().map_or(self.view.active(), |r| r.change as usize + 1).max(reach(from));
+        let Some(level) = (from + 1..=MAX_LEVEL).find(|&l| reach(l) > active) else { return false };
+        if let Some(t) = &mut self.trouble {
+            (t.level, t.backtracks, t.tried) = (level, 0, true);
+        }
+        self.statistics.widenings += 1;
+        self.level = level;
+        self.restore_first(image);
+        true
+    }
+
+    fn restore_first(&mut self, image: &CodeHistory) {
+        self.choices.truncate(1);
+        if let Some(first) = self.choices.pop() {
+            self.restore(&first, image);
+            self.choices.push(Choice { alternatives: Vec::new(), ..first });
+        }
+    }
+
+    fn restore(&mut self, choice: &Choice, image: &CodeHistory) {
+        self.state = choice.state.clone();
+        self.items.truncate((choice.items - self.handed) as usize);
+        self.decisions.truncate(choice.decisions);
+        self.next_checkpoint = self.state.branches + CHECKPOINT;
+        let mut differing = Vec::new();
+        self.view.restore(&choice.overlay, &mut differing);
+        for number in differing {
+            let change = &image.changes()[number as usize];
+            self.cache.invalidate(change.start, change.end());
+        }
+        self.window.forget();
+        self.update_window(image);
+    }
+
+    fn give_up(&mut self, error: Error) {
+        let address = self.state.enabled.then(|| self.address(self.state.ip));
+        // A PSB+ that contradicts the flow before it is as good a start as any other.
+        if matches!(self.state.demand, Demand::Sync(_)) {
+            self.state.at = self.state.psb;
+        }
+        let reason = NativeGapReason::Undecodable(error);
+        self.lost = Some(Lost::new(reason, self.state.packet, address, self.state.clock.now()));
+        self.choices.clear();
+        self.trouble = None;
+        self.level = 0;
+        self.surrender = false;
+        self.state.lose();
+    }
+}

@@ -1,0 +1,387 @@
+//! One core's trace, followed through the code image.
+//!
+//! The decoder is driven by packets: each packet moves the walk through the code exactly as far
+//! as it decides (`walk`), so that what was handed out never has to be taken back because of an
+//! interrupt that came later. Where the code image is not known for certain, `choice` remembers
+//! the alternatives.
+
+mod choice;
+mod packets;
+mod state;
+mod walk;
+
+use crate::block::Bounds;
+use crate::cache::Cache;
+use crate::config::{Config, Progress, Stretch};
+use crate::error::Error;
+use crate::image::CodeHistory;
+use crate::item::{Item, NativeGap, NativeGapReason};
+use crate::view::View;
+use choice::{Choice, Trouble, Window};
+use jportal_pt_packet::{Error as PacketError, decode_packet, find_psb};
+use jportal_units::{Address, StreamOffset, Tsc};
+use state::{Mode, State};
+use std::collections::VecDeque;
+
+/// About as many items are handed out at a time.
+const BATCH: usize = 1 << 15;
+
+/// Counts of what a decoder did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Packets read; those read again after a wrong choice count again.
+    pub packets: u64,
+    /// Blocks handed out.
+    pub blocks: u64,
+    /// Places where the time did not decide between versions of the code.
+    pub choices: u64,
+    /// Alternatives tried after a contradiction.
+    pub backtracks: u64,
+    /// Times the clock tolerance had to be widened to explain the trace.
+    pub widenings: u64,
+    /// Gaps because data was lost.
+    pub losses: u64,
+    /// Gaps because the trace could not be explained.
+    pub errors: u64,
+    /// Bytes of trace skipped in gaps.
+    pub skipped: u64,
+}
+
+/// From which block on a core saw a change of code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// Number of [`Item::Block`]s before.
+    pub block: u64,
+    /// The change ([`CodeHistory::change`]).
+    pub change: u32,
+}
+
+/// A gap that is not over.
+#[derive(Clone, Debug)]
+struct Lost {
+    reason: NativeGapReason,
+    offset: u64,
+    resumed: Option<u64>,
+    address: Option<Address>,
+    since: u64,
+    /// Began in an earlier stretch, which has its own gap: nothing new unless bytes are skipped.
+    carried: bool,
+}
+
+impl Lost {
+    fn new(reason: NativeGapReason, offset: u64, address: Option<Address>, since: u64) -> Self {
+        Self { reason, offset, resumed: None, address, since, carried: false }
+    }
+}
+
+/// Follows one core's trace.
+///
+/// See the crate's documentation for the order of calls. Memory is bounded by what was pushed
+/// and not yet decoded, the code image, and the decoded blocks.
+#[derive(Debug)]
+pub struct CoreDecoder {
+    config: Config,
+    bounds: Bounds,
+    /// Contiguous trace from stream offset `base` on.
+    buffer: Vec<u8>,
+    base: u64,
+    /// Runs of trace behind holes.
+    later: VecDeque<(u64, Vec<u8>)>,
+    losses: VecDeque<u64>,
+    state: State,
+    view: View,
+    cache: Cache,
+    items: Vec<Item>,
+    /// Items handed out so far.
+    handed: u64,
+    full_at: usize,
+    choices: Vec<Choice>,
+    next_checkpoint: u64,
+    trouble: Option<Trouble>,
+    /// Widening of the clock tolerance in force.
+    level: u32,
+    surrender: bool,
+    window: Window,
+    stretch: Option<Stretch>,
+    lost: Option<Lost>,
+    decisions: Vec<Decision>,
+    statistics: Statistics,
+}
+
+impl CoreDecoder {
+    /// A decoder for one core's trace of the code cache that `image` describes.
+    pub fn new(config: Config, image: &CodeHistory) -> Self {
+        let range = image.range();
+        Self {
+            config,
+            bounds: Bounds { low: range.start.0, len: range.len() as u32 },
+            buffer: Vec::new(),
+            base: 0,
+            later: VecDeque::new(),
+            losses: VecDeque::new(),
+            state: State::new(),
+            view: View::new(range.len()),
+            cache: Cache::new(range.len()),
+            items: Vec::new(),
+            handed: 0,
+            full_at: BATCH,
+            choices: Vec::new(),
+            next_checkpoint: 0,
+            trouble: None,
+            level: 0,
+            surrender: false,
+            window: Window::default(),
+            stretch: None,
+            lost: None,
+            decisions: Vec::new(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// What was done so far.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// The changes of code this core came to see, in order, if [`Config::record_decisions`].
+    pub fn decisions(&self) -> &[Decision] {
+        &self.decisions
+    }
+
+    /// Appends trace. A hole before `offset` counts as a loss.
+    pub fn push(&mut self, offset: StreamOffset, bytes: &[u8]) {
+        if self.lost.is_none() && self.buffer.is_empty() && self.state.at == 0 {
+            self.base = offset.0;
+            self.state.at = offset.0;
+            self.lost = Some(Lost { carried: true, ..Lost::new(NativeGapReason::Start, offset.0, None, 0) });
+        }
+        self.drop_consumed();
+        let (end, run) = match self.later.back_mut() {
+            Some((start, run)) => (*start + run.len() as u64, run),
+            None => (self.base + self.buffer.len() as u64, &mut self.buffer),
+        };
+        if offset.0 > end {
+            self.later.push_back((offset.0, bytes.to_vec()));
+        } else {
+            // Bytes pushed twice are taken once.
+            let known = (end - offset.0) as usize;
+            run.extend_from_slice(bytes.get(known..).unwrap_or(&[]));
+        }
+        self.window.forget();
+    }
+
+    /// Trace was lost behind `offset` (`PERF_AUX_FLAG_TRUNCATED`): what comes next does not
+    /// continue what came before. Decoding goes on at the next PSB.
+    pub fn loss(&mut self, offset: StreamOffset) {
+        let at = self.losses.partition_point(|&l| l < offset.0);
+        if offset.0 >= self.state.at && self.losses.get(at) != Some(&offset.0) {
+            self.losses.insert(at, offset.0);
+        }
+    }
+
+    /// Decodes packets below `stretch.until` and appends items to `out`.
+    ///
+    /// `image` must hold all changes up to the stretch's latest time.
+    pub fn decode(&mut self, stretch: Stretch, image: &CodeHistory, out: &mut Vec<Item>) -> Progress {
+        self.begin(stretch, image);
+        loop {
+            match self.advance(stretch.until.0, image) {
+                Ok(true) => break,
+                Ok(false) => {
+                    self.settle_choices();
+                    let handed = self.hand_out(out);
+                    self.full_at = self.items.len() + BATCH;
+                    if handed > 0 {
+                        return Progress::More;
+                    }
+                }
+                Err(error) => self.fail(error, image),
+            }
+        }
+        if stretch.continues {
+            self.settle_choices();
+        } else {
+            self.end_turn();
+        }
+        self.hand_out(out);
+        self.full_at = self.items.len() + BATCH;
+        Progress::Done
+    }
+
+    /// The core's trace is over: hands out what was held back.
+    pub fn finish(&mut self, out: &mut Vec<Item>) {
+        self.end_turn();
+        self.hand_out(out);
+    }
+
+    fn begin(&mut self, stretch: Stretch, image: &CodeHistory) {
+        if self.stretch != Some(stretch) {
+            self.stretch = Some(stretch);
+            self.state.clock.at_least(stretch.since.0);
+            self.window.forget();
+            self.update_window(image);
+        }
+        if self.choices.is_empty() && self.state.mode == Mode::Running {
+            self.checkpoint();
+        }
+    }
+
+    /// The thread that ran on the core runs there no more: no item of it may come later.
+    fn end_turn(&mut self) {
+        self.choices.clear();
+        self.trouble = None;
+        self.level = 0;
+        self.surrender = false;
+        if let Some(lost) = self.lost.take() {
+            let rest = Lost { offset: self.state.at, carried: true, ..lost.clone() };
+            if !lost.carried || lost.offset < self.state.at {
+                self.push_gap(lost, None);
+            }
+            self.lost = Some(rest);
+        }
+    }
+
+    fn hand_out(&mut self, out: &mut Vec<Item>) -> usize {
+        let ready = match self.choices.first() {
+            Some(choice) => (choice.items - self.handed) as usize,
+            None => self.items.len(),
+        };
+        if ready == self.items.len() && out.is_empty() {
+            std::mem::swap(out, &mut self.items);
+        } else {
+            out.extend(self.items.drain(..ready));
+        }
+        self.handed += ready as u64;
+        ready
+    }
+
+    fn drop_consumed(&mut self) {
+        let oldest = self.choices.first().map_or(self.state.at, |c| c.state.at);
+        let consumed = (oldest.min(self.state.at) - self.base) as usize;
+        if consumed >= self.buffer.len() / 2 {
+            self.buffer.drain(..consumed);
+            self.base += consumed as u64;
+        }
+    }
+
+    /// Decodes up to `until`, a loss, or until enough items wait (`false`).
+    fn advance(&mut self, until: u64, image: &CodeHistory) -> Result<bool, Error> {
+        self.walk(image)?;
+        loop {
+            let run_end = self.base + self.buffer.len() as u64;
+            let loss = self.losses.front().copied().unwrap_or(u64::MAX);
+            let limit = until.min(loss).min(run_end);
+            if !self.packets_below(limit, image)? {
+                return Ok(false);
+            }
+            let hole = limit == run_end && self.later.front().is_some_and(|(start, _)| *start <= until);
+            if limit == loss {
+                self.losses.pop_front();
+                self.lose(loss);
+            } else if hole {
+                self.lose(run_end);
+            }
+            if limit < run_end || !hole {
+                if limit == loss && loss < until {
+                    continue;
+                }
+                return Ok(true);
+            }
+            if let Some((start, run)) = self.later.pop_front() {
+                (self.base, self.buffer) = (start, run);
+                self.state.at = start;
+                self.window.forget();
+            }
+        }
+    }
+
+    /// Everything behind `offset` follows a loss.
+    fn lose(&mut self, offset: u64) {
+        let address = self.state.enabled.then(|| self.address(self.state.ip));
+        let since = self.state.clock.now();
+        match &self.lost {
+            Some(lost) if lost.reason != NativeGapReason::Start || !lost.carried => {}
+            _ => self.lost = Some(Lost::new(NativeGapReason::Truncated, offset, address, since)),
+        }
+        self.choices.clear();
+        self.trouble = None;
+        self.state.at = offset;
+        self.state.lose();
+    }
+
+    /// Decodes all whole packets below `limit`; `false` when enough items wait.
+    fn packets_below(&mut self, limit: u64, image: &CodeHistory) -> Result<bool, Error> {
+        let end = limit.saturating_sub(self.base) as usize;
+        loop {
+            if self.items.len() >= self.full_at {
+                return Ok(false);
+            }
+            if self.state.mode == Mode::Lost && !self.find_sync(end) {
+                return Ok(true);
+            }
+            let from = (self.state.at - self.base) as usize;
+            if from >= end {
+                return Ok(true);
+            }
+            let offset = StreamOffset(self.state.at);
+            self.state.packet = self.state.at;
+            match decode_packet(&self.buffer[from..end], offset, &mut self.state.block_items) {
+                Ok((packet, len)) => {
+                    self.state.at += len as u64;
+                    self.statistics.packets += 1;
+                    self.packet(packet, image)?;
+                }
+                Err(PacketError::Truncated { .. }) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+            if self.state.branches >= self.next_checkpoint {
+                self.checkpoint();
+            }
+        }
+    }
+
+    /// Moves to the next PSB before index `end`; if there is none, to where one may still begin.
+    fn find_sync(&mut self, end: usize) -> bool {
+        let from = (self.state.at - self.base) as usize;
+        if from >= end {
+            return false;
+        }
+        match find_psb(&self.buffer[..end], from) {
+            Some(at) => {
+                self.state.at = self.base + at as u64;
+                true
+            }
+            None => {
+                self.state.at = self.state.at.max((self.base + end as u64).saturating_sub(15));
+                false
+            }
+        }
+    }
+
+    /// Decoding goes on after a gap.
+    fn resumed(&mut self) {
+        if let Some(lost) = self.lost.take() {
+            let now = Tsc(self.state.clock.now());
+            if !lost.carried || lost.resumed != Some(lost.offset) {
+                self.push_gap(lost, Some(now));
+            }
+        }
+    }
+
+    fn push_gap(&mut self, lost: Lost, until: Option<Tsc>) {
+        match lost.reason.is_loss() {
+            true => self.statistics.losses += 1,
+            false => self.statistics.errors += 1,
+        }
+        self.statistics.skipped += lost.resumed.unwrap_or(self.state.at).saturating_sub(lost.offset);
+        self.items.push(Item::Gap(Box::new(NativeGap {
+            reason: lost.reason,
+            offset: StreamOffset(lost.offset),
+            resumed: lost.resumed.map(StreamOffset),
+            address: lost.address,
+            since: (lost.since != 0).then_some(Tsc(lost.since)),
+            until: until.filter(|t| t.0 != 0 && t.0 != u64::MAX),
+        })));
+    }
+}

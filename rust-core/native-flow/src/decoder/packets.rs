@@ -1,0 +1,337 @@
+//! What each packet does to the decoder's state.
+
+use super::state::{Demand, Mode, Pending};
+use super::{CoreDecoder, Lost};
+use crate::cache::NONE;
+use crate::error::Error;
+use crate::image::CodeHistory;
+use crate::item::{Item, NativeGapReason};
+use jportal_pt_packet::{CodeSize, Packet, Tnt};
+use jportal_units::{Address, StreamOffset, Tsc};
+
+impl CoreDecoder {
+    /// Takes one packet in, whose first byte is at `state.packet` and whose successor at
+    /// `state.at`.
+    #[inline]
+    pub(super) fn packet(&mut self, packet: Packet, image: &CodeHistory) -> Result<(), Error> {
+        if self.state.mode == Mode::Running {
+            match packet {
+                Packet::TntShort(tnt) | Packet::TntLong(tnt) => return self.tnt(tnt, image),
+                Packet::Tip(payload) => {
+                    let Some(ip) = self.state.last_ip.update(payload) else {
+                        return Err(self.bad_state("TIP", "no address was sent with it"));
+                    };
+                    return self.tip(ip, image);
+                }
+                _ => {}
+            }
+        }
+        self.other(packet, image)
+    }
+
+    #[inline]
+    fn tnt(&mut self, tnt: Tnt, image: &CodeHistory) -> Result<(), Error> {
+        self.state.branches += 1;
+        if self.state.outcomes != 0 || !self.state.enabled || self.state.pending != Pending::No {
+            return self.odd_tnt(tnt, image);
+        }
+        self.state.tnt = tnt.bits;
+        self.state.outcomes = tnt.len;
+        self.walk_outcomes(image)
+    }
+
+    fn odd_tnt(&mut self, tnt: Tnt, image: &CodeHistory) -> Result<(), Error> {
+        self.enabled("TNT")?;
+        if self.state.outcomes != 0 {
+            return Err(Error::UnexpectedPacket {
+                packet: "TNT",
+                offset: StreamOffset(self.state.packet),
+                address: self.address(self.state.ip),
+                needs: "needs a TIP",
+            });
+        }
+        self.settle_pending("TNT")?;
+        self.state.tnt = tnt.bits;
+        self.state.outcomes = tnt.len;
+        self.walk(image)
+    }
+
+    #[inline]
+    fn tip(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
+        self.state.branches += 1;
+        if !self.state.enabled || self.state.pending != Pending::No {
+            return self.odd_tip(ip, image);
+        }
+        self.state.demand = Demand::Target(ip);
+        self.walk(image)
+    }
+
+    fn odd_tip(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
+        self.enabled("TIP")?;
+        if let Pending::Event(from) = self.state.pending {
+            // An asynchronous branch to a place inside the range.
+            self.items.push(Item::Interrupt { ip: Address(from) });
+            self.state.pending = Pending::No;
+            return self.enter(ip);
+        }
+        self.settle_pending("TIP")?;
+        self.state.demand = Demand::Target(ip);
+        self.walk(image)
+    }
+
+    /// A branch packet came: an event's FUP must not be open, that of an OVF is done with.
+    fn settle_pending(&mut self, packet: &'static str) -> Result<(), Error> {
+        match self.state.pending {
+            Pending::Event(_) => Err(self.bad_state(packet, "a FUP waits for its TIP or TIP.PGD")),
+            Pending::Overflow => Err(self.bad_state(packet, "an OVF waits for its FUP or TIP.PGE")),
+            Pending::OwnedFup => Err(self.bad_state(packet, "a packet waits for its FUP")),
+            Pending::No | Pending::OverflowFup(_) => {
+                self.state.pending = Pending::No;
+                Ok(())
+            }
+        }
+    }
+
+    fn enabled(&self, packet: &'static str) -> Result<(), Error> {
+        match self.state.enabled {
+            true => Ok(()),
+            false => Err(self.bad_state(packet, "tracing is off")),
+        }
+    }
+
+    pub(super) fn bad_state(&self, packet: &'static str, state: &'static str) -> Error {
+        Error::UnexpectedState { packet, offset: StreamOffset(self.state.packet), state }
+    }
+
+    /// Execution goes on at `ip`.
+    fn enter(&mut self, ip: u64) -> Result<(), Error> {
+        let at = self.bounds.offset(ip);
+        if at >= self.bounds.len {
+            return Err(Error::NoCode { address: Address(ip), offset: StreamOffset(self.state.packet) });
+        }
+        self.state.enabled = true;
+        self.state.ip = at;
+        self.state.block = NONE;
+        self.items.push(Item::Enter { ip: Address(ip) });
+        Ok(())
+    }
+
+    fn other(&mut self, packet: Packet, image: &CodeHistory) -> Result<(), Error> {
+        if packet == Packet::Psb {
+            return self.psb();
+        }
+        match self.state.mode {
+            Mode::Lost => Ok(()),
+            Mode::PsbPlus { fresh, fup } => self.in_psb_plus(packet, fresh, fup, image),
+            Mode::Running => self.running(packet, image),
+        }
+    }
+
+    fn psb(&mut self) -> Result<(), Error> {
+        let fresh = match self.state.mode {
+            Mode::Lost => true,
+            Mode::PsbPlus { fresh, .. } => fresh,
+            Mode::Running => false,
+        };
+        if self.state.outcomes != 0 {
+            return Err(self.bad_state("PSB", "outcomes of a TNT wait for a TIP"));
+        }
+        self.state.last_ip.reset();
+        self.state.psb = self.state.packet;
+        self.state.mode = Mode::PsbPlus { fresh, fup: None };
+        if fresh && let Some(lost) = &mut self.lost {
+            lost.resumed = Some(self.state.packet);
+        }
+        Ok(())
+    }
+
+    fn in_psb_plus(
+        &mut self,
+        packet: Packet,
+        fresh: bool,
+        fup: Option<u64>,
+        image: &CodeHistory,
+    ) -> Result<(), Error> {
+        match packet {
+            Packet::Fup(payload) => {
+                let fup = self.state.last_ip.update(payload);
+                self.state.mode = Mode::PsbPlus { fresh, fup };
+                Ok(())
+            }
+            Packet::PsbEnd => self.psb_end(fresh, fup, image),
+            Packet::Ovf => {
+                self.state.mode = Mode::Running;
+                self.overflow();
+                Ok(())
+            }
+            Packet::TntShort(_)
+            | Packet::TntLong(_)
+            | Packet::Tip(_)
+            | Packet::TipPge(_)
+            | Packet::TipPgd(_) => Err(self.bad_state(packet.name(), "PSB+ is not ended by PSBEND")),
+            _ => self.common(packet),
+        }
+    }
+
+    fn psb_end(&mut self, fresh: bool, fup: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
+        self.state.mode = Mode::Running;
+        match (fresh, fup) {
+            (true, _) => {
+                self.resumed();
+                self.tell_time();
+                if let Some(ip) = fup {
+                    self.enter(ip)?;
+                }
+            }
+            (false, Some(ip)) if self.state.enabled => {
+                self.state.demand = Demand::Sync(ip);
+                return self.walk(image);
+            }
+            (false, Some(_)) => return Err(self.bad_state("PSB+ with FUP", "tracing is off")),
+            (false, None) if self.state.enabled => {
+                return Err(self.bad_state("PSB+ without FUP", "tracing is on"));
+            }
+            (false, None) => self.tell_time(),
+        }
+        self.at_sync(image);
+        Ok(())
+    }
+
+    /// Packets that mean the same in PSB+ and elsewhere and are no branches.
+    fn common(&mut self, packet: Packet) -> Result<(), Error> {
+        match packet {
+            Packet::Tsc(tsc) => self.state.clock.tsc(tsc),
+            Packet::Tma { ctc, fast_counter } => self.state.clock.tma(ctc, fast_counter, self.config.mtc),
+            Packet::Mtc(value) => self.state.clock.mtc(value, self.config.mtc),
+            Packet::Cbr(ratio) => self.state.clock.cbr(ratio),
+            Packet::Cyc(cycles) => self.state.clock.cyc(cycles, self.config.nominal_ratio),
+            Packet::ModeExec { size, .. } if size != CodeSize::Bits64 => {
+                return Err(Error::NotLongMode { offset: StreamOffset(self.state.packet) });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn running(&mut self, packet: Packet, image: &CodeHistory) -> Result<(), Error> {
+        match packet {
+            Packet::TipPge(payload) => {
+                let ip = self.state.last_ip.update(payload);
+                self.generation_enabled(ip)
+            }
+            Packet::TipPgd(payload) => {
+                let ip = self.state.last_ip.update(payload);
+                self.generation_disabled(ip, image)
+            }
+            Packet::Fup(payload) => {
+                let ip = self.state.last_ip.update(payload);
+                self.fup(ip, image)
+            }
+            Packet::Ovf => {
+                self.overflow();
+                Ok(())
+            }
+            Packet::Tsc(_) | Packet::Mtc(_) => {
+                self.common(packet)?;
+                self.tell_time();
+                self.update_window(image);
+                Ok(())
+            }
+            _ if packet.owns_fup() => {
+                self.settle_pending(packet.name())?;
+                self.state.pending = Pending::OwnedFup;
+                Ok(())
+            }
+            _ => self.common(packet),
+        }
+    }
+
+    fn generation_enabled(&mut self, ip: Option<u64>) -> Result<(), Error> {
+        let Some(ip) = ip else {
+            return Err(self.bad_state("TIP.PGE", "no address was sent with it"));
+        };
+        if self.state.enabled {
+            return Err(self.bad_state("TIP.PGE", "tracing is on already"));
+        }
+        if self.state.pending == Pending::Overflow {
+            self.state.pending = Pending::No;
+        }
+        self.state.stack.clear();
+        self.tell_time();
+        self.enter(ip)
+    }
+
+    fn generation_disabled(&mut self, ip: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
+        self.enabled("TIP.PGD")?;
+        if self.state.outcomes != 0 {
+            return Err(self.bad_state("TIP.PGD", "outcomes of a TNT wait for a TIP"));
+        }
+        self.state.branches += 1;
+        match (self.state.pending, ip) {
+            (Pending::Event(from), _) | (Pending::OverflowFup(from), None) => {
+                self.items.push(Item::Interrupt { ip: Address(from) });
+                self.disable();
+                self.tell_time();
+                return Ok(());
+            }
+            (_, Some(ip)) => {
+                self.settle_pending("TIP.PGD")?;
+                self.state.demand = Demand::Leave(ip);
+            }
+            (_, None) => {
+                self.settle_pending("TIP.PGD")?;
+                self.state.demand = Demand::FarLeave;
+            }
+        }
+        self.walk(image)
+    }
+
+    fn fup(&mut self, ip: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
+        let Some(ip) = ip else {
+            // A suppressed FUP belongs to an event outside of the range.
+            self.state.pending = Pending::No;
+            return Ok(());
+        };
+        match self.state.pending {
+            Pending::OwnedFup => {
+                self.state.pending = Pending::No;
+                Ok(())
+            }
+            Pending::Overflow => {
+                self.enter(ip)?;
+                self.state.pending = Pending::OverflowFup(ip);
+                Ok(())
+            }
+            Pending::Event(_) => Err(self.bad_state("FUP", "a FUP waits for its TIP or TIP.PGD")),
+            Pending::No | Pending::OverflowFup(_) => {
+                self.state.pending = Pending::No;
+                self.enabled("FUP")?;
+                if self.state.outcomes != 0 {
+                    return Err(self.bad_state("FUP", "outcomes of a TNT wait for a TIP"));
+                }
+                self.state.demand = Demand::Event(ip);
+                self.walk(image)
+            }
+        }
+    }
+
+    fn overflow(&mut self) {
+        let address = self.state.enabled.then(|| self.address(self.state.ip));
+        let mut lost =
+            Lost::new(NativeGapReason::Overflow, self.state.packet, address, self.state.clock.now());
+        lost.resumed = Some(self.state.packet);
+        self.state.forget_flow();
+        self.state.pending = Pending::Overflow;
+        let until = self.window.latest;
+        self.push_gap(lost, Some(Tsc(until)));
+    }
+
+    /// Says the time if it has gone on.
+    pub(super) fn tell_time(&mut self) {
+        let now = self.state.clock.now();
+        if now > self.state.told {
+            self.state.told = now;
+            self.items.push(Item::Time(Tsc(now)));
+        }
+    }
+}

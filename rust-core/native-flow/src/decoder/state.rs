@@ -1,0 +1,179 @@
+//! What the decoder knows at one point of the trace: all that a choice must bring back.
+
+use crate::clock::Clock;
+use jportal_pt_packet::{BlockItemSize, LastIp};
+
+/// What the packet at hand still demands of the walk through the code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Demand {
+    /// Nothing.
+    None,
+    /// TIP: the next branch that needs a target goes here.
+    Target(u64),
+    /// FUP of an asynchronous event: go on to this instruction, and cut the block there.
+    Event(u64),
+    /// FUP in PSB+: the next instruction is this one.
+    Sync(u64),
+    /// TIP.PGD: the next branch that leaves the range goes here.
+    Leave(u64),
+    /// TIP.PGD without an address or event: the next far transfer leaves.
+    FarLeave,
+}
+
+impl Demand {
+    /// SDM name of the packet.
+    pub fn packet(self) -> &'static str {
+        match self {
+            Self::None => "TNT",
+            Self::Target(_) => "TIP",
+            Self::Event(_) => "FUP",
+            Self::Sync(_) => "FUP in PSB+",
+            Self::Leave(_) | Self::FarLeave => "TIP.PGD",
+        }
+    }
+}
+
+/// Where the decoder stands in the packet grammar.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// Looking for a PSB.
+    Lost,
+    /// Between PSB and PSBEND; whether this is a resynchronisation, and the FUP if it came.
+    PsbPlus { fresh: bool, fup: Option<u64> },
+    /// Elsewhere.
+    Running,
+}
+
+/// Next FUP or TIP.PGD's special meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pending {
+    /// None.
+    No,
+    /// The next FUP belongs to a packet that is no branch (PTW, EXSTOP …).
+    OwnedFup,
+    /// After OVF: the next FUP or TIP.PGE says where execution goes on.
+    Overflow,
+    /// That FUP came; a TIP.PGD may follow at once (erratum APL11).
+    OverflowFup(u64),
+    /// An asynchronous event's FUP came: TIP.PGD or TIP follows.
+    Event(u64),
+}
+
+/// Entries of the unit's return stack (SDM, "Indirect Transfer Compression for Returns").
+const DEPTH: usize = 64;
+
+/// Return stack; the oldest entry is dropped when it is full.
+#[derive(Clone, Debug)]
+pub(crate) struct ReturnStack {
+    entries: [u32; DEPTH],
+    top: u8,
+    len: u8,
+}
+
+impl ReturnStack {
+    pub fn push(&mut self, offset: u32) {
+        self.top = (self.top + 1) % DEPTH as u8;
+        self.entries[self.top as usize] = offset;
+        self.len = (self.len + 1).min(DEPTH as u8);
+    }
+    pub fn pop(&mut self) -> Option<u32> {
+        self.len = self.len.checked_sub(1)?;
+        let offset = self.entries[self.top as usize];
+        self.top = (self.top + DEPTH as u8 - 1) % DEPTH as u8;
+        Some(offset)
+    }
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+}
+
+/// One point of the trace.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    /// Stream offset of the next packet.
+    pub at: u64,
+    /// Stream offset of the packet being followed.
+    pub packet: u64,
+    /// Stream offset of the last PSB.
+    pub psb: u64,
+    /// Between BBP and BEP.
+    pub block_items: Option<BlockItemSize>,
+    /// Start of the block that executes next.
+    pub ip: u32,
+    /// Its index in the cache, or [`crate::cache::NONE`].
+    pub block: u32,
+    /// TNT outcomes not consumed: the oldest in bit `outcomes - 1`.
+    pub tnt: u64,
+    pub outcomes: u8,
+    pub demand: Demand,
+    pub mode: Mode,
+    pub pending: Pending,
+    /// PacketEn: execution is inside the range.
+    pub enabled: bool,
+    pub last_ip: LastIp,
+    pub clock: Clock,
+    /// Last time said in an item.
+    pub told: u64,
+    pub stack: ReturnStack,
+    /// TNT and TIP packets so far.
+    pub branches: u64,
+    /// Block items so far.
+    pub blocks: u64,
+}
+
+impl State {
+    pub fn new() -> Self {
+        Self {
+            at: 0,
+            packet: 0,
+            psb: 0,
+            block_items: None,
+            ip: 0,
+            block: 0,
+            tnt: 0,
+            outcomes: 0,
+            demand: Demand::None,
+            mode: Mode::Lost,
+            pending: Pending::No,
+            enabled: false,
+            last_ip: LastIp::default(),
+            clock: Clock::default(),
+            told: 0,
+            stack: ReturnStack { entries: [0; DEPTH], top: 0, len: 0 },
+            branches: 0,
+            blocks: 0,
+        }
+    }
+
+    /// Forgets everything about the flow, keeps place and time.
+    pub fn lose(&mut self) {
+        self.mode = Mode::Lost;
+        self.forget_flow();
+    }
+
+    /// After OVF or an error: no address, no outcomes, no calls.
+    pub fn forget_flow(&mut self) {
+        self.enabled = false;
+        self.block = 0;
+        self.tnt = 0;
+        self.outcomes = 0;
+        self.demand = Demand::None;
+        self.pending = Pending::No;
+        self.last_ip.reset();
+        self.stack.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_return_stack_drops_its_oldest_entry() {
+        let mut s = State::new().stack;
+        assert_eq!(s.pop(), None);
+        (0..70).for_each(|i| s.push(i));
+        let popped: Vec<u32> = std::iter::from_fn(|| s.pop()).collect();
+        assert_eq!(popped, (6..70).rev().collect::<Vec<_>>());
+    }
+}

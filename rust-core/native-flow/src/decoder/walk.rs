@@ -1,0 +1,366 @@
+//! The walk through the code that satisfies the packet at hand.
+
+use super::CoreDecoder;
+use super::state::{Demand, Pending};
+use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, OUTSIDE, begins_instruction, direct_target};
+use crate::cache::{NONE, SCRATCH};
+use crate::config::PopRule;
+use crate::error::Error;
+use crate::image::CodeHistory;
+use crate::item::{Exit, Item, Target};
+use jportal_units::{Address, StreamOffset};
+
+/// Most direct branches in a row without a packet.
+const MAX_STEPS: u32 = 1 << 16;
+/// Room for a block's bytes.
+const BLOCK_BYTES: usize = (MAX_BLOCK + MAX_INSTRUCTION) as usize;
+
+impl CoreDecoder {
+    /// Walks until the packet at hand is satisfied.
+    pub(super) fn walk(&mut self, image: &CodeHistory) -> Result<(), Error> {
+        match self.state.demand {
+            Demand::None => {}
+            Demand::Target(ip) => self.walk_to_target(ip, image)?,
+            Demand::Event(ip) => self.walk_to_event(ip, image)?,
+            Demand::Sync(ip) => self.walk_to_sync(ip, image)?,
+            Demand::Leave(ip) => self.walk_out(Some(ip), image)?,
+            Demand::FarLeave => self.walk_out(None, image)?,
+        }
+        self.state.demand = Demand::None;
+        self.walk_outcomes(image)
+    }
+
+    /// Consumes TNT outcomes, up to the last one or a branch that needs a TIP.
+    #[inline]
+    pub(super) fn walk_outcomes(&mut self, image: &CodeHistory) -> Result<(), Error> {
+        let tnt = self.state.tnt;
+        let mut outcomes = self.state.outcomes;
+        let mut index = self.state.block;
+        let mut steps = 0;
+        while outcomes > 0 {
+            let block = self.cache.blocks[index as usize];
+            let (exit, side) = match block.kind {
+                Kind::Conditional => {
+                    outcomes -= 1;
+                    steps = 0;
+                    let taken = tnt >> outcomes & 1 != 0;
+                    if taken { (Exit::Taken, 0) } else { (Exit::NotTaken, 1) }
+                }
+                Kind::Stale => {
+                    if index != NONE && index != SCRATCH {
+                        self.state.ip = block.start;
+                    }
+                    self.state.outcomes = outcomes;
+                    self.state.block = NONE;
+                    index = self.resolve(image)?;
+                    continue;
+                }
+                Kind::Return if self.config.return_compression.is_some() => {
+                    outcomes -= 1;
+                    self.state.outcomes = outcomes;
+                    let taken = tnt >> outcomes & 1 != 0;
+                    let to = if taken { self.state.stack.pop() } else { None };
+                    let Some(to) = to else {
+                        return Err(Error::ReturnStack {
+                            address: self.address(block.start),
+                            offset: StreamOffset(self.state.packet),
+                        });
+                    };
+                    self.emit(&block, Exit::Return);
+                    self.state.ip = to;
+                    index = self.cache.find(to);
+                    continue;
+                }
+                Kind::IndirectJump | Kind::IndirectCall | Kind::Return => break,
+                _ => {
+                    steps += 1;
+                    if steps > MAX_STEPS {
+                        return Err(self.circle(&block));
+                    }
+                    self.direct(&block)?
+                }
+            };
+            index = block.links[side];
+            if index == NONE {
+                self.state.outcomes = outcomes;
+                index = self.link(&block, side)?;
+            }
+            self.emit(&block, exit);
+        }
+        self.state.outcomes = outcomes;
+        self.state.block = index;
+        if index != NONE {
+            self.state.ip = self.cache.blocks[index as usize].start;
+        }
+        Ok(())
+    }
+
+    /// Exit and link of a branch that needs no packet; keeps the return stack.
+    #[inline]
+    fn direct(&mut self, block: &Block) -> Result<(Exit, usize), Error> {
+        Ok(match block.kind {
+            Kind::Jump => (Exit::Jump, 0),
+            Kind::Call => {
+                if self.config.return_compression.is_some() {
+                    self.state.stack.push(block.end);
+                }
+                (Exit::Call, 0)
+            }
+            Kind::CallNext => (Exit::Call, 0),
+            Kind::FallThrough => (Exit::FallThrough, 0),
+            _ => return Err(self.unexpected(block)),
+        })
+    }
+
+    /// Sets out for the successor of `block` on `side`; its index if it is cached already.
+    fn link(&mut self, block: &Block, side: usize) -> Result<u32, Error> {
+        let to = if side == 0 { block.target } else { block.end };
+        if to >= self.bounds.len {
+            return Err(Error::LeftRange {
+                address: self.address(block.start),
+                packet: self.state.demand.packet(),
+                offset: StreamOffset(self.state.packet),
+            });
+        }
+        self.state.ip = to;
+        let index = self.cache.find(to);
+        if index != NONE {
+            let from = self.cache.find(block.start);
+            if from != NONE {
+                self.cache.blocks[from as usize].links[side] = index;
+            }
+        }
+        self.state.block = index;
+        Ok(index)
+    }
+
+    #[inline]
+    fn emit(&mut self, block: &Block, exit: Exit) {
+        self.state.blocks += 1;
+        self.items.push(Item::Block { start: block.start, end: block.end, code: block.code, exit });
+    }
+
+    /// The block that executes next.
+    #[inline]
+    fn current(&mut self, image: &CodeHistory) -> Result<Block, Error> {
+        let block = self.cache.blocks[self.state.block as usize];
+        if block.kind != Kind::Stale {
+            return Ok(block);
+        }
+        let index = self.resolve(image)?;
+        Ok(self.cache.blocks[index as usize])
+    }
+
+    /// Emits `block`, which ends with a direct branch or none, and goes on behind it.
+    fn follow(&mut self, block: &Block, steps: &mut u32) -> Result<(), Error> {
+        *steps += 1;
+        if *steps > MAX_STEPS {
+            return Err(self.circle(block));
+        }
+        let (exit, side) = self.direct(block)?;
+        match block.links[side] {
+            NONE => _ = self.link(block, side)?,
+            index => self.state.block = index,
+        }
+        self.state.ip = block.target;
+        self.emit(block, exit);
+        Ok(())
+    }
+
+    #[inline]
+    fn walk_to_target(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
+        let mut steps = 0;
+        loop {
+            let block = self.current(image)?;
+            let exit = match block.kind {
+                Kind::IndirectJump => Exit::IndirectJump,
+                Kind::IndirectCall => {
+                    if self.config.return_compression.is_some() {
+                        self.state.stack.push(block.end);
+                    }
+                    Exit::IndirectCall
+                }
+                Kind::Return => {
+                    if self.config.return_compression == Some(PopRule::Always) {
+                        self.state.stack.pop();
+                    }
+                    Exit::Return
+                }
+                Kind::Far => Exit::Far,
+                _ => {
+                    self.follow(&block, &mut steps)?;
+                    continue;
+                }
+            };
+            let to = self.bounds.offset(ip);
+            if to == OUTSIDE {
+                return Err(Error::WrongAddress {
+                    packet: "TIP",
+                    offset: StreamOffset(self.state.packet),
+                    said: Address(ip),
+                    address: self.address(block.start),
+                });
+            }
+            self.emit(&block, exit);
+            self.state.ip = to;
+            self.state.block = self.cache.find(to);
+            return Ok(());
+        }
+    }
+
+    fn walk_to_event(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
+        let block = self.walk_to_instruction(ip, image)?;
+        let at = self.bounds.offset(ip);
+        if at > block.start {
+            self.emit(&Block { end: at, ..block }, Exit::Cut);
+        }
+        self.state.ip = at;
+        self.state.block = NONE;
+        self.state.pending = Pending::Event(ip);
+        Ok(())
+    }
+
+    fn walk_to_sync(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
+        self.walk_to_instruction(ip, image)?;
+        self.state.stack.clear();
+        self.state.demand = Demand::None;
+        self.tell_time();
+        self.at_sync(image);
+        Ok(())
+    }
+
+    /// Follows direct branches to the block that contains the instruction at `ip`.
+    fn walk_to_instruction(&mut self, ip: u64, image: &CodeHistory) -> Result<Block, Error> {
+        let at = self.bounds.offset(ip);
+        let mut steps = 0;
+        loop {
+            let block = self.current(image)?;
+            if at == block.start {
+                return Ok(block);
+            }
+            if block.start < at && at < block.end && self.is_instruction(&block, at, image) {
+                return Ok(block);
+            }
+            let goes_on = matches!(block.kind, Kind::Jump | Kind::Call | Kind::CallNext | Kind::FallThrough);
+            if !goes_on || block.target == OUTSIDE {
+                return Err(self.wrong_address(&block, ip));
+            }
+            self.follow(&block, &mut steps)?;
+        }
+    }
+
+    /// Follows direct branches to the one that leaves for `ip` (`None`: to a far transfer).
+    fn walk_out(&mut self, ip: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
+        let mut steps = 0;
+        loop {
+            let block = self.current(image)?;
+            let exit = match (block.kind, ip) {
+                (Kind::Far, _) => Exit::Far,
+                (Kind::IndirectJump, Some(_)) => Exit::IndirectJump,
+                (Kind::IndirectCall, Some(_)) => Exit::IndirectCall,
+                (Kind::Return, Some(_)) => Exit::Return,
+                (Kind::Conditional, Some(ip)) => match self.conditional_exit(&block, ip, image) {
+                    Some(exit) => exit,
+                    None => return Err(self.wrong_address(&block, ip)),
+                },
+                (Kind::Jump | Kind::Call | Kind::CallNext | Kind::FallThrough, _)
+                    if block.target != OUTSIDE =>
+                {
+                    self.follow(&block, &mut steps)?;
+                    continue;
+                }
+                (Kind::Jump | Kind::Call | Kind::FallThrough, Some(ip)) => {
+                    if self.outside_target(&block, image) != Some(ip) {
+                        return Err(self.wrong_address(&block, ip));
+                    }
+                    self.direct(&block)?.0
+                }
+                _ => return Err(self.unexpected(&block)),
+            };
+            self.emit(&block, exit);
+            self.items.push(Item::Leave { target: ip.and_then(|ip| Target::new(Address(ip))) });
+            self.disable();
+            self.tell_time();
+            return Ok(());
+        }
+    }
+
+    /// Which way a conditional branch went that left the range for `ip`.
+    fn conditional_exit(&self, block: &Block, ip: u64, image: &CodeHistory) -> Option<Exit> {
+        if block.target == OUTSIDE && self.outside_target(block, image) == Some(ip) {
+            return Some(Exit::Taken);
+        }
+        let next = self.bounds.low + u64::from(block.end);
+        (block.end >= self.bounds.len && next == ip).then_some(Exit::NotTaken)
+    }
+
+    /// Tracing is off from here on.
+    pub(super) fn disable(&mut self) {
+        self.state.enabled = false;
+        self.state.block = NONE;
+        self.state.pending = Pending::No;
+        self.state.stack.clear();
+    }
+
+    fn block_bytes<'a>(
+        &self,
+        block: &Block,
+        image: &CodeHistory,
+        room: &'a mut [u8; BLOCK_BYTES],
+    ) -> &'a [u8] {
+        let bytes = &mut room[..((block.end - block.start) as usize).min(BLOCK_BYTES)];
+        // A scratch block may have been decoded under an assumption that became a fact only now;
+        // either way its bytes are those of the changes marked as seen.
+        self.view.read(image, block.start, bytes, |r| r.seen);
+        bytes
+    }
+
+    fn is_instruction(&self, block: &Block, at: u32, image: &CodeHistory) -> bool {
+        let mut room = [0; BLOCK_BYTES];
+        begins_instruction(self.block_bytes(block, image, &mut room), block.start, at)
+    }
+
+    fn outside_target(&self, block: &Block, image: &CodeHistory) -> Option<u64> {
+        if block.kind == Kind::FallThrough {
+            return Some(self.bounds.low + u64::from(block.end));
+        }
+        let mut room = [0; BLOCK_BYTES];
+        direct_target(self.block_bytes(block, image, &mut room), block.start, self.bounds)
+    }
+
+    pub(super) fn address(&self, offset: u32) -> Address {
+        Address(self.bounds.low + u64::from(offset))
+    }
+
+    fn wrong_address(&self, block: &Block, said: u64) -> Error {
+        Error::WrongAddress {
+            packet: self.state.demand.packet(),
+            offset: StreamOffset(self.state.packet),
+            said: Address(said),
+            address: self.address(block.start),
+        }
+    }
+
+    fn unexpected(&self, block: &Block) -> Error {
+        let needs = match block.kind {
+            Kind::Conditional => "needs a TNT",
+            Kind::IndirectJump | Kind::IndirectCall | Kind::Return => "needs a TIP",
+            Kind::Far => "is a far transfer",
+            _ => "goes on without a packet",
+        };
+        Error::UnexpectedPacket {
+            packet: self.state.demand.packet(),
+            offset: StreamOffset(self.state.packet),
+            address: self.address(block.start),
+            needs,
+        }
+    }
+
+    fn circle(&self, block: &Block) -> Error {
+        Error::Circle {
+            address: self.address(block.start),
+            packet: self.state.demand.packet(),
+            offset: StreamOffset(self.state.packet),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The crate's error: why packets and code do not go together, or an image event is refused.
+
+use jportal_units::{Address, AddressRange, StreamOffset};
+use thiserror::Error;
+
+/// Why a stretch of trace cannot be explained, or an event of the code image not be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are no packets.
+    #[error(transparent)]
+    Packet(#[from] jportal_pt_packet::Error),
+    /// A packet came that the code at this place cannot cause.
+    #[error("{packet} at {offset}, but the code at {address} {needs}")]
+    UnexpectedPacket {
+        /// SDM name of the packet.
+        packet: &'static str,
+        /// Where it stands.
+        offset: StreamOffset,
+        /// Where the decoder stands in the code.
+        address: Address,
+        /// What the code there would emit.
+        needs: &'static str,
+    },
+    /// A packet came that cannot come in this state of the unit.
+    #[error("{packet} at {offset} while {state}")]
+    UnexpectedState {
+        /// SDM name of the packet.
+        packet: &'static str,
+        /// Where it stands.
+        offset: StreamOffset,
+        /// The unit's state.
+        state: &'static str,
+    },
+    /// The flow reached an address for which no code is known at that time.
+    #[error(
+        "no code is known at {address} (packet at {offset}); its installation may not have been recorded"
+    )]
+    NoCode {
+        /// The address.
+        address: Address,
+        /// Packet being followed.
+        offset: StreamOffset,
+    },
+    /// The bytes at an address are no instruction.
+    #[error("the bytes at {address} are no instruction (packet at {offset})")]
+    NoInstruction {
+        /// The address.
+        address: Address,
+        /// Packet being followed.
+        offset: StreamOffset,
+    },
+    /// An IP packet names a place to which the code does not lead.
+    #[error("{packet} at {offset} says {said}, the code at {address} leads elsewhere")]
+    WrongAddress {
+        /// SDM name of the packet.
+        packet: &'static str,
+        /// Where it stands.
+        offset: StreamOffset,
+        /// The address it carries.
+        said: Address,
+        /// Where the decoder stands in the code.
+        address: Address,
+    },
+    /// A direct branch leads out of the traced range and no TIP.PGD said so.
+    #[error("the branch at {address} leaves the traced range, but {packet} at {offset} goes on inside")]
+    LeftRange {
+        /// The block's start.
+        address: Address,
+        /// SDM name of the packet.
+        packet: &'static str,
+        /// Where it stands.
+        offset: StreamOffset,
+    },
+    /// A compressed return without a call on the return stack, or with outcome "not taken".
+    #[error("compressed return at {address} without a matching call (packet at {offset})")]
+    ReturnStack {
+        /// Block that ends with the return.
+        address: Address,
+        /// Packet being followed.
+        offset: StreamOffset,
+    },
+    /// Code runs in a circle without a branch that needs a packet.
+    #[error("the code at {address} runs in a circle that {packet} at {offset} does not end")]
+    Circle {
+        /// Where.
+        address: Address,
+        /// SDM name of the packet.
+        packet: &'static str,
+        /// Where it stands.
+        offset: StreamOffset,
+    },
+    /// MODE.Exec announces code other than 64-bit.
+    #[error("MODE.Exec at {offset}: only 64-bit code can be followed")]
+    NotLongMode {
+        /// Where it stands.
+        offset: StreamOffset,
+    },
+    /// An image event lies outside the code cache.
+    #[error("{range:?} is not inside the code cache {cache:?}")]
+    OutsideCodeCache {
+        /// The event's range.
+        range: AddressRange,
+        /// The code cache.
+        cache: AddressRange,
+    },
+    /// The code cache is larger than offsets of 32 bits can count.
+    #[error("a code cache of {size} bytes: more than {max} cannot be decoded", max = u32::MAX - 1)]
+    CodeCacheTooLarge {
+        /// Its size.
+        size: u64,
+    },
+}

@@ -1,0 +1,225 @@
+//! The traced code cache as a function of time.
+
+use crate::error::Error;
+use jportal_units::{Address, AddressRange, CodeId, Tsc};
+
+/// What a [`Change`] did to its range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ChangeKind {
+    /// New code stands there.
+    Install(CodeId),
+    /// Some bytes of the code that stands there changed.
+    Patch,
+    /// The code that stood there will not run any more.
+    Free,
+}
+
+/// One change of the code cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub tsc: u64,
+    /// Offset from the start of the code cache.
+    pub start: u32,
+    pub len: u32,
+    pub kind: ChangeKind,
+    data: usize,
+}
+
+impl Change {
+    pub fn end(&self) -> u32 {
+        self.start + self.len
+    }
+    pub fn overlaps(&self, start: u32, end: u32) -> bool {
+        self.start < end && start < self.end()
+    }
+}
+
+/// Everything that was written to the code cache, with the time of each record.
+///
+/// Built once from the capture's metadata and shared by the decoders of all cores.
+/// Changes may come in any order of time (producers stamp their records themselves); those
+/// with the same time keep the order in which they came.
+#[derive(Clone, Debug)]
+pub struct CodeHistory {
+    range: AddressRange,
+    changes: Vec<Change>,
+    data: Vec<u8>,
+}
+
+/// What stood at an address from some time on, as [`CodeHistory::versions`] reports it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Version {
+    /// Time of the change that made these bytes; 0 for the first.
+    pub since: Tsc,
+    /// Whose code it is; `None` where no code was installed.
+    pub code: Option<CodeId>,
+    /// The bytes; 0 where none are known.
+    pub bytes: Vec<u8>,
+}
+
+impl CodeHistory {
+    /// An empty code cache.
+    pub fn new(range: AddressRange) -> Result<Self, Error> {
+        if range.len() >= u64::from(u32::MAX) {
+            return Err(Error::CodeCacheTooLarge { size: range.len() });
+        }
+        Ok(Self { range, changes: Vec::new(), data: Vec::new() })
+    }
+
+    /// The code cache's bounds. Offsets in [`crate::Item::Block`] count from its start.
+    pub fn range(&self) -> AddressRange {
+        self.range
+    }
+
+    /// Code was installed at `start`: `bytes` replace whatever stood there.
+    pub fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], code: CodeId) -> Result<(), Error> {
+        self.insert(tsc, start, bytes, bytes.len() as u64, ChangeKind::Install(code))
+    }
+
+    /// Bytes of installed code were overwritten by `bytes`.
+    pub fn patch(&mut self, tsc: Tsc, address: Address, bytes: &[u8]) -> Result<(), Error> {
+        self.insert(tsc, address, bytes, bytes.len() as u64, ChangeKind::Patch)
+    }
+
+    /// The code at `start` was given back.
+    pub fn free(&mut self, tsc: Tsc, start: Address, size: u64) -> Result<(), Error> {
+        self.insert(tsc, start, &[], size, ChangeKind::Free)
+    }
+
+    fn insert(
+        &mut self,
+        tsc: Tsc,
+        start: Address,
+        bytes: &[u8],
+        len: u64,
+        kind: ChangeKind,
+    ) -> Result<(), Error> {
+        let range = AddressRange::at(start, len);
+        let inside =
+            start.0 >= self.range.start.0 && range.end.0 <= self.range.end.0 && range.end.0 >= start.0;
+        if !inside {
+            return Err(Error::OutsideCodeCache { range, cache: self.range });
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        let change = Change {
+            tsc: tsc.0,
+            start: start.minus(self.range.start) as u32,
+            len: len as u32,
+            kind,
+            data: self.data.len(),
+        };
+        self.data.extend_from_slice(bytes);
+        let at = self.changes.partition_point(|c| c.tsc <= change.tsc);
+        self.changes.insert(at, change);
+        Ok(())
+    }
+
+    /// Number of changes.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether nothing was ever installed.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Time and range of a change, by the number [`crate::Decision`] names it with.
+    pub fn change(&self, number: u32) -> Option<(Tsc, AddressRange)> {
+        let c = self.changes.get(number as usize)?;
+        Some((Tsc(c.tsc), AddressRange::at(self.range.start.plus(c.start.into()), c.len.into())))
+    }
+
+    pub(crate) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// The bytes a change wrote; empty for a [`ChangeKind::Free`].
+    pub(crate) fn bytes_of(&self, change: &Change) -> &[u8] {
+        match change.kind {
+            ChangeKind::Free => &[],
+            _ => &self.data[change.data..change.data + change.len as usize],
+        }
+    }
+
+    /// Copies what `change` wrote to `[at, at + out.len())` into `out`.
+    pub(crate) fn apply(&self, change: &Change, at: u32, out: &mut [u8]) {
+        let bytes = self.bytes_of(change);
+        let (from, to) = (change.start.max(at), change.end().min(at + out.len() as u32));
+        if bytes.is_empty() || from >= to {
+            return;
+        }
+        let source = &bytes[(from - change.start) as usize..(to - change.start) as usize];
+        out[(from - at) as usize..(to - at) as usize].copy_from_slice(source);
+    }
+
+    /// What stood at `[address, address + len)` in the time from `since` to `latest`: one
+    /// version if it did not change, else all of them in order of time. Walks the whole
+    /// history; the decoder keeps a view of its own.
+    pub fn versions(&self, address: Address, len: usize, since: Tsc, latest: Tsc) -> Vec<Version> {
+        let mut versions = vec![Version { since: Tsc(0), code: None, bytes: vec![0; len] }];
+        if !self.range.contains(address) || address.plus(len as u64) > self.range.end {
+            return versions;
+        }
+        let at = address.minus(self.range.start) as u32;
+        for change in self.changes.iter().filter(|c| c.overlaps(at, at + len as u32)) {
+            if change.tsc > latest.0 {
+                break;
+            }
+            let mut next = versions[versions.len() - 1].clone();
+            next.since = Tsc(change.tsc);
+            self.apply(change, at, &mut next.bytes);
+            match change.kind {
+                ChangeKind::Install(code) if change.start <= at => next.code = Some(code),
+                ChangeKind::Free if change.start <= at => next.code = None,
+                _ => {}
+            }
+            if change.tsc <= since.0 {
+                versions.clear();
+            }
+            versions.push(next);
+        }
+        versions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history() -> CodeHistory {
+        let mut h = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
+        h.install(Tsc(10), Address(0x1100), &[1, 2, 3, 4], CodeId(1)).unwrap();
+        h.patch(Tsc(30), Address(0x1102), &[9]).unwrap();
+        h.patch(Tsc(20), Address(0x1101), &[8]).unwrap();
+        h.free(Tsc(40), Address(0x1100), 4).unwrap();
+        h.install(Tsc(50), Address(0x10fe), &[5; 8], CodeId(2)).unwrap();
+        h
+    }
+
+    #[test]
+    fn versions_are_ordered_by_time_and_replaced_by_installs() {
+        let h = history();
+        let at = |since, latest| -> Vec<(u64, Option<u32>, Vec<u8>)> {
+            let v = h.versions(Address(0x1100), 4, Tsc(since), Tsc(latest));
+            v.into_iter().map(|v| (v.since.0, v.code.map(|c| c.0), v.bytes)).collect()
+        };
+        assert_eq!(at(15, 19), [(10, Some(1), vec![1, 2, 3, 4])]);
+        assert_eq!(at(15, 20), [(10, Some(1), vec![1, 2, 3, 4]), (20, Some(1), vec![1, 8, 3, 4])]);
+        assert_eq!(at(35, 35), [(30, Some(1), vec![1, 8, 9, 4])]);
+        assert_eq!(at(60, 70), [(50, Some(2), vec![5; 4])]);
+        assert_eq!(at(0, 5), [(0, None, vec![0; 4])]);
+    }
+
+    #[test]
+    fn what_is_outside_is_refused() {
+        let mut h = history();
+        for (start, len) in [(0xfff, 1), (0x1fff, 2), (0x2000, 1), (u64::MAX, 2)] {
+            let result = h.install(Tsc(1), Address(start), &vec![0; len], CodeId(3));
+            assert!(matches!(result, Err(Error::OutsideCodeCache { .. })), "{start:#x}");
+        }
+        assert!(CodeHistory::new(AddressRange::at(Address(0), 1 << 32)).is_err());
+    }
+}

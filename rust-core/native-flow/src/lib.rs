@@ -1,0 +1,31 @@
+//! Executed machine blocks from Intel PT packets and the history of the code cache.
+//!
+//! Purpose: follow each core's trace through the machine code *as it was at that time* and say,
+//! block by block, what was executed ([`Item`]). A direct call leaves no packet and its target
+//! is patched while the program runs, so the code is a function of time ([`CodeHistory`]); where
+//! clocks do not decide which version ran, the packets that follow do.
+//! Constraints: no files, no threads, no `unsafe`; no panic and bounded work on any input;
+//! loss and contradiction are values in the stream ([`NativeGap`]).
+//! Non-goals: bytecodes, methods, threads (`jportal-reconstruct`); reading captures.
+//!
+//! Order of calls, per core:
+//! [`CoreDecoder::push`] trace, [`CoreDecoder::loss`] where it was lost,
+//! [`CoreDecoder::decode`] up to the end of each stretch that one thread ran,
+//! [`CoreDecoder::finish`] at the end.
+#![forbid(unsafe_code)]
+
+mod block;
+mod cache;
+mod clock;
+mod config;
+mod decoder;
+mod error;
+mod image;
+mod item;
+mod view;
+
+pub use config::{Config, MtcConfig, PopRule, Progress, Slack, Stretch};
+pub use decoder::{CoreDecoder, Decision, Statistics};
+pub use error::Error;
+pub use image::{CodeHistory, Version};
+pub use item::{Exit, Item, NativeGap, NativeGapReason, Target};

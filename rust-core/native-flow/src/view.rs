@@ -1,0 +1,198 @@
+//! One core's view of the code cache: which changes it has seen.
+//!
+//! Old changes are merged into a *base* image. Changes whose time is near the trace's present
+//! time form the *overlay*: each is either seen by this core or still pending.
+
+use crate::image::{ChangeKind, CodeHistory};
+use jportal_units::CodeId;
+use std::collections::BTreeMap;
+
+const PAGE: usize = 1 << 12;
+
+/// A change of the overlay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Recent {
+    /// Index into the history.
+    pub change: u32,
+    /// Whether this core executes the new bytes.
+    pub seen: bool,
+}
+
+/// What a core finds in its code cache.
+#[derive(Debug)]
+pub(crate) struct View {
+    pages: Vec<Option<Box<[u8; PAGE]>>>,
+    /// Base owners: start → (end, code), disjoint.
+    owners: BTreeMap<u32, (u32, CodeId)>,
+    /// Changes below this index are in the base.
+    settled: usize,
+    /// Changes `settled..settled + overlay.len()`, in order.
+    overlay: Vec<Recent>,
+}
+
+impl View {
+    /// Nothing seen yet of a code cache of `len` bytes.
+    pub fn new(len: u64) -> Self {
+        let pages = (len as usize).div_ceil(PAGE);
+        Self {
+            pages: (0..pages).map(|_| None).collect(),
+            owners: BTreeMap::new(),
+            settled: 0,
+            overlay: Vec::new(),
+        }
+    }
+
+    /// The overlay, in order of time.
+    pub fn overlay(&self) -> &[Recent] {
+        &self.overlay
+    }
+
+    /// Index of the first change that is neither base nor overlay.
+    pub fn active(&self) -> usize {
+        self.settled + self.overlay.len()
+    }
+
+    /// Takes the next change into the overlay, pending.
+    pub fn activate(&mut self) {
+        let change = self.active() as u32;
+        self.overlay.push(Recent { change, seen: false });
+    }
+
+    /// Takes the overlay's last change out again, if it is pending and `which` agrees.
+    pub fn deactivate_last(&mut self, which: impl Fn(u32) -> bool) -> bool {
+        let remove = self.overlay.last().is_some_and(|r| !r.seen && which(r.change));
+        if remove {
+            self.overlay.pop();
+        }
+        remove
+    }
+
+    /// Marks a change of the overlay.
+    pub fn set_seen(&mut self, change: u32, seen: bool) {
+        if let Some(recent) = self.overlay.get_mut((change as usize).wrapping_sub(self.settled)) {
+            recent.seen = seen;
+        }
+    }
+
+    /// Puts the overlay back to what [`View::overlay`] returned earlier, since when changes may
+    /// have been added at its end only. Changes whose state differs go to `differing`.
+    pub fn restore(&mut self, earlier: &[Recent], differing: &mut Vec<u32>) {
+        let skip = earlier.first().map_or(0, |r| self.settled.saturating_sub(r.change as usize));
+        let earlier = &earlier[skip.min(earlier.len())..];
+        for (i, now) in self.overlay.iter().enumerate() {
+            if earlier.get(i).is_none_or(|e| e.seen != now.seen) {
+                differing.push(now.change);
+            }
+        }
+        self.overlay.clear();
+        self.overlay.extend_from_slice(earlier);
+    }
+
+    /// Merges the overlay's leading seen changes for which `old` holds into the base.
+    pub fn settle(&mut self, history: &CodeHistory, old: impl Fn(u64) -> bool) {
+        let changes = history.changes();
+        let n = self.overlay.iter().take_while(|r| r.seen && old(changes[r.change as usize].tsc)).count();
+        for _ in 0..n {
+            self.merge(history, self.settled);
+        }
+        self.overlay.drain(..n);
+    }
+
+    /// Merges changes that no part of the trace can be older than, without the overlay.
+    /// Only for an empty overlay.
+    pub fn settle_directly(&mut self, history: &CodeHistory, old: impl Fn(u64) -> bool) {
+        debug_assert!(self.overlay.is_empty());
+        while history.changes().get(self.settled).is_some_and(|c| old(c.tsc)) {
+            self.merge(history, self.settled);
+        }
+    }
+
+    fn merge(&mut self, history: &CodeHistory, index: usize) {
+        let change = &history.changes()[index];
+        let (mut at, end) = (change.start, change.end());
+        if !matches!(change.kind, ChangeKind::Free) {
+            while at < end {
+                let page = at as usize / PAGE;
+                let page_end = (((page + 1) * PAGE) as u64).min(end.into()) as u32;
+                if let Some(slot) = self.pages.get_mut(page) {
+                    let bytes = slot.get_or_insert_with(|| Box::new([0; PAGE]));
+                    let inside = at as usize % PAGE..at as usize % PAGE + (page_end - at) as usize;
+                    history.apply(change, at, &mut bytes[inside]);
+                }
+                at = page_end;
+            }
+        }
+        match change.kind {
+            ChangeKind::Install(code) => {
+                self.disown(change.start, end);
+                self.owners.insert(change.start, (end, code));
+            }
+            ChangeKind::Free => self.disown(change.start, end),
+            ChangeKind::Patch => {}
+        }
+        self.settled = index + 1;
+    }
+
+    fn disown(&mut self, start: u32, end: u32) {
+        let first = self.owners.range(..start).next_back().map(|(&s, &o)| (s, o));
+        if let Some((s, (e, code))) = first
+            && e > start
+        {
+            self.owners.insert(s, (start, code));
+            if e > end {
+                self.owners.insert(end, (e, code));
+            }
+        }
+        while let Some((&s, &(e, code))) = self.owners.range(start..end).next() {
+            self.owners.remove(&s);
+            if e > end {
+                self.owners.insert(end, (e, code));
+            }
+        }
+    }
+
+    /// Whose code stands at `at`, up to where it is surely the same code, if the changes for
+    /// which `visible` holds are there.
+    pub fn owner(
+        &self,
+        history: &CodeHistory,
+        at: u32,
+        visible: impl Fn(&Recent) -> bool,
+    ) -> Option<(CodeId, u32)> {
+        let changes = history.changes();
+        let mut limit = u32::MAX;
+        for recent in self.overlay.iter().rev().filter(|r| visible(r)) {
+            let change = &changes[recent.change as usize];
+            let ChangeKind::Install(code) = change.kind else { continue };
+            if change.start <= at && at < change.end() {
+                return Some((code, change.end().min(limit)));
+            }
+            if change.start > at {
+                limit = limit.min(change.start);
+            }
+        }
+        let (_, &(end, code)) = self.owners.range(..=at).next_back()?;
+        (at < end).then_some((code, end.min(limit)))
+    }
+
+    /// The bytes from `at` on, if the changes for which `visible` holds are there.
+    pub fn read(&self, history: &CodeHistory, at: u32, out: &mut [u8], visible: impl Fn(&Recent) -> bool) {
+        let mut done = 0;
+        while done < out.len() {
+            let from = at as usize + done;
+            let n = (PAGE - from % PAGE).min(out.len() - done);
+            match self.pages.get(from / PAGE) {
+                Some(Some(page)) => out[done..done + n].copy_from_slice(&page[from % PAGE..from % PAGE + n]),
+                _ => out[done..done + n].fill(0),
+            }
+            done += n;
+        }
+        let end = at + out.len() as u32;
+        for recent in self.overlay.iter().filter(|r| visible(r)) {
+            let change = &history.changes()[recent.change as usize];
+            if change.overlaps(at, end) {
+                history.apply(change, at, out);
+            }
+        }
+    }
+}
