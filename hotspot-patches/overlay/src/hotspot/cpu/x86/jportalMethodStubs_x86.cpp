@@ -18,10 +18,17 @@
 #include "precompiled.hpp"
 #include "jportal/jportalMethodStubs.hpp"
 #include "nativeInst_x86.hpp"
+#include "runtime/icache.hpp"
 
 void JPortalMethodStubTable::write_jump(address at, address target) {
+  // Not NativeJump::insert(), which would record a patch: the record MethodStub
+  // defines these bytes.
   STATIC_ASSERT((int)NativeJump::instruction_size <= (int)SlotSize);
-  NativeJump::insert(at, target);
+  const intptr_t displacement = target - (at + NativeJump::instruction_size);
+  guarantee(displacement == (intptr_t)(int32_t)displacement, "the code cache is one 2 GB range");
+  *at = NativeJump::instruction_code;
+  *(int32_t*)(at + NativeJump::data_offset) = (int32_t)displacement;
+  ICache::invalidate_range(at, NativeJump::instruction_size);
 }
 
 address JPortalMethodStubTable::jump_target(address at) {

@@ -173,8 +173,6 @@ void JPortalInterpreterExport::all() {
   e.add("remove_activation_preserving_args",     _remove_activation_preserving_args_entry);
   e.add("deopt_reexecute_return",                _deopt_reexecute_return_entry);
   e.add("slow_signature_handler",                _slow_signature_handler);
-  e.add("native_entries.begin",                  _native_entry_begin);
-  e.add("native_entries.end",                    _native_entry_end);
   e.add_by_state("earlyret", _earlyret_entry);
   for (int i = 0; i < JPortalReveal::instances(); i++) {
     const JPortalReveal::Instance& reveal = JPortalReveal::instance(i);
