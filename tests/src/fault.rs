@@ -1,0 +1,233 @@
+//! Planted faults: a capture is copied with one thing wrong. A check that stays green on the copy
+//! checks nothing.
+
+use std::path::Path;
+
+use jportal_capture::schema::{CodePatched, InterpreterCodelet, MethodStub, Record, Stamped};
+use jportal_capture::{CaptureReader, CaptureWriter, EndReason, frames};
+use jportal_pt_packet::{Packet, PacketDecoder, Tnt, find_psb};
+use jportal_units::{Core, StreamOffset};
+
+use crate::Result;
+
+/// Metadata is handed to the writer in pieces of about this many bytes.
+const METADATA_PIECE: usize = 1 << 20;
+
+/// What is to go wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The n-th `CodePatched` record of this reason (`schema::patch_reasons`) is missing.
+    DropPatch {
+        /// Which.
+        n: usize,
+        /// Of the reason.
+        reason: u8,
+    },
+    /// The n-th TNT packet has its oldest branch turned round.
+    FlipTnt {
+        /// Which.
+        n: usize,
+    },
+    /// The interpreter's template for a bytecode is reported some bytes further on.
+    ShiftTemplate {
+        /// HotSpot's description of the codelet, `iload` for example.
+        codelet: String,
+        /// By how many bytes.
+        by: u64,
+    },
+    /// The n-th method entry stub is credited to the method of the one before.
+    SwapStub {
+        /// Which; at least 1.
+        n: usize,
+    },
+}
+
+/// Copies `source` to `target` with `fault`; returns what was changed, in words.
+///
+/// # Errors
+/// When the capture cannot be copied, or has nothing the fault could be planted in.
+pub fn plant(source: &Path, target: &Path, fault: &Fault) -> Result<String> {
+    let reader = CaptureReader::open(source)?;
+    let mut planter = Planter { fault: fault.clone(), seen: 0, last_stub: 0, done: None };
+    let mut writer = CaptureWriter::create(target)?;
+    writer.header(reader.header())?;
+    copy_metadata(&reader, &mut writer, &mut planter)?;
+    for core in reader.cores() {
+        copy_core(&reader, &mut writer, core, &mut planter)?;
+    }
+    for note in reader.losses() {
+        writer.loss(note)?;
+    }
+    writer.finish(EndReason::Exit, "", Vec::new())?;
+    planter.done.ok_or_else(|| format!("the capture has nothing for {fault:?}; seen {}", planter.seen).into())
+}
+
+/// TNT packets of a capture, that is, places for [`Fault::FlipTnt`].
+///
+/// # Errors
+/// When the capture is unreadable.
+pub fn count_tnt(source: &Path) -> Result<usize> {
+    let reader = CaptureReader::open(source)?;
+    let mut count = 0;
+    for core in reader.cores() {
+        for piece in reader.pt(core) {
+            count += tnt_packets(&reader.read(piece)?).len();
+        }
+    }
+    Ok(count)
+}
+
+/// `CodePatched` records of a reason.
+///
+/// # Errors
+/// When the capture is unreadable.
+pub fn count_patches(source: &Path, reason: u8) -> Result<usize> {
+    let reader = CaptureReader::open(source)?;
+    let mut count = 0;
+    for stamped in reader.metadata() {
+        count += usize::from(matches!(stamped?.record, Record::CodePatched(p) if p.reason == reason));
+    }
+    Ok(count)
+}
+
+struct Planter {
+    fault: Fault,
+    seen: usize,
+    last_stub: u64,
+    done: Option<String>,
+}
+
+impl Planter {
+    /// Whether this is the one to change; counts.
+    fn hit(&mut self, n: usize) -> bool {
+        self.seen += 1;
+        self.seen == n + 1
+    }
+
+    /// Changes a record; false drops it.
+    fn record(&mut self, stamped: &mut Stamped) -> bool {
+        match (&mut stamped.record, self.fault.clone()) {
+            (Record::CodePatched(patch), Fault::DropPatch { n, reason }) if patch.reason == reason => {
+                return !self.drops(patch, n);
+            }
+            (Record::InterpreterCodelet(codelet), Fault::ShiftTemplate { codelet: wanted, by }) => {
+                self.shift(codelet, &wanted, by);
+            }
+            (Record::MethodStub(stub), Fault::SwapStub { n }) => self.swap(stub, n),
+            _ => {}
+        }
+        true
+    }
+
+    fn drops(&mut self, patch: &CodePatched, n: usize) -> bool {
+        let hit = self.hit(n);
+        if hit {
+            self.done =
+                Some(format!("patch of {} bytes at {:#x} dropped", patch.code.0.len(), patch.address));
+        }
+        hit
+    }
+
+    fn shift(&mut self, codelet: &mut InterpreterCodelet, wanted: &str, by: u64) {
+        if self.done.is_none() && codelet.description.to_string() == wanted {
+            codelet.start += by;
+            self.done = Some(format!("template {wanted} moved to {:#x}", codelet.start));
+        }
+    }
+
+    fn swap(&mut self, stub: &mut MethodStub, n: usize) {
+        let previous = std::mem::replace(&mut self.last_stub, stub.method);
+        if self.hit(n) {
+            self.done = Some(format!("stub {:#x} credited to method {previous:#x}", stub.address));
+            stub.method = previous;
+        }
+    }
+
+    fn pt(&mut self, core: Core, bytes: &mut [u8]) {
+        let Fault::FlipTnt { n } = self.fault else { return };
+        for (at, tnt, long) in tnt_packets(bytes) {
+            if self.hit(n) {
+                // TNT-8 holds its branches above bit 0, TNT-64 from its third byte on; oldest branch highest.
+                let bit = usize::from(tnt.len) - 1 + if long { 16 } else { 1 };
+                bytes[at + bit / 8] ^= 1 << (bit % 8);
+                self.done = Some(format!("a branch of core {core:?} turned round"));
+            }
+        }
+    }
+}
+
+/// Place, content and size of every TNT packet from the first PSB on.
+fn tnt_packets(bytes: &[u8]) -> Vec<(usize, Tnt, bool)> {
+    let mut found = Vec::new();
+    let Some(start) = find_psb(bytes, 0) else { return found };
+    let mut decoder = PacketDecoder::new(&bytes[start..]);
+    while let Ok(Some((at, packet))) = decoder.next_packet() {
+        let at = start + usize::try_from(at.0).unwrap_or(usize::MAX);
+        match packet {
+            Packet::TntShort(tnt) => found.push((at, tnt, false)),
+            Packet::TntLong(tnt) => found.push((at, tnt, true)),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn copy_metadata(reader: &CaptureReader, writer: &mut CaptureWriter, planter: &mut Planter) -> Result<()> {
+    let mut frames_bytes = Vec::new();
+    for stamped in reader.metadata() {
+        let mut stamped = stamped?;
+        if let Record::Unknown { kind } = stamped.record {
+            return Err(format!("a record of unknown kind {kind} cannot be copied").into());
+        }
+        if planter.record(&mut stamped) {
+            frames::encode_frame(&stamped, &mut frames_bytes);
+        }
+        if frames_bytes.len() > METADATA_PIECE {
+            writer.metadata(&frames_bytes)?;
+            frames_bytes.clear();
+        }
+    }
+    writer.metadata(&frames_bytes)?;
+    Ok(())
+}
+
+fn copy_core(
+    reader: &CaptureReader,
+    writer: &mut CaptureWriter,
+    core: Core,
+    planter: &mut Planter,
+) -> Result<()> {
+    for piece in reader.pt(core) {
+        let mut bytes = reader.read(piece)?;
+        planter.pt(core, &mut bytes);
+        writer.pt(core, StreamOffset(piece.offset), &bytes)?;
+    }
+    for piece in reader.sideband(core) {
+        writer.sideband(core, &reader.read(piece)?)?;
+    }
+    Ok(())
+}
+
+/// File offsets at which a chunk begins, and the file's length: every place where a cut leaves whole chunks.
+///
+/// # Errors
+/// When the file is unreadable or no sequence of chunks (`FORMAT.md` of the capture crate).
+pub fn chunk_boundaries(capture: &Path) -> Result<Vec<u64>> {
+    use std::os::unix::fs::FileExt;
+    const PREAMBLE: u64 = 16;
+    const HEAD: u64 = 32;
+    let file = std::fs::File::open(capture)?;
+    let length = file.metadata()?.len();
+    let mut at = PREAMBLE;
+    let mut boundaries = vec![0, at];
+    while at < length {
+        let mut head = [0; HEAD as usize];
+        file.read_exact_at(&mut head, at)?;
+        if &head[..4] != b"JPCH" {
+            return Err(format!("no chunk at {at}").into());
+        }
+        at += HEAD + u64::from(u32::from_le_bytes(head[8..12].try_into()?));
+        boundaries.push(at);
+    }
+    Ok(boundaries)
+}

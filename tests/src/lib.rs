@@ -1,0 +1,20 @@
+//! What the end-to-end tests share: where things are, how programs run under `jportal`, the
+//! oracle's log read a second time, and faults planted into captures.
+//!
+//! The tests see the product from outside: the built JDK, the `jportal` command, files. They need
+//! what `scripts/setup` builds; a test that lacks it does not pass silently but is counted as
+//! skipped ([`skip`]).
+
+pub mod fault;
+pub mod oracle;
+pub mod place;
+pub mod process;
+pub mod programs;
+pub mod recording;
+pub mod skip;
+
+/// Failure of a test's own machinery, in words.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// [`std::result::Result`] with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;

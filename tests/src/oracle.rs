@@ -1,0 +1,135 @@
+//! The oracle's log, read for the tests themselves and independently of `jportal verify`.
+//! `tests/oracle-agent/FORMAT.md` defines it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::Result;
+
+const HEADER: usize = 32;
+
+/// One thread's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadLog {
+    /// OS thread id.
+    pub tid: u32,
+    /// Probe ids in order.
+    pub ids: Vec<u32>,
+}
+
+/// What a probe id stands for; ids differ between runs, this does not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Probe {
+    /// Internal class name.
+    pub class: String,
+    /// Name and descriptor.
+    pub method: String,
+    /// Place among the method's probes.
+    pub ordinal: u32,
+    /// Of the leader, before instrumentation.
+    pub original_bci: u32,
+    /// Of the leader.
+    pub line: u32,
+}
+
+/// The log of a run.
+#[derive(Debug, Default)]
+pub struct OracleLog {
+    /// Every thread that hit a probe, by the time of its first.
+    pub threads: Vec<ThreadLog>,
+    /// By id.
+    pub probes: BTreeMap<u32, Probe>,
+    /// Lines of skipped.tsv, without its head.
+    pub skipped: Vec<String>,
+    /// Content of error.txt.
+    pub error: Option<String>,
+}
+
+impl OracleLog {
+    /// Reads a log directory.
+    ///
+    /// # Errors
+    /// When a file is missing or not in its format.
+    pub fn read(directory: &Path) -> Result<Self> {
+        let mut log = Self {
+            probes: read_probes(&directory.join("probes.tsv"))?,
+            skipped: std::fs::read_to_string(directory.join("skipped.tsv"))?
+                .lines()
+                .skip(1)
+                .map(Into::into)
+                .collect(),
+            error: std::fs::read_to_string(directory.join("error.txt")).ok(),
+            threads: Vec::new(),
+        };
+        let mut threads = Vec::new();
+        for entry in std::fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|e| e == "probes") {
+                threads.push(read_thread(&path).map_err(|e| format!("{}: {e}", path.display()))?);
+            }
+        }
+        threads.sort_by_key(|(start, _)| *start);
+        log.threads = threads.into_iter().map(|(_, thread)| thread).collect();
+        Ok(log)
+    }
+
+    /// Hits of all threads.
+    pub fn hits(&self) -> u64 {
+        self.threads.iter().map(|t| t.ids.len() as u64).sum()
+    }
+
+    /// A thread's probes by meaning.
+    ///
+    /// # Errors
+    /// When an id is not in probes.tsv.
+    pub fn meaning(&self, thread: &ThreadLog) -> Result<Vec<&Probe>> {
+        thread
+            .ids
+            .iter()
+            .map(|id| self.probes.get(id).ok_or_else(|| format!("probe {id} is unknown").into()))
+            .collect()
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Result<u32> {
+    let slice = bytes.get(at..at + 4).ok_or("the file ends early")?;
+    Ok(u32::from_le_bytes(slice.try_into()?))
+}
+
+/// Start time and log.
+fn read_thread(path: &Path) -> Result<(u64, ThreadLog)> {
+    let bytes = std::fs::read(path)?;
+    if !bytes.starts_with(b"JPPROBE\0") || word(&bytes, 8)? != 1 {
+        return Err("no probe log of version 1".into());
+    }
+    let start = u64::from(word(&bytes, 16)?) | u64::from(word(&bytes, 20)?) << 32;
+    let mut ids = Vec::with_capacity(bytes.len() / 4);
+    for at in (HEADER..bytes.len()).step_by(4) {
+        match word(&bytes, at)? {
+            0 => break,
+            id => ids.push(id),
+        }
+    }
+    Ok((start, ThreadLog { tid: word(&bytes, 12)?, ids }))
+}
+
+fn read_probes(path: &Path) -> Result<BTreeMap<u32, Probe>> {
+    let mut probes = BTreeMap::new();
+    for line in std::fs::read_to_string(path)?.lines().skip(1) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [id, class, _loader, method, descriptor, ordinal, _bci, original, source] = fields[..] else {
+            return Err(format!("{}: not nine fields: {line:?}", path.display()).into());
+        };
+        let probe = Probe {
+            class: class.into(),
+            method: format!("{method}{descriptor}"),
+            ordinal: ordinal.parse()?,
+            original_bci: original.parse()?,
+            line: source.parse()?,
+        };
+        if probes.insert(id.parse()?, probe).is_some() {
+            return Err(format!("{}: probe {id} is there twice", path.display()).into());
+        }
+    }
+    Ok(probes)
+}

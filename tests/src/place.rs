@@ -1,0 +1,70 @@
+//! Where the built things are.
+
+use std::path::{Path, PathBuf};
+
+use crate::skip;
+
+/// The paths below the repository that tests use; all exist.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The repository.
+    pub root: PathBuf,
+    /// The command.
+    pub jportal: PathBuf,
+    /// `java` of the recording VM.
+    pub java: PathBuf,
+    /// The oracle agent's jar.
+    pub oracle: PathBuf,
+    /// Folder of the test programs.
+    pub programs: PathBuf,
+}
+
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the repository").to_path_buf()
+}
+
+/// Everything built, or `None` after counting the test as skipped.
+pub fn installed(test: &str) -> Option<Place> {
+    let root = root();
+    let place = Place {
+        jportal: root.join("build/bin/jportal"),
+        java: root.join("build/jdk/bin/java"),
+        oracle: root.join("build/oracle/jportal-oracle.jar"),
+        programs: root.join("build/programs"),
+        root,
+    };
+    for (path, maker) in [
+        (&place.jportal, "scripts/setup"),
+        (&place.java, "scripts/setup"),
+        (&place.oracle, "scripts/setup"),
+        (&place.programs.join("programs.jar"), "tests/programs/build.sh"),
+    ] {
+        if !path.exists() {
+            skip::skip(test, &format!("{} is missing; run {maker}", path.display()));
+            return None;
+        }
+    }
+    Some(place)
+}
+
+/// A JDK 17 with the oracle agent and the programs, for the agent's own tests: build/jdk or the machine's.
+pub fn agent(test: &str) -> Option<Place> {
+    let root = root();
+    let built = root.join("build/jdk/bin/java");
+    let java = if built.exists() { built } else { PathBuf::from("/usr/bin/java") };
+    let place = Place {
+        jportal: root.join("build/bin/jportal"),
+        java,
+        oracle: root.join("build/oracle/jportal-oracle.jar"),
+        programs: root.join("build/programs"),
+        root,
+    };
+    for path in [&place.java, &place.oracle, &place.programs.join("programs.jar")] {
+        if !path.exists() {
+            skip::skip(test, &format!("{} is missing; run scripts/setup", path.display()));
+            return None;
+        }
+    }
+    Some(place)
+}

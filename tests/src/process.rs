@@ -1,0 +1,176 @@
+//! Child processes with a time limit, their output, and their peak memory.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// How a process ended and what it said.
+#[derive(Debug)]
+pub struct Finished {
+    /// Exit status.
+    pub status: ExitStatus,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error, as text.
+    pub stderr: String,
+    /// Largest resident set of the process or one it waited for, in KiB.
+    pub peak_kib: u64,
+    /// Wall time.
+    pub elapsed: Duration,
+}
+
+impl Finished {
+    /// Standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard output as JSON.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn json(&self) -> Result<serde_json::Value> {
+        serde_json::from_slice(&self.stdout).map_err(|e| {
+            format!("no JSON: {e}; stdout: {:.300}; stderr: {:.600}", self.text(), self.stderr).into()
+        })
+    }
+
+    /// Whether a Rust panic was reported on standard error, or the process died of SIGSEGV or SIGABRT.
+    pub fn crashed(&self) -> bool {
+        self.stderr.contains("panicked at")
+            || matches!(
+                self.status.signal(),
+                Some(libc::SIGSEGV | libc::SIGABRT | libc::SIGBUS | libc::SIGILL)
+            )
+    }
+}
+
+/// A running process whose output goes to files.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    started: Instant,
+    folder: tempfile::TempDir,
+}
+
+/// Starts `command` with empty standard input.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn start(command: &mut Command) -> Result<Running> {
+    let folder = tempfile::tempdir()?;
+    command
+        .stdin(Stdio::null())
+        .stdout(File::create(folder.path().join("stdout"))?)
+        .stderr(File::create(folder.path().join("stderr"))?);
+    let child = command.spawn().map_err(|e| format!("cannot start {:?}: {e}", command.get_program()))?;
+    Ok(Running { child, started: Instant::now(), folder })
+}
+
+/// Runs `command` to its end, or kills it after `limit` and fails.
+///
+/// # Errors
+/// When it cannot be started or takes longer than `limit`.
+pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
+    start(command)?.wait(limit)
+}
+
+impl Running {
+    /// Process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has written to standard output so far.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn stdout(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&std::fs::read(self.file("stdout"))?).into_owned())
+    }
+
+    /// Waits until standard output holds `text`.
+    ///
+    /// # Errors
+    /// When it does not within `limit`.
+    pub fn wait_for(&self, text: &str, limit: Duration) -> Result<()> {
+        while !self.stdout()?.contains(text) {
+            if self.started.elapsed() > limit {
+                return Err(format!("{text:?} did not appear within {limit:?}").into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// When it takes longer than `limit` since the start; the process is killed.
+    pub fn wait(mut self, limit: Duration) -> Result<Finished> {
+        loop {
+            if let Some((status, peak_kib)) = wait4(self.child.id(), false)? {
+                return self.finished(status, peak_kib);
+            }
+            if self.started.elapsed() > limit {
+                self.child.kill()?;
+                wait4(self.child.id(), true)?;
+                return Err(format!("killed after {limit:?}; stderr: {:.2000}", self.stderr()).into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn stderr(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.file("stderr")).unwrap_or_default()).into_owned()
+    }
+
+    fn finished(&self, status: ExitStatus, peak_kib: u64) -> Result<Finished> {
+        Ok(Finished {
+            status,
+            stdout: std::fs::read(self.file("stdout"))?,
+            stderr: self.stderr(),
+            peak_kib,
+            elapsed: self.started.elapsed(),
+        })
+    }
+}
+
+/// Reaps the child `id`: its status and peak memory, or `None` while it runs (unless `block`).
+fn wait4(id: u32, block: bool) -> Result<Option<(ExitStatus, u64)>> {
+    let pid = libc::pid_t::try_from(id)?;
+    let mut status = 0;
+    // SAFETY: all zeros is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    let options = if block { 0 } else { libc::WNOHANG };
+    // SAFETY: both pointers are to live locals; the child was spawned by us and not reaped yet.
+    let reaped = unsafe { libc::wait4(pid, &raw mut status, options, &raw mut usage) };
+    match reaped {
+        0 => Ok(None),
+        -1 => Err(std::io::Error::last_os_error().into()),
+        _ => Ok(Some((ExitStatus::from_raw(status), u64::try_from(usage.ru_maxrss)?))),
+    }
+}
+
+/// Sends `signal` to the process `id`.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn send(id: u32, signal: i32) -> Result<()> {
+    let pid = libc::pid_t::try_from(id)?;
+    // SAFETY: kill takes plain numbers.
+    if unsafe { libc::kill(pid, signal) } == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().into()) }
+}
+
+/// Bytes of a file, 0 when it does not exist.
+pub fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |m| m.len())
+}

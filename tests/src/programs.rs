@@ -1,0 +1,124 @@
+//! The programs that are recorded, and at which size.
+
+use std::path::Path;
+
+/// How large a run is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// Seconds under the emulator.
+    Small,
+    /// The full programs, thousands of inserts and queries; minutes.
+    Full,
+}
+
+/// A program and how to start it.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Short name.
+    pub name: &'static str,
+    /// Main class.
+    pub main: &'static str,
+    /// Jars of Debian's /usr/share/java that it needs.
+    jars: &'static [&'static str],
+    /// Arguments at [`Size::Small`].
+    small: &'static [&'static str],
+    /// Arguments at [`Size::Full`].
+    full: &'static [&'static str],
+}
+
+const fn unit(name: &'static str, main: &'static str, small: &'static [&'static str]) -> Program {
+    Program { name, main, jars: &[], small, full: &[] }
+}
+
+/// The small programs; together they have every bytecode.
+pub const UNITS: &[Program] = &[
+    unit("arithmetic", "programs.Arithmetic", &["3"]),
+    unit("arrays", "programs.ArrayForms", &["12"]),
+    unit("branches", "programs.Branches", &["60"]),
+    unit("switches", "programs.Switches", &["3"]),
+    unit("exceptions", "programs.Exceptions", &["12"]),
+    unit("class-init", "programs.ClassInit", &[]),
+    unit("calls", "programs.Calls", &["60"]),
+    unit("dynamic", "programs.Dynamic", &["12"]),
+    unit("reflection", "programs.Reflect", &["24"]),
+    unit("natives", "programs.Natives", &["12"]),
+    unit("monitors", "programs.Monitors", &["20"]),
+    unit("threads", "programs.Threads", &["120"]),
+    unit("recursion", "programs.Recursion", &["400"]),
+    unit("library", "programs.Library", &["100"]),
+    unit("loaders", "programs.Loaders", &["12"]),
+    unit("hot-loops", "programs.HotLoops", &["3000"]),
+    unit("old-forms", "programs.OldForms", &["20"]),
+    unit("new-forms", "programs.NewForms", &["20"]),
+];
+
+/// Over a megabyte of bytecode.
+pub const MANY_METHODS: Program = unit("many-methods", "programs.ManyMethods", &["2"]);
+
+/// Real programs.
+pub const WORKLOADS: &[Program] = &[
+    Program { name: "h2", main: "H2Load", jars: &["h2"], small: &["60"], full: &["3000"] },
+    Program {
+        name: "javac",
+        main: "JavacLoad",
+        jars: &[],
+        small: &["@workloads", "1", "1"],
+        full: &["@sources", "1"],
+    },
+    Program {
+        name: "xalan",
+        main: "XalanLoad",
+        jars: &["xalan2", "serializer", "xercesImpl", "xml-apis"],
+        small: &["@stylesheet", "@document", "1"],
+        full: &["@stylesheet", "@document", "6"],
+    },
+];
+
+/// The document that Xalan transforms, of Debian's package iso-codes.
+pub const DOCUMENT: &str = "/usr/share/xml/iso-codes/iso_639-2.xml";
+
+/// The program of that short name.
+pub fn by_name(name: &str) -> Option<Program> {
+    UNITS.iter().chain(WORKLOADS).chain([&MANY_METHODS]).find(|p| p.name == name).cloned()
+}
+
+impl Program {
+    /// What of the machine is missing to run it.
+    pub fn missing(&self) -> Option<String> {
+        let jars = self.jars.iter().map(|jar| format!("/usr/share/java/{jar}.jar"));
+        let document = self.small.contains(&"@document").then(|| DOCUMENT.to_owned());
+        jars.chain(document).find(|path| !Path::new(path).exists()).map(|path| format!("{path} is missing"))
+    }
+
+    /// The arguments of `java`: class path, main class, its arguments. `built` is build/programs, `root` the repository.
+    pub fn command(&self, root: &Path, built: &Path, size: Size) -> Vec<String> {
+        let mut path = vec![
+            built.join("programs.jar").display().to_string(),
+            built.join("workloads.jar").display().to_string(),
+        ];
+        path.extend(self.jars.iter().map(|jar| format!("/usr/share/java/{jar}.jar")));
+        let mut command = vec![
+            format!("-Djava.library.path={}", built.display()),
+            "-cp".to_owned(),
+            path.join(":"),
+            self.main.to_owned(),
+        ];
+        let arguments = match size {
+            Size::Small => self.small,
+            Size::Full => self.full,
+        };
+        command.extend(arguments.iter().map(|argument| expand(argument, root)));
+        command
+    }
+}
+
+fn expand(argument: &str, root: &Path) -> String {
+    let folder = |name: &str| root.join("tests/programs").join(name).display().to_string();
+    match argument {
+        "@workloads" => folder("workloads"),
+        "@sources" => folder("src"),
+        "@stylesheet" => folder("workloads/iso.xsl"),
+        "@document" => DOCUMENT.to_owned(),
+        other => other.to_owned(),
+    }
+}

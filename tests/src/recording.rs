@@ -1,0 +1,269 @@
+//! One program recorded under the emulated PT unit, with the oracle's log of the same run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::oracle::OracleLog;
+use crate::place::Place;
+use crate::process::{self, Finished};
+use crate::programs::{Program, Size};
+use crate::{Error, Result};
+
+/// A run may take this long; the limit only catches hangs.
+pub const LIMIT: Duration = Duration::from_secs(1200);
+
+/// Which engines of the VM run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// `-Xint`.
+    Interpreter,
+    /// The VM's default.
+    Tiered,
+}
+
+impl Mode {
+    /// Flags of `java`.
+    pub fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Interpreter => &["-Xint"],
+            Self::Tiered => &[],
+        }
+    }
+}
+
+/// How to record.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Engines.
+    pub mode: Mode,
+    /// Size of the program.
+    pub size: Size,
+    /// Virtual cores.
+    pub cores: u32,
+    /// Whether the oracle agent instruments the program.
+    pub oracle: bool,
+    /// Further flags of `java`.
+    pub flags: Vec<String>,
+}
+
+impl Plan {
+    /// Small, three cores, with the oracle.
+    pub fn new(mode: Mode) -> Self {
+        Self { mode, size: Size::Small, cores: 3, oracle: true, flags: Vec::new() }
+    }
+}
+
+/// A recorded run; its files go when it is dropped.
+#[derive(Debug)]
+pub struct Recording {
+    folder: tempfile::TempDir,
+    place: Place,
+    /// The traced program's own end and output.
+    pub program: Finished,
+}
+
+impl Recording {
+    /// Records `program`.
+    ///
+    /// # Errors
+    /// When `jportal run` cannot be started, hangs, or writes no capture.
+    pub fn make(place: &Place, program: &Program, plan: &Plan) -> Result<Self> {
+        Self::command(place, &program.command(&place.root, &place.programs, plan.size), plan)
+    }
+
+    /// Records `java` with these arguments.
+    ///
+    /// # Errors
+    /// As [`Recording::make`].
+    pub fn command(place: &Place, arguments: &[String], plan: &Plan) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("jportal-e2e-").tempdir_in(scratch()?)?;
+        let mut command = Command::new(&place.jportal);
+        command.args(["run", "--emulate", "--on-full", "stall", "--cores", &plan.cores.to_string(), "-o"]);
+        command
+            .arg(folder.path().join("capture.jportal"))
+            .arg("--")
+            .args(plan.mode.flags())
+            .args(&plan.flags);
+        if plan.oracle {
+            command.arg(format!(
+                "-javaagent:{}=out={}",
+                place.oracle.display(),
+                folder.path().join("oracle").display()
+            ));
+        }
+        let program = process::run(command.args(arguments), LIMIT)?;
+        let recording = Self { folder, place: place.clone(), program };
+        if !recording.capture().exists() {
+            return Err(
+                format!("no capture; {:?}: {}", recording.program.status, recording.program.stderr).into()
+            );
+        }
+        Ok(recording)
+    }
+
+    /// The capture.
+    pub fn capture(&self) -> PathBuf {
+        self.folder.path().join("capture.jportal")
+    }
+
+    /// The oracle's log directory.
+    pub fn oracle_directory(&self) -> PathBuf {
+        self.folder.path().join("oracle")
+    }
+
+    /// A path for another file that lives as long as the recording.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The oracle's log.
+    ///
+    /// # Errors
+    /// When it is unreadable.
+    pub fn oracle(&self) -> Result<OracleLog> {
+        OracleLog::read(&self.oracle_directory())
+    }
+
+    /// `jportal SUBCOMMAND CAPTURE ARGUMENTS`, on this recording's capture or another one.
+    ///
+    /// # Errors
+    /// When it cannot be started or hangs.
+    pub fn jportal(&self, subcommand: &[&str], capture: &Path, arguments: &[&str]) -> Result<Finished> {
+        let mut command = Command::new(&self.place.jportal);
+        process::run(command.args(subcommand).arg(capture).args(arguments), LIMIT)
+    }
+
+    /// `jportal info --json`.
+    ///
+    /// # Errors
+    /// When it fails or prints no JSON.
+    pub fn info(&self, capture: &Path, arguments: &[&str]) -> Result<Info> {
+        let finished = self.jportal(&["info", "--json"], capture, arguments)?;
+        if finished.status.code() == Some(2) || finished.crashed() {
+            return Err(format!("info failed, {}: {}", finished.status, finished.stderr).into());
+        }
+        Ok(Info(finished.json()?))
+    }
+
+    /// `jportal verify --oracle --json` of a capture against this run's oracle log.
+    ///
+    /// # Errors
+    /// When it fails or prints no JSON; a mismatch is no error.
+    pub fn verify(&self, capture: &Path, arguments: &[&str]) -> Result<Verdict> {
+        let oracle = self.oracle_directory();
+        let oracle = oracle.to_str().ok_or("the log's path is not UTF-8")?;
+        let finished =
+            self.jportal(&["verify", "--json"], capture, &[&["--oracle", oracle], arguments].concat())?;
+        if finished.crashed() {
+            return Err(format!("verify crashed, {}: {}", finished.status, finished.stderr).into());
+        }
+        let code = finished.status.code().ok_or("verify was killed")?;
+        let report = if code == 2 { Value::Null } else { finished.json()? };
+        Ok(Verdict { code, report, stderr: finished.stderr })
+    }
+}
+
+/// Where large temporary files go: the folder that `JPORTAL_SCRATCH` names, or build/e2e.
+fn scratch() -> Result<PathBuf> {
+    let folder = std::env::var_os("JPORTAL_SCRATCH")
+        .map_or_else(|| crate::place::root().join("build/e2e"), PathBuf::from);
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// Output of `jportal info --json`.
+#[derive(Debug)]
+pub struct Info(pub Value);
+
+impl Info {
+    /// A number by JSON pointer.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn number(&self, pointer: &str) -> Result<f64> {
+        self.0
+            .pointer(pointer)
+            .and_then(Value::as_f64)
+            .ok_or_else(|| format!("no number {pointer} in {}", self.0).into())
+    }
+
+    /// Native-flow errors.
+    ///
+    /// # Errors
+    /// When the field is missing.
+    pub fn native_errors(&self) -> Result<u64> {
+        whole(self.number("/errors/native_flow")?)
+    }
+
+    /// Contradictions between machine flow and the VM's image.
+    ///
+    /// # Errors
+    /// When the field is missing.
+    pub fn reconstruct_errors(&self) -> Result<u64> {
+        whole(self.number("/errors/reconstruct")?)
+    }
+}
+
+fn whole(value: f64) -> Result<u64> {
+    format!("{value:.0}").parse().map_err(Error::from)
+}
+
+/// Output of `jportal verify --json`.
+#[derive(Debug)]
+pub struct Verdict {
+    /// Exit status: 0 equal, 1 not, 2 refused.
+    pub code: i32,
+    /// The report, null when refused.
+    pub report: Value,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Verdict {
+    /// Probes the oracle logged, as `verify` counted them.
+    ///
+    /// # Errors
+    /// When the field is missing.
+    pub fn probes(&self) -> Result<u64> {
+        self.count("probes")
+    }
+
+    /// Probes that matched.
+    ///
+    /// # Errors
+    /// When the field is missing.
+    pub fn matched(&self) -> Result<u64> {
+        self.count("matched")
+    }
+
+    fn count(&self, field: &str) -> Result<u64> {
+        let value = self.report.get(field).and_then(Value::as_u64);
+        value.ok_or_else(|| format!("no count {field:?} in {} {}", self.report, self.stderr).into())
+    }
+
+    /// Fails unless every probe of every thread of `log` matched.
+    ///
+    /// # Errors
+    /// With the first mismatch.
+    pub fn require_exact(&self, log: &OracleLog) -> Result<()> {
+        if let Some(error) = &log.error {
+            return Err(format!("the oracle's log is incomplete: {error}").into());
+        }
+        let (probes, matched, hits) = (self.probes()?, self.matched()?, log.hits());
+        if hits == 0 || probes != hits {
+            return Err(format!("verify saw {probes} probes, the log has {hits}").into());
+        }
+        if self.code != 0 || matched != hits {
+            let mismatch = self.report.get("first_mismatch").unwrap_or(&Value::Null);
+            return Err(format!(
+                "exit {}, {matched} of {hits} probes match; first mismatch: {mismatch}",
+                self.code
+            )
+            .into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! The fault-injection tool itself: it changes what it says and nothing else.
+
+use std::path::Path;
+
+use jportal_capture::schema::{CodePatched, InterpreterCodelet, MethodStub, Record, Stamped, patch_reasons};
+use jportal_capture::{CaptureReader, CaptureWriter, EndReason, Header, frames};
+use jportal_pt_packet::{Encoder, Packet, PacketDecoder, Tnt};
+use jportal_tests::fault::{self, Fault};
+use jportal_units::{Core, StreamOffset};
+
+fn records() -> Vec<Record> {
+    let patch =
+        |address, reason| Record::CodePatched(CodePatched { address, reason, code: [1, 2][..].into() });
+    let stub = |method| Record::MethodStub(MethodStub { method, address: method + 1, target: 9 });
+    let codelet = |start, name: &str| {
+        Record::InterpreterCodelet(InterpreterCodelet {
+            start,
+            bytecode: 21,
+            description: name.into(),
+            code: [0x90][..].into(),
+        })
+    };
+    vec![
+        codelet(0x100, "nop"),
+        codelet(0x200, "iload"),
+        stub(100),
+        stub(200),
+        patch(0x1000, patch_reasons::CALL),
+        patch(0x2000, patch_reasons::VERIFIED_ENTRY),
+        patch(0x3000, patch_reasons::CALL),
+    ]
+}
+
+fn packets() -> Vec<u8> {
+    let mut encoder = Encoder::new();
+    encoder.psb();
+    encoder.psbend();
+    encoder.tnt(0b101, 3);
+    encoder.tip(0x1234);
+    encoder.tnt_long(Tnt { bits: 0b11, len: 40 });
+    encoder.tnt(0, 1);
+    encoder.take()
+}
+
+fn write(path: &Path) {
+    let mut writer = CaptureWriter::create(path).unwrap();
+    writer.header(&Header::default()).unwrap();
+    let mut bytes = Vec::new();
+    for (tsc, record) in (1..).zip(records()) {
+        frames::encode_frame(&Stamped { tsc, record }, &mut bytes);
+    }
+    writer.metadata(&bytes).unwrap();
+    writer.pt(Core(2), StreamOffset(4096), &packets()).unwrap();
+    writer.finish(EndReason::Exit, "", Vec::new()).unwrap();
+}
+
+/// The records and the TNT packets of a capture.
+fn content(path: &Path) -> (Vec<Record>, Vec<Tnt>) {
+    let reader = CaptureReader::open(path).unwrap();
+    assert!(reader.completeness().is_whole());
+    let pieces = reader.pt(Core(2));
+    assert_eq!((pieces.len(), pieces[0].offset), (1, 4096));
+    let bytes = reader.read(&pieces[0]).unwrap();
+    let mut decoder = PacketDecoder::new(&bytes);
+    let mut tnt = Vec::new();
+    while let Some((_, packet)) = decoder.next_packet().unwrap() {
+        if let Packet::TntShort(t) | Packet::TntLong(t) = packet {
+            tnt.push(t);
+        }
+    }
+    (reader.metadata().map(|s| s.unwrap().record).collect(), tnt)
+}
+
+fn planted(fault: &Fault) -> (Vec<Record>, Vec<Tnt>) {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target) = (folder.path().join("a"), folder.path().join("b"));
+    write(&source);
+    fault::plant(&source, &target, fault).unwrap();
+    content(&target)
+}
+
+#[test]
+fn each_fault_changes_one_thing() {
+    let good = records();
+    let tnt = vec![Tnt { bits: 0b101, len: 3 }, Tnt { bits: 0b11, len: 40 }, Tnt { bits: 0, len: 1 }];
+
+    let mut expected = good.clone();
+    expected.remove(6);
+    assert_eq!(planted(&Fault::DropPatch { n: 1, reason: patch_reasons::CALL }), (expected, tnt.clone()));
+
+    let mut expected = good.clone();
+    let Record::InterpreterCodelet(codelet) = &mut expected[1] else { unreachable!() };
+    codelet.start += 8;
+    assert_eq!(planted(&Fault::ShiftTemplate { codelet: "iload".into(), by: 8 }), (expected, tnt.clone()));
+
+    let mut expected = good.clone();
+    let Record::MethodStub(stub) = &mut expected[3] else { unreachable!() };
+    stub.method = 100;
+    assert_eq!(planted(&Fault::SwapStub { n: 1 }), (expected, tnt.clone()));
+
+    for (n, bits) in [(0, 0b001), (1, 1 << 39 | 0b11), (2, 1)] {
+        let mut expected = tnt.clone();
+        expected[n].bits = bits;
+        assert_eq!(planted(&Fault::FlipTnt { n }), (good.clone(), expected), "packet {n}");
+    }
+}
+
+#[test]
+fn a_fault_without_a_place_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target) = (folder.path().join("a"), folder.path().join("b"));
+    write(&source);
+    assert!(fault::plant(&source, &target, &Fault::FlipTnt { n: 3 }).is_err());
+    assert_eq!(fault::count_tnt(&source).unwrap(), 3);
+    assert_eq!(fault::count_patches(&source, patch_reasons::CALL).unwrap(), 2);
+}
+
+#[test]
+fn chunk_boundaries_are_where_the_reader_finds_whole_captures() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("a");
+    write(&source);
+    let boundaries = fault::chunk_boundaries(&source).unwrap();
+    // Preamble, header, metadata, PT, end; and the file's start.
+    assert_eq!(boundaries.len(), 6);
+    assert_eq!(boundaries.last(), Some(&std::fs::metadata(&source).unwrap().len()));
+    let file = std::fs::OpenOptions::new().write(true).open(&source).unwrap();
+    file.set_len(boundaries[4]).unwrap();
+    let reader = CaptureReader::open(&source).unwrap();
+    assert!(reader.completeness().torn.is_none() && reader.completeness().end.is_none());
+    assert_eq!(reader.metadata().count(), records().len());
+}
