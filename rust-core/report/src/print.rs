@@ -1,0 +1,465 @@
+//! The flow as text, or as one JSON object per line.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use jportal_bytecode::{Blocks, Instruction, Method, MethodTable};
+use jportal_flow::{
+    Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, Provenance, ThreadInfo, Tier,
+};
+use jportal_units::{Bci, MethodId};
+use serde_json::{Map, Value, json};
+
+use crate::stack::Stack;
+
+/// How fine the output is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Calls, returns, exceptions.
+    Call,
+    /// And the bytecode blocks that were entered.
+    Block,
+    /// And every bytecode.
+    Bytecode,
+}
+
+/// What to print.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How fine.
+    pub level: Level,
+    /// One JSON object per line instead of text.
+    pub json: bool,
+    /// At most so many lines per thread.
+    pub limit: u64,
+}
+
+/// Where a thread's lines go.
+pub type Output = Box<dyn Write + Send>;
+
+/// Prints flows; each thread's to an output of its own, since flows arrive interleaved.
+pub struct Printer<F> {
+    shared: Arc<Shared>,
+    open: F,
+}
+
+struct Shared {
+    methods: Arc<MethodTable>,
+    blocks: Box<[OnceLock<Option<Blocks>>]>,
+    options: Options,
+    error: Mutex<Option<io::Error>>,
+}
+
+impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> Printer<F> {
+    /// `open` gives the output of a thread, `None` for a thread that is not wanted.
+    pub fn new(methods: Arc<MethodTable>, options: Options, open: F) -> Self {
+        let blocks = (0..methods.len()).map(|_| OnceLock::new()).collect();
+        Self { shared: Arc::new(Shared { methods, blocks, options, error: Mutex::new(None) }), open }
+    }
+    /// The first error of any output; its thread's text is incomplete.
+    pub fn error(&self) -> Option<io::Error> {
+        self.shared.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> FlowConsumer for Printer<F> {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        let out = (self.open)(info).unwrap_or_else(|e| {
+            self.shared.fail(e);
+            None
+        });
+        let mut sink = Sink {
+            shared: Arc::clone(&self.shared),
+            tid: info.tid.get(),
+            out,
+            stack: Stack::default(),
+            lines: 0,
+            resumed: true,
+        };
+        sink.title(info);
+        Box::new(sink)
+    }
+}
+
+impl Shared {
+    fn fail(&self, e: io::Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+    }
+    fn method(&self, id: MethodId) -> String {
+        self.methods.get(id).map_or_else(|| format!("unknown method {id}"), Method::qualified_name)
+    }
+    fn is_leader(&self, id: MethodId, bci: Bci) -> bool {
+        let blocks = self.blocks.get(id.get() as usize);
+        let of = || self.methods.get(id).and_then(|m| Blocks::of(m).ok());
+        blocks.and_then(|b| b.get_or_init(of).as_ref()).is_some_and(|b| b.is_leader(bci))
+    }
+    fn line(&self, id: MethodId, bci: Bci) -> Option<u16> {
+        self.methods.get(id)?.line_at(bci)
+    }
+    fn mnemonic(&self, id: MethodId, bci: Bci) -> Option<&'static str> {
+        let code = &self.methods.get(id)?.code;
+        Instruction::at(code, usize::from(bci.get())).ok().map(|i| i.opcode.name())
+    }
+    /// `invokestatic java.lang.Math.abs(I)I`, `?` where the method's bytecodes are not known.
+    fn instruction(&self, id: MethodId, bci: Bci) -> String {
+        let name = self.mnemonic(id, bci).unwrap_or("?");
+        match self.methods.get(id).and_then(|m| m.invoke_at(bci)) {
+            Some(i) if i.class_name.is_empty() => format!("{name} {}{}", i.name, i.signature),
+            Some(i) => format!("{name} {}.{}{}", i.class_name.replace('/', "."), i.name, i.signature),
+            None => name.to_owned(),
+        }
+    }
+}
+
+struct Sink {
+    shared: Arc<Shared>,
+    tid: u32,
+    /// `None`: not wanted, or its limit or an error was met.
+    out: Option<Output>,
+    stack: Stack,
+    lines: u64,
+    /// The next bytecode is printed at block level even if no block starts there.
+    resumed: bool,
+}
+
+impl FlowSink for Sink {
+    fn events(&mut self, events: &[Event]) {
+        for e in events {
+            if self.out.is_none() {
+                return;
+            }
+            self.event(e);
+        }
+    }
+    fn end(mut self: Box<Self>) {
+        if let Some(Err(e)) = self.out.as_mut().map(|out| out.flush()) {
+            self.shared.fail(e);
+        }
+    }
+}
+
+impl Sink {
+    fn title(&mut self, info: &ThreadInfo) {
+        let line = if self.shared.options.json {
+            json!({"tid": self.tid, "event": "thread", "name": info.name, "java_tid": info.java_tid})
+                .to_string()
+        } else {
+            format!("thread \"{}\" (tid {}, java {})", info.name, self.tid, info.java_tid)
+        };
+        self.put(&line);
+    }
+
+    fn event(&mut self, e: &Event) {
+        let before = self.stack.depth();
+        self.stack.follow(&e.kind);
+        let after = self.stack.depth();
+        let Some((what, depth)) = self.visible(&e.kind, before, after) else { return };
+        if self.lines >= self.shared.options.limit {
+            self.limit_reached();
+            return;
+        }
+        self.lines += 1;
+        let line = if self.shared.options.json {
+            self.json(e, depth)
+        } else {
+            let indent = depth.min(MAX_INDENT);
+            let deep = if depth > MAX_INDENT { format!("[{depth}] ") } else { String::new() };
+            format!("{:indent$}{deep}{what}{}", "", suffix(e.provenance), indent = 2 * indent)
+        };
+        self.put(&line);
+    }
+
+    /// The event in words and its depth; `None` when it is finer than asked for.
+    fn visible(&mut self, kind: &EventKind, before: usize, after: usize) -> Option<(String, usize)> {
+        let s = &self.shared;
+        let level = s.options.level;
+        let resumed = std::mem::replace(&mut self.resumed, !matches!(kind, EventKind::Bytecode { .. }));
+        Some(match kind {
+            EventKind::Enter { method, tier, entry } => {
+                (format!("> {} [{}{}]", s.method(*method), tier_name(*tier), entry_note(*entry)), before)
+            }
+            EventKind::Leave { method, exit } => {
+                (format!("< {} {}", s.method(*method), exit_name(*exit)), after)
+            }
+            EventKind::Catch { method, bci } => {
+                (format!("catch at {bci}{} in {}", line_note(s, *method, *bci), s.method(*method)), after)
+            }
+            EventKind::Bytecode { method, bci, .. } => match level {
+                Level::Bytecode => {
+                    let text = s.instruction(*method, *bci);
+                    (format!("{:>5} {text}{}", bci.get(), line_note(s, *method, *bci)), after)
+                }
+                Level::Block if resumed || s.is_leader(*method, *bci) => {
+                    (format!("block {bci}{}", line_note(s, *method, *bci)), after)
+                }
+                Level::Block | Level::Call => return None,
+            },
+            EventKind::Unresolved { .. } if level == Level::Call => return None,
+            EventKind::Unresolved { from, to, .. } => {
+                let name = |b: Option<Bci>, none: &str| b.map_or_else(|| none.to_owned(), |b| b.to_string());
+                let (from, to) = (name(*from, "entry"), name(*to, "return"));
+                (format!("... {from} to {to}: more than one path"), after)
+            }
+            EventKind::Gap(gap) => (gap_text(gap), 0),
+            EventKind::Time(_) => {
+                // Time says nothing about blocks.
+                self.resumed = resumed;
+                return None;
+            }
+        })
+    }
+
+    fn json(&self, e: &Event, depth: usize) -> String {
+        let mut o = Map::new();
+        o.insert("tid".into(), self.tid.into());
+        o.insert("depth".into(), depth.into());
+        fields(&self.shared, &e.kind, &mut o);
+        match e.provenance {
+            Provenance::Decoded => {}
+            Provenance::Projected { paths } => {
+                o.insert("projected".into(), json!({ "paths": paths }));
+            }
+            Provenance::Recovered { confidence } => {
+                o.insert("recovered".into(), json!({ "confidence": confidence }));
+            }
+        }
+        Value::Object(o).to_string()
+    }
+
+    fn limit_reached(&mut self) {
+        if !self.shared.options.json {
+            self.put(&format!("... limit of {} lines reached", self.lines));
+        }
+        if let Some(Err(e)) = self.out.take().map(|mut out| out.flush()) {
+            self.shared.fail(e);
+        }
+    }
+
+    fn put(&mut self, line: &str) {
+        let Some(out) = &mut self.out else { return };
+        if let Err(e) = writeln!(out, "{line}") {
+            self.shared.fail(e);
+            self.out = None;
+        }
+    }
+}
+
+/// Beyond this depth the depth is written as a number.
+const MAX_INDENT: usize = 40;
+
+fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
+    let mut put = |key: &str, value: Value| {
+        o.insert(key.to_owned(), value);
+    };
+    match kind {
+        EventKind::Enter { method, tier, entry } => {
+            put("event", "enter".into());
+            put("method", s.method(*method).into());
+            put("tier", tier_name(*tier).into());
+            put("entry", entry_name(*entry).into());
+        }
+        EventKind::Leave { method, exit } => {
+            put("event", "leave".into());
+            put("method", s.method(*method).into());
+            put("exit", exit_name(*exit).into());
+        }
+        EventKind::Bytecode { method, bci, tier } => {
+            put("event", "bytecode".into());
+            put("method", s.method(*method).into());
+            put("bci", bci.get().into());
+            put("opcode", s.mnemonic(*method, *bci).into());
+            put("line", s.line(*method, *bci).into());
+            put("tier", tier_name(*tier).into());
+        }
+        EventKind::Catch { method, bci } => {
+            put("event", "catch".into());
+            put("method", s.method(*method).into());
+            put("bci", bci.get().into());
+        }
+        EventKind::Unresolved { method, from, to } => {
+            put("event", "unresolved".into());
+            put("method", s.method(*method).into());
+            put("from", from.map(Bci::get).into());
+            put("to", to.map(Bci::get).into());
+        }
+        EventKind::Gap(gap) => {
+            put("event", "gap".into());
+            put("reason", gap.reason.name().into());
+            put("detail", gap_detail(gap).into());
+            put("core", gap.core.get().into());
+            put("offset", gap.offset.get().into());
+            put("address", gap.address.into());
+            put("bytes", gap.bytes.into());
+            put("stack_lost", gap.stack_lost.into());
+        }
+        EventKind::Time(tsc) => put("tsc", tsc.get().into()),
+    }
+}
+
+fn gap_detail(gap: &Gap) -> Option<&str> {
+    use jportal_flow::GapReason::{Ambiguous, NativeFlow, Packets, Reconstruct};
+    match &gap.reason {
+        Packets(s) | NativeFlow(s) | Reconstruct(s) | Ambiguous(s) => Some(s),
+        _ => None,
+    }
+}
+
+/// A gap in words: reason, place, size, what it means for the frames.
+pub fn gap_text(gap: &Gap) -> String {
+    let mut s = format!("-- gap: {}", gap.reason.name());
+    if let Some(detail) = gap_detail(gap) {
+        s.push_str(&format!(" ({detail})"));
+    }
+    s.push_str(&format!(", {} {}", gap.core, gap.offset));
+    if let Some(address) = gap.address {
+        s.push_str(&format!(", at {address:#x}"));
+    }
+    if let Some(bytes) = gap.bytes {
+        s.push_str(&format!(", {bytes} bytes lost"));
+    }
+    if gap.stack_lost {
+        s.push_str(", frames unknown from here");
+    }
+    s
+}
+
+fn line_note(s: &Shared, method: MethodId, bci: Bci) -> String {
+    s.line(method, bci).map(|l| format!("  line {l}")).unwrap_or_default()
+}
+
+fn suffix(provenance: Provenance) -> String {
+    match provenance {
+        Provenance::Decoded => String::new(),
+        Provenance::Projected { paths } => format!("  ~projected, {paths} paths"),
+        Provenance::Recovered { confidence } => format!("  ~recovered, confidence {confidence:.2}"),
+    }
+}
+
+const fn tier_name(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Interpreter => "interpreter",
+        Tier::C1 => "C1",
+        Tier::C2 => "C2",
+        Tier::Native => "native",
+    }
+}
+
+const fn entry_name(entry: Entry) -> &'static str {
+    match entry {
+        Entry::Call => "call",
+        Entry::Upcall => "upcall",
+        Entry::Osr => "osr",
+        Entry::Deoptimisation => "deoptimisation",
+        Entry::Found => "found",
+    }
+}
+
+const fn entry_note(entry: Entry) -> &'static str {
+    match entry {
+        Entry::Call => "",
+        Entry::Upcall => ", from the VM",
+        Entry::Osr => ", by OSR",
+        Entry::Deoptimisation => ", by deoptimisation",
+        Entry::Found => ", found on the stack",
+    }
+}
+
+const fn exit_name(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Return => "return",
+        Exit::Unwind => "unwind",
+        Exit::Replaced => "replaced",
+        Exit::Lost => "lost",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{bytecode, enter, enter_as, feed, gap, leave, methods, recovered};
+
+    #[derive(Clone, Default)]
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
+    impl Write for Buffer {
+        fn write(&mut self, b: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(b)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn print(level: Level, json: bool, limit: u64) -> String {
+        let buffer = Buffer::default();
+        let out = buffer.clone();
+        let options = Options { level, json, limit };
+        let mut p = Printer::new(methods(), options, |t: &ThreadInfo| {
+            Ok((t.tid.get() == 7).then(|| Box::new(out.clone()) as Output))
+        });
+        let events = [
+            enter_as(0, Entry::Upcall),
+            bytecode(0, 0),
+            bytecode(0, 1),
+            enter(1),
+            recovered(bytecode(1, 5)),
+            leave(1),
+            bytecode(0, 8),
+            bytecode(0, 9),
+            gap(true),
+            bytecode(0, 5),
+        ];
+        feed(&mut p, 7, &events);
+        feed(&mut p, 8, &events);
+        assert!(p.error().is_none());
+        let bytes = buffer.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn bytecode_level() {
+        assert_eq!(
+            print(Level::Bytecode, false, 100),
+            "thread \"t7\" (tid 7, java 1)
+> a.B.f(I)I [interpreter, from the VM]
+      0 iload_0  line 10
+      1 ifeq  line 10
+  > a.B.g(I)I [interpreter]
+        5 goto  line 11  ~recovered, confidence 0.50
+  < a.B.g(I)I return
+      8 iconst_0  line 12
+      9 ireturn  line 12
+-- gap: truncated, core 1 @4096, 100 bytes lost, frames unknown from here
+      5 goto  line 11
+"
+        );
+    }
+
+    #[test]
+    fn coarser_levels() {
+        let call = print(Level::Call, false, 100);
+        assert_eq!(call.lines().count(), 5, "{call}");
+        let block = print(Level::Block, false, 100);
+        let blocks: Vec<&str> = block.lines().filter(|l| l.contains("block")).collect();
+        assert_eq!(
+            blocks,
+            [
+                "  block 0  line 10",
+                "    block 5  line 11  ~recovered, confidence 0.50",
+                "  block 8  line 12",
+                "  block 9  line 12",
+                "  block 5  line 11"
+            ]
+        );
+    }
+
+    #[test]
+    fn limit_and_json() {
+        let text = print(Level::Bytecode, false, 2);
+        assert!(text.ends_with("line 10\n... limit of 2 lines reached\n"), "{text}");
+        let json = print(Level::Bytecode, true, 100);
+        let lines: Vec<Value> = json.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!(lines.len(), 11);
+        assert_eq!(lines[3]["opcode"], "ifeq");
+        assert_eq!(lines[9]["reason"], "truncated");
+    }
+}

@@ -1,0 +1,37 @@
+//! Plain text tables.
+
+/// Which side a column is aligned to.
+#[derive(Clone, Copy)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Rows under a heading, columns as wide as their widest cell.
+pub(crate) fn table(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+    let width = |i: usize| {
+        let cells = rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count());
+        cells.chain([columns[i].0.chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |cells: &[&str]| {
+        let mut s = String::new();
+        for ((cell, (_, align)), &w) in cells.iter().zip(columns).zip(&widths) {
+            match align {
+                Align::Left => s.push_str(&format!("{cell:<w$}  ")),
+                Align::Right => s.push_str(&format!("{cell:>w$}  ")),
+            }
+        }
+        format!("{}\n", s.trim_end())
+    };
+    let mut out = line(&columns.iter().map(|c| c.0).collect::<Vec<_>>());
+    for row in rows {
+        out.push_str(&line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    out
+}
+
+/// `part` of `whole` in per cent with one decimal; `-` of nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".into() } else { format!("{:.1}%", 100.0 * part as f64 / whole as f64) }
+}

@@ -1,0 +1,73 @@
+//! Counts by provenance.
+
+use jportal_flow::Provenance;
+use serde::Serialize;
+
+/// A count of events by how they are known.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// From packets and metadata alone.
+    pub decoded: u64,
+    /// By placing an orphan segment in the ICFG.
+    pub projected: u64,
+    /// Inferred for lost data.
+    pub recovered: u64,
+}
+
+impl Tally {
+    /// Counts one event.
+    #[inline]
+    pub fn add(&mut self, provenance: Provenance) {
+        match provenance {
+            Provenance::Decoded => self.decoded += 1,
+            Provenance::Projected { .. } => self.projected += 1,
+            Provenance::Recovered { .. } => self.recovered += 1,
+        }
+    }
+    /// Adds another count.
+    pub fn merge(&mut self, other: &Self) {
+        self.decoded += other.decoded;
+        self.projected += other.projected;
+        self.recovered += other.recovered;
+    }
+    /// All three together.
+    pub const fn total(&self) -> u64 {
+        self.decoded + self.projected + self.recovered
+    }
+    /// `12` or `12 (2 projected, 1 recovered)`.
+    pub fn text(&self) -> String {
+        let part = |n: u64, name: &str| (n > 0).then(|| format!("{n} {name}"));
+        let parts: Vec<String> = [part(self.projected, "projected"), part(self.recovered, "recovered")]
+            .into_iter()
+            .flatten()
+            .collect();
+        if parts.is_empty() {
+            self.total().to_string()
+        } else {
+            format!("{} ({})", self.total(), parts.join(", "))
+        }
+    }
+}
+
+/// Whether something was executed, by the best way it is known: one bit per provenance.
+pub(crate) mod seen {
+    use super::{Provenance, Tally};
+
+    pub(crate) const fn bit(provenance: Provenance) -> u8 {
+        match provenance {
+            Provenance::Decoded => 1,
+            Provenance::Projected { .. } => 2,
+            Provenance::Recovered { .. } => 4,
+        }
+    }
+    /// Counts one thing under its best provenance; nothing when it was not seen.
+    pub(crate) fn tally(bits: u8, into: &mut Tally) {
+        if bits & 1 != 0 {
+            into.decoded += 1;
+        } else if bits & 2 != 0 {
+            into.projected += 1;
+        } else if bits & 4 != 0 {
+            into.recovered += 1;
+        }
+    }
+}

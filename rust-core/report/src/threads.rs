@@ -1,0 +1,99 @@
+//! Totals per thread: what `info` shows of a decoded flow.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
+use serde::Serialize;
+
+use crate::tally::Tally;
+
+/// Figures of one thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ThreadTotals {
+    /// OS thread id.
+    pub tid: u32,
+    /// `java.lang.Thread.getId()`, 0 unknown.
+    pub java_tid: u64,
+    /// Name.
+    pub name: String,
+    /// TSC of its start.
+    pub started: u64,
+    /// Bytecodes.
+    pub bytecodes: Tally,
+    /// Frames entered, continuations excluded.
+    pub calls: u64,
+    /// Stretches of compiled code that more than one bytecode path fits.
+    pub unresolved: u64,
+    /// Gaps by reason name.
+    pub gaps: std::collections::BTreeMap<&'static str, u64>,
+}
+
+/// Collects [`ThreadTotals`].
+#[derive(Debug, Default)]
+pub struct Threads {
+    all: Arc<Mutex<Vec<ThreadTotals>>>,
+}
+
+impl Threads {
+    /// By start, then thread id.
+    pub fn totals(&self) -> Vec<ThreadTotals> {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        all.sort_by_key(|t| (t.started, t.tid));
+        all
+    }
+}
+
+impl FlowConsumer for Threads {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        let own = ThreadTotals {
+            tid: info.tid.get(),
+            java_tid: info.java_tid,
+            name: info.name.clone(),
+            started: info.started.get(),
+            bytecodes: Tally::default(),
+            calls: 0,
+            unresolved: 0,
+            gaps: Default::default(),
+        };
+        Box::new(Sink { all: Arc::clone(&self.all), own })
+    }
+}
+
+struct Sink {
+    all: Arc<Mutex<Vec<ThreadTotals>>>,
+    own: ThreadTotals,
+}
+
+impl FlowSink for Sink {
+    fn events(&mut self, events: &[Event]) {
+        use jportal_flow::Entry;
+        for e in events {
+            match &e.kind {
+                EventKind::Bytecode { .. } => self.own.bytecodes.add(e.provenance),
+                EventKind::Enter { entry: Entry::Call | Entry::Upcall, .. } => self.own.calls += 1,
+                EventKind::Unresolved { .. } => self.own.unresolved += 1,
+                EventKind::Gap(gap) => *self.own.gaps.entry(gap.reason.name()).or_default() += 1,
+                _ => {}
+            }
+        }
+    }
+    fn end(self: Box<Self>) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(self.own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{bytecode, enter, feed, gap};
+
+    #[test]
+    fn totals_per_thread() {
+        let mut t = Threads::default();
+        feed(&mut t, 9, &[enter(0), bytecode(0, 0), gap(false), gap(true)]);
+        feed(&mut t, 3, &[]);
+        let all = t.totals();
+        assert_eq!(all.iter().map(|t| t.tid).collect::<Vec<_>>(), [3, 9]);
+        assert_eq!((all[1].bytecodes.total(), all[1].calls, all[1].gaps["truncated"]), (1, 1, 2));
+    }
+}

@@ -1,0 +1,358 @@
+//! Alignment of the probes in a flow with the probes in the log, in bounded memory.
+//!
+//! While both agree, they are compared one by one. At a disagreement the next hits of the
+//! flow are collected and the cheapest way to agree again is looked for: skip `extra` hits of
+//! the flow and `missing` entries of the log, such that a run of hits then equals a run of
+//! the log. The run must be the longer the more is skipped (3 for one, 19 for 65,536), so that
+//! chance agreements in loops are rare. Small skips are tried in order of `extra + missing`,
+//! large ones mainly on one side, since that is what losses and garbage look like. When
+//! nothing fits, half of the collected hits count as extra and the search goes on.
+//!
+//! *Gaps.* Entries skipped behind a gap of the flow were lost in it. In a loop the place of a
+//! loss cannot be seen: the flow goes on to agree with earlier iterations and disagrees only
+//! where the loop ends. Therefore a later skip counts as lost in the gap too, if moving it
+//! back to the gap leaves all agreements since then in place.
+//!
+//! *Unresolved stretches.* Compiled code between two known positions may have several paths;
+//! the flow says so and names none. Up to [`NEAR`] entries skipped there count as unresolved;
+//! what is said of loops holds too.
+
+use std::collections::VecDeque;
+
+use crate::tally::Tally;
+use crate::verify::log::{LogError, ProbeLog};
+use crate::verify::probes::Hit;
+
+/// Log entries looked at in a search.
+const WINDOW: usize = 1 << 16;
+/// Largest `extra + missing` of the fine search.
+const NEAR: usize = 64;
+/// How near behind its predecessor's entry that of a hit inside a run must be, so that dense
+/// small faults do not prevent an agreement.
+const LEEWAY: usize = 4;
+/// The same behind an unresolved stretch.
+const LOOSE_LEEWAY: usize = 16;
+/// Hits collected before the first search; doubled up to [`QUEUE_MAX`] while nothing fits.
+const QUEUE_MIN: usize = 64;
+const QUEUE_MAX: usize = 4096;
+/// Agreements remembered behind a gap or an unresolved stretch.
+const SINCE_MAX: usize = 4096;
+
+/// A place where flow and log disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Disagreement {
+    /// Number of the log entry.
+    pub(crate) log_index: u64,
+    /// Number of the flow event, if the flow has one there.
+    pub(crate) event: Option<u64>,
+    pub(crate) expected: Option<u32>,
+    pub(crate) found: Option<u32>,
+}
+
+/// The figures of one thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Entries of the log.
+    pub(crate) log: u64,
+    /// Hits of the flow.
+    pub(crate) flow: u64,
+    /// Agreements, by how the hit is known.
+    pub(crate) matched: Tally,
+    /// In the log, not in the flow, and no gap explains it.
+    pub(crate) missing: u64,
+    /// In the flow, not in the log.
+    pub(crate) extra: u64,
+    /// In the log, lost in gaps.
+    pub(crate) lost: u64,
+    /// In the log, on a stretch that the flow calls unresolved.
+    pub(crate) unresolved: u64,
+    /// Gaps in the flow.
+    pub(crate) gaps: u64,
+    /// Places of disagreement that no gap explains.
+    pub(crate) mismatches: u64,
+    pub(crate) first: Option<Disagreement>,
+    /// The log could not be read to its end.
+    pub(crate) error: Option<String>,
+}
+
+/// A place at which log entries may be missing.
+#[derive(Debug)]
+struct Since {
+    /// A gap; otherwise an unresolved stretch.
+    gap: bool,
+    /// Ids that agreed since.
+    ids: Vec<u32>,
+}
+
+impl Since {
+    /// Whether the `missing` entries, the first of which are `ids`, may as well stand here.
+    fn explains(&self, missing: u64, ids: &[u32]) -> bool {
+        if self.ids.is_empty() {
+            // An unresolved stretch is a piece of one method, a gap may be of any length.
+            return self.gap || missing <= NEAR as u64;
+        }
+        let Ok(shift) = usize::try_from(missing) else { return false };
+        let Some(skipped) = ids.get(..shift) else { return false };
+        self.ids.iter().eq(self.ids.iter().chain(skipped).skip(shift))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Aligner {
+    log: Option<ProbeLog>,
+    /// Log entries read and not consumed yet.
+    window: VecDeque<u32>,
+    /// Hits not placed yet; empty while both agree.
+    queue: VecDeque<Hit>,
+    need: usize,
+    /// The last place at which entries may be missing; `None` without one, or when too many
+    /// hits agreed since.
+    since: Option<Since>,
+    consumed: u64,
+    /// Agreements before the last mismatch.
+    last_place: Option<u64>,
+    out: Outcome,
+}
+
+impl Aligner {
+    pub(crate) fn new(log: Option<ProbeLog>) -> Self {
+        Self {
+            log,
+            window: VecDeque::new(),
+            queue: VecDeque::new(),
+            need: QUEUE_MIN,
+            since: None,
+            consumed: 0,
+            last_place: None,
+            out: Outcome::default(),
+        }
+    }
+
+    /// The next hit of the flow.
+    pub(crate) fn hit(&mut self, hit: Hit) {
+        self.out.flow += 1;
+        if self.queue.is_empty() && self.try_agree(hit) {
+            return;
+        }
+        self.queue.push_back(hit);
+        if self.queue.len() >= self.need {
+            self.resynchronise(false);
+        }
+    }
+
+    /// A gap in the flow.
+    pub(crate) fn gap(&mut self) {
+        self.settle();
+        self.out.gaps += 1;
+        self.since = Some(Since { gap: true, ids: Vec::new() });
+    }
+
+    /// The flow is complete. `cut_off`: the thread was still running when the recording
+    /// ended, so that log and flow may differ by the probe it was just executing.
+    pub(crate) fn finish(mut self, cut_off: bool) -> Outcome {
+        if cut_off && self.queue.len() == 1 && self.front().is_none() {
+            self.queue.clear();
+            self.out.flow -= 1;
+        }
+        self.settle();
+        let rest = self.rest_of_log();
+        let tolerated = cut_off && rest.count == 1;
+        if rest.count > 0 && !tolerated {
+            self.skipped(0, rest.count, &rest.first, None);
+        }
+        self.out.log = self.consumed + rest.count - u64::from(tolerated);
+        self.out
+    }
+
+    fn settle(&mut self) {
+        while !self.queue.is_empty() {
+            self.resynchronise(true);
+        }
+    }
+
+    /// Makes `n` log entries available, if there are so many.
+    fn fill(&mut self, n: usize) {
+        let Some(log) = self.log.as_mut().filter(|l| !l.is_done()) else { return };
+        if self.window.len() >= n {
+            return;
+        }
+        let most = (n - self.window.len()).max(4096);
+        if let Err(e) = log.read(most, &mut self.window) {
+            self.log_failed(&e);
+        }
+    }
+    fn log_failed(&mut self, e: &LogError) {
+        self.out.error = Some(e.to_string());
+        self.log = None;
+    }
+    fn front(&mut self) -> Option<u32> {
+        self.fill(1);
+        self.window.front().copied()
+    }
+
+    /// Takes the hit if it agrees with the next entry.
+    fn try_agree(&mut self, hit: Hit) -> bool {
+        if hit.loose {
+            self.since = Some(Since { gap: false, ids: Vec::new() });
+        }
+        let agrees = self.front() == Some(hit.id);
+        if agrees {
+            self.agree(hit);
+        }
+        agrees
+    }
+
+    fn agree(&mut self, hit: Hit) {
+        self.window.pop_front();
+        self.consumed += 1;
+        self.out.matched.add(hit.provenance);
+        if let Some(since) = &mut self.since {
+            if since.ids.len() == SINCE_MAX {
+                self.since = None;
+            } else {
+                since.ids.push(hit.id);
+            }
+        }
+    }
+
+    /// Finds the next agreement. With `last`, no more hits of this stretch will come.
+    fn resynchronise(&mut self, last: bool) {
+        self.fill(NEAR + QUEUE_MIN);
+        let found = self.near(last).or_else(|| {
+            self.fill(WINDOW);
+            self.far(last)
+        });
+        match found {
+            Some((extra, missing)) => {
+                self.need = QUEUE_MIN;
+                self.skip(extra, missing);
+                while let Some(hit) = self.queue.front().copied() {
+                    if !self.try_agree(hit) {
+                        break;
+                    }
+                    self.queue.pop_front();
+                }
+            }
+            None => {
+                let extra = if last { self.queue.len() } else { self.queue.len().div_ceil(2) };
+                self.need = (2 * self.need).min(QUEUE_MAX);
+                self.skip(extra, 0);
+            }
+        }
+    }
+
+    /// Whether hits from `extra` on equal log entries from `missing` on, for long enough.
+    fn fits(&self, extra: usize, missing: usize, last: bool) -> bool {
+        let wanted = 3 + (extra + missing).max(1).ilog2() as usize;
+        let hits = self.queue.len().saturating_sub(extra);
+        let entries = self.window.len().saturating_sub(missing);
+        // At the end of a stretch, or of the log, there may be less to compare.
+        let at_end = self.log.as_ref().is_none_or(ProbeLog::is_done);
+        let run = match (last, at_end) {
+            (true, true) => wanted.min(hits).min(entries),
+            (true, false) => wanted.min(hits),
+            (false, true) => wanted.min(entries),
+            (false, false) => wanted,
+        };
+        if last && at_end && hits == 0 && entries == 0 {
+            // Nothing is left on either side.
+            return true;
+        }
+        run > 0 && run <= hits && run <= entries && self.run_agrees(extra, missing, run)
+    }
+    /// Whether `run` hits agree, few entries left out in between.
+    fn run_agrees(&self, extra: usize, missing: usize, run: usize) -> bool {
+        let mut at = missing;
+        for (k, hit) in self.queue.range(extra..extra + run).enumerate() {
+            let leeway = match (k, hit.loose) {
+                (0, _) => 1,
+                (_, true) => LOOSE_LEEWAY,
+                (1, false) => 1,
+                (_, false) => LEEWAY,
+            };
+            let Some(n) =
+                self.window.range(at.min(self.window.len())..).take(leeway).position(|&id| id == hit.id)
+            else {
+                return false;
+            };
+            at += n + 1;
+        }
+        true
+    }
+    fn near(&self, last: bool) -> Option<(usize, usize)> {
+        (0..=NEAR)
+            .flat_map(|sum| (0..=sum).map(move |extra| (extra, sum - extra)))
+            .find(|&(extra, missing)| self.fits(extra, missing, last))
+    }
+    fn far(&self, last: bool) -> Option<(usize, usize)> {
+        (0..NEAR)
+            .step_by(8)
+            .flat_map(|extra| (NEAR - extra..self.window.len()).map(move |missing| (extra, missing)))
+            .chain(
+                (0..NEAR).step_by(8).flat_map(|missing| {
+                    (NEAR - missing..self.queue.len()).map(move |extra| (extra, missing))
+                }),
+            )
+            .find(|&(extra, missing)| self.fits(extra, missing, last))
+    }
+
+    fn skip(&mut self, extra: usize, missing: usize) {
+        let event = self.queue.front().map(|h| (h.event, h.id));
+        let ids: Vec<u32> = self.window.iter().take(missing.max(1)).copied().collect();
+        self.skipped(extra as u64, missing as u64, &ids, event);
+        self.queue.drain(..extra.min(self.queue.len()));
+        self.window.drain(..missing.min(self.window.len()));
+        self.consumed += missing as u64;
+    }
+
+    /// Accounts for a skip; `ids` are the first log entries at the place.
+    fn skipped(&mut self, extra: u64, missing: u64, ids: &[u32], event: Option<(u64, u32)>) {
+        if extra == 0 && missing == 0 {
+            return;
+        }
+        let since = self.since.take().filter(|s| extra == 0 && s.explains(missing, ids));
+        match since {
+            Some(Since { gap: true, .. }) => self.out.lost += missing,
+            Some(Since { gap: false, .. }) => self.out.unresolved += missing,
+            None => self.disagree(extra, missing, ids, event),
+        }
+    }
+
+    fn disagree(&mut self, extra: u64, missing: u64, ids: &[u32], event: Option<(u64, u32)>) {
+        self.out.extra += extra;
+        self.out.missing += missing;
+        // Stretches that follow each other without an agreement are one place.
+        let matched = self.out.matched.total();
+        self.out.mismatches += u64::from(self.last_place != Some(matched));
+        self.last_place = Some(matched);
+        let disagreement = Disagreement {
+            log_index: self.consumed,
+            event: event.map(|e| e.0),
+            expected: ids.first().copied(),
+            found: event.map(|e| e.1),
+        };
+        self.out.first.get_or_insert(disagreement);
+    }
+
+    fn rest_of_log(&mut self) -> Rest {
+        let mut rest = Rest { count: self.window.len() as u64, first: self.window.drain(..).collect() };
+        while self.log.as_ref().is_some_and(|l| !l.is_done()) {
+            self.fill(WINDOW);
+            rest.count += self.window.len() as u64;
+            let room = WINDOW.saturating_sub(rest.first.len());
+            rest.first.extend(self.window.drain(..).take(room));
+        }
+        rest
+    }
+}
+
+/// What the flow never reached.
+struct Rest {
+    count: u64,
+    /// At most [`WINDOW`] of them.
+    first: Vec<u32>,
+}
+
+#[cfg(test)]
+#[path = "align_tests.rs"]
+mod tests;

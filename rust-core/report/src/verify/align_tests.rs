@@ -1,0 +1,210 @@
+use std::io::Cursor;
+
+use jportal_flow::Provenance;
+
+use super::*;
+use crate::verify::log::tests::log_bytes;
+
+fn aligner(log: &[u32]) -> Aligner {
+    Aligner::new(Some(ProbeLog::open(Box::new(Cursor::new(log_bytes(1, 0, log)))).unwrap()))
+}
+
+/// In a flow: the next hit is behind an unresolved stretch.
+const LOOSE: u32 = u32::MAX;
+
+/// A flow: ids, 0 for a gap, [`LOOSE`].
+fn align_as(flow: &[u32], log: &[u32], cut_off: bool) -> Outcome {
+    let mut a = aligner(log);
+    let mut loose = false;
+    for (event, &id) in (0..).zip(flow) {
+        match id {
+            0 => a.gap(),
+            LOOSE => loose = true,
+            id => {
+                a.hit(Hit { id, event, provenance: Provenance::Decoded, loose: std::mem::take(&mut loose) })
+            }
+        }
+    }
+    a.finish(cut_off)
+}
+
+fn align(flow: &[u32], log: &[u32]) -> Outcome {
+    let out = align_as(flow, log, false);
+    let matched = out.matched.total();
+    assert_eq!(out.log, log.len() as u64, "every log entry is counted");
+    assert_eq!(out.log, matched + out.missing + out.lost + out.unresolved, "{out:?}");
+    assert_eq!(out.flow, matched + out.extra, "{out:?}");
+    out
+}
+
+fn noise(n: usize, values: u32) -> Vec<u32> {
+    let mut x = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        (x >> 33) as u32 % values + 1
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+#[test]
+fn equal_sequences_match_wholly() {
+    let ids = noise(300_000, 50);
+    let out = align(&ids, &ids);
+    assert_eq!((out.matched.decoded, out.mismatches), (300_000, 0));
+    assert_eq!(align(&[], &[]).first, None);
+}
+
+#[test]
+fn one_wrong_hit_is_one_mismatch_with_its_place() {
+    let log = noise(10_000, 1000);
+    for at in [0, 1, 5000, 9_998, 9_999] {
+        let mut flow = log.clone();
+        flow[at] = 5555;
+        let out = align(&flow, &log);
+        assert_eq!(
+            (out.matched.decoded, out.missing, out.extra, out.mismatches),
+            (9_999, 1, 1, 1),
+            "at {at}"
+        );
+        let expected = Disagreement {
+            log_index: at as u64,
+            event: Some(at as u64),
+            expected: Some(log[at]),
+            found: Some(5555),
+        };
+        assert_eq!(out.first, Some(expected), "at {at}");
+    }
+}
+
+#[test]
+fn missing_and_extra_hits_are_told_apart() {
+    let log = noise(10_000, 1000);
+    let mut flow = log.clone();
+    flow.drain(4000..4003);
+    assert_eq!(align(&flow, &log).missing, 3);
+    let mut flow = log.clone();
+    flow.splice(4000..4000, [2001, 2002]);
+    let out = align(&flow, &log);
+    assert_eq!((out.extra, out.missing, out.matched.decoded), (2, 0, 10_000));
+    let out = align(&log[..9000], &log);
+    assert_eq!((out.missing, out.mismatches), (1000, 1));
+    assert_eq!(out.first.unwrap().found, None);
+    let out = align(&log, &log[..9000]);
+    assert_eq!((out.extra, out.mismatches), (1000, 1));
+}
+
+#[test]
+fn scattered_faults_leave_the_rest_matched() {
+    let log = noise(100_000, 300);
+    let flow: Vec<u32> = log.iter().enumerate().filter(|(i, _)| i % 37 != 5).map(|(_, &id)| id).collect();
+    let out = align(&flow, &log);
+    let kept = flow.len() as u64;
+    assert!(out.matched.decoded * 100 >= kept * 99, "{out:?}");
+    assert!(out.mismatches >= 2600, "{out:?}");
+}
+
+#[test]
+fn what_a_gap_swallowed_is_lost_and_no_mismatch() {
+    let log = noise(200_000, 1000);
+    let mut flow = log[..50_000].to_vec();
+    flow.push(0);
+    flow.extend(&log[80_000..]);
+    let out = align(&flow, &log);
+    assert_eq!((out.lost, out.mismatches, out.gaps, out.matched.decoded), (30_000, 0, 1, 170_000));
+    // At the end, and at the start.
+    let mut flow = log[..199_000].to_vec();
+    flow.push(0);
+    assert_eq!((align(&flow, &log).lost, align(&flow, &log).mismatches), (1000, 0));
+    let mut flow = vec![0];
+    flow.extend(&log[7..]);
+    assert_eq!((align(&flow, &log).lost, align(&flow, &log).mismatches), (7, 0));
+}
+
+#[test]
+fn a_gap_inside_a_loop_is_recognised_where_the_loop_ends() {
+    let body = [1, 2, 3, 4];
+    let mut log = vec![9, 8, 7];
+    (0..1000).for_each(|_| log.extend(body));
+    log.extend([20, 21, 22, 23]);
+    let mut flow = vec![9, 8, 7];
+    (0..200).for_each(|_| flow.extend(body));
+    flow.push(0);
+    (0..500).for_each(|_| flow.extend(body));
+    flow.extend([20, 21, 22, 23]);
+    let out = align(&flow, &log);
+    assert_eq!((out.lost, out.mismatches), (1200, 0), "{out:?}");
+    // The same loss without a gap is a mismatch.
+    flow.retain(|&id| id != 0);
+    let out = align(&flow, &log);
+    assert_eq!((out.missing, out.mismatches), (1200, 1), "{out:?}");
+}
+
+#[test]
+fn a_gap_does_not_excuse_what_happens_elsewhere() {
+    let log = noise(10_000, 1000);
+    let mut flow = log[..5000].to_vec();
+    flow.push(0);
+    flow.extend(&log[5000..7000]);
+    flow.extend(&log[7003..]);
+    let out = align(&flow, &log);
+    assert_eq!((out.lost, out.missing, out.mismatches), (0, 3, 1), "{out:?}");
+}
+
+#[test]
+fn garbage_ends_and_is_counted() {
+    let log = noise(50_000, 1000);
+    let mut flow = log[..20_000].to_vec();
+    flow.extend(noise(3_000, 7).iter().map(|id| id + 5000));
+    flow.extend(&log[20_000..]);
+    let out = align(&flow, &log);
+    assert!(out.extra >= 3_000 && out.matched.decoded >= 49_000, "{out:?}");
+}
+
+#[test]
+fn a_thread_that_was_cut_off_may_differ_by_one() {
+    let log = noise(1000, 1000);
+    let out = align_as(&log[..999], &log, true);
+    assert_eq!((out.mismatches, out.log, out.flow), (0, 999, 999));
+    let out = align_as(&log, &log[..999], true);
+    assert_eq!((out.mismatches, out.log, out.flow), (0, 999, 999));
+    assert_eq!(align_as(&log[..998], &log, true).mismatches, 1);
+    assert_eq!(align_as(&log[..999], &log, false).mismatches, 1);
+}
+
+#[test]
+fn without_a_log_every_hit_is_extra() {
+    let mut a = Aligner::new(None);
+    a.hit(Hit { id: 4, event: 0, provenance: Provenance::Decoded, loose: false });
+    let out = a.finish(false);
+    assert_eq!((out.extra, out.mismatches), (1, 1));
+}
+
+#[test]
+fn unresolved_stretches_are_counted_apart() {
+    let log = noise(60_000, 1000);
+    let mut flow = Vec::new();
+    for part in log.chunks(6) {
+        flow.extend(&part[..3]);
+        flow.push(LOOSE);
+        flow.extend(&part[5..]);
+    }
+    let out = align(&flow, &log);
+    // A few agree with a wrong entry by chance, which shows a little later.
+    assert!(out.unresolved > 19_500 && out.mismatches < 60 && out.matched.decoded > 39_800, "{out:?}");
+    // The same without the flow saying so.
+    flow.retain(|&id| id != LOOSE);
+    let out = align(&flow, &log);
+    assert!(out.unresolved == 0 && out.mismatches > 9_900 && out.matched.decoded > 39_800, "{out:?}");
+}
+
+#[test]
+fn an_unresolved_stretch_does_not_excuse_a_wrong_hit() {
+    let log = noise(1000, 1000);
+    let mut flow = log[..500].to_vec();
+    flow.extend([LOOSE, 5555]);
+    flow.extend(&log[500..]);
+    let out = align(&flow, &log);
+    assert_eq!((out.extra, out.mismatches), (1, 1), "{out:?}");
+}

@@ -1,0 +1,345 @@
+//! Verification: the probes the flow passes against the probes that really ran.
+//!
+//! The oracle agent puts a probe at every bytecode block and logs, per OS thread, which ids
+//! were hit. The same ids follow from the exported bytecodes, so every execution of a probe
+//! call in the flow names one. [`align`] says how the two sequences are compared.
+
+mod align;
+mod log;
+mod probes;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jportal_bytecode::{Method, MethodTable};
+use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
+use jportal_units::{Tid, Tsc};
+use serde::Serialize;
+
+use crate::table::{Align, percent, table};
+use crate::tally::Tally;
+use align::{Aligner, Disagreement, Outcome};
+pub use log::{LogError, ProbeLog};
+use probes::HitFinder;
+pub use probes::Probes;
+
+/// A probe in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProbePlace {
+    /// Its id.
+    pub id: u32,
+    /// Its method, `None` when the capture holds no method with this probe.
+    pub method: Option<String>,
+    /// The probe call.
+    pub bci: Option<u16>,
+    /// Source line.
+    pub line: Option<u16>,
+}
+
+/// The first place at which a thread's flow and log disagree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mismatch {
+    /// OS thread id.
+    pub tid: u32,
+    /// Thread name.
+    pub thread: String,
+    /// Number of the log entry, from 0.
+    pub log_index: u64,
+    /// Number of the event in the thread's flow, from 0; `None` behind its end.
+    pub event: Option<u64>,
+    /// What ran; `None` behind the end of the log.
+    pub expected: Option<ProbePlace>,
+    /// What the flow says; `None` behind its end.
+    pub found: Option<ProbePlace>,
+}
+
+/// The verdict on one thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ThreadVerdict {
+    /// OS thread id.
+    pub tid: u32,
+    /// Name; empty when the flow does not know the thread.
+    pub name: String,
+    /// Probes that ran.
+    pub probes: u64,
+    /// Probes in the flow.
+    pub flow_probes: u64,
+    /// Probes of the flow that ran, in order.
+    pub matched: u64,
+    /// The same by how the flow knows them.
+    pub matched_by: Tally,
+    /// Probes that ran and are not in the flow, without a gap to explain it.
+    pub missing: u64,
+    /// Probes in the flow that did not run.
+    pub extra: u64,
+    /// Probes that ran and were lost in gaps.
+    pub lost_in_gaps: u64,
+    /// Probes that ran on stretches that the flow calls unresolved.
+    pub unresolved: u64,
+    /// Gaps of the flow.
+    pub gaps: u64,
+    /// Places of disagreement, gaps excluded.
+    pub mismatches: u64,
+    /// The first of them.
+    pub first_mismatch: Option<Mismatch>,
+    /// Why the log could not be read to its end.
+    pub log_error: Option<String>,
+}
+
+/// The result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Probes that ran, all threads.
+    pub probes: u64,
+    /// Probes of the flow that ran, in order.
+    pub matched: u64,
+    /// The same by how the flow knows them.
+    pub matched_by: Tally,
+    /// Sum over the threads, as the next four.
+    pub missing: u64,
+    /// See [`ThreadVerdict::extra`].
+    pub extra: u64,
+    /// See [`ThreadVerdict::lost_in_gaps`].
+    pub lost_in_gaps: u64,
+    /// See [`ThreadVerdict::unresolved`].
+    pub unresolved: u64,
+    /// See [`ThreadVerdict::mismatches`].
+    pub mismatches: u64,
+    /// Probes the capture's bytecodes hold.
+    pub known_probes: usize,
+    /// No mismatch: what the flow says is true, though there may be more it does not say.
+    pub exact: bool,
+    /// Exact, every probe matched, and there was something to compare.
+    pub complete: bool,
+    /// Of the thread with the lowest id that has one.
+    pub first_mismatch: Option<Mismatch>,
+    /// Threads with probes in the log or in the flow.
+    pub threads: Vec<ThreadVerdict>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    methods: Arc<MethodTable>,
+    probes: Probes,
+    verdicts: Mutex<Vec<ThreadVerdict>>,
+}
+
+/// Compares the flows of all threads with their logs.
+#[derive(Debug)]
+pub struct Verifier {
+    shared: Arc<Shared>,
+    logs: Vec<ProbeLog>,
+    exits: Vec<(Tid, Tsc)>,
+}
+
+impl Verifier {
+    /// `logs` are all logs of the run; `exits` the ends of threads as the VM recorded them.
+    pub fn new(methods: Arc<MethodTable>, mut logs: Vec<ProbeLog>, exits: Vec<(Tid, Tsc)>) -> Self {
+        let probes = Probes::find(&methods);
+        logs.sort_by_key(|l| (l.tid, l.first_tsc));
+        Self { shared: Arc::new(Shared { methods, probes, verdicts: Mutex::default() }), logs, exits }
+    }
+
+    /// When the thread ended, `None` if it was still there at the end of the recording.
+    fn exit_of(&self, info: &ThreadInfo) -> Option<Tsc> {
+        let own = self.exits.iter().filter(|(tid, at)| *tid == info.tid && *at >= info.started);
+        own.map(|(_, at)| *at).min()
+    }
+    /// The log of a thread: same tid, begun within the thread's life. The kernel gives
+    /// a thread id to several threads in turn.
+    fn claim(&mut self, info: &ThreadInfo, exit: Option<Tsc>) -> Option<ProbeLog> {
+        let fits = |l: &ProbeLog| {
+            l.tid == info.tid.get()
+                && l.first_tsc >= info.started.get()
+                && exit.is_none_or(|at| l.first_tsc <= at.get())
+        };
+        self.logs.iter().position(fits).map(|i| self.logs.remove(i))
+    }
+
+    /// The verdict; logs of threads that no flow was given for count as missing.
+    pub fn finish(mut self) -> Verdict {
+        for log in std::mem::take(&mut self.logs) {
+            let tid = log.tid;
+            let outcome = Aligner::new(Some(log)).finish(false);
+            self.shared.add(tid, String::new(), &outcome);
+        }
+        let mut threads =
+            std::mem::take(&mut *self.shared.verdicts.lock().unwrap_or_else(PoisonError::into_inner));
+        threads.sort_by_key(|t| t.tid);
+        self.shared.verdict(threads)
+    }
+}
+
+impl FlowConsumer for Verifier {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        let exit = self.exit_of(info);
+        let log = self.claim(info, exit);
+        Box::new(Sink {
+            shared: Arc::clone(&self.shared),
+            tid: info.tid.get(),
+            name: info.name.clone(),
+            cut_off: exit.is_none(),
+            hits: HitFinder::default(),
+            aligner: Aligner::new(log),
+        })
+    }
+}
+
+struct Sink {
+    shared: Arc<Shared>,
+    tid: u32,
+    name: String,
+    cut_off: bool,
+    hits: HitFinder,
+    aligner: Aligner,
+}
+
+impl FlowSink for Sink {
+    fn events(&mut self, events: &[Event]) {
+        for e in events {
+            if let Some(hit) = self.hits.event(&self.shared.probes, e) {
+                self.aligner.hit(hit);
+            }
+            if matches!(e.kind, EventKind::Gap(_)) {
+                self.aligner.gap();
+            }
+        }
+    }
+    fn end(mut self: Box<Self>) {
+        if let Some(hit) = self.hits.finish() {
+            self.aligner.hit(hit);
+        }
+        let outcome = self.aligner.finish(self.cut_off);
+        self.shared.add(self.tid, self.name, &outcome);
+    }
+}
+
+impl Shared {
+    fn place(&self, id: u32) -> ProbePlace {
+        let place = self.probes.place(id);
+        let method = place.and_then(|(m, _)| self.methods.get(m));
+        ProbePlace {
+            id,
+            method: method.map(Method::qualified_name),
+            bci: place.map(|(_, bci)| bci.get()),
+            line: place.and_then(|(_, bci)| method?.line_at(bci)),
+        }
+    }
+    fn mismatch(&self, tid: u32, name: &str, d: &Disagreement) -> Mismatch {
+        Mismatch {
+            tid,
+            thread: name.to_owned(),
+            log_index: d.log_index,
+            event: d.event,
+            expected: d.expected.map(|id| self.place(id)),
+            found: d.found.map(|id| self.place(id)),
+        }
+    }
+    fn add(&self, tid: u32, name: String, o: &Outcome) {
+        if o.log == 0 && o.flow == 0 && o.error.is_none() {
+            return;
+        }
+        let verdict = ThreadVerdict {
+            tid,
+            probes: o.log,
+            flow_probes: o.flow,
+            matched: o.matched.total(),
+            matched_by: o.matched,
+            missing: o.missing,
+            extra: o.extra,
+            lost_in_gaps: o.lost,
+            unresolved: o.unresolved,
+            gaps: o.gaps,
+            mismatches: o.mismatches,
+            first_mismatch: o.first.map(|d| self.mismatch(tid, &name, &d)),
+            log_error: o.error.clone(),
+            name,
+        };
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).push(verdict);
+    }
+    fn verdict(&self, threads: Vec<ThreadVerdict>) -> Verdict {
+        let sum = |f: fn(&ThreadVerdict) -> u64| threads.iter().map(f).sum::<u64>();
+        let mut matched_by = Tally::default();
+        threads.iter().for_each(|t| matched_by.merge(&t.matched_by));
+        let mismatches = sum(|t| t.mismatches);
+        let probes = sum(|t| t.probes);
+        let exact = mismatches == 0 && threads.iter().all(|t| t.log_error.is_none());
+        Verdict {
+            probes,
+            matched: sum(|t| t.matched),
+            matched_by,
+            missing: sum(|t| t.missing),
+            extra: sum(|t| t.extra),
+            lost_in_gaps: sum(|t| t.lost_in_gaps),
+            unresolved: sum(|t| t.unresolved),
+            mismatches,
+            known_probes: self.probes.len(),
+            exact,
+            complete: exact && probes > 0 && sum(|t| t.matched) == probes,
+            first_mismatch: threads.iter().find_map(|t| t.first_mismatch.clone()),
+            threads,
+        }
+    }
+}
+
+impl Verdict {
+    /// A table of threads, the sums, and the first mismatch in words.
+    pub fn text(&self) -> String {
+        let row = |t: &ThreadVerdict| {
+            let name = if t.name.is_empty() { "(not in the flow)" } else { &t.name };
+            let mut cells = vec![t.tid.to_string(), name.to_owned()];
+            cells.extend([t.probes, t.matched].map(|n| n.to_string()));
+            cells.push(percent(t.matched, t.probes));
+            cells.extend(
+                [t.missing, t.extra, t.lost_in_gaps, t.unresolved, t.mismatches].map(|n| n.to_string()),
+            );
+            cells
+        };
+        let rows: Vec<_> = self.threads.iter().map(row).collect();
+        let mut columns = vec![("tid", Align::Right), ("thread", Align::Left)];
+        let figures =
+            ["probes", "matched", "", "missing", "extra", "lost in gaps", "unresolved", "mismatches"];
+        columns.extend(figures.map(|name| (name, Align::Right)));
+        let mut text = table(&columns, &rows);
+        let share = percent(self.matched, self.probes);
+        text.push_str(&format!("{} of {} probes matched ({share})", self.matched, self.probes));
+        let Tally { projected, recovered, .. } = self.matched_by;
+        if projected + recovered > 0 {
+            text.push_str(&format!(", {projected} of them projected, {recovered} recovered"));
+        }
+        text.push('\n');
+        for t in &self.threads {
+            if let Some(e) = &t.log_error {
+                text.push_str(&format!("tid {}: {e}\n", t.tid));
+            }
+        }
+        if let Some(m) = &self.first_mismatch {
+            text.push_str(&mismatch_text(m));
+        }
+        text
+    }
+}
+
+fn mismatch_text(m: &Mismatch) -> String {
+    let event =
+        m.event.map_or_else(|| "behind the end of the flow".to_owned(), |e| format!("flow event {e}"));
+    let place = |p: &Option<ProbePlace>, none: &str| match p {
+        None => none.to_owned(),
+        Some(ProbePlace { id, method: Some(method), bci: Some(bci), line }) => {
+            let line = line.map(|l| format!(" line {l}")).unwrap_or_default();
+            format!("probe {id}, {method} @{bci}{line}")
+        }
+        Some(p) => format!("probe {}, not in the capture's bytecodes", p.id),
+    };
+    format!(
+        "first mismatch: thread \"{}\" (tid {}), log entry {}, {event}\n  ran:  {}\n  flow: {}\n",
+        m.thread,
+        m.tid,
+        m.log_index,
+        place(&m.expected, "nothing (end of the log)"),
+        place(&m.found, "nothing (end of the flow)")
+    )
+}
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;
