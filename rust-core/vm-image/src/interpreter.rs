@@ -45,6 +45,10 @@ pub enum Reveal {
     Ret,
     /// Bci of the exception handler chosen by the VM.
     ExceptionHandler,
+    /// Bci at or behind which a deoptimised frame goes on.
+    Deopt,
+    /// Bci of the invoke that is executed again after JVMTI's PopFrame.
+    PopFrame,
 }
 
 /// What begins at an address of the interpreter or of a stub.
@@ -225,9 +229,11 @@ fn landmark_of(name: &str) -> Option<Landmark> {
 fn reveal_of(name: &str) -> Option<Reveal> {
     Some(match name.strip_prefix("reveal.")? {
         "tableswitch" => Reveal::TableSwitch,
-        "binaryswitch" | "fast_binaryswitch" => Reveal::BinarySwitch,
-        "ret" | "wide_ret" => Reveal::Ret,
+        "lookupswitch" => Reveal::BinarySwitch,
+        "ret" => Reveal::Ret,
         "exception_handler" => Reveal::ExceptionHandler,
+        "deopt" => Reveal::Deopt,
+        "popframe" => Reveal::PopFrame,
         _ => return None,
     })
 }

@@ -1,0 +1,75 @@
+//! Bytecodes of a method, parsed once for following dispatches.
+
+use jportal_bytecode::{Instruction, Method, MethodTable, Opcode, Transfer};
+use jportal_units::{Bci, MethodId};
+use std::sync::OnceLock;
+
+/// One bytecode as the dispatch follower needs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// The opcode the interpreter dispatches on (`wide` for prefixed ones).
+    pub dispatched: Opcode,
+    /// The opcode proper.
+    pub opcode: Opcode,
+    pub transfer: Transfer,
+    /// First bci behind.
+    pub next: Bci,
+    /// Branch target, else equal to `next`.
+    pub target: Bci,
+}
+
+/// All bytecodes of a method by bci; `None` inside an instruction.
+#[derive(Debug, Default)]
+pub(crate) struct CodeMap {
+    steps: Box<[Option<Step>]>,
+}
+
+impl CodeMap {
+    /// Malformed code yields the instructions before the fault: following it further
+    /// becomes a reported contradiction.
+    fn of(method: &Method) -> Self {
+        let code = &*method.code;
+        let mut steps = vec![None; code.len()];
+        let mut at = 0;
+        while let Ok(i) = Instruction::at(code, at) {
+            let Ok(target) = i.branch_target() else { break };
+            steps[at] = Some(Step {
+                dispatched: if i.wide { Opcode::WIDE } else { i.opcode },
+                opcode: i.opcode,
+                transfer: i.opcode.transfer(),
+                next: i.next(),
+                target: target.unwrap_or(i.next()),
+            });
+            at = i.next().0.into();
+        }
+        Self { steps: steps.into() }
+    }
+    /// The bytecode at `bci`.
+    #[inline]
+    pub(crate) fn step(&self, bci: Bci) -> Option<&Step> {
+        self.steps.get(usize::from(bci.0))?.as_ref()
+    }
+}
+
+/// The code maps of all methods, made on first use, shared by all threads.
+#[derive(Debug)]
+pub(crate) struct CodeMaps<'a> {
+    table: &'a MethodTable,
+    maps: Vec<OnceLock<CodeMap>>,
+}
+
+impl<'a> CodeMaps<'a> {
+    pub(crate) fn new(table: &'a MethodTable) -> Self {
+        Self { table, maps: (0..table.len()).map(|_| OnceLock::new()).collect() }
+    }
+    /// The map of `method`.
+    #[inline]
+    pub(crate) fn of(&self, method: MethodId) -> Option<&CodeMap> {
+        let cell = self.maps.get(method.0 as usize)?;
+        Some(cell.get_or_init(|| self.table.get(method).map(CodeMap::of).unwrap_or_default()))
+    }
+    /// The method itself.
+    pub(crate) fn method(&self, method: MethodId) -> Option<&'a Method> {
+        self.table.get(method)
+    }
+}

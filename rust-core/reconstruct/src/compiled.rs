@@ -1,0 +1,219 @@
+//! Compiled code through debug info: executed machine blocks → `PcDesc` positions.
+//!
+//! A `PcDesc` names the return address of a call, a safepoint poll or an instruction that
+//! may fault. Walking the executed blocks of an nmethod in order, each of its positions is
+//! a point of the bytecode flow with its whole inline chain. Between two positions this
+//! source of truth says nothing; path markers will (the seam is [`Machine::positions`]).
+
+use crate::contradiction::Contradiction;
+use crate::frame::{Compiled, Frame, Interpreted, Position};
+use crate::machine::{Before, Machine};
+use crate::tags::CodeClass;
+use jportal_bytecode::Transfer;
+use jportal_capture::schema::compilers;
+use jportal_flow::{EventKind, Exit as FrameExit, Tier};
+use jportal_native_flow::Exit;
+use jportal_units::{Bci, CodeId, MethodId};
+use jportal_vm_image::NMethod;
+
+/// Length of a `jmp rel32`, which replaces the verified entry of a not-entrant nmethod.
+const PATCHED_ENTRY: u32 = 5;
+
+impl Machine<'_> {
+    /// A block of C1 or C2 code.
+    pub(crate) fn nmethod_block(
+        &mut self,
+        start: u32,
+        end: u32,
+        code: CodeId,
+        exit: Exit,
+    ) -> Result<(), Contradiction> {
+        let image = self.shared.image;
+        let Some(version) = image.code(code) else { return Ok(()) };
+        let Some(n) = version.nmethod() else { return Ok(()) };
+        let base = version.range.start.minus(self.shared.cache.start) as u32;
+        let (from, to) = (start.wrapping_sub(base), end.wrapping_sub(base));
+        let resumes = self.resumes_in(code);
+        if from == n.verified_entry && !resumes {
+            if exit == Exit::Jump && to - from == PATCHED_ENTRY {
+                // Not entrant: the call goes on in a stub that finds the right callee.
+                return Ok(());
+            }
+            self.enter_compiled(n, code)?;
+        } else if n.osr_entry == Some(from) && !resumes {
+            self.enter_osr(n, code)?;
+        } else if !resumes {
+            self.land_in(code, n)?;
+        }
+        self.positions(n, from, to, exit);
+        if exit == Exit::Return {
+            // Popped when control lands: in the interpreter, the call stub or other compiled code.
+            self.return_to_compiled();
+        }
+        Ok(())
+    }
+    /// Whether the block before belongs to the same code and did not leave it.
+    pub(crate) fn resumes_in(&self, code: CodeId) -> bool {
+        matches!(self.before, Before::Block { exit, code: c, .. }
+            if c == code && !matches!(exit, Exit::Call | Exit::IndirectCall | Exit::Return))
+    }
+    fn tier(n: &NMethod) -> Tier {
+        if n.compiler == compilers::C1 { Tier::C1 } else { Tier::C2 }
+    }
+    fn enter_compiled(&mut self, n: &NMethod, code: CodeId) -> Result<(), Contradiction> {
+        let method = n.method.ok_or(Contradiction::UnknownMethod(n.pointer))?;
+        let tier = Self::tier(n);
+        let entry = self.entry_cause();
+        let chain = vec![Position { method, bci: None }];
+        self.push(Frame::Compiled(Compiled { code, tier, chain }), method, tier, entry);
+        Ok(())
+    }
+    fn enter_osr(&mut self, n: &NMethod, code: CodeId) -> Result<(), Contradiction> {
+        let method = n.method.ok_or(Contradiction::UnknownMethod(n.pointer))?;
+        let compiled = Compiled { code, tier: Self::tier(n), chain: Vec::new() };
+        self.on_stack_replacement(compiled, Position { method, bci: n.osr_bci.map(Bci) });
+        Ok(())
+    }
+    /// Control comes (back) to the middle of `code`: frames above it are gone. In the
+    /// ordinary case there are none, because callees pop themselves.
+    fn land_in(&mut self, code: CodeId, n: &NMethod) -> Result<(), Contradiction> {
+        let here = |f: &Frame| matches!(f, Frame::Compiled(c) if c.code == code);
+        if self.stack.last().is_some_and(here) {
+            return Ok(());
+        }
+        let floor = self.stack.iter().rposition(|f| matches!(f, Frame::Upcall { .. })).map_or(0, |i| i + 1);
+        if let Some(i) = self.stack[floor..].iter().rposition(here) {
+            while self.stack.len() > floor + i + 1 {
+                let exit = self.exit_of_top();
+                self.pop(exit);
+            }
+            return Ok(());
+        }
+        if !self.stack.is_empty() {
+            return Err(Contradiction::NoSuchFrame { to: "compiled code" });
+        }
+        // The trace began, or begins again, inside this activation.
+        let method = n.method.ok_or(Contradiction::UnknownMethod(n.pointer))?;
+        let tier = Self::tier(n);
+        let chain = vec![Position { method, bci: None }];
+        let entry = jportal_flow::Entry::Found;
+        self.push(Frame::Compiled(Compiled { code, tier, chain }), method, tier, entry);
+        Ok(())
+    }
+    /// How the top frame ends when control is found below it: an interpreted frame whose
+    /// last bytecode is a return has returned, all others were unwound.
+    fn exit_of_top(&self) -> FrameExit {
+        match self.stack.last() {
+            Some(Frame::Interpreted(Interpreted { method, at: Some(at), .. }))
+                if self.step(*method, *at).is_ok_and(|s| s.transfer == Transfer::Return) =>
+            {
+                FrameExit::Return
+            }
+            _ => FrameExit::Unwind,
+        }
+    }
+    /// The compiled or wrapper frame on top executed its return. Where the caller is the
+    /// interpreter or the call stub, the landing there pops it; a return into compiled code
+    /// has no landmark, so the frame goes now.
+    pub(crate) fn return_to_compiled(&mut self) {
+        let caller_is_compiled = matches!(self.stack.iter().nth_back(1), Some(Frame::Compiled(_)));
+        if caller_is_compiled {
+            self.pop(FrameExit::Return);
+        }
+    }
+    /// The positions of the block `from..to` (offsets in the nmethod), in order.
+    fn positions(&mut self, n: &NMethod, from: u32, to: u32, exit: Exit) {
+        let returned_here =
+            matches!(
+                self.before,
+                Before::Block { exit: Exit::Return | Exit::IndirectJump | Exit::Jump, class, .. }
+                    if class != CodeClass::NMethod
+            ) || matches!(self.before, Before::Block { exit: Exit::Return, .. } | Before::Nothing);
+        for p in n.positions_in(from, to) {
+            // A return address at the start of the block belongs to the call that came back.
+            if p.offset == from && returned_here {
+                continue;
+            }
+            self.at_position(n, p.scope, false);
+        }
+        let called = matches!(exit, Exit::Call | Exit::IndirectCall);
+        if let Some(p) = n.position_at(to).filter(|_| called) {
+            self.at_position(n, p.scope, true);
+        }
+    }
+    /// The thread stands at a debug-info position; `call`: it executes the call there.
+    fn at_position(&mut self, n: &NMethod, scope: Option<u32>, call: bool) {
+        let mut chain: Vec<Position> = n
+            .chain(scope)
+            .filter_map(|s| {
+                let bci = u16::try_from(s.bci).ok().map(Bci);
+                s.method.map(|method| Position { method, bci })
+            })
+            .collect();
+        chain.reverse();
+        let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
+        if chain.is_empty() {
+            return;
+        }
+        let tier = c.tier;
+        let old = std::mem::replace(&mut c.chain, chain.clone());
+        if old == chain && !call {
+            return;
+        }
+        self.move_chain(&old, &chain, tier);
+    }
+    /// Emits what leads from one inline chain to another.
+    fn move_chain(&mut self, old: &[Position], new: &[Position], tier: Tier) {
+        // Frames stay as long as method and, for callers, call site are the same.
+        let mut same = 0;
+        while same < old.len() && same < new.len() && old[same].method == new[same].method {
+            same += 1;
+            if old[same - 1].bci != new[same - 1].bci {
+                break;
+            }
+        }
+        for p in old[same..].iter().rev() {
+            self.walk(p.method, p.bci, None, tier);
+            self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
+        }
+        // The innermost common frame moved, or executes its bytecode once more.
+        if let (Some(was), Some(is)) =
+            (same.checked_sub(1).map(|i| old[i]), same.checked_sub(1).map(|i| new[i]))
+        {
+            match is.bci {
+                Some(to) if was.bci != is.bci => self.walk(is.method, was.bci, Some(to), tier),
+                Some(to) if same == new.len() => self.emit_bytecode(is.method, to, tier),
+                _ => {}
+            }
+        }
+        for p in &new[same..] {
+            self.emit_enter(p.method, tier, jportal_flow::Entry::Call);
+            if let Some(bci) = p.bci {
+                self.walk(p.method, None, Some(bci), tier);
+            }
+        }
+    }
+    /// The top frame went from `from` to `to`: the bytecodes in between where one path
+    /// exists, else only the end.
+    fn walk(&mut self, method: MethodId, from: Option<Bci>, to: Option<Bci>, tier: Tier) {
+        let mut paths = std::mem::take(&mut self.paths);
+        match paths.between(&self.shared.maps, method, (from, to)) {
+            Some(path) => path.iter().for_each(|&b| self.emit_bytecode(method, b, tier)),
+            None => {
+                self.counters.unresolved += 1;
+                self.emit(EventKind::Unresolved { method, from, to });
+                if let Some(bci) = to {
+                    self.emit_bytecode(method, bci, tier);
+                }
+            }
+        }
+        self.paths = paths;
+    }
+    /// A compiled frame returned: what its frames did after their last position.
+    pub(crate) fn walk_to_return(&mut self, c: &Compiled) {
+        for p in c.chain.iter().rev() {
+            self.walk(p.method, p.bci, None, c.tier);
+            self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
+        }
+    }
+}

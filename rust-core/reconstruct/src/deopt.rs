@@ -1,0 +1,46 @@
+//! Changes of frame kind: deoptimisation (compiled → interpreted) and OSR (the reverse).
+
+use crate::contradiction::Contradiction;
+use crate::frame::{Compiled, Frame, Interpreted, Position, Resume};
+use crate::machine::Machine;
+use jportal_flow::{Entry, Exit as FrameExit, Tier};
+
+impl Machine<'_> {
+    /// The interpreter goes on with a frame that was compiled; `again`: with the same
+    /// bytecode, otherwise behind it.
+    pub(crate) fn deopt_entry(&mut self, again: bool) -> Result<(), Contradiction> {
+        self.deoptimise_if_compiled();
+        if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
+            f.resume = if again { Resume::Again } else { Resume::Next };
+        }
+        Ok(())
+    }
+    /// Replaces a compiled top frame by the interpreted frames of its last position.
+    pub(crate) fn deoptimise_if_compiled(&mut self) {
+        let Some(Frame::Compiled(c)) = self.stack.last() else { return };
+        if c.chain.is_empty() {
+            return;
+        }
+        let Some(Frame::Compiled(c)) = self.stack.pop() else { return };
+        for p in c.chain.iter().rev() {
+            self.emit(jportal_flow::EventKind::Leave { method: p.method, exit: FrameExit::Replaced });
+        }
+        for p in &c.chain {
+            let frame = Interpreted { method: p.method, at: p.bci, resume: Resume::Next };
+            self.stack.push(Frame::Interpreted(frame));
+            self.emit_enter(p.method, Tier::Interpreter, Entry::Deoptimisation);
+        }
+        self.outcome = Default::default();
+    }
+    /// An interpreted frame goes on in compiled code.
+    pub(crate) fn on_stack_replacement(&mut self, compiled: Compiled, at: Position) {
+        let tier = compiled.tier;
+        if matches!(self.stack.last(), Some(Frame::Interpreted(_))) {
+            self.pop(FrameExit::Replaced);
+        }
+        self.stack.push(Frame::Compiled(Compiled { chain: vec![at], ..compiled }));
+        self.outcome = Default::default();
+        self.throwing = false;
+        self.emit_enter(at.method, tier, Entry::Osr);
+    }
+}

@@ -1,0 +1,112 @@
+//! Template dispatches: which bytecode of which method begins.
+
+use crate::code_map::Step;
+use crate::contradiction::Contradiction;
+use crate::frame::{Frame, Interpreted, Resume};
+use crate::machine::Machine;
+use crate::outcome::{Outcome, next_bci};
+use jportal_flow::{EventKind, Tier};
+use jportal_units::{Bci, MethodId};
+use jportal_vm_image::Template;
+use jportal_vm_image::interpreter::Reveal;
+
+impl Machine<'_> {
+    /// The interpreter jumped to the template `t`.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, t: Template) -> Result<(), Contradiction> {
+        if t.breakpoint {
+            // The original bytecode is dispatched next.
+            return Ok(());
+        }
+        let Some(&Frame::Interpreted(frame)) = self.stack.last() else {
+            return self.dispatch_elsewhere(t);
+        };
+        if t.wide {
+            // The prefix was the dispatch that counts.
+            self.outcome = Outcome::default();
+            return Ok(());
+        }
+        let bci = self.next_position(&frame)?;
+        let step = self.step(frame.method, bci)?;
+        if step.dispatched != t.java {
+            return Err(Contradiction::WrongBytecode {
+                found: t.java,
+                expected: step.dispatched,
+                bci,
+                method: self.name(frame.method),
+            });
+        }
+        self.begin(frame.method, bci, t);
+        Ok(())
+    }
+    /// Dispatch while no interpreted frame is known: after a loss that is no news.
+    fn dispatch_elsewhere(&mut self, t: Template) -> Result<(), Contradiction> {
+        let top = match self.stack.last() {
+            None => {
+                self.counters.unplaced += 1;
+                return Ok(());
+            }
+            Some(Frame::Compiled(_)) => "compiled",
+            Some(Frame::Native { .. }) => "native",
+            Some(_) => "an upcall",
+        };
+        Err(Contradiction::DispatchWithoutFrame { found: t.java, top })
+    }
+    fn begin(&mut self, method: MethodId, bci: Bci, t: Template) {
+        if self.throwing {
+            self.throwing = false;
+            self.emit(EventKind::Catch { method, bci });
+        }
+        self.emit_bytecode(method, bci, Tier::Interpreter);
+        let mut at = bci;
+        if t.second > 0 {
+            at = Bci(bci.0.wrapping_add(t.second.into()));
+            self.emit_bytecode(method, at, Tier::Interpreter);
+        }
+        self.outcome = Outcome::of(t.search);
+        if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
+            f.at = Some(at);
+            f.resume = Resume::Next;
+        }
+    }
+    fn next_position(&self, f: &Interpreted) -> Result<Bci, Contradiction> {
+        let resumed = self.outcome.value(Reveal::Deopt).or(self.outcome.value(Reveal::PopFrame));
+        let Some(at) = resumed.map(|v| Bci(v as u16)).or(f.at) else {
+            return if self.throwing { self.handler(f.method, Bci(0)) } else { Ok(Bci(0)) };
+        };
+        if self.throwing {
+            return self.handler(f.method, at);
+        }
+        if f.resume == Resume::Again {
+            return Ok(at);
+        }
+        let step = self.step(f.method, at)?;
+        let method =
+            self.shared.maps.method(f.method).ok_or(Contradiction::UnknownMethod(u64::from(f.method.0)))?;
+        next_bci(method, at, &step, &self.outcome, self.shared.reveals)
+    }
+    /// The handler the VM chose for an exception thrown at `at`.
+    fn handler(&self, method: MethodId, at: Bci) -> Result<Bci, Contradiction> {
+        if let Some(v) = self.outcome.value(Reveal::ExceptionHandler) {
+            return Ok(Bci(v as u16));
+        }
+        Err(Contradiction::NoOutcome {
+            opcode: jportal_bytecode::Opcode::ATHROW,
+            bci: at,
+            method: self.name(method),
+        })
+    }
+    #[inline]
+    pub(crate) fn step(&self, method: MethodId, bci: Bci) -> Result<Step, Contradiction> {
+        self.shared
+            .maps
+            .of(method)
+            .and_then(|m| m.step(bci))
+            .copied()
+            .ok_or_else(|| Contradiction::NoBytecode { bci, method: self.name(method) })
+    }
+    #[cold]
+    pub(crate) fn name(&self, method: MethodId) -> String {
+        self.shared.maps.method(method).map_or_else(|| method.to_string(), |m| m.qualified_name())
+    }
+}

@@ -1,0 +1,161 @@
+//! The decode loop: cores in parallel, stretches in order of time, one machine per thread.
+//!
+//! Each core's PT stream is decoded by a worker of its own, which runs ahead by a bounded
+//! number of batches. The calling thread takes the stretches of all cores in the order in
+//! which they were closed and feeds each batch to the machine of the stretch's thread; a
+//! thread is on one core at a time, so that order is the order of every thread's flow.
+//! Memory is bounded by the batches under way, whatever the length of the trace.
+
+use crate::batch::{Batch, CoreStream};
+use crate::error::Error;
+use crate::machine::{Machine, Place, Shared, ThreadCounters};
+use crate::recording::Recording;
+use crate::stretches::Stretch;
+use crate::summary::{DecodeSummary, NativeTotals, ThreadSummary};
+use hashbrown::HashMap;
+use jportal_flow::{FlowConsumer, FlowSink, ThreadInfo};
+use jportal_units::{Tid, Tsc};
+use std::sync::mpsc::{Receiver, sync_channel};
+
+/// Which decoder turns packets into machine blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum NativeDecoder {
+    /// Our own.
+    #[default]
+    Own,
+    /// Intel's libipt: the reference.
+    Libipt,
+}
+
+/// What to decode and how.
+#[derive(Clone, Debug, Default)]
+pub struct DecodeOptions {
+    /// Packets to machine blocks.
+    pub native_decoder: NativeDecoder,
+    /// Only these threads; all when `None`.
+    pub only: Option<Vec<Tid>>,
+}
+
+/// Batches a core's worker may be ahead.
+const AHEAD: usize = 8;
+/// Events handed to a sink at once.
+const FLUSH: usize = 8192;
+
+/// Called now and then with bytes of PT decoded and bytes in all.
+pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
+
+/// One thread's machine with its sink.
+struct Lane<'a> {
+    machine: Machine<'a>,
+    sink: Option<Box<dyn FlowSink + Send>>,
+    info: ThreadInfo,
+    pt_bytes: u64,
+}
+
+impl Lane<'_> {
+    fn flush(&mut self) {
+        if self.machine.out.is_empty() {
+            return;
+        }
+        if let Some(sink) = &mut self.sink {
+            sink.events(&self.machine.out);
+        }
+        self.machine.out.clear();
+    }
+    fn end(mut self) -> ThreadSummary {
+        self.machine.finish();
+        self.flush();
+        if let Some(sink) = self.sink.take() {
+            sink.end();
+        }
+        let counters: ThreadCounters = self.machine.counters;
+        ThreadSummary { info: self.info, counters, pt_bytes: self.pt_bytes }
+    }
+}
+
+/// Runs the loop.
+pub(crate) fn decode(
+    recording: &Recording<'_>,
+    options: &DecodeOptions,
+    consumer: &mut dyn FlowConsumer,
+    progress: &mut Progress<'_>,
+) -> Result<DecodeSummary, Error> {
+    let shared = Shared::new(recording.image(), recording.history());
+    let order = recording.stretches_in_order();
+    let total: u64 = order.iter().map(|s| s.to.0.saturating_sub(s.from.0)).sum();
+    std::thread::scope(|scope| {
+        let mut inputs: HashMap<u32, Receiver<Result<Batch, Error>>> = HashMap::new();
+        for core in recording.cores() {
+            let (send, receive) = sync_channel(AHEAD);
+            let mut stream = CoreStream::new(recording, core, options.native_decoder)?;
+            scope.spawn(move || stream.run(&send));
+            inputs.insert(core.0, receive);
+        }
+        let mut lanes = Lanes { recording, shared: &shared, options, consumer, open: HashMap::new() };
+        let mut totals = NativeTotals::default();
+        let mut done = 0;
+        for stretch in &order {
+            let Some(input) = inputs.get(&stretch.core.0) else { continue };
+            let lane = lanes.of(stretch);
+            // A worker that failed has said why in its last message and hung up.
+            while let Ok(batch) = input.recv() {
+                let batch = batch?;
+                totals.add(&batch);
+                take(lane, stretch, &batch);
+                if batch.last {
+                    break;
+                }
+            }
+            done += stretch.to.0.saturating_sub(stretch.from.0);
+            lane.pt_bytes += stretch.to.0.saturating_sub(stretch.from.0);
+            progress(done, total);
+        }
+        Ok(lanes.end(totals, recording))
+    })
+}
+
+fn take(lane: &mut Lane<'_>, stretch: &Stretch, batch: &Batch) {
+    lane.machine.place = Place { core: stretch.core, offset: batch.offset };
+    for item in &batch.items {
+        lane.machine.item(item);
+    }
+    if lane.machine.out.len() >= FLUSH || batch.last {
+        lane.flush();
+    }
+}
+
+/// The machines of all threads.
+struct Lanes<'a, 'c> {
+    recording: &'a Recording<'a>,
+    shared: &'a Shared<'a>,
+    options: &'a DecodeOptions,
+    consumer: &'c mut dyn FlowConsumer,
+    /// By OS thread id and start, because ids come again.
+    open: HashMap<(u32, u64), Lane<'a>>,
+}
+
+impl<'a> Lanes<'a, '_> {
+    fn of(&mut self, stretch: &Stretch) -> &mut Lane<'a> {
+        let info = self.info(stretch.tid, stretch.closed);
+        let key = (info.tid.0, info.started.0);
+        let (shared, options, consumer) = (self.shared, self.options, &mut *self.consumer);
+        self.open.entry(key).or_insert_with(|| {
+            let wanted = options.only.as_ref().is_none_or(|tids| tids.contains(&info.tid));
+            let sink = wanted.then(|| consumer.thread(&info));
+            Lane { machine: Machine::new(shared), sink, info, pt_bytes: 0 }
+        })
+    }
+    fn info(&self, tid: Tid, when: Tsc) -> ThreadInfo {
+        match self.recording.image().threads.at(tid, when) {
+            Some(span) => {
+                ThreadInfo { tid, java_tid: span.java_tid, name: span.name.clone(), started: span.started }
+            }
+            None => ThreadInfo { tid, java_tid: 0, name: String::new(), started: Tsc(0) },
+        }
+    }
+    fn end(self, native: NativeTotals, recording: &Recording<'_>) -> DecodeSummary {
+        let mut threads: Vec<ThreadSummary> = self.open.into_values().map(Lane::end).collect();
+        threads.sort_by_key(|t| (t.info.started, t.info.tid));
+        DecodeSummary::new(threads, native, recording)
+    }
+}

@@ -1,0 +1,140 @@
+//! Ways into a method: entry stubs, interpreter entries, native wrappers, the call stub.
+
+use crate::contradiction::Contradiction;
+use crate::frame::{Frame, Interpreted, Resume};
+use crate::machine::Machine;
+use jportal_bytecode::Method;
+use jportal_flow::{Entry, Exit as FrameExit, Tier};
+use jportal_native_flow::Exit;
+use jportal_units::{CodeId, MethodId};
+
+/// `AbstractInterpreter::MethodKind` of JDK 17, as far as frames depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MethodKind {
+    /// Bytecodes, perhaps after an intrinsic that returns at once.
+    Java,
+    /// A native method's interpreter entry.
+    Native,
+    /// Throws `AbstractMethodError` in the caller: no frame.
+    Abstract,
+    /// A signature-polymorphic linker: jumps on to its target, no frame.
+    MethodHandle,
+}
+
+impl MethodKind {
+    /// `abstractInterpreter.hpp`, JDK 17: native = 2, 3; abstract = 7; the method handle
+    /// kinds, one per signature-polymorphic intrinsic, follow.
+    pub(crate) fn of(method: &Method) -> Self {
+        match method.entry_kind {
+            2 | 3 => Self::Native,
+            7 => Self::Abstract,
+            8.. if is_method_handle_linker(method) => Self::MethodHandle,
+            _ => Self::Java,
+        }
+    }
+}
+
+/// `vmIntrinsics::FIRST_MH_SIG_POLY..=LAST_MH_SIG_POLY` by name.
+fn is_method_handle_linker(m: &Method) -> bool {
+    &*m.class_name == "java/lang/invoke/MethodHandle"
+        && (m.name.starts_with("linkTo") || matches!(&*m.name, "invoke" | "invokeExact" | "invokeBasic"))
+}
+
+impl Machine<'_> {
+    /// A block of method entry stubs: the address names the callee.
+    pub(crate) fn method_stub(&mut self, start: u32) -> Result<(), Contradiction> {
+        let address = self.address(start);
+        let method =
+            self.shared.image.stub_at(address, self.now).ok_or(Contradiction::UnknownStub(address.0))?;
+        self.call(method)
+    }
+    /// The interpreter's entry of `method` is being called.
+    fn call(&mut self, method: MethodId) -> Result<(), Contradiction> {
+        let m = self.shared.maps.method(method).ok_or(Contradiction::UnknownMethod(method.0.into()))?;
+        let entry = self.entry_cause();
+        match MethodKind::of(m) {
+            MethodKind::Abstract | MethodKind::MethodHandle => {}
+            MethodKind::Native => {
+                self.push(Frame::Native { method, code: None }, method, Tier::Native, entry)
+            }
+            MethodKind::Java => {
+                let frame = Interpreted { method, at: None, resume: Resume::Next };
+                self.push(Frame::Interpreted(frame), method, Tier::Interpreter, entry);
+            }
+        }
+        Ok(())
+    }
+    /// Who calls: Java code, the VM, or nobody knows.
+    pub(crate) fn entry_cause(&self) -> Entry {
+        match self.stack.last() {
+            Some(Frame::Upcall { .. }) => Entry::Upcall,
+            Some(_) => Entry::Call,
+            None => Entry::Found,
+        }
+    }
+    pub(crate) fn push(&mut self, frame: Frame, method: MethodId, tier: Tier, entry: Entry) {
+        self.stack.push(frame);
+        // Whatever was on its way in the caller is settled: it calls.
+        self.throwing = false;
+        self.outcome = Default::default();
+        self.emit_enter(method, tier, entry);
+    }
+    /// A method entry of the interpreter. The stub in front of it has named the callee; an
+    /// intrinsic entry may go on in the ordinary one.
+    pub(crate) fn method_entry(&mut self, _kind: u8, _start: u32) -> Result<(), Contradiction> {
+        Ok(())
+    }
+    /// A block of a native wrapper; entered at its start, it is a call.
+    pub(crate) fn wrapper_block(
+        &mut self,
+        start: u32,
+        code: CodeId,
+        exit: Exit,
+    ) -> Result<(), Contradiction> {
+        self.enter_wrapper(start, code)?;
+        if exit == Exit::Return && matches!(self.stack.last(), Some(Frame::Native { code: Some(_), .. })) {
+            self.return_to_compiled();
+        }
+        Ok(())
+    }
+    fn enter_wrapper(&mut self, start: u32, code: CodeId) -> Result<(), Contradiction> {
+        let Some(version) = self.shared.image.code(code) else { return Ok(()) };
+        let Some(n) = version.nmethod() else { return Ok(()) };
+        let offset = self.address(start).minus(version.range.start);
+        if offset != u64::from(n.verified_entry) || self.resumes_in(code) {
+            return Ok(());
+        }
+        let method = n.method.ok_or(Contradiction::UnknownMethod(version.range.start.0))?;
+        let m = self.shared.maps.method(method).ok_or(Contradiction::UnknownMethod(method.0.into()))?;
+        if MethodKind::of(m) == MethodKind::MethodHandle {
+            return Ok(());
+        }
+        let entry = self.entry_cause();
+        self.push(Frame::Native { method, code: Some(code) }, method, Tier::Native, entry);
+        Ok(())
+    }
+    /// The VM calls Java.
+    pub(crate) fn call_stub(&mut self) -> Result<(), Contradiction> {
+        // The frame below goes on where it stood when the call returns.
+        let outcome = std::mem::take(&mut self.outcome);
+        let throwing = std::mem::take(&mut self.throwing);
+        self.stack.push(Frame::Upcall { outcome, throwing });
+        Ok(())
+    }
+    /// The Java method called by the VM is over: everything above the call stub is gone.
+    pub(crate) fn upcall_ends(&mut self, exit: FrameExit) -> Result<(), Contradiction> {
+        let Some(base) = self.stack.iter().rposition(|f| matches!(f, Frame::Upcall { .. })) else {
+            // The upcall began before the trace did.
+            self.pop_all(exit);
+            return Ok(());
+        };
+        while self.stack.len() > base + 1 {
+            self.pop(exit);
+        }
+        if let Some(Frame::Upcall { outcome, throwing }) = self.stack.pop() {
+            self.outcome = outcome;
+            self.throwing = throwing;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! Where control comes back to: return entries, handlers, the caller's handler.
+
+use crate::contradiction::Contradiction;
+use crate::frame::{Frame, Resume};
+use crate::machine::Machine;
+use jportal_bytecode::Transfer;
+use jportal_flow::Exit as FrameExit;
+
+impl Machine<'_> {
+    /// A callee returned to the interpreter: it is popped, the caller stands at its invoke.
+    pub(crate) fn return_entry(&mut self) -> Result<(), Contradiction> {
+        self.throwing = false;
+        if self.stack.is_empty() {
+            return Ok(());
+        }
+        if !matches!(self.stack.last(), Some(Frame::Upcall { .. })) {
+            self.pop(FrameExit::Return);
+        }
+        self.expect_caller("the interpreter")
+    }
+    /// After a return the top frame must be interpreted and stand at an invoke.
+    fn expect_caller(&mut self, to: &'static str) -> Result<(), Contradiction> {
+        match self.stack.last() {
+            // The caller's frame is older than the trace.
+            None => Ok(()),
+            Some(Frame::Interpreted(f)) => {
+                let Some(at) = f.at else { return Err(Contradiction::NoSuchFrame { to }) };
+                let step = self.step(f.method, at)?;
+                match step.transfer {
+                    Transfer::Invoke => Ok(()),
+                    _ => Err(Contradiction::NoSuchFrame { to }),
+                }
+            }
+            Some(_) => Err(Contradiction::NoSuchFrame { to }),
+        }
+    }
+    /// A callee's exception arrives in an interpreted frame. Callees that had no chance to
+    /// remove themselves (stack overflow before the frame stood, native methods, compiled
+    /// code) go first.
+    pub(crate) fn rethrow(&mut self) -> Result<(), Contradiction> {
+        self.deoptimise_if_compiled();
+        while let Some(top) = self.stack.last() {
+            match top {
+                Frame::Interpreted(f) if f.at.is_some_and(|at| self.can_call(f.method, at)) => break,
+                Frame::Upcall { .. } => {
+                    return Err(Contradiction::NoSuchFrame { to: "an interpreted handler" });
+                }
+                _ => self.pop(FrameExit::Unwind),
+            }
+        }
+        self.throwing = true;
+        self.outcome = Default::default();
+        Ok(())
+    }
+    fn can_call(&self, method: jportal_units::MethodId, at: jportal_units::Bci) -> bool {
+        self.step(method, at).is_ok_and(|s| s.transfer == Transfer::Invoke)
+    }
+    /// The top interpreted frame throws.
+    pub(crate) fn throw(&mut self) -> Result<(), Contradiction> {
+        self.throwing = true;
+        self.outcome = Default::default();
+        Ok(())
+    }
+    /// The top interpreted frame is left.
+    pub(crate) fn remove_activation(&mut self, exit: FrameExit) -> Result<(), Contradiction> {
+        match self.stack.last() {
+            Some(Frame::Interpreted(_)) | Some(Frame::Native { code: None, .. }) => {
+                self.pop(exit);
+                self.throwing = false;
+                Ok(())
+            }
+            None => Ok(()),
+            Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation to remove" }),
+        }
+    }
+    /// JVMTI PopFrame: the top frame goes, the caller's invoke is executed again.
+    pub(crate) fn pop_frame(&mut self) -> Result<(), Contradiction> {
+        self.remove_activation(FrameExit::Unwind)?;
+        if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
+            f.resume = Resume::Again;
+        }
+        Ok(())
+    }
+    /// A stub that removes the compiled frame that jumped to it.
+    pub(crate) fn unwind_stub(&mut self) -> Result<(), Contradiction> {
+        use crate::machine::Before;
+        use crate::tags::CodeClass;
+        let from_nmethod =
+            matches!(self.before, Before::Block { class: CodeClass::NMethod | CodeClass::NativeWrapper, .. });
+        if from_nmethod && matches!(self.stack.last(), Some(Frame::Compiled(_) | Frame::Native { .. })) {
+            self.pop(FrameExit::Unwind);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! From executed machine blocks to the bytecode flow of every thread.
+//!
+//! [`Recording::open`] reads the metadata of a capture and builds the VM's image over
+//! time; [`Recording::decode`] walks the PT streams of all cores and hands each thread's
+//! flow to a consumer. The VM's idioms live in files of their own: `dispatch` (templates),
+//! `outcome` (branches inside a template), `entry` (ways into a method), `landing` (returns
+//! and exceptions), `compiled` (debug-info positions), `deopt` (changes of frame kind).
+//!
+//! Constraints: memory does not grow with the length of the trace; a contradiction is a
+//! [`jportal_flow::Gap`] in the flow with its place and reason, never a panic and never a
+//! silent guess. Non-goals: filling gaps (that is `recover`), reports.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod code_map;
+mod compiled;
+mod contradiction;
+mod deopt;
+mod dispatch;
+mod driver;
+mod entry;
+mod error;
+mod frame;
+mod landing;
+mod machine;
+#[cfg(test)]
+mod machine_tests;
+mod outcome;
+mod paths;
+mod recording;
+pub mod stretches;
+mod summary;
+mod tags;
+#[cfg(test)]
+mod testing;
+
+pub use contradiction::Contradiction;
+pub use driver::{DecodeOptions, NativeDecoder, Progress};
+pub use error::Error;
+pub use machine::ThreadCounters;
+pub use recording::Recording;
+pub use summary::{DecodeSummary, NativeTotals, ThreadSummary};

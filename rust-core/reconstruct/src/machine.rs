@@ -1,0 +1,286 @@
+//! The machine of one thread: executed machine blocks in, bytecode events out.
+//!
+//! [`Machine::item`] is fed the thread's items in order, whatever core they ran on. Each
+//! block is classified by its code version; the idioms live in their own files:
+//! `dispatch` (templates), `entry` (stubs, adapters, call stub), `landing` (returns and
+//! exceptions), `compiled` (positions in nmethods), `deopt` (changes of frame kind).
+
+use crate::code_map::CodeMaps;
+use crate::contradiction::Contradiction;
+use crate::frame::{Compiled, Frame};
+use crate::outcome::{Outcome, Reveals};
+use crate::paths::Paths;
+use crate::tags::{CodeClass, Tags};
+use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier};
+use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
+use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tsc};
+use jportal_vm_image::interpreter::Reveal;
+use jportal_vm_image::{Landmark, VmImage};
+
+/// What all machines of a recording share.
+#[derive(Debug)]
+pub(crate) struct Shared<'a> {
+    pub image: &'a VmImage,
+    pub tags: Tags,
+    pub maps: CodeMaps<'a>,
+    pub cache: AddressRange,
+    pub reveals: Reveals,
+}
+
+impl<'a> Shared<'a> {
+    pub(crate) fn new(image: &'a VmImage, history: &CodeHistory) -> Self {
+        let has = |what| image.interpreter.reveals().iter().any(|r| r.1 == what);
+        Self {
+            image,
+            tags: Tags::new(image, history),
+            maps: CodeMaps::new(image.table()),
+            cache: history.range(),
+            reveals: Reveals { binary_switch: has(Reveal::BinarySwitch) },
+        }
+    }
+}
+
+/// Where in the PT streams the machine's input came from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub core: Core,
+    pub offset: StreamOffset,
+}
+
+/// Counters of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadCounters {
+    /// Machine blocks walked.
+    pub blocks: u64,
+    /// Bytecode events emitted.
+    pub bytecodes: u64,
+    /// Dispatches seen while the position was unknown.
+    pub unplaced: u64,
+    /// Contradictions between machine flow and bytecode.
+    pub contradictions: u64,
+    /// Moves between two positions of compiled code that more than one path fits.
+    pub unresolved: u64,
+    /// Gaps that came from the native flow.
+    pub native_gaps: u64,
+}
+
+/// What the block before the current one leaves open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Before {
+    /// Nothing known: the trace (re)starts here.
+    Nothing,
+    /// Control went on in the ordinary way after this exit of a block of this code.
+    Block { exit: Exit, class: CodeClass, code: CodeId },
+}
+
+/// State of one thread.
+#[derive(Debug)]
+pub(crate) struct Machine<'a> {
+    pub(crate) shared: &'a Shared<'a>,
+    pub(crate) stack: Vec<Frame>,
+    pub(crate) outcome: Outcome,
+    /// An exception is on its way through the top interpreted frame.
+    pub(crate) throwing: bool,
+    pub(crate) before: Before,
+    /// Where an interrupt cut the flow, until the thread goes on there.
+    interrupted: Option<Address>,
+    pub(crate) now: Tsc,
+    pub(crate) place: Place,
+    pub(crate) out: Vec<Event>,
+    pub(crate) counters: ThreadCounters,
+    pub(crate) paths: Paths,
+}
+
+impl<'a> Machine<'a> {
+    pub(crate) fn new(shared: &'a Shared<'a>) -> Self {
+        Self {
+            shared,
+            stack: Vec::new(),
+            outcome: Outcome::default(),
+            throwing: false,
+            before: Before::Nothing,
+            interrupted: None,
+            now: Tsc(0),
+            place: Place::default(),
+            out: Vec::new(),
+            counters: ThreadCounters::default(),
+            paths: Paths::default(),
+        }
+    }
+    /// Takes the next item of the thread.
+    #[inline]
+    pub(crate) fn item(&mut self, item: &Item) {
+        match item {
+            Item::Block { start, end, code, exit } => self.block(*start, *end, *code, *exit),
+            Item::Enter { ip } => self.enter(*ip),
+            Item::Leave { .. } => {}
+            Item::Interrupt { ip } => self.interrupted = Some(*ip),
+            Item::Time(tsc) => self.time(*tsc),
+            Item::Gap(gap) => self.native_gap(gap),
+        }
+    }
+    fn time(&mut self, tsc: Tsc) {
+        if tsc > self.now {
+            self.now = tsc;
+            self.emit(EventKind::Time(tsc));
+        }
+    }
+    /// The thread is back in the code cache. After an interrupt at the same address nothing
+    /// has happened in between; anywhere else VM or native code led here.
+    fn enter(&mut self, ip: Address) {
+        if self.interrupted.take() != Some(ip) {
+            self.before = Before::Nothing;
+        }
+    }
+    fn native_gap(&mut self, gap: &NativeGap) {
+        self.counters.native_gaps += 1;
+        let reason = match &gap.reason {
+            NativeGapReason::Truncated => GapReason::Truncated,
+            NativeGapReason::Overflow => GapReason::Overflow,
+            NativeGapReason::Start => GapReason::Packets("trace before the first PSB".into()),
+            NativeGapReason::Undecodable(e) => GapReason::NativeFlow(e.to_string()),
+            other => GapReason::NativeFlow(format!("{other:?}")),
+        };
+        self.lose(Gap {
+            reason,
+            core: self.place.core,
+            offset: gap.offset,
+            address: gap.address.map(|a| a.0),
+            since: gap.since,
+            until: gap.until,
+            bytes: gap.bytes(),
+            stack_lost: true,
+        });
+    }
+    /// A stretch is missing: the stack that was known is not known any more.
+    fn lose(&mut self, gap: Gap) {
+        self.pop_all(FrameExit::Lost);
+        self.outcome = Outcome::default();
+        self.throwing = false;
+        self.before = Before::Nothing;
+        self.interrupted = None;
+        self.emit(EventKind::Gap(Box::new(gap)));
+    }
+    fn contradict(&mut self, at: u32, c: Contradiction) {
+        self.counters.contradictions += 1;
+        let now = Some(self.now).filter(|t| t.0 != 0);
+        self.lose(Gap {
+            reason: GapReason::Reconstruct(c.to_string()),
+            core: self.place.core,
+            offset: self.place.offset,
+            address: Some(self.address(at).0),
+            since: now,
+            until: now,
+            bytes: None,
+            stack_lost: true,
+        });
+    }
+    pub(crate) fn address(&self, offset: u32) -> Address {
+        self.shared.cache.start.plus(offset.into())
+    }
+    #[inline]
+    fn block(&mut self, start: u32, end: u32, code: CodeId, exit: Exit) {
+        if start == end {
+            return;
+        }
+        self.counters.blocks += 1;
+        let class = self.shared.tags.class(code);
+        let walked = match class {
+            CodeClass::Landmarks => self.landmark_block(start, end, exit),
+            CodeClass::NMethod => self.nmethod_block(start, end, code, exit),
+            CodeClass::NativeWrapper => self.wrapper_block(start, code, exit),
+            CodeClass::MethodStubs => self.method_stub(start),
+            CodeClass::Unwind => self.unwind_stub(),
+            CodeClass::Deoptimisation | CodeClass::Transparent => Ok(()),
+        };
+        match walked {
+            Ok(()) => self.before = Before::Block { exit, class, code },
+            Err(c) => self.contradict(start, c),
+        }
+    }
+    #[inline]
+    fn landmark_block(&mut self, start: u32, end: u32, exit: Exit) -> Result<(), Contradiction> {
+        if let Some(landmark) = self.shared.tags.landmark(start) {
+            self.landmark(landmark, start)?;
+        }
+        let taken = match exit {
+            Exit::Taken => true,
+            Exit::NotTaken => false,
+            _ => return Ok(()),
+        };
+        match self.shared.tags.reveal(end) {
+            Some(what) => self.outcome.reveal_bit(what, taken),
+            None => self.outcome.conditional(taken),
+        }
+        Ok(())
+    }
+    fn landmark(&mut self, landmark: Landmark, start: u32) -> Result<(), Contradiction> {
+        match landmark {
+            Landmark::Template(t) => {
+                // Templates jump inside themselves (entries per TosState); only an
+                // indirect jump is a dispatch.
+                if matches!(self.before, Before::Block { exit: Exit::IndirectJump, .. }) {
+                    self.dispatch(t)?;
+                }
+                Ok(())
+            }
+            Landmark::MethodEntry(kind) => self.method_entry(kind, start),
+            Landmark::ReturnEntry => self.return_entry(),
+            Landmark::DeoptEntry => self.deopt_entry(false),
+            Landmark::DeoptReexecute => self.deopt_entry(true),
+            Landmark::RethrowException => self.rethrow(),
+            Landmark::ThrowException => self.throw(),
+            Landmark::RemoveActivation => self.remove_activation(FrameExit::Unwind),
+            Landmark::RemoveActivationPreservingArgs => self.pop_frame(),
+            Landmark::CallStub => self.call_stub(),
+            Landmark::CallStubReturn => self.upcall_ends(FrameExit::Return),
+            Landmark::CatchException => self.upcall_ends(FrameExit::Unwind),
+            Landmark::SafepointEntry | Landmark::ForwardException => Ok(()),
+        }
+    }
+    #[inline]
+    pub(crate) fn emit(&mut self, kind: EventKind) {
+        self.out.push(Event::decoded(kind));
+    }
+    #[inline]
+    pub(crate) fn emit_bytecode(&mut self, method: MethodId, bci: Bci, tier: Tier) {
+        self.counters.bytecodes += 1;
+        self.emit(EventKind::Bytecode { method, bci, tier });
+    }
+    pub(crate) fn emit_enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
+        self.emit(EventKind::Enter { method, tier, entry });
+    }
+    /// Pops the top frame, if there is one, and reports how it ended.
+    pub(crate) fn pop(&mut self, exit: FrameExit) {
+        if let Some(f) = self.stack.pop() {
+            self.leave_frame(f, exit);
+        }
+    }
+    /// Reports that `frame`, already off the stack, ended.
+    fn leave_frame(&mut self, frame: Frame, exit: FrameExit) {
+        match frame {
+            Frame::Interpreted(i) => self.emit(EventKind::Leave { method: i.method, exit }),
+            Frame::Native { method, .. } => self.emit(EventKind::Leave { method, exit }),
+            Frame::Compiled(c) => self.leave_compiled(c, exit),
+            Frame::Upcall { .. } => {}
+        }
+    }
+    fn leave_compiled(&mut self, c: Compiled, exit: FrameExit) {
+        if exit == FrameExit::Return {
+            return self.walk_to_return(&c);
+        }
+        for p in c.chain.iter().rev() {
+            self.emit(EventKind::Leave { method: p.method, exit });
+        }
+    }
+    /// The thread's trace is over.
+    pub(crate) fn finish(&mut self) {
+        self.pop_all(FrameExit::Lost);
+    }
+    /// Pops every frame.
+    pub(crate) fn pop_all(&mut self, exit: FrameExit) {
+        while !self.stack.is_empty() {
+            self.pop(exit);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The machine against a hand-made VM: a code cache of 64 KiB with one template per opcode.
+
+use crate::machine::{Machine, Shared};
+use jportal_bytecode::Opcode;
+use jportal_capture::codec::{Bytes, Str};
+use jportal_capture::schema::*;
+use jportal_flow::{EventKind, Exit as FrameExit};
+use jportal_native_flow::{CodeHistory, Exit, Item};
+use jportal_units::{Address, AddressRange, CodeId, Tsc};
+use jportal_vm_image::{Builder, CodeSink, VmImage};
+
+const LOW: u64 = 0x10_0000;
+/// Templates: 16 bytes each, by opcode.
+const TEMPLATES: u32 = 0x1000;
+const RETURN_ENTRY: u32 = 0x3000;
+const RETHROW: u32 = 0x3100;
+const THROW: u32 = 0x3120;
+const REMOVE: u32 = 0x3140;
+const CALL_STUB: u32 = 0x3200;
+const CALL_STUB_RETURN: u32 = 0x3220;
+const REVEAL_SWITCH: u32 = 0x3300;
+const REVEAL_HANDLER: u32 = 0x3310;
+const STUBS: u32 = 0x4000;
+/// `shr eax,1; jnc +1; nop; test eax,eax; jnz -9`
+const REVEAL_CODE: [u8; 9] = [0xd1, 0xe8, 0x73, 0x01, 0x90, 0x85, 0xc0, 0x75, 0xf7];
+
+struct NoBytes;
+impl CodeSink for NoBytes {
+    fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
+    fn patch(&mut self, _: Tsc, _: Address, _: &[u8]) {}
+    fn free(&mut self, _: Tsc, _: Address, _: u64) {}
+}
+
+fn address(offset: u32) -> u64 {
+    LOW + u64::from(offset)
+}
+fn entry(name: &str, offset: u32) -> NamedAddress {
+    NamedAddress { name: Str::from(name), address: address(offset) }
+}
+
+/// The VM, with the methods `m0`, `m1` … of the given bytecodes and exception tables.
+struct Vm {
+    image: VmImage,
+    history: CodeHistory,
+}
+
+fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
+    let mut b = Builder::default();
+    let mut put = |record| b.record(Stamped { tsc: 1, record }, &mut NoBytes);
+    let code = Bytes(vec![0; 0x4000].into());
+    put(Record::InterpreterCodelet(InterpreterCodelet {
+        start: LOW,
+        bytecode: -1,
+        description: Str::default(),
+        code,
+    }));
+    let entries = (0..=201).map(|op| CodeAddress { address: address(TEMPLATES + 16 * op) }).collect();
+    put(Record::InterpreterTable(InterpreterTable { table: tables::NORMAL, index: 9, entries }));
+    let entries = vec![CodeAddress { address: address(RETURN_ENTRY) }];
+    put(Record::InterpreterTable(InterpreterTable { table: tables::INVOKE_RETURN, index: 0, entries }));
+    put(Record::InterpreterEntries(InterpreterEntries {
+        entries: vec![
+            entry("rethrow_exception", RETHROW),
+            entry("throw_exception", THROW),
+            entry("remove_activation", REMOVE),
+            entry("call_stub", CALL_STUB),
+            entry("call_stub_return", CALL_STUB_RETURN),
+            entry("reveal.tableswitch", REVEAL_SWITCH),
+            entry("reveal.exception_handler", REVEAL_HANDLER),
+        ],
+    }));
+    let kind = blob_kinds::METHOD_STUBS;
+    let code = Bytes(vec![0xcc; 0x100].into());
+    put(Record::BlobDefined(BlobDefined { start: address(STUBS), kind, code, ..Default::default() }));
+    for (i, (code, exceptions)) in methods.iter().enumerate() {
+        let method = 0x9000 + i as u64;
+        put(Record::MethodDefined(MethodDefined {
+            method,
+            name: Str::from(&*format!("m{i}")),
+            code: Bytes((*code).into()),
+            exceptions: exceptions.to_vec(),
+            ..Default::default()
+        }));
+        let stub = address(STUBS + 8 * i as u32);
+        put(Record::MethodStub(MethodStub { method, address: stub, target: address(0x3f00) }));
+    }
+    let range = AddressRange::at(Address(LOW), 0x1_0000);
+    let mut history = CodeHistory::new(range).unwrap();
+    for at in [REVEAL_SWITCH, REVEAL_HANDLER] {
+        history.install(Tsc(1), Address(address(at)), &REVEAL_CODE, CodeId(0)).unwrap();
+    }
+    Vm { image: b.finish(), history }
+}
+
+/// The items of a run.
+#[derive(Default)]
+struct Script(Vec<Item>);
+
+impl Script {
+    fn block(mut self, start: u32, end: u32, exit: Exit) -> Self {
+        let code = CodeId(if start >= STUBS { 1 } else { 0 });
+        self.0.push(Item::Block { start, end, code, exit });
+        self
+    }
+    /// A template that ends in a dispatch.
+    fn op(self, op: Opcode) -> Self {
+        let at = TEMPLATES + 16 * u32::from(op.0);
+        self.block(at, at + 8, Exit::IndirectJump)
+    }
+    /// A template with one conditional jump in front of its dispatch.
+    fn branch(self, op: Opcode, jump: bool) -> Self {
+        let at = TEMPLATES + 16 * u32::from(op.0);
+        let exit = if jump { Exit::Taken } else { Exit::NotTaken };
+        self.block(at, at + 4, exit).block(at + 4, at + 8, Exit::IndirectJump)
+    }
+    fn call(self, method: u32) -> Self {
+        self.block(STUBS + 8 * method, STUBS + 8 * method + 5, Exit::Jump).block(
+            0x3f00,
+            0x3f08,
+            Exit::IndirectJump,
+        )
+    }
+    fn at(self, landmark: u32, exit: Exit) -> Self {
+        self.block(landmark, landmark + 2, exit)
+    }
+    /// The blocks of a reveal loop at `at` for `value`, entered from above.
+    fn reveal(mut self, at: u32, value: u32) -> Self {
+        let bits = (32 - value.leading_zeros()).max(1);
+        for i in 0..bits {
+            let bit = value >> i & 1 == 1;
+            let start = if i == 0 { at - 4 } else { at };
+            self = self.block(start, at + 4, if bit { Exit::NotTaken } else { Exit::Taken });
+            let middle = if bit { at + 4 } else { at + 5 };
+            self = self.block(middle, at + 9, if i + 1 < bits { Exit::Taken } else { Exit::NotTaken });
+        }
+        self
+    }
+    fn upcall(mut self) -> Self {
+        self.0.push(Item::Enter { ip: Address(address(CALL_STUB)) });
+        self.at(CALL_STUB, Exit::IndirectCall)
+    }
+}
+
+/// One line per event.
+fn run(vm: &Vm, script: Script) -> Vec<String> {
+    let shared = Shared::new(&vm.image, &vm.history);
+    let mut machine = Machine::new(&shared);
+    script.0.iter().for_each(|i| machine.item(i));
+    machine
+        .out
+        .iter()
+        .map(|e| match &e.kind {
+            EventKind::Enter { method, .. } => format!("> {method}"),
+            EventKind::Bytecode { method, bci, .. } => format!("{method}@{bci}"),
+            EventKind::Leave { method, exit: FrameExit::Unwind } => format!("! {method}"),
+            EventKind::Leave { method, .. } => format!("< {method}"),
+            EventKind::Catch { method, bci } => format!("catch {method}@{bci}"),
+            EventKind::Time(_) => "time".into(),
+            EventKind::Unresolved { method, .. } => format!("? {method}"),
+            EventKind::Gap(g) => format!("gap {:?}", g.reason),
+        })
+        .collect()
+}
+
+#[test]
+fn both_ways_of_a_branch() {
+    // 0 iload_0; 1 ifeq 5; 4 nop; 5 return
+    let vm = vm(&[(&[26, 153, 0, 4, 0, 177], &[])]);
+    let through = Script::default().upcall().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true);
+    assert_eq!(run(&vm, through.op(Opcode::NOP)), ["> m0", "m0@0", "m0@1", "m0@4"]);
+    let over = Script::default().upcall().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, false);
+    assert_eq!(run(&vm, over.op(Opcode::RETURN)), ["> m0", "m0@0", "m0@1", "m0@5"]);
+}
+
+#[test]
+fn the_wrong_bytecode_is_a_gap() {
+    let vm = vm(&[(&[26, 153, 0, 4, 0, 177], &[])]);
+    let s =
+        Script::default().upcall().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true).op(Opcode::RETURN);
+    let lines = run(&vm, s);
+    assert!(lines.last().unwrap().contains("return is dispatched but"), "{lines:?}");
+}
+
+#[test]
+fn a_revealed_case_of_a_tableswitch() {
+    // 0 iload_0; 1 tableswitch (2 bytes of padding) default 28, 0 → 28, 1 → 29, 2 → 30; 28 nop …
+    let mut code = vec![26, 170, 0, 0];
+    for v in [27i32, 0, 2, 27, 28, 29] {
+        code.extend_from_slice(&v.to_be_bytes());
+    }
+    code.extend([0, 0, 0, 177]);
+    let vm = vm(&[(&code, &[])]);
+    let table = TEMPLATES + 16 * 170;
+    let go = |value: Option<u32>| {
+        let s = Script::default().upcall().call(0).op(Opcode::ILOAD_0);
+        let s = match value {
+            Some(v) => s
+                .block(table, table + 2, Exit::NotTaken)
+                .block(table + 2, table + 4, Exit::NotTaken)
+                .reveal(REVEAL_SWITCH, v),
+            None => s.block(table, table + 2, Exit::Taken),
+        };
+        let s = s.block(table + 8, table + 12, Exit::IndirectJump).op(Opcode::NOP);
+        run(&vm, s).pop().unwrap()
+    };
+    assert_eq!(go(Some(0)), "m0@28");
+    assert_eq!(go(Some(1)), "m0@29");
+    assert_eq!(go(Some(2)), "m0@30");
+    assert_eq!(go(None), "m0@28");
+    assert!(go(Some(3)).contains("cannot go to value 3"));
+}
+
+#[test]
+fn call_and_return() {
+    // m0: 0 invokestatic; 3 return   m1: 0 return
+    let vm = vm(&[(&[184, 0, 1, 177], &[]), (&[177], &[])]);
+    let s = Script::default().upcall().call(0).op(Opcode::INVOKESTATIC).call(1).op(Opcode::RETURN);
+    let s = s.at(RETURN_ENTRY, Exit::IndirectJump).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
+    assert_eq!(run(&vm, s), ["> m0", "m0@0", "> m1", "m1@0", "< m1", "m0@3", "< m0"]);
+}
+
+#[test]
+fn an_exception_unwinds_to_the_revealed_handler() {
+    // m0: 0 invokestatic; 3 return; 4 pop; 5 return, handler 4   m1: 0 aconst_null; 1 athrow
+    let handler = ExceptionEntry { start_bci: 0, end_bci: 3, handler_bci: 4, catch_type: Str::default() };
+    let vm = vm(&[(&[184, 0, 1, 177, 87, 177], &[handler]), (&[1, 191], &[])]);
+    let s = Script::default().upcall().call(0).op(Opcode::INVOKESTATIC).call(1);
+    let s = s.op(Opcode::ACONST_NULL).op(Opcode::ATHROW).at(THROW, Exit::IndirectJump);
+    let s = s.at(REMOVE, Exit::IndirectJump).at(RETHROW, Exit::Call);
+    let s = s.reveal(REVEAL_HANDLER, 4).block(0x3400, 0x3408, Exit::IndirectJump).op(Opcode::POP);
+    assert_eq!(run(&vm, s), ["> m0", "m0@0", "> m1", "m1@0", "m1@1", "! m1", "catch m0@4", "m0@4"]);
+}
+
+#[test]
+fn a_class_initialiser_in_the_middle_of_a_bytecode() {
+    // m0: 0 iload_0; 1 ifeq 5; 4 nop; 5 return — the upcall comes between the jump and the dispatch
+    let vm = vm(&[(&[26, 153, 0, 4, 0, 177], &[]), (&[177], &[])]);
+    let at = TEMPLATES + 16 * 153;
+    let s = Script::default().upcall().call(0).op(Opcode::ILOAD_0).block(at, at + 4, Exit::NotTaken);
+    let s = s.upcall().call(1).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
+    let s = s.block(at + 4, at + 8, Exit::IndirectJump).op(Opcode::RETURN);
+    assert_eq!(run(&vm, s), ["> m0", "m0@0", "m0@1", "> m1", "m1@0", "< m1", "m0@5"]);
+}
+
+#[test]
+fn an_interrupt_at_a_template_is_no_second_dispatch() {
+    let vm = vm(&[(&[0, 0, 177], &[])]);
+    let nop = TEMPLATES;
+    let ip = Address(address(nop));
+    let mut s = Script::default().upcall().call(0);
+    s.0.push(Item::Interrupt { ip });
+    s.0.push(Item::Enter { ip });
+    let s = s.op(Opcode::NOP).block(nop, nop + 2, Exit::Cut);
+    let mut s = s;
+    let middle = Address(address(nop + 2));
+    s.0.push(Item::Interrupt { ip: middle });
+    s.0.push(Item::Enter { ip: middle });
+    let s = s.block(nop + 2, nop + 8, Exit::IndirectJump).op(Opcode::RETURN);
+    assert_eq!(run(&vm, s), ["> m0", "m0@0", "m0@1", "m0@2"]);
+}

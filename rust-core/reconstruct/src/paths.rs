@@ -1,0 +1,136 @@
+//! The path of a method between two positions, where only one exists.
+//!
+//! Compiled code is seen at its debug-info positions only. Between two of them the
+//! bytecodes executed are certain exactly when the control flow graph has one path; loops
+//! and diamonds on the way make it ambiguous, and that is said.
+
+use crate::code_map::{CodeMap, CodeMaps};
+use hashbrown::HashMap;
+use jportal_bytecode::{Instruction, Method, Transfer};
+use jportal_units::{Bci, MethodId};
+
+/// Where a path begins and ends: `None` is the entry (bci 0 included) or a return.
+pub(crate) type Ends = (Option<Bci>, Option<Bci>);
+
+/// Unique paths, remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    known: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
+}
+
+impl Paths {
+    /// The bytecodes executed after `from` up to and including `to` (or the return);
+    /// `None` when no or more than one path leads there.
+    pub(crate) fn between(&mut self, maps: &CodeMaps<'_>, method: MethodId, ends: Ends) -> Option<&[Bci]> {
+        self.known
+            .entry((method, ends))
+            .or_insert_with(|| {
+                let (m, map) = (maps.method(method)?, maps.of(method)?);
+                unique_path(m, map, ends).map(Vec::into_boxed_slice)
+            })
+            .as_deref()
+    }
+}
+
+/// Successors of the bytecode at `bci` inside its method, without exceptions.
+fn successors(m: &Method, map: &CodeMap, bci: Bci) -> Vec<Bci> {
+    let Some(s) = map.step(bci) else { return Vec::new() };
+    match s.transfer {
+        Transfer::None | Transfer::Invoke => vec![s.next],
+        Transfer::Goto | Transfer::Jsr => vec![s.target],
+        Transfer::If if s.target == s.next => vec![s.next],
+        Transfer::If => vec![s.next, s.target],
+        // The target of `ret` depends on data: nothing behind it is unique.
+        Transfer::Return | Transfer::Throw | Transfer::Ret => Vec::new(),
+        Transfer::Switch => {
+            let switch = Instruction::at(&m.code, bci.0.into()).ok().and_then(|i| i.switch().ok().flatten());
+            let mut to: Vec<Bci> =
+                switch.map_or_else(Vec::new, |s| s.cases.iter().map(|c| c.1).chain([s.default]).collect());
+            to.sort_unstable();
+            to.dedup();
+            to
+        }
+    }
+}
+
+/// Which bytecodes lead to `to` (or to a return), by bci.
+fn leads_to(m: &Method, map: &CodeMap, to: Option<Bci>) -> Vec<bool> {
+    let n = m.code.len();
+    let mut before: Vec<Vec<u16>> = vec![Vec::new(); n];
+    let mut work: Vec<Bci> = Vec::new();
+    for at in (0..n).filter_map(|i| u16::try_from(i).ok()).map(Bci) {
+        let Some(step) = map.step(at) else { continue };
+        for s in successors(m, map, at) {
+            if let Some(b) = before.get_mut(usize::from(s.0)) {
+                b.push(at.0);
+            }
+        }
+        let is_end = to.map_or(step.transfer == Transfer::Return, |t| t == at);
+        if is_end {
+            work.push(at);
+        }
+    }
+    let mut leads = vec![false; n];
+    while let Some(b) = work.pop() {
+        if std::mem::replace(&mut leads[usize::from(b.0)], true) {
+            continue;
+        }
+        work.extend(before[usize::from(b.0)].iter().map(|&p| Bci(p)));
+    }
+    leads
+}
+
+fn unique_path(m: &Method, map: &CodeMap, (from, to): Ends) -> Option<Vec<Bci>> {
+    let leads = leads_to(m, map, to);
+    let mut path = Vec::new();
+    let mut next = match from {
+        None => vec![Bci(0)],
+        Some(f) => successors(m, map, f),
+    };
+    // A unique path visits each bytecode at most once.
+    for _ in 0..=m.code.len() {
+        next.retain(|b| leads.get(usize::from(b.0)).copied().unwrap_or(false));
+        let [only] = next[..] else { return None };
+        path.push(only);
+        let step = map.step(only)?;
+        let at_end = to.map_or(step.transfer == Transfer::Return, |t| t == only);
+        if at_end {
+            return Some(path);
+        }
+        next = successors(m, map, only);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_bytecode::MethodTable;
+
+    fn path(code: &[u8], ends: Ends) -> Option<Vec<u16>> {
+        let mut table = MethodTable::default();
+        let id = table.push(Method { code: code.into(), ..crate::testing::method("m") });
+        let maps = CodeMaps::new(&table);
+        Paths::default().between(&maps, id, ends).map(|p| p.iter().map(|b| b.0).collect())
+    }
+
+    // 0 iload_0; 1 ifeq 8; 4 nop; 5 goto 9; 8 nop; 9 return
+    const DIAMOND: [u8; 10] = [26, 153, 0, 7, 0, 167, 0, 4, 0, 177];
+
+    #[test]
+    fn an_arm_is_unique_and_the_diamond_is_not() {
+        let at = |b| Some(Bci(b));
+        assert_eq!(path(&DIAMOND, (None, at(4))), Some(vec![0, 1, 4]));
+        assert_eq!(path(&DIAMOND, (at(4), None)), Some(vec![5, 9]));
+        assert_eq!(path(&DIAMOND, (at(1), at(9))), None);
+        assert_eq!(path(&DIAMOND, (at(8), at(4))), None);
+    }
+
+    #[test]
+    fn a_loop_on_the_way_is_ambiguous() {
+        // 0 nop; 1 iload_0; 2 ifeq 0; 5 return
+        let code = [0, 26, 153, 0xff, 0xfe, 177];
+        assert_eq!(path(&code, (None, Some(Bci(1)))), Some(vec![0, 1]));
+        assert_eq!(path(&code, (Some(Bci(1)), None)), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! A capture opened for decoding.
+
+use crate::driver::{DecodeOptions, Progress, decode};
+use crate::error::Error;
+use crate::stretches::{CoreSideband, Stretch, digest};
+use crate::summary::DecodeSummary;
+use hashbrown::HashMap;
+use jportal_bytecode::MethodTable;
+use jportal_capture::CaptureReader;
+use jportal_flow::FlowConsumer;
+use jportal_native_flow::CodeHistory;
+use jportal_units::{Address, AddressRange, CodeId, Core, Tsc};
+use jportal_vm_image::{Builder, CodeSink, VmImage};
+
+/// A capture with the VM's image and the code history built from its metadata.
+#[derive(Debug)]
+pub struct Recording<'a> {
+    reader: &'a CaptureReader,
+    image: VmImage,
+    history: CodeHistory,
+    cache: AddressRange,
+    sidebands: Vec<(Core, CoreSideband)>,
+    damaged_records: u64,
+    refused_code: u64,
+}
+
+/// Feeds the code history; what lies outside the code cache is counted.
+struct History {
+    code: CodeHistory,
+    refused: u64,
+}
+
+impl CodeSink for History {
+    fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], id: CodeId) {
+        if self.code.install(tsc, start, bytes, id).is_err() {
+            self.refused += 1;
+        }
+    }
+    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8]) {
+        if self.code.patch(tsc, start, bytes).is_err() {
+            self.refused += 1;
+        }
+    }
+    fn free(&mut self, tsc: Tsc, start: Address, size: u64) {
+        if self.code.free(tsc, start, size).is_err() {
+            self.refused += 1;
+        }
+    }
+}
+
+impl<'a> Recording<'a> {
+    /// Reads all metadata of `reader`.
+    ///
+    /// # Errors
+    /// When the header lacks or garbles the code-cache bounds although there is PT.
+    pub fn open(reader: &'a CaptureReader) -> Result<Self, Error> {
+        let cache = code_cache(reader)?;
+        let code = CodeHistory::new(cache).map_err(Error::Image)?;
+        let mut history = History { code, refused: 0 };
+        let mut vm = Builder::default();
+        let mut damaged_records = 0;
+        for record in reader.metadata() {
+            match record {
+                Ok(r) => vm.record(r, &mut history),
+                Err(_) => damaged_records += 1,
+            }
+        }
+        let mut sidebands = Vec::new();
+        for core in reader.cores() {
+            let pieces = reader.sideband_bytes(core).collect::<Result<Vec<_>, _>>()?;
+            sidebands.push((core, digest(core, pieces.into_iter())));
+        }
+        Ok(Self {
+            reader,
+            image: vm.finish(),
+            history: history.code,
+            cache,
+            sidebands,
+            damaged_records,
+            refused_code: history.refused,
+        })
+    }
+    /// Decodes the whole capture; each thread's flow goes to a sink of `consumer`.
+    ///
+    /// # Errors
+    /// When the capture cannot be read; undecodable stretches are gaps in the flow.
+    pub fn decode(
+        &self,
+        options: &DecodeOptions,
+        consumer: &mut dyn FlowConsumer,
+        progress: &mut Progress<'_>,
+    ) -> Result<DecodeSummary, Error> {
+        decode(self, options, consumer, progress)
+    }
+    /// The methods.
+    pub fn methods(&self) -> &MethodTable {
+        self.image.table()
+    }
+    /// The VM.
+    pub fn image(&self) -> &VmImage {
+        &self.image
+    }
+    /// The bytes of the code cache over time.
+    pub fn history(&self) -> &CodeHistory {
+        &self.history
+    }
+    /// The capture.
+    pub fn reader(&self) -> &'a CaptureReader {
+        self.reader
+    }
+    /// The traced range.
+    pub fn code_cache(&self) -> AddressRange {
+        self.cache
+    }
+    /// Cores with PT.
+    pub fn cores(&self) -> impl Iterator<Item = Core> + '_ {
+        self.sidebands.iter().map(|s| s.0)
+    }
+    /// The stretches of `core` in stream order.
+    pub fn stretches(&self, core: Core) -> &[Stretch] {
+        self.sidebands.iter().find(|s| s.0 == core).map_or(&[], |s| &s.1.stretches)
+    }
+    /// The stretches of all cores in the order in which they were closed; those of one
+    /// core stay in stream order whatever their times say.
+    pub(crate) fn stretches_in_order(&self) -> Vec<Stretch> {
+        let mut all: Vec<(Tsc, Stretch)> = Vec::new();
+        for (_, side) in &self.sidebands {
+            let mut latest = Tsc(0);
+            for s in &side.stretches {
+                latest = latest.max(s.closed);
+                all.push((latest, *s));
+            }
+        }
+        all.sort_by_key(|(t, s)| (*t, s.core, s.from));
+        all.into_iter().map(|(_, s)| s).collect()
+    }
+    /// The stretches of `core` in stream order, each with whether its thread goes on behind
+    /// it on the same core.
+    pub(crate) fn turns(&self, core: Core) -> Vec<(Stretch, bool)> {
+        let mut next: HashMap<u32, Stretch> = HashMap::new();
+        let mut turns = Vec::new();
+        for s in self.stretches_in_order().into_iter().rev() {
+            let follower = next.insert(s.tid.0, s);
+            if s.core == core {
+                let same = follower.is_some_and(|f| f.core == core && f.from == s.to);
+                turns.push((s, same && !s.truncated));
+            }
+        }
+        turns.reverse();
+        turns
+    }
+    /// Bytes of PT in the capture.
+    pub fn pt_bytes(&self) -> u64 {
+        self.reader.cores().into_iter().map(|c| self.reader.pt_bytes(c)).sum()
+    }
+    /// Sideband records the data rings lost.
+    pub fn lost_records(&self) -> u64 {
+        self.sidebands.iter().map(|s| s.1.lost_records).sum()
+    }
+    /// Metadata records that could not be read.
+    pub const fn damaged_records(&self) -> u64 {
+        self.damaged_records
+    }
+    /// Code events outside the code cache.
+    pub const fn refused_code(&self) -> u64 {
+        self.refused_code
+    }
+}
+
+fn code_cache(reader: &CaptureReader) -> Result<AddressRange, Error> {
+    let (low, high) = (Address(reader.header().code_cache_low), Address(reader.header().code_cache_high));
+    if low.0 == 0 && high.0 == 0 {
+        let pt_bytes = reader.cores().into_iter().map(|c| reader.pt_bytes(c)).sum();
+        if pt_bytes > 0 {
+            return Err(Error::NoCodeCache { pt_bytes });
+        }
+        return Ok(AddressRange::default());
+    }
+    let range = AddressRange { start: low, end: high };
+    if range.is_empty() || range.len() >= u64::from(u32::MAX) {
+        return Err(Error::BadCodeCache { low, high });
+    }
+    Ok(range)
+}

@@ -1,0 +1,106 @@
+//! Figures of a whole decode.
+
+use crate::batch::Batch;
+use crate::machine::ThreadCounters;
+use crate::recording::Recording;
+use jportal_flow::ThreadInfo;
+use jportal_native_flow::{Item, NativeGap, NativeGapReason};
+use jportal_units::Core;
+
+/// Figures of one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadSummary {
+    /// Which thread.
+    pub info: ThreadInfo,
+    /// What its machine counted.
+    pub counters: ThreadCounters,
+    /// Bytes of PT recorded for it.
+    pub pt_bytes: u64,
+}
+
+/// Gaps in the native flow of all cores.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NativeTotals {
+    /// Trace that contradicts itself or the code.
+    pub errors: u64,
+    /// OVF packets.
+    pub overflows: u64,
+    /// Losses while draining.
+    pub truncations: u64,
+    /// Bytes of trace skipped.
+    pub skipped_bytes: u64,
+    /// The first errors, with their core.
+    pub first_errors: Vec<(Core, NativeGap)>,
+}
+
+impl NativeTotals {
+    pub(crate) fn add(&mut self, batch: &Batch) {
+        for item in &batch.items {
+            if let Item::Gap(gap) = item {
+                self.gap(batch.core, gap);
+            }
+        }
+    }
+    fn gap(&mut self, core: Core, gap: &NativeGap) {
+        const KEPT: usize = 20;
+        self.skipped_bytes += gap.bytes().unwrap_or(0);
+        match gap.reason {
+            NativeGapReason::Overflow => self.overflows += 1,
+            NativeGapReason::Truncated => self.truncations += 1,
+            NativeGapReason::Start => {}
+            _ => {
+                self.errors += 1;
+                if self.first_errors.len() < KEPT {
+                    self.first_errors.push((core, gap.clone()));
+                }
+            }
+        }
+    }
+}
+
+/// Figures of a whole decode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeSummary {
+    /// Per thread, in order of start.
+    pub threads: Vec<ThreadSummary>,
+    /// The native flow.
+    pub native: NativeTotals,
+    /// Bytes of PT in the capture.
+    pub pt_bytes: u64,
+    /// Bytes of PT that no AUX record covers, hence of no known thread.
+    pub unattributed_bytes: u64,
+    /// Records the data rings lost.
+    pub lost_records: u64,
+}
+
+impl DecodeSummary {
+    pub(crate) fn new(threads: Vec<ThreadSummary>, native: NativeTotals, recording: &Recording<'_>) -> Self {
+        let attributed: u64 = threads.iter().map(|t| t.pt_bytes).sum();
+        let pt_bytes = recording.pt_bytes();
+        Self {
+            threads,
+            native,
+            pt_bytes,
+            unattributed_bytes: pt_bytes.saturating_sub(attributed),
+            lost_records: recording.lost_records(),
+        }
+    }
+    /// Contradictions between machine flow and bytecode, all threads.
+    pub fn contradictions(&self) -> u64 {
+        self.threads.iter().map(|t| t.counters.contradictions).sum()
+    }
+    /// Bytecode events, all threads.
+    pub fn bytecodes(&self) -> u64 {
+        self.threads.iter().map(|t| t.counters.bytecodes).sum()
+    }
+    /// Share of the recorded PT bytes that was decoded, 1 for an empty trace. Bytes skipped
+    /// after an error and bytes of no known thread count as not decoded; bytes that were
+    /// never recorded (truncation, overflow) are not in the denominator.
+    pub fn completeness(&self) -> f64 {
+        if self.pt_bytes == 0 {
+            return 1.0;
+        }
+        let missing = (self.native.skipped_bytes + self.unattributed_bytes).min(self.pt_bytes);
+        1.0 - missing as f64 / self.pt_bytes as f64
+    }
+}

@@ -1,0 +1,146 @@
+//! Address → meaning, fast: one paged lookup per executed block.
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use jportal_capture::schema::blob_kinds;
+use jportal_native_flow::CodeHistory;
+use jportal_units::{Address, AddressRange, CodeId, Tsc};
+use jportal_vm_image::interpreter::Reveal;
+use jportal_vm_image::{CodeBody, Landmark, VmImage};
+
+/// What a code version is, as far as walking it is concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CodeClass {
+    /// Interpreter or stub: look its addresses up among the landmarks.
+    Landmarks,
+    /// C1 or C2 code.
+    NMethod,
+    /// A native wrapper.
+    NativeWrapper,
+    /// Method entry stubs.
+    MethodStubs,
+    /// The deoptimisation or uncommon-trap blob.
+    Deoptimisation,
+    /// A stub that removes the compiled frame that jumped to it and looks for the
+    /// caller's handler (C2's `rethrow_stub`, C1's `unwind_exception`).
+    Unwind,
+    /// Adapters, vtable stubs, runtime stubs and others: no frame, no bytecode.
+    Transparent,
+}
+
+pub(crate) fn classify(body: &CodeBody) -> CodeClass {
+    match body {
+        CodeBody::NMethod(n) if n.is_native_wrapper() => CodeClass::NativeWrapper,
+        CodeBody::NMethod(_) => CodeClass::NMethod,
+        CodeBody::Codelet => CodeClass::Landmarks,
+        CodeBody::Blob { kind, name, .. } => match *kind {
+            blob_kinds::METHOD_STUBS => CodeClass::MethodStubs,
+            blob_kinds::DEOPTIMIZATION | blob_kinds::UNCOMMON_TRAP => CodeClass::Deoptimisation,
+            blob_kinds::RUNTIME_STUB if name.contains("rethrow") || name.contains("unwind_exception") => {
+                CodeClass::Unwind
+            }
+            blob_kinds::BUFFER | blob_kinds::STUB_ROUTINE | blob_kinds::INTERPRETER => CodeClass::Landmarks,
+            _ => CodeClass::Transparent,
+        },
+    }
+}
+
+const PAGE_BITS: u32 = 12;
+const PAGE: usize = 1 << PAGE_BITS;
+
+/// A sparse map from offsets in the code cache to small values.
+#[derive(Debug)]
+struct Paged<T> {
+    /// 0 = no page; else index + 1 into `pages`.
+    directory: Vec<u32>,
+    /// 0 = nothing; else index + 1 into `values`.
+    pages: Vec<[u16; PAGE]>,
+    values: Vec<T>,
+}
+
+impl<T: Copy + PartialEq> Paged<T> {
+    fn new(cache: AddressRange) -> Self {
+        let directory = vec![0; (cache.len() >> PAGE_BITS) as usize + 1];
+        Self { directory, pages: Vec::new(), values: Vec::new() }
+    }
+    fn insert(&mut self, offset: u64, value: T) {
+        let index = self.values.iter().position(|v| *v == value).unwrap_or_else(|| {
+            self.values.push(value);
+            self.values.len() - 1
+        });
+        let slot = &mut self.directory[(offset >> PAGE_BITS) as usize];
+        if *slot == 0 {
+            self.pages.push([0; PAGE]);
+            *slot = self.pages.len() as u32;
+        }
+        // Distinct values number some hundreds (templates, method kinds); 65,535 fit.
+        self.pages[*slot as usize - 1][offset as usize % PAGE] = index as u16 + 1;
+    }
+    #[inline]
+    fn get(&self, offset: u32) -> Option<T> {
+        let page = *self.directory.get((offset >> PAGE_BITS) as usize)?;
+        let tag = self.pages.get((page as usize).wrapping_sub(1))?[offset as usize % PAGE];
+        self.values.get((tag as usize).wrapping_sub(1)).copied()
+    }
+}
+
+/// The landmarks of one recording by offset in the code cache.
+#[derive(Debug)]
+pub(crate) struct Tags {
+    landmarks: Paged<Landmark>,
+    /// By the end of the conditional jump that shows a bit.
+    reveals: Paged<Reveal>,
+    classes: Vec<CodeClass>,
+}
+
+impl Tags {
+    pub(crate) fn new(image: &VmImage, history: &CodeHistory) -> Self {
+        let cache = history.range();
+        let mut tags = Self {
+            landmarks: Paged::new(cache),
+            reveals: Paged::new(cache),
+            classes: image.codes().iter().map(|c| classify(&c.body)).collect(),
+        };
+        for (address, landmark) in image.interpreter.landmarks() {
+            if cache.contains(address) {
+                tags.landmarks.insert(address.minus(cache.start), landmark);
+            }
+        }
+        for &(address, reveal) in image.interpreter.reveals() {
+            if let Some(end) = bit_jump_end(history, address) {
+                tags.reveals.insert(end.minus(cache.start), reveal);
+            }
+        }
+        tags
+    }
+    /// What begins at `offset` of the code cache.
+    #[inline]
+    pub(crate) fn landmark(&self, offset: u32) -> Option<Landmark> {
+        self.landmarks.get(offset)
+    }
+    /// The value of which the conditional jump that ends at `offset` shows a bit.
+    #[inline]
+    pub(crate) fn reveal(&self, offset: u32) -> Option<Reveal> {
+        self.reveals.get(offset)
+    }
+    /// The class of a code version.
+    #[inline]
+    pub(crate) fn class(&self, code: CodeId) -> CodeClass {
+        self.classes.get(code.0 as usize).copied().unwrap_or(CodeClass::Transparent)
+    }
+}
+
+/// The end of the first conditional jump from `at` on.
+fn bit_jump_end(history: &CodeHistory, at: Address) -> Option<Address> {
+    const LONGEST: usize = 32;
+    if !history.range().contains(at.plus(LONGEST as u64)) {
+        return None;
+    }
+    // The interpreter is generated once: the last version is the only one with code.
+    let version = history.versions(at, LONGEST, Tsc(0), Tsc(u64::MAX)).pop()?;
+    let mut decoder = Decoder::with_ip(64, &version.bytes, at.0, DecoderOptions::NONE);
+    decoder
+        .iter()
+        .take_while(|i| !i.is_invalid())
+        .find(|i| i.flow_control() == FlowControl::ConditionalBranch)
+        .map(|i| Address(i.next_ip()))
+}
