@@ -1,0 +1,76 @@
+//! A program that records as the VM does, with a PT unit whose output is known: the tests run
+//! it as a process of its own, natively and under QEMU, and kill it.
+//!
+//! `fake_vm record CAPTURE CORES BYTES THREADS RECORDS` records, stops and leaves;
+//! `fake_vm endless CAPTURE` commits records until killed and prints how many are committed;
+//! `fake_vm crash CAPTURE RECORDS` commits, calls the emergency mark and aborts;
+//! `fake_vm survive CAPTURE RECORDS` commits whether or not anybody takes it, and prints the reason.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{FakeUnit, KIND, commit_from_threads, unit_config};
+use jportal_perf_abi::emulated::{ENVIRONMENT, Mode};
+use jportal_recorder::{Config, Recorder, Source, StopReason};
+use std::path::{Path, PathBuf};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let number = |n: usize| words[n].parse::<u64>().unwrap();
+    match words[0] {
+        "record" => record(Path::new(words[1]), number(2), number(3), number(4), number(5)),
+        "endless" => endless(Path::new(words[1])),
+        "crash" => crash(Path::new(words[1]), number(2)),
+        "survive" => survive(Path::new(words[1]), number(2)),
+        other => panic!("unknown mode {other}"),
+    }
+}
+
+fn start(capture: &Path, source: Source) -> Recorder {
+    let config = Config { path: capture.into(), source, ring_bytes: 64 << 10, ..Config::default() };
+    Recorder::start(config).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn record(capture: &Path, cores: u64, bytes: u64, threads: u64, records: u64) {
+    let shared = PathBuf::from(format!("{}.unit", capture.display()));
+    let unit = FakeUnit::start(&shared, unit_config(cores as u32, Mode::Stall), bytes);
+    // SAFETY: the unit's threads do not look at the environment, and there are no others.
+    unsafe { std::env::set_var(ENVIRONMENT, &shared) };
+    let recorder = start(capture, Source::Auto);
+    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    commit_from_threads(&recorder, threads, records);
+    recorder.stop(StopReason::Exit);
+    unit.join();
+    std::fs::remove_file(&shared).unwrap();
+    print!("{}", recorder.status());
+    assert_eq!(recorder.failure(), None);
+}
+
+fn endless(capture: &Path) {
+    let recorder = start(capture, Source::None);
+    for n in 0u64.. {
+        assert!(recorder.write(KIND, &n.to_le_bytes()));
+        if n % 64 == 0 {
+            // Everything up to n is committed when this line can be read.
+            println!("{n}");
+        }
+    }
+}
+
+fn crash(capture: &Path, records: u64) {
+    let recorder = start(capture, Source::None);
+    for n in 0..records {
+        assert!(recorder.write(KIND, &n.to_le_bytes()));
+    }
+    recorder.emergency();
+    assert!(!recorder.write(KIND, &[0; 8]), "nothing is taken after the mark");
+    std::process::abort();
+}
+
+fn survive(capture: &Path, records: u64) {
+    let recorder = start(capture, Source::None);
+    let taken = (0..records).take_while(|n| recorder.write(KIND, &n.to_le_bytes())).count();
+    recorder.stop(StopReason::Exit);
+    println!("{taken} {}", recorder.failure().unwrap_or_default());
+}

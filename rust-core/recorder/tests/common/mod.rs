@@ -1,0 +1,195 @@
+//! A PT unit and a VM whose output is known in advance.
+#![allow(dead_code)] // each test program uses its part
+
+use jportal_capture::{CaptureReader, Record};
+use jportal_perf_abi::emulated::{Counter, EmulatedUnit, Mode, PacketConfig, UnitConfig};
+use jportal_perf_abi::record::{Body, RecordReader, aux_flags};
+use jportal_perf_abi::ring::CoreProducer;
+use jportal_recorder::Recorder;
+use jportal_units::Core;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// `MethodFreed`: a body of one `u64`.
+pub const KIND: u16 = 12;
+
+/// The byte at position `at` of a core's stream.
+pub fn trace_byte(core: u32, at: u64) -> u8 {
+    ((at ^ u64::from(core) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+/// A small random number generator (xorshift) with a fixed seed per use.
+pub struct Random(u64);
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1)
+    }
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}
+
+pub fn unit_config(cores: u32, mode: Mode) -> UnitConfig {
+    UnitConfig {
+        cores,
+        data_bytes: 16 << 10,
+        aux_bytes: 32 << 10,
+        tsc_khz: 2_400_000,
+        mode,
+        packets: PacketConfig { psb_period: 3, ..PacketConfig::default() },
+        ..UnitConfig::default()
+    }
+}
+
+/// A unit that, once enabled, puts `bytes` bytes of [`trace_byte`] on each core, in the pieces
+/// and with the records of threads that come and go.
+pub struct FakeUnit {
+    cores: Vec<JoinHandle<u64>>,
+}
+
+impl FakeUnit {
+    /// The unit answers a disable when every core has written its bytes, as a unit with a queue does.
+    pub fn start(path: &Path, config: UnitConfig, bytes: u64) -> Self {
+        let unit = Arc::new(EmulatedUnit::create(path, config).unwrap());
+        unit.set_detail("fake unit");
+        let left = Arc::new(AtomicU32::new(config.cores));
+        let cores = (0..config.cores).map(|core| {
+            let (unit, left) = (Arc::clone(&unit), Arc::clone(&left));
+            std::thread::spawn(move || {
+                while !unit.command().enabled {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                assert_eq!((unit.command().low, unit.command().high), (0x1000, 0x9000));
+                let losses = play(&unit, core, bytes);
+                if left.fetch_sub(1, AcqRel) == 1 {
+                    unit.set_counter(Counter::Blocks, 42);
+                    while unit.command().enabled {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    unit.acknowledge(unit.generation());
+                }
+                losses
+            })
+        });
+        Self { cores: cores.collect() }
+    }
+
+    /// Number of losses of each core.
+    pub fn join(self) -> Vec<u64> {
+        self.cores.into_iter().map(|c| c.join().unwrap()).collect()
+    }
+}
+
+fn play(unit: &EmulatedUnit, core: u32, bytes: u64) -> u64 {
+    let stall = unit.config().mode == Mode::Stall;
+    let mut p = unit.producer(core, std::process::id()).unwrap();
+    let mut random = Random::new(u64::from(core) + 1);
+    let (mut losses, mut tsc, mut attempts) = (0, 0, 0);
+    while attempts < bytes {
+        let tid = 100 + random.below(5) as u32;
+        tsc += 10;
+        must(&mut p, |p| p.switch_in(tid, tsc));
+        let piece = 1 + random.below(6000);
+        let at = p.aux.position();
+        let piece: Vec<u8> = (at..at + piece).map(|at| trace_byte(core, at)).collect();
+        attempts += piece.len() as u64;
+        let mut flags = 0;
+        while p.aux.write(&piece).is_err() {
+            if !stall {
+                flags = aux_flags::TRUNCATED;
+                losses += 1;
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        must(&mut p, |p| p.end_aux(tid, tsc + 1, flags));
+        must(&mut p, |p| p.switch_out(tid, tsc + 2, false));
+    }
+    losses
+}
+
+/// Repeats an action until the data ring has room.
+fn must<E>(p: &mut CoreProducer, mut action: impl FnMut(&mut CoreProducer) -> Result<(), E>) {
+    while action(p).is_err() {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// `threads` VM threads, each committing `each` records that name thread and number.
+pub fn commit_from_threads(recorder: &Recorder, threads: u64, each: u64) {
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || {
+                for n in 0..each {
+                    assert!(recorder.write(KIND, &(thread << 32 | n).to_le_bytes()));
+                }
+            });
+        }
+    });
+}
+
+/// The capture holds exactly the trace of `FakeUnit` and each of its bytes is named by the AUX
+/// records of one thread; returns (trace bytes, TRUNCATED records) of the core.
+pub fn check_core(reader: &CaptureReader, core: u32) -> (u64, u64) {
+    let mut at = 0;
+    for piece in reader.pt(Core(core)) {
+        assert_eq!(piece.offset, at, "core {core}: the stream has a hole");
+        for byte in reader.read(piece).unwrap() {
+            assert_eq!(byte, trace_byte(core, at), "core {core}, byte {at}");
+            at += 1;
+        }
+    }
+    let (mut named, mut truncated, mut on_core) = (0, 0, None);
+    for records in reader.sideband_bytes(Core(core)) {
+        for record in RecordReader::new(&records.unwrap()) {
+            let record = record.unwrap();
+            assert_eq!(record.sample.cpu, core);
+            match record.body {
+                Body::Switch { out: false, .. } => {
+                    assert_eq!(on_core.replace(record.sample.tid), None);
+                }
+                Body::Switch { out: true, .. } => assert_eq!(on_core.take(), Some(record.sample.tid)),
+                Body::Aux { offset, size, flags } => {
+                    assert_eq!((offset, on_core), (named, Some(record.sample.tid)));
+                    named += size;
+                    truncated += u64::from(flags & aux_flags::TRUNCATED != 0);
+                }
+                other => panic!("nobody wrote {other:?}"),
+            }
+        }
+    }
+    assert_eq!(named, at, "core {core}: bytes without an AUX record");
+    (at, truncated)
+}
+
+/// Checks that the metadata is what [`commit_from_threads`] committed: per thread in order from 0
+/// on, in the order of time. Returns the number of records of each thread.
+pub fn check_metadata(reader: &CaptureReader) -> HashMap<u64, u64> {
+    let mut next = HashMap::new();
+    let mut last = 0;
+    for record in reader.metadata() {
+        let record = record.unwrap();
+        assert!(record.tsc >= last, "time runs backwards in commit order");
+        last = record.tsc;
+        let Record::MethodFreed(body) = record.record else { panic!("nobody wrote {:?}", record.record) };
+        let (thread, n) = (body.method >> 32, body.method & 0xffff_ffff);
+        let expected = next.entry(thread).or_insert(0);
+        assert_eq!(n, *expected, "thread {thread}");
+        *expected += 1;
+    }
+    next
+}
+
+/// A counter that tests use to name files.
+pub fn fresh() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Relaxed)
+}

@@ -1,0 +1,119 @@
+//! The recorder in a process of its own (`examples/fake_vm.rs`): killed, crashed, with a full
+//! disk, and under QEMU's user mode as the emulated recording has it.
+
+mod common;
+
+use common::{check_core, check_metadata};
+use jportal_capture::ring_file::{self, Recovery};
+use jportal_capture::{CaptureReader, EndReason};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Cargo builds examples beside its tests: `<profile>/deps/<test>` and `<profile>/examples/fake_vm`.
+fn fake_vm() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().unwrap().parent().unwrap().join("examples/fake_vm");
+    assert!(program.exists(), "{} is missing: cargo test builds it", program.display());
+    program
+}
+
+fn check_recorded(capture: &Path) {
+    let reader = CaptureReader::open(capture).unwrap();
+    assert!(reader.completeness().is_whole());
+    for core in 0..3 {
+        assert!(check_core(&reader, core).0 >= 300_000);
+    }
+    assert_eq!(check_metadata(&reader), (0..4).map(|t| (t, 3000)).collect());
+}
+
+const RECORD: [&str; 4] = ["3", "300000", "4", "3000"];
+
+#[test]
+fn a_process_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("a.jportal");
+    assert!(Command::new(fake_vm()).arg("record").arg(&capture).args(RECORD).status().unwrap().success());
+    check_recorded(&capture);
+}
+
+#[test]
+fn a_guest_of_qemu_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("a.jportal");
+    let qemu = Command::new("qemu-x86_64").arg(fake_vm()).arg("record").arg(&capture).args(RECORD).output();
+    let output = qemu.expect("qemu-x86_64 (Debian package qemu-user) is needed by the emulated recording");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    check_recorded(&capture);
+}
+
+/// Kills the process at a random moment; everything it had reported as committed must be there.
+fn kill_and_recover(after: Duration) -> u64 {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("a.jportal");
+    let mut vm = Command::new(fake_vm()).arg("endless").arg(&capture).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(vm.stdout.take().unwrap());
+    let reader = std::thread::spawn(move || lines.lines().map_while(Result::ok).last());
+    std::thread::sleep(after);
+    assert_eq!(ring_file::recover(&capture).unwrap(), Recovery::Live, "hands off while it lives");
+    vm.kill().unwrap();
+    assert_eq!(vm.wait().unwrap().signal(), Some(libc::SIGKILL));
+    // The last line may be cut: its digits are those of a number the process was about to pass.
+    let last: u64 = reader.join().unwrap().expect("it had begun").parse().unwrap();
+
+    let Recovery::Done { bytes, crashed: false } = ring_file::recover(&capture).unwrap() else {
+        panic!("it was killed")
+    };
+    let reader = CaptureReader::open(&capture).unwrap();
+    assert_eq!(reader.completeness().end.as_ref().unwrap().reason, EndReason::Recovered);
+    let records = check_metadata(&reader)[&0];
+    assert!(records > last, "{last} was committed, {records} records are there");
+    assert!(!ring_file::path_of(&capture).exists());
+    bytes
+}
+
+#[test]
+fn what_was_committed_before_a_kill_is_found_again() {
+    let recovered: u64 = (0..12).map(|n| kill_and_recover(Duration::from_millis(60 + 7 * n))).sum();
+    assert!(recovered > 0, "in twelve kills the ring was never found with something in it");
+}
+
+#[test]
+fn a_crash_leaves_a_ring_that_completes_the_capture() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("a.jportal");
+    let status = Command::new(fake_vm()).arg("crash").arg(&capture).arg("700").status().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGABRT));
+    assert!(matches!(ring_file::recover(&capture).unwrap(), Recovery::Done { crashed: true, .. }));
+    let reader = CaptureReader::open(&capture).unwrap();
+    assert_eq!(check_metadata(&reader)[&0], 700);
+    assert!(reader.completeness().end.as_ref().unwrap().text.text().contains("crashed"));
+}
+
+/// A file-size limit stands for a full disk: `write(2)` fails in the middle of a recording. The
+/// process must run on to its own end, and the file tells why it is short.
+#[test]
+fn a_full_disk_ends_the_recording_not_the_vm() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("a.jportal");
+    let mut command = Command::new(fake_vm());
+    command.arg("survive").arg(&capture).arg("200000");
+    let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
+    // SAFETY: setrlimit is async-signal-safe and `limit` is a valid value owned by the closure.
+    unsafe {
+        command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
+    assert!(told.contains("disk full after"), "{told}");
+    let reader = CaptureReader::open(&capture).unwrap();
+    let records = check_metadata(&reader)[&0];
+    assert!(records > 30_000 && records < 200_000, "{records} records of 24 bytes in 1 MiB");
+    assert!(!ring_file::path_of(&capture).exists());
+}

@@ -1,0 +1,225 @@
+//! The recorder with a device whose output is known: what goes in is what can be read back.
+
+mod common;
+
+use common::{FakeUnit, check_core, check_metadata, commit_from_threads, fresh, unit_config};
+use jportal_capture::{CaptureReader, EndReason, LossReason, ring_file};
+use jportal_perf_abi::emulated::{ENVIRONMENT, EmulatedUnit, Mode};
+use jportal_recorder::{Config, Error, Level, Log, Recorder, Source, StopReason};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The environment belongs to the whole process: one test at a time names a unit in it.
+static ENVIRONMENT_LOCK: Mutex<()> = Mutex::new(());
+
+fn start_with_unit(config: Config, unit: &Path) -> Result<Recorder, Error> {
+    let _one = ENVIRONMENT_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: tests of this program read and write the environment only under the lock.
+    unsafe { std::env::set_var(ENVIRONMENT, unit) };
+    let started = Recorder::start(config);
+    // SAFETY: as above.
+    unsafe { std::env::remove_var(ENVIRONMENT) };
+    started
+}
+
+struct Place(tempfile::TempDir);
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+    fn capture(&self) -> PathBuf {
+        self.0.path().join("a.jportal")
+    }
+    fn unit(&self) -> PathBuf {
+        self.0.path().join(format!("unit{}", fresh()))
+    }
+    fn config(&self, source: Source) -> Config {
+        Config {
+            path: self.capture(),
+            source,
+            ring_bytes: 64 << 10,
+            vm_version: "fake VM".into(),
+            vm_flags: "-XX:+JPortal".into(),
+            java_command: "Main".into(),
+            log: Log::to_memory(),
+            ..Config::default()
+        }
+    }
+}
+
+fn record(mode: Mode, cores: u32, bytes: u64) -> (Place, Vec<u64>, String) {
+    let place = Place::new();
+    let path = place.unit();
+    let unit = FakeUnit::start(&path, unit_config(cores, mode), bytes);
+    let recorder = start_with_unit(place.config(Source::Auto), &path).unwrap();
+    assert!(recorder.is_active());
+    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    commit_from_threads(&recorder, 4, 5_000);
+    recorder.stop(StopReason::Exit);
+    assert!(!recorder.is_active() && !recorder.write(1, b"late"));
+    recorder.stop(StopReason::Asked);
+    assert_eq!(recorder.failure(), None);
+    let losses = unit.join();
+    assert!(EmulatedUnit::open(&path).unwrap().is_finished());
+    assert!(!ring_file::path_of(&place.capture()).exists(), "a clean end removes the ring file");
+    (place, losses, recorder.status())
+}
+
+#[test]
+fn everything_recorded_is_read_back() {
+    let (place, _, status) = record(Mode::Stall, 3, 2_000_000);
+    let reader = CaptureReader::open(&place.capture()).unwrap();
+    let mut total = 0;
+    for core in 0..3 {
+        let (bytes, truncated) = check_core(&reader, core);
+        assert!(bytes >= 2_000_000);
+        assert_eq!(truncated, 0);
+        total += bytes;
+    }
+    assert!(
+        status.contains("state: stopped\n") && status.contains(&format!("trace bytes: {total}\n")),
+        "{status}"
+    );
+    let records = check_metadata(&reader);
+    assert_eq!((records.len(), records.values().sum::<u64>()), (4, 20_000));
+    assert!(reader.losses().is_empty());
+
+    let header = reader.header();
+    assert_eq!(header.pid, std::process::id());
+    assert_eq!((header.code_cache_low, header.code_cache_high), (0x1000, 0x9000));
+    assert_eq!((header.pt.source_name(), header.pt.cores, header.tsc_khz), ("emulated", 3, 2_400_000));
+    assert_eq!((header.pt.filter[0].low, header.pt.filter[0].high), (0x1000, 0x9000));
+    assert_eq!((header.vm_version.text(), header.pt.detail.text()), ("fake VM".into(), "fake unit".into()));
+    assert_eq!((header.vm_flags.text(), header.java_command.text()), ("-XX:+JPortal".into(), "Main".into()));
+    let end = reader.completeness().end.clone().unwrap();
+    assert_eq!((end.reason, end.pt_bytes), (EndReason::Exit, total));
+    let counter = |name: &str| end.counters.iter().find(|c| c.name.text() == name).unwrap().value;
+    assert_eq!((counter("records"), counter("unit.blocks")), (20_000, 42));
+}
+
+#[test]
+fn losses_are_noted_where_they_are() {
+    let (place, losses, _) = record(Mode::Drop, 2, 6_000_000);
+    let reader = CaptureReader::open(&place.capture()).unwrap();
+    let mut truncated = 0;
+    for core in 0..2 {
+        let (bytes, found) = check_core(&reader, core);
+        assert_eq!(found, losses[core as usize]);
+        let notes = reader.losses().iter().filter(|n| n.core == core);
+        for note in notes.clone() {
+            assert_eq!(note.reason, LossReason::AuxFull);
+            assert!(note.offset <= bytes);
+        }
+        assert_eq!(notes.count() as u64, found);
+        truncated += found;
+    }
+    assert!(truncated > 0, "a unit that writes 12 MB at once into rings of 32 KiB must lose some");
+}
+
+#[test]
+fn without_pt_metadata_is_recorded() {
+    let place = Place::new();
+    let recorder = Recorder::start(place.config(Source::None)).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    commit_from_threads(&recorder, 2, 100);
+    std::thread::sleep(Duration::from_millis(120));
+    recorder.stop(StopReason::Asked);
+    let reader = CaptureReader::open(&place.capture()).unwrap();
+    assert_eq!(check_metadata(&reader).values().sum::<u64>(), 200);
+    let header = reader.header();
+    assert_eq!((header.pt.source_name(), header.code_cache_low, header.pt.filter.len()), ("none", 0x1000, 0));
+    assert!(header.tsc_khz > 100_000, "measured over the recording: {} kHz", header.tsc_khz);
+    assert!(!header.cpu_vendor.text().is_empty());
+    assert_eq!(reader.completeness().end.as_ref().unwrap().reason, EndReason::Stopped);
+}
+
+#[test]
+fn sources_that_cannot_be_used_are_told() {
+    let place = Place::new();
+    let message = |r: Result<Recorder, Error>| r.err().map(|e| (e.code(), e.to_string())).unwrap();
+    let _one = ENVIRONMENT_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    for source in [Source::Auto, Source::Emulated] {
+        let (code, text) = message(Recorder::start(place.config(source)));
+        assert!(code == 2 && text.contains("jportal run --emulate"), "{text}");
+    }
+    let (code, text) = message(Recorder::start(place.config(Source::Perf)));
+    assert!(code == 7 && text.contains("not in this build"), "{text}");
+    drop(_one);
+    let (code, text) = message(start_with_unit(place.config(Source::Auto), Path::new("/nowhere/unit")));
+    assert!(code == 2 && text.contains("/nowhere/unit"), "{text}");
+    assert!(!place.capture().exists(), "a recording that does not start leaves nothing behind");
+    assert!(!ring_file::path_of(&place.capture()).exists());
+}
+
+#[test]
+fn a_unit_that_fails_ends_the_recording() {
+    let place = Place::new();
+    let path = place.unit();
+    let unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
+    let config = place.config(Source::Emulated);
+    let log = config.log.clone();
+    let recorder = start_with_unit(config, &path).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    unit.fail("queue limit of 1 GiB reached");
+    wait_until(|| !recorder.is_active());
+    assert!(!recorder.write(1, b""));
+    recorder.stop(StopReason::Exit);
+    let reason = "the emulated PT unit failed: queue limit of 1 GiB reached";
+    assert_eq!(recorder.failure().as_deref(), Some(reason));
+    let end = CaptureReader::open(&place.capture()).unwrap().completeness().end.clone().unwrap();
+    assert_eq!((end.reason, end.text.text()), (EndReason::Failed, reason.into()));
+    assert!(log.lines().iter().any(|(level, text)| *level == Level::Error && text.contains(reason)));
+    assert!(recorder.status().starts_with(&format!("state: failed: {reason}\n")));
+}
+
+#[test]
+fn a_unit_that_never_answers_does_not_hold_up_a_dying_vm() {
+    let place = Place::new();
+    let path = place.unit();
+    let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
+    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    let start = Instant::now();
+    recorder.stop(StopReason::VmError);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_unit_that_was_never_enabled_is_not_waited_for() {
+    let place = Place::new();
+    let path = place.unit();
+    let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
+    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    let start = Instant::now();
+    recorder.stop(StopReason::Exit);
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(CaptureReader::open(&place.capture()).unwrap().completeness().is_whole());
+}
+
+#[test]
+fn an_inverted_code_cache_is_refused() {
+    let place = Place::new();
+    let recorder = Recorder::start(place.config(Source::None)).unwrap();
+    assert!(matches!(recorder.set_code_cache(2, 2), Err(Error::Configuration { field: "code cache", .. })));
+    recorder.stop(StopReason::Exit);
+}
+
+#[test]
+fn two_vms_cannot_share_a_capture() {
+    let place = Place::new();
+    let first = Recorder::start(place.config(Source::None)).unwrap();
+    assert!(matches!(Recorder::start(place.config(Source::None)), Err(Error::InUse { .. })));
+    assert!(first.write(common::KIND, &[0; 8]));
+    first.stop(StopReason::Exit);
+    assert_eq!(CaptureReader::open(&place.capture()).unwrap().metadata().count(), 1);
+    Recorder::start(place.config(Source::None)).unwrap().stop(StopReason::Exit);
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it never happened");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

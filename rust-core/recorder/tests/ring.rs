@@ -1,0 +1,231 @@
+//! The export ring under many producers, a slow consumer, records beyond its size, and an end
+//! in the middle.
+
+mod common;
+
+use common::Random;
+use jportal_capture::ring_file::{self, states};
+use jportal_recorder::{Error, Ring};
+use proptest::prelude::*;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::{Duration, Instant};
+
+const SIZE: u64 = 64 << 10;
+
+struct Place(tempfile::TempDir);
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+    fn capture(&self) -> PathBuf {
+        self.0.path().join("a.jportal")
+    }
+    fn ring(&self, size: u64) -> Ring {
+        Ring::create(&self.capture(), size).unwrap()
+    }
+}
+
+/// Reads until the ring is closed and empty, in pieces of random size, now and then slowly.
+fn consume(ring: &Ring, seed: u64) -> Vec<u8> {
+    ring.attach_consumer();
+    let mut random = Random::new(seed);
+    let mut stream = Vec::new();
+    loop {
+        let last = !ring.is_open();
+        let n = ring.read(&mut stream, 1 + random.below(40_000) as usize);
+        if random.below(50) == 0 {
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        ring.free(n);
+        if n == 0 {
+            if last {
+                return stream;
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A frame of the stream: kind, TSC, body.
+type Frame = (u16, u64, Vec<u8>);
+
+fn frames(stream: &[u8]) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    let mut rest = stream;
+    while !rest.is_empty() {
+        let len = u32::from_le_bytes(rest[..4].try_into().unwrap()) as usize;
+        assert!(len >= 16 && rest[6..8] == [0, 0]);
+        let tsc = u64::from_le_bytes(rest[8..16].try_into().unwrap());
+        frames.push((u16::from_le_bytes(rest[4..6].try_into().unwrap()), tsc, rest[16..len].to_vec()));
+        rest = &rest[len..];
+    }
+    frames
+}
+
+/// The body that producer `kind` commits as its `n`-th.
+fn body(kind: u16, n: u64, len: usize) -> Vec<u8> {
+    let mut body = n.to_le_bytes().to_vec();
+    body.extend((0..len).map(|i| (i as u64 ^ n ^ u64::from(kind)) as u8));
+    body
+}
+
+fn many_producers(size: u64, producers: u16, each: u64, longest: u64, seed: u64) {
+    let place = Place::new();
+    let ring = place.ring(size);
+    let stream = std::thread::scope(|scope| {
+        let consumer = scope.spawn(|| consume(&ring, seed));
+        std::thread::scope(|scope| {
+            for kind in 0..producers {
+                let ring = &ring;
+                scope.spawn(move || {
+                    let mut random = Random::new(seed ^ u64::from(kind) << 20);
+                    for n in 0..each {
+                        assert!(ring.write(kind, &body(kind, n, random.below(longest) as usize)));
+                    }
+                });
+            }
+        });
+        ring.close();
+        consumer.join().unwrap()
+    });
+    let mut next = vec![0; producers.into()];
+    let mut last = 0;
+    for (kind, tsc, found) in frames(&stream) {
+        let n: &mut u64 = &mut next[usize::from(kind)];
+        assert_eq!(found, body(kind, *n, found.len() - 8), "producer {kind}, record {n}");
+        assert!(tsc >= last, "stream order is time order");
+        (*n, last) = (*n + 1, tsc);
+    }
+    assert!(next.iter().all(|n| *n == each), "{next:?}");
+    assert_eq!(ring.records(), u64::from(producers) * each);
+}
+
+#[test]
+fn no_record_of_many_producers_is_lost_or_torn() {
+    many_producers(SIZE, 8, 20_000, 200, 1);
+}
+
+#[test]
+fn records_beyond_the_rings_size_pass_in_pieces() {
+    many_producers(4096, 4, 60, 100_000, 2);
+}
+
+#[test]
+fn a_record_of_16_megabytes_passes_a_ring_of_64_kilobytes() {
+    let place = Place::new();
+    let ring = place.ring(SIZE);
+    let long = body(3, 7, 16 << 20);
+    let stream = std::thread::scope(|scope| {
+        let consumer = scope.spawn(|| consume(&ring, 3));
+        assert!(ring.write(3, &long) && ring.write(4, b""));
+        ring.close();
+        consumer.join().unwrap()
+    });
+    let frames = frames(&stream);
+    assert_eq!(frames.len(), 2);
+    assert!(frames[0].2 == long);
+    assert_eq!((frames[1].0, frames[1].2.len()), (4, 0));
+    assert!(ring.waits() > 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn any_mixture_passes(producers in 1u16..6, each in 1u64..300, longest in 1u64..20_000, seed: u64) {
+        many_producers(4096, producers, each, longest, seed);
+    }
+}
+
+#[test]
+fn a_full_ring_holds_its_producer_until_there_is_room() {
+    let place = Place::new();
+    let ring = place.ring(4096);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..3u64 {
+                assert!(ring.write(1, &body(1, n, 2000)));
+            }
+            done.store(true, Release);
+        });
+        wait_until(|| ring.waits() == 1);
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!done.load(Acquire), "two records fit, the third must wait");
+        let mut stream = Vec::new();
+        let n = ring.read(&mut stream, 2100);
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!done.load(Acquire), "read is not written: the place is still taken");
+        ring.free(n);
+        wait_until(|| done.load(Acquire));
+    });
+}
+
+#[test]
+fn producers_that_wait_are_let_go_when_the_recording_ends() {
+    for end in [Ring::close_now as fn(&Ring), Ring::mark_crashed] {
+        let place = Place::new();
+        let ring = place.ring(4096);
+        std::thread::scope(|scope| {
+            let producers: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| while ring.write(1, &[0; 500]) {})).collect();
+            wait_until(|| ring.waits() > 0);
+            end(&ring);
+            let start = Instant::now();
+            producers.into_iter().for_each(|p| p.join().unwrap());
+            assert!(start.elapsed() < Duration::from_secs(2));
+        });
+        assert!(!ring.is_open());
+    }
+}
+
+#[test]
+fn the_file_has_the_documented_layout() {
+    let place = Place::new();
+    let ring = place.ring(4096);
+    assert!(ring.write(9, b"body"));
+    let file = std::fs::read(ring_file::path_of(&place.capture())).unwrap();
+    let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+    assert_eq!(file.len(), ring_file::BYTES + 4096);
+    assert_eq!(file[..8], ring_file::MAGIC);
+    assert_eq!(word(8) as u32, ring_file::VERSION);
+    assert_eq!(word(ring_file::STATE) as u32, states::OPEN);
+    assert_eq!(word(ring_file::PID) as u32, std::process::id());
+    assert_eq!((word(ring_file::SIZE), word(ring_file::TAIL)), (4096, 0));
+    assert_eq!((word(ring_file::HEAD), word(ring_file::BOUNDARY)), (20, 20));
+    assert_eq!(file[4096..4102], [20, 0, 0, 0, 9, 0]);
+    assert_eq!(file[4112..4116], *b"body");
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(place.0.path().join("a.jportal.ring")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    ring.mark_crashed();
+    let file = std::fs::read(ring_file::path_of(&place.capture())).unwrap();
+    assert_eq!(u32::from_le_bytes(file[12..16].try_into().unwrap()), states::CRASHED);
+}
+
+#[test]
+fn a_ring_that_lives_is_not_replaced_and_one_that_is_dead_is() {
+    let place = Place::new();
+    let first = place.ring(4096);
+    assert!(matches!(Ring::create(&place.capture(), 4096), Err(Error::InUse { .. })));
+    assert!(first.write(1, b"still works"));
+    drop(first);
+    place.ring(8192);
+}
+
+#[test]
+fn a_ring_without_a_place_is_refused() {
+    let e = Ring::create(&PathBuf::from("/nowhere/a.jportal"), 4096).unwrap_err();
+    assert!(matches!(e, Error::Ring { bytes: 8192, .. }), "{e}");
+    assert!(e.to_string().contains("/nowhere/a.jportal.ring"));
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it never happened");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
