@@ -22,6 +22,7 @@
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
+#include "runtime/arguments.hpp"
 #include "runtime/java.hpp"
 #include "runtime/os.hpp"
 #include "runtime/vm_version.hpp"
@@ -91,19 +92,31 @@ static bool expand_path(const char* pattern, char* path, size_t size) {
   return st.size() < size - 1;
 }
 
+// As given: from the environment and files, then from the command line.
+static void print_flags(outputStream* st) {
+  for (int i = 0; i < Arguments::num_jvm_flags(); i++) {
+    st->print("%s ", Arguments::jvm_flags_array()[i]);
+  }
+  for (int i = 0; i < Arguments::num_jvm_args(); i++) {
+    st->print("%s ", Arguments::jvm_args_array()[i]);
+  }
+}
+
 void JPortalHooks::create_vm() {
   char path[JVM_MAXPATHLEN];
   const char* pattern = JPortalFile != NULL ? JPortalFile : DefaultFile;
-  if (*pattern == '\0') {
-    fail("-XX:JPortalFile= names no file");
-  }
   if (!expand_path(pattern, path, sizeof(path))) {
     fail("-XX:JPortalFile= is too long");
   }
+  char text[4096];
+  stringStream flags(text, sizeof(text));
+  print_flags(&flags);
+
   JPortalRecorderConfig config;
   config.capture_path = path;
   config.vm_version   = VM_Version::internal_vm_info_string();
-  config.cpu_features = VM_Version::features_string();
+  config.vm_flags     = flags.base();
+  config.java_command = Arguments::java_command();
   config.source       = requested_source();
   config.ring_size    = JPortalRingSize;
   config.buffer_size  = JPortalBufferSize;
@@ -111,7 +124,6 @@ void JPortalHooks::create_vm() {
   if (JPortalBridge::start(config) != 0) {
     fail_with_last_error();
   }
-  log_info(jportal)("recording to %s", path);
   JPortalThreads::primordial_started();
 }
 

@@ -21,10 +21,11 @@
 #include "jportal-recorder/src/bridge.rs.h"
 
 int32_t JPortalBridge::start(const JPortalRecorderConfig& config) {
-  jportal::RecorderConfig c;
+  jportal::RecorderConfig c{};
   c.capture_path = config.capture_path;
   c.vm_version   = config.vm_version;
-  c.cpu_features = config.cpu_features;
+  c.vm_flags     = config.vm_flags;
+  c.java_command = config.java_command;
   c.source       = config.source;
   c.ring_size    = config.ring_size;
   c.buffer_size  = config.buffer_size;

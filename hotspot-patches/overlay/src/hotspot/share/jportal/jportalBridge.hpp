@@ -28,7 +28,8 @@
 struct JPortalRecorderConfig {
   const char* capture_path;    // already expanded
   const char* vm_version;
-  const char* cpu_features;    // may be NULL
+  const char* vm_flags;
+  const char* java_command;    // may be NULL
   int32_t     source;          // JPortalBridge::Source
   uint64_t    ring_size;
   uint64_t    buffer_size;     // per core
