@@ -85,6 +85,8 @@ check_machine
 ((!FEATURE)) || [[ -n $RECORDER ]] || command -v cargo >/dev/null ||
   die "no Rust compiler: cargo is not on the PATH" "install Rust $(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml") or newer with rustup"
 
+# In braces: bash reads them whole, so editing this file does not disturb a build that runs.
+{
 lock 8 "$CACHE/downloads.lock"
 choose_version
 unpack_debian_image
@@ -139,10 +141,17 @@ else
   else
     unpack_source
     build_libjvm
-    keep_libjvm
+    if [[ $(vm_key) == "$KEY" ]]; then
+      keep_libjvm
+    else
+      note "sources have changed while they were compiled: run this again"
+      KEY=''
+    fi
   fi
   step "image $OUTPUT"
   install_image "$DEBIAN_IMAGE" "$OUTPUT" "$LIBJVM"
-  printf '%s\n' "$KEY" > "$OUTPUT/.jportal-build"
+  [[ -z $KEY ]] || printf '%s\n' "$KEY" > "$OUTPUT/.jportal-build"
 fi
 note "$("$OUTPUT/bin/java" -version 2>&1 | tail -n 1)"
+exit 0
+}
