@@ -90,6 +90,19 @@ pub fn count_patches(source: &Path, reason: u8) -> Result<usize> {
     Ok(count)
 }
 
+/// Method entry stubs of a capture.
+///
+/// # Errors
+/// When the capture is unreadable.
+pub fn count_stubs(source: &Path) -> Result<usize> {
+    let reader = CaptureReader::open(source)?;
+    let mut count = 0;
+    for stamped in reader.metadata() {
+        count += usize::from(matches!(stamped?.record, Record::MethodStub(_)));
+    }
+    Ok(count)
+}
+
 struct Planter {
     fault: Fault,
     seen: usize,

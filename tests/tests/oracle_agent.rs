@@ -99,7 +99,7 @@ fn a_known_loop_hits_its_blocks_as_counted_by_hand() {
     // work(2000): for (int i = 0; i < n; i++) sum += i % 3 == 0 ? i : -1;
     // Blocks in code order: entry, loop condition, test of i % 3, "then" arm, "else" arm, sum and i++, return.
     let n = 2000;
-    let thirds = (n + 2) / 3;
+    let thirds = usize::div_ceil(n, 3);
     let expected = [1, n + 1, n, thirds, n - thirds, n, 1];
     let counts: Vec<usize> = (0..expected.len())
         .map(|ordinal| {

@@ -1,0 +1,12 @@
+//! Programs recorded under the emulated PT unit and judged by the oracle, by libipt, by planted
+//! faults and by misuse.
+//!
+//! `cargo test` runs every program at its small size; `scripts/verify-all` the real programs at full
+//! size and what takes longer still (tests marked `ignore`).
+
+mod abuse;
+mod faults;
+mod memory;
+mod passthrough;
+mod programs;
+mod truncation;

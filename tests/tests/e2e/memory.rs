@@ -1,0 +1,32 @@
+//! Decoding streams: a trace ten times as long must not need much more memory.
+
+use jportal_tests::place;
+use jportal_tests::process;
+use jportal_tests::programs;
+use jportal_tests::recording::{Mode, Plan, Recording};
+
+#[test]
+fn ten_times_the_trace_needs_less_than_a_fifth_more_memory() {
+    let Some(place) = place::installed("ten_times_the_trace_needs_less_than_a_fifth_more_memory") else {
+        return;
+    };
+    let program = programs::by_name("hot-loops").expect("a program of that name");
+    let base = program.command(&place.root, &place.programs, programs::Size::Small);
+    let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
+    let measure = |size: &str| {
+        let mut command = base.clone();
+        *command.last_mut().expect("the size is the last argument") = size.into();
+        let recording = Recording::command(&place, &command, &plan).unwrap();
+        let bytes = recording.info(&recording.capture(), &[]).unwrap().number("/pt_bytes").unwrap();
+        let decoded =
+            recording.jportal(&["report", "hot-methods", "--json"], &recording.capture(), &[]).unwrap();
+        assert!(decoded.status.success(), "{}", decoded.stderr);
+        let file = process::size(&recording.capture());
+        println!("size {size}: {bytes} PT bytes, capture {file} bytes, peak {} KiB", decoded.peak_kib);
+        (bytes, decoded.peak_kib)
+    };
+    let (short, peak_short) = measure("20000");
+    let (long, peak_long) = measure("260000");
+    assert!(long > 10.0 * short, "the traces are {short} and {long} bytes");
+    assert!(peak_long * 10 < peak_short * 12, "peak memory {peak_short} and {peak_long} KiB");
+}

@@ -1,0 +1,135 @@
+//! `jportal run` is transparent: output, exit status and signals are the program's own.
+
+use std::process::Command;
+use std::time::Duration;
+
+use jportal_tests::place::{self, Place};
+use jportal_tests::process::{self, Finished};
+use jportal_tests::recording::LIMIT;
+
+struct Run {
+    folder: tempfile::TempDir,
+    place: Place,
+}
+
+impl Run {
+    fn new(test: &str) -> Option<Self> {
+        Some(Self { place: place::installed(test)?, folder: tempfile::tempdir().unwrap() })
+    }
+
+    fn capture(&self) -> std::path::PathBuf {
+        self.folder.path().join("capture.jportal")
+    }
+
+    fn java_arguments(&self, arguments: &[&str]) -> Vec<String> {
+        let jar = self.place.programs.join("programs.jar").display().to_string();
+        let mut all: Vec<String> = ["-cp", &jar, "programs.Exit"].map(Into::into).to_vec();
+        all.extend(arguments.iter().map(|&a| a.to_owned()));
+        all
+    }
+
+    fn traced(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.place.jportal);
+        command
+            .args(["run", "--emulate", "-o"])
+            .arg(self.capture())
+            .arg("--")
+            .args(self.java_arguments(arguments));
+        command
+    }
+
+    fn plain(&self, arguments: &[&str]) -> Finished {
+        process::run(Command::new(&self.place.java).args(self.java_arguments(arguments)), LIMIT).unwrap()
+    }
+
+    /// `info` on the capture: exit status, and whether it crashed.
+    fn info(&self) -> Finished {
+        process::run(Command::new(&self.place.jportal).args(["info", "--json"]).arg(self.capture()), LIMIT)
+            .unwrap()
+    }
+}
+
+#[test]
+fn output_and_exit_status_are_the_programs() {
+    let Some(run) = Run::new("output_and_exit_status_are_the_programs") else { return };
+    for arguments in
+        [&["return"][..], &["exit", "3"], &["hook", "77"], &["halt", "5"], &["throw"], &["no such way"]]
+    {
+        let _ = std::fs::remove_file(run.capture());
+        let plain = run.plain(arguments);
+        let traced = process::run(&mut run.traced(arguments), LIMIT).unwrap();
+        assert_eq!(traced.text(), plain.text(), "{arguments:?}: {}", traced.stderr);
+        assert_eq!(traced.status.code(), plain.status.code(), "{arguments:?}: {}", traced.stderr);
+        for line in plain.stderr.lines().filter(|l| l.contains("Exception")) {
+            assert!(
+                traced.stderr.contains(line),
+                "{arguments:?}: {line:?} is missing in {:?}",
+                traced.stderr
+            );
+        }
+        let info = run.info();
+        assert_eq!(info.status.code(), Some(0), "{arguments:?}: {}", info.stderr);
+    }
+}
+
+fn after_signal(signal: i32) -> Option<(Run, Finished)> {
+    let run = Run::new("signals_reach_the_program")?;
+    let running = process::start(&mut run.traced(&["spin"])).unwrap();
+    running.wait_for("spinning", LIMIT).unwrap();
+    process::send(running.id(), signal).unwrap();
+    let finished = running.wait(LIMIT).unwrap();
+    Some((run, finished))
+}
+
+#[test]
+fn signals_reach_the_program() {
+    for (signal, code) in [(libc::SIGTERM, 143), (libc::SIGINT, 130), (libc::SIGHUP, 129)] {
+        let Some((run, finished)) = after_signal(signal) else { return };
+        assert_eq!(finished.status.code(), Some(code), "signal {signal}: {}", finished.stderr);
+        let info = run.info();
+        assert_eq!(info.status.code(), Some(0), "signal {signal}: {}", info.stderr);
+    }
+}
+
+/// Even SIGKILL of the VM itself leaves a readable capture and a truthful status.
+#[test]
+fn a_killed_vm_leaves_what_it_recorded() {
+    let Some(run) = Run::new("a_killed_vm_leaves_what_it_recorded") else { return };
+    let running = process::start(&mut run.traced(&["spin"])).unwrap();
+    running.wait_for("spinning", LIMIT).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap();
+    let child: u32 = children.split_whitespace().next().expect("jportal run has a child").parse().unwrap();
+    process::send(child, libc::SIGKILL).unwrap();
+    let finished = running.wait(LIMIT).unwrap();
+    use std::os::unix::process::ExitStatusExt;
+    assert!(
+        finished.status.code() == Some(137) || finished.status.signal() == Some(libc::SIGKILL),
+        "{}: {}",
+        finished.status,
+        finished.stderr
+    );
+    let info = run.info();
+    assert!(!info.crashed() && matches!(info.status.code(), Some(0 | 1)), "{}: {}", info.status, info.stderr);
+    let pt = info.json().unwrap()["pt_bytes"].as_u64().unwrap();
+    assert!(pt > 100_000, "{pt} PT bytes");
+}
+
+#[test]
+fn bad_usage_is_refused_before_anything_runs() {
+    let Some(run) = Run::new("bad_usage_is_refused_before_anything_runs") else { return };
+    for arguments in [
+        &["run"][..],
+        &["run", "--emulate", "--cores", "0", "--", "-version"],
+        &["run", "--on-full", "maybe", "--", "-version"],
+        &["frobnicate"],
+        &["info"],
+        &["verify", "/nonexistent", "--oracle", "/nonexistent"],
+        &["info", "/nonexistent"],
+        &["info", "/etc/passwd"],
+    ] {
+        let finished = process::run(Command::new(&run.place.jportal).args(arguments), LIMIT).unwrap();
+        assert_eq!(finished.status.code(), Some(2), "{arguments:?}: {}", finished.stderr);
+        assert!(!finished.stderr.is_empty() && !finished.crashed(), "{arguments:?}: {}", finished.stderr);
+    }
+}

@@ -1,0 +1,168 @@
+//! Each program, interpreted and in the VM's default mode.
+
+use std::io::Write;
+use std::process::Command;
+
+use jportal_tests::place::{self, Place};
+use jportal_tests::programs::{self, Program, Size};
+use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
+use jportal_tests::{Result, process, skip};
+
+/// What the program prints when nothing observes it.
+fn plain_output(place: &Place, program: &Program, size: Size) -> Result<String> {
+    let command = program.command(&place.root, &place.programs, size);
+    Ok(process::run(Command::new(&place.java).args(command), LIMIT)?.text())
+}
+
+/// Adds a line to the file `JPORTAL_FIGURES`, if there is one, and prints it.
+fn figure(line: &str) {
+    println!("{line}");
+    if let Some(path) = std::env::var_os("JPORTAL_FIGURES") {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        file.and_then(|mut f| writeln!(f, "{line}")).expect("the file of figures can be written");
+    }
+}
+
+/// What holds in every mode: the program is not disturbed, and the trace decodes without a flaw.
+fn sound(place: &Place, program: &Program, plan: &Plan, recording: &Recording) -> Result<()> {
+    if !recording.program.status.success() {
+        return Err(format!(
+            "the program failed, {}: {}",
+            recording.program.status, recording.program.stderr
+        )
+        .into());
+    }
+    let (plain, seen) = (plain_output(place, program, plan.size)?, recording.program.text());
+    if plain != seen {
+        return Err(format!("the program printed {seen:?}, unobserved {plain:?}").into());
+    }
+    let info = recording.info(&recording.capture(), &[])?;
+    let (native, gaps, bytes) = (info.native_errors()?, info.number("/gaps")?, info.number("/pt_bytes")?);
+    if native != 0 || gaps != 0.0 || bytes == 0.0 {
+        return Err(format!("{native} native-flow errors, {gaps} gaps, {bytes} PT bytes").into());
+    }
+    Ok(())
+}
+
+/// `verify` through libipt must say what it says through our own decoder.
+fn same_through_libipt(recording: &Recording) -> Result<()> {
+    let own = recording.verify(&recording.capture(), &[])?;
+    let libipt = recording.verify(&recording.capture(), &["--native-decoder", "libipt"])?;
+    if own.report.is_null() || own.code != libipt.code || own.report != libipt.report {
+        return Err(format!(
+            "own decoder: {} {}; libipt: {} {}",
+            own.code, own.report, libipt.code, libipt.report
+        )
+        .into());
+    }
+    Ok(())
+}
+
+fn check(place: &Place, program: &Program, plan: &Plan) -> Result<()> {
+    let recording = Recording::make(place, program, plan)?;
+    sound(place, program, plan, &recording)?;
+    let log = recording.oracle()?;
+    let verdict = recording.verify(&recording.capture(), &[])?;
+    let (probes, matched) = (verdict.probes()?, verdict.matched()?);
+    let mode = if plan.mode == Mode::Interpreter { "interpreter" } else { "tiered" };
+    figure(&format!(
+        "{mode}\t{}\tthreads {}\tprobes {probes}\tmatched {matched}\tPT bytes {}\trun {:.1} s",
+        program.name,
+        log.threads.len(),
+        recording.info(&recording.capture(), &[])?.number("/pt_bytes")?,
+        recording.program.elapsed.as_secs_f64()
+    ));
+    match plan.mode {
+        Mode::Interpreter => {
+            let errors = recording.info(&recording.capture(), &[])?.reconstruct_errors()?;
+            verdict.require_exact(&log)?;
+            if errors != 0 {
+                return Err(format!("{errors} contradictions although every probe matches").into());
+            }
+        }
+        // Positions from debug info are what they are: the figure is reported, nothing is asked of it but that it
+        // covers the whole log and is no accident.
+        Mode::Tiered => {
+            if probes != log.hits() || matched == 0 || verdict.code == 2 {
+                return Err(format!(
+                    "verify: exit {}, {probes} probes of {}, {matched} matched",
+                    verdict.code,
+                    log.hits()
+                )
+                .into());
+            }
+        }
+    }
+    same_through_libipt(&recording)
+}
+
+fn run(name: &str, mode: Mode, size: Size) {
+    let test = format!("{name} {mode:?} {size:?}");
+    let Some(place) = place::installed(&test) else { return };
+    let program = programs::by_name(name).expect("a program of that name");
+    if let Some(missing) = program.missing() {
+        return skip::skip(&test, &missing);
+    }
+    if let Err(error) = check(&place, &program, &Plan { size, ..Plan::new(mode) }) {
+        panic!("{test}: {error}");
+    }
+}
+
+macro_rules! programs {
+    ($($test:ident = $name:literal),* $(,)?) => {
+        mod interpreter {
+            use super::*;
+            $(#[test] fn $test() { run($name, Mode::Interpreter, Size::Small) })*
+        }
+        mod tiered {
+            use super::*;
+            $(#[test] fn $test() { run($name, Mode::Tiered, Size::Small) })*
+        }
+        const TESTED: &[&str] = &[$($name),*];
+    };
+}
+
+programs! {
+    arithmetic = "arithmetic", arrays = "arrays", branches = "branches", switches = "switches", exceptions = "exceptions",
+    class_init = "class-init", calls = "calls", dynamic = "dynamic", reflection = "reflection", natives = "natives",
+    monitors = "monitors", threads = "threads", recursion = "recursion", library = "library", loaders = "loaders",
+    hot_loops = "hot-loops", old_forms = "old-forms", new_forms = "new-forms", h2 = "h2", javac = "javac", xalan = "xalan",
+}
+
+#[test]
+fn every_program_is_tested() {
+    let known: Vec<&str> = programs::UNITS.iter().chain(programs::WORKLOADS).map(|p| p.name).collect();
+    assert_eq!(TESTED, known);
+}
+
+macro_rules! full {
+    ($($test:ident = $name:literal, $mode:ident;)*) => {
+        mod full {
+            use super::*;
+            $(#[test] #[ignore = "minutes; scripts/verify-all"] fn $test() { run($name, Mode::$mode, Size::Full) })*
+        }
+    };
+}
+
+full! {
+    h2_interpreter = "h2", Interpreter;
+    h2_tiered = "h2", Tiered;
+    javac_interpreter = "javac", Interpreter;
+    javac_tiered = "javac", Tiered;
+    xalan_interpreter = "xalan", Interpreter;
+    xalan_tiered = "xalan", Tiered;
+}
+
+/// The same flow whatever the number of virtual cores.
+#[test]
+fn the_number_of_cores_does_not_matter() {
+    let test = "the_number_of_cores_does_not_matter";
+    let Some(place) = place::installed(test) else { return };
+    let program = programs::by_name("threads").expect("a program of that name");
+    for cores in [1, 8] {
+        let plan = Plan { cores, ..Plan::new(Mode::Interpreter) };
+        if let Err(error) = check(&place, &program, &plan) {
+            panic!("{cores} cores: {error}");
+        }
+    }
+}

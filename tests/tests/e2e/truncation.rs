@@ -1,0 +1,95 @@
+//! A capture cut off anywhere: a clean partial result or a clear error, never a panic.
+
+use jportal_tests::fault;
+use jportal_tests::place;
+use jportal_tests::programs;
+use jportal_tests::recording::{Mode, Plan, Recording};
+
+/// xorshift64: places that look random and are the same in every run.
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+fn record(test: &str) -> Option<Recording> {
+    let place = place::installed(test)?;
+    let program = programs::by_name("branches").expect("a program of that name");
+    let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
+    Some(Recording::make(&place, &program, &plan).expect("the program can be recorded"))
+}
+
+/// Cuts a copy shorter and shorter, at `places`, and looks at each.
+fn cut_at(recording: &Recording, mut places: Vec<u64>) {
+    let copy = recording.file("cut.jportal");
+    std::fs::copy(recording.capture(), &copy).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&copy).unwrap();
+    places.sort_unstable();
+    places.dedup();
+    let (mut partial, mut refused) = (0, 0);
+    for &place in places.iter().rev() {
+        file.set_len(place).unwrap();
+        let info = recording.jportal(&["info", "--json"], &copy, &[]).unwrap();
+        assert!(!info.crashed(), "cut at {place}: {}", info.stderr);
+        match info.status.code() {
+            Some(0 | 1) => {
+                info.json().unwrap_or_else(|e| panic!("cut at {place}: {e}"));
+                partial += 1;
+            }
+            Some(2) => {
+                assert!(info.stderr.contains("error"), "cut at {place}: no reason given: {:?}", info.stderr);
+                refused += 1;
+            }
+            other => panic!("cut at {place}: exit {other:?}: {}", info.stderr),
+        }
+    }
+    println!("{} cuts: {partial} partial results, {refused} refused", places.len());
+    assert!(partial > 0 && refused > 0);
+}
+
+fn random_places(recording: &Recording, count: usize) -> Vec<u64> {
+    let length = std::fs::metadata(recording.capture()).unwrap().len();
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    // Half of them near the start, where headers and the first metadata stand.
+    (0..count).map(|i| random(&mut state) % if i % 2 == 0 { length } else { length.min(100_000) }).collect()
+}
+
+#[test]
+fn cut_at_some_chunk_boundaries_and_some_random_places() {
+    let Some(recording) = record("cut_at_some_chunk_boundaries_and_some_random_places") else { return };
+    let boundaries = fault::chunk_boundaries(&recording.capture()).unwrap();
+    let step = boundaries.len() / 40 + 1;
+    let mut places: Vec<u64> = boundaries.iter().copied().step_by(step).collect();
+    places.extend(&boundaries[..8.min(boundaries.len())]);
+    places.extend(random_places(&recording, 60));
+    cut_at(&recording, places);
+}
+
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn cut_at_every_chunk_boundary_and_a_thousand_random_places() {
+    let Some(recording) = record("cut_at_every_chunk_boundary_and_a_thousand_random_places") else { return };
+    let mut places = fault::chunk_boundaries(&recording.capture()).unwrap();
+    places.extend(random_places(&recording, 1000));
+    cut_at(&recording, places);
+}
+
+/// A cut recording still says what it has: the probes before the cut match.
+#[test]
+fn what_was_recorded_before_the_cut_is_right() {
+    let test = "what_was_recorded_before_the_cut_is_right";
+    let Some(place) = place::installed(test) else { return };
+    let program = programs::by_name("branches").expect("a program of that name");
+    let recording = Recording::make(&place, &program, &Plan::new(Mode::Interpreter)).unwrap();
+    let whole = recording.verify(&recording.capture(), &[]).unwrap();
+    whole.require_exact(&recording.oracle().unwrap()).unwrap();
+    let copy = recording.file("cut.jportal");
+    std::fs::copy(recording.capture(), &copy).unwrap();
+    let length = std::fs::metadata(&copy).unwrap().len();
+    std::fs::OpenOptions::new().write(true).open(&copy).unwrap().set_len(length / 100 * 95).unwrap();
+    let cut = recording.verify(&copy, &[]).unwrap();
+    assert_eq!(cut.code, 1, "a cut capture is not equal to the log");
+    let (matched, all) = (cut.matched().unwrap(), whole.matched().unwrap());
+    assert!(matched > 0 && matched < all, "{matched} of {all}");
+}
