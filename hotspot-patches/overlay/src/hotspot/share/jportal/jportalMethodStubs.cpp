@@ -46,6 +46,7 @@ address JPortalMethodStubTable::allocate_locked() {
   if (_free != NULL) {
     address slot = _free;
     _free = *(address*)slot;
+    fill_unused(slot, SlotSize);
     return slot;
   }
   for (Chunk* c = _chunks; c != NULL; c = c->next) {
