@@ -68,6 +68,7 @@ impl Recorder {
 
     fn start_blocked(config: Config) -> Result<Self, Error> {
         let device = device::open(&config)?;
+        let buffer_bytes = config.buffer_bytes;
         let rings = device.rings()?;
         let end = Arc::new(Mutex::new(StopReason::Exit));
         let (session, consumer) = start_consumer(config, device, Arc::clone(&end))?;
@@ -86,7 +87,15 @@ impl Recorder {
                 }
             }
         }
-        let source = session.device.config().source_name();
+        let pt = session.device.config();
+        if buffer_bytes != 0 && pt.source == sources::EMULATED && pt.aux_bytes != buffer_bytes {
+            let text = format!(
+                "JPortalBufferSize is ignored: the emulated unit has {} bytes per core",
+                pt.aux_bytes
+            );
+            session.log.line(Level::Warning, &text);
+        }
+        let source = pt.source_name();
         session.log.line(Level::Info, &format!("recording to {} (source {source})", session.path.display()));
         Ok(Self { session, threads: Mutex::new(Some(Threads { drains, consumer })), end })
     }

@@ -121,11 +121,15 @@ impl Ring {
     pub fn write(&self, kind: u16, body: &[u8]) -> bool {
         let Ok(len) = u32::try_from(FRAME_HEADER + body.len()) else { return false };
         let mut head = self.lock();
+        // A record that fits is written in one go: a killed VM leaves no part of it behind.
+        if !self.is_open() || !self.wait_for_room(*head, u64::from(len).min(self.size())) {
+            return false;
+        }
         let mut frame = [0; FRAME_HEADER];
         frame[0..4].copy_from_slice(&len.to_le_bytes());
         frame[4..6].copy_from_slice(&kind.to_le_bytes());
         frame[8..16].copy_from_slice(&rdtsc().to_le_bytes());
-        if !self.is_open() || !self.put(&mut head, &frame) || !self.put(&mut head, body) {
+        if !self.put(&mut head, &frame) || !self.put(&mut head, body) {
             return false;
         }
         self.word(layout::HEAD).store(*head, Release);
@@ -146,21 +150,18 @@ impl Ring {
         self.size() - (head - self.word(layout::TAIL).load(Acquire))
     }
 
-    /// Writes the bytes behind `head`, publishing what is there whenever the ring is full.
+    /// Writes the bytes behind `head`; when the ring is full in the middle, as only a record longer
+    /// than the ring finds it, publishes what is there and goes on when there is room again.
     fn put(&self, head: &mut u64, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
-            let room = match self.room(*head) {
-                0 => {
-                    self.word(layout::HEAD).store(*head, Release);
-                    match self.wait_for_room(*head) {
-                        Some(room) => room,
-                        None => return false,
-                    }
+            if self.room(*head) == 0 {
+                self.word(layout::HEAD).store(*head, Release);
+                if !self.wait_for_room(*head, 1) {
+                    return false;
                 }
-                room => room,
-            };
+            }
             let place = (*head & (self.size() - 1)) as usize;
-            let n = bytes.len().min(room as usize).min(self.bytes.len() - place);
+            let n = bytes.len().min(self.room(*head) as usize).min(self.bytes.len() - place);
             let (now, later) = bytes.split_at(n);
             self.bytes.write(place, now);
             *head += n as u64;
@@ -169,25 +170,27 @@ impl Ring {
         true
     }
 
-    /// Spins briefly, then sleeps; the consumer needs no lock that a producer may hold.
-    fn wait_for_room(&self, head: u64) -> Option<u64> {
-        self.waits.fetch_add(1, Relaxed);
+    /// Waits until `wanted` bytes are free; `false` when the ring was closed. Spins briefly, then
+    /// sleeps; the consumer needs no lock that a producer may hold.
+    fn wait_for_room(&self, head: u64, wanted: u64) -> bool {
         for turn in 0u32.. {
-            if !self.is_open() {
-                return None;
+            if self.room(head) >= wanted {
+                break;
             }
-            let room = self.room(head);
-            if room > 0 {
-                return Some(room);
+            if !self.is_open() {
+                return false;
             }
             match turn {
-                0..100 => std::hint::spin_loop(),
-                100 => self.nudge(),
-                101..200 => std::thread::sleep(Duration::from_micros(50)),
+                0 => {
+                    self.waits.fetch_add(1, Relaxed);
+                    self.nudge();
+                }
+                1..100 => std::hint::spin_loop(),
+                100..200 => std::thread::sleep(Duration::from_micros(50)),
                 _ => std::thread::sleep(Duration::from_millis(1)),
             }
         }
-        None
+        true
     }
 
     fn nudge(&self) {

@@ -25,6 +25,8 @@ pub(crate) struct Session {
     pub(crate) stopping: AtomicBool,
     pub(crate) stats: Stats,
     writer: Mutex<Option<CaptureWriter>>,
+    /// The capture refused something.
+    broken: AtomicBool,
     written: Mutex<Written>,
     failure: Mutex<Option<String>>,
     started: Instant,
@@ -55,6 +57,7 @@ impl Session {
             stopping: AtomicBool::new(false),
             stats: Stats::default(),
             writer: Mutex::new(None),
+            broken: AtomicBool::new(false),
             written: Mutex::new(Written::default()),
             failure: Mutex::new(None),
             started: Instant::now(),
@@ -66,23 +69,20 @@ impl Session {
         *lock(&self.writer) = Some(writer);
     }
 
-    /// Appends to the capture. `false` when there is none any more; the first failure ends the recording.
+    /// Appends to the capture. `false` when it takes nothing any more; its first failure ends the recording.
     pub(crate) fn append(
         &self,
         f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
     ) -> bool {
         let mut guard = lock(&self.writer);
-        let Some(writer) = guard.as_mut() else { return false };
+        let Some(writer) = guard.as_mut().filter(|_| !self.broken.load(Relaxed)) else { return false };
         let result = f(writer);
         *lock(&self.written) = writer.written();
+        let Err(source) = result else { return true };
+        self.broken.store(true, Relaxed);
         drop(guard);
-        match result {
-            Ok(()) => true,
-            Err(source) => {
-                self.fail(&Error::Capture { path: self.path.clone(), source });
-                false
-            }
-        }
+        self.fail(&Error::Capture { path: self.path.clone(), source });
+        false
     }
 
     /// Writes the header if it has changed.
@@ -94,8 +94,8 @@ impl Session {
         self.append(|w| w.header(&header))
     }
 
-    /// Ends the recording with a reason: producers go on without us, the device stops, the
-    /// capture gets an end if it still can. The first reason stays.
+    /// Ends the recording with a reason: producers go on without us, the device stops, and the
+    /// consumer ends the capture if it still can. The first reason stays.
     pub(crate) fn fail(&self, error: &Error) {
         let text = error.to_string();
         {
@@ -105,15 +105,10 @@ impl Session {
             }
             *failure = Some(text.clone());
         }
-        self.ring.close_now();
+        self.log.line(Level::Error, &format!("recording stopped: {text}"));
         self.stopping.store(true, Release);
         self.device.disable();
-        let taken = lock(&self.writer).take();
-        let ended = taken.map(|w| w.finish(EndReason::Failed, &text, self.counters()));
-        self.log.line(Level::Error, &format!("recording stopped: {text}"));
-        if let Some(Err(e)) = ended {
-            self.log.line(Level::Warning, &format!("the capture has no end: {e}"));
-        }
+        self.ring.close_now();
     }
 
     /// Why the recording ended before its time.
@@ -121,13 +116,19 @@ impl Session {
         lock(&self.failure).clone()
     }
 
-    /// Ends the capture.
+    /// Ends the capture: as the failure says if there was one, otherwise as `reason` says. Tried even
+    /// when nothing else could be written, since a reason in the file is better than none.
     pub(crate) fn finish(&self, reason: EndReason, text: &str) {
         self.measure_tsc();
         self.write_header();
         let Some(writer) = lock(&self.writer).take() else { return };
+        let failure = self.failure();
+        let (reason, text) = failure.as_deref().map_or((reason, text), |text| (EndReason::Failed, text));
         match writer.finish(reason, text, self.counters()) {
             Ok(written) => *lock(&self.written) = written,
+            Err(e) if failure.is_some() => {
+                self.log.line(Level::Warning, &format!("the capture has no end: {e}"));
+            }
             Err(source) => self.fail(&Error::Capture { path: self.path.clone(), source }),
         }
     }

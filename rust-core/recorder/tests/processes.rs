@@ -9,7 +9,7 @@ use jportal_capture::{CaptureReader, EndReason};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Cargo builds examples beside its tests: `<profile>/deps/<test>` and `<profile>/examples/fake_vm`.
@@ -92,23 +92,56 @@ fn a_crash_leaves_a_ring_that_completes_the_capture() {
     assert!(reader.completeness().end.as_ref().unwrap().text.text().contains("crashed"));
 }
 
+/// Runs a VM that goes on when the recording ends, its files limited to `limit` bytes.
+fn survive(capture: &Path, limit: Option<u64>) -> Output {
+    let mut command = Command::new(fake_vm());
+    command.arg("survive").arg(capture).arg("200000");
+    if let Some(limit) = limit {
+        let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+        // SAFETY: setrlimit is async-signal-safe and `limit` is a valid value owned by the closure.
+        unsafe {
+            command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            });
+        }
+    }
+    command.output().unwrap()
+}
+
+/// The VM does not start: it exits by itself with `message`.
+fn refused(output: &Output, message: &str) {
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(101) && told.contains(message), "{:?} {told}", output.status);
+}
+
+#[test]
+fn a_disk_too_full_for_the_ring_is_told_at_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("a.jportal");
+    refused(&survive(&capture, Some(32 << 10)), "a.jportal.ring: File too large");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_is_told_at_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let capture = dir.path().join("a.jportal");
+    std::os::unix::fs::symlink("/dev/full", &capture).unwrap();
+    refused(&survive(&capture, None), "a.jportal: disk full after 0 bytes");
+    assert!(!ring_file::path_of(&capture).exists());
+    refused(&survive(&dir.path().join("missing/a.jportal"), None), "missing/a.jportal: cannot open");
+    std::fs::create_dir(dir.path().join("folder")).unwrap();
+    refused(&survive(&dir.path().join("folder"), None), "Is a directory");
+}
+
 /// A file-size limit stands for a full disk: `write(2)` fails in the middle of a recording. The
 /// process must run on to its own end, and the file tells why it is short.
 #[test]
 fn a_full_disk_ends_the_recording_not_the_vm() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("a.jportal");
-    let mut command = Command::new(fake_vm());
-    command.arg("survive").arg(&capture).arg("200000");
-    let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
-    // SAFETY: setrlimit is async-signal-safe and `limit` is a valid value owned by the closure.
-    unsafe {
-        command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        });
-    }
-    let output = command.output().unwrap();
+    let output = survive(&capture, Some(1 << 20));
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
     assert!(told.contains("disk full after"), "{told}");
