@@ -8,6 +8,7 @@
 //! unknown chunk and record kinds are skipped and counted.
 #![forbid(unsafe_code)]
 
+mod checksum;
 pub mod chunk;
 pub mod codec;
 mod error;

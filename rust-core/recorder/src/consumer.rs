@@ -4,6 +4,7 @@
 use crate::error::Error;
 use crate::session::Session;
 use jportal_capture::CaptureWriter;
+use jportal_capture::header::sources;
 use std::time::Duration;
 
 /// How long the consumer sleeps when nobody wakes it; a quarter-full ring does.
@@ -14,7 +15,11 @@ const PIECE: usize = 1 << 20;
 /// Creates the capture and writes its header.
 pub(crate) fn create(session: &Session) -> Result<(), Error> {
     let refused = |source| Error::Capture { path: session.path.clone(), source };
-    session.set_writer(CaptureWriter::create(&session.path).map_err(refused)?);
+    let mut writer = CaptureWriter::create(&session.path).map_err(refused)?;
+    if session.device.config().source == sources::EMULATED {
+        writer.checksum_by_table();
+    }
+    session.set_writer(writer);
     if session.write_header() {
         return Ok(());
     }

@@ -54,14 +54,15 @@ fn kill_and_recover(after: Duration) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("a.jportal");
     let mut vm = Command::new(fake_vm()).arg("endless").arg(&capture).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(vm.stdout.take().unwrap());
-    let reader = std::thread::spawn(move || lines.lines().map_while(Result::ok).last());
+    let mut lines = BufReader::new(vm.stdout.take().unwrap()).lines();
+    lines.next().expect("it has begun").unwrap();
+    let reader = std::thread::spawn(move || lines.map_while(Result::ok).last());
     std::thread::sleep(after);
     assert_eq!(ring_file::recover(&capture).unwrap(), Recovery::Live, "hands off while it lives");
     vm.kill().unwrap();
     assert_eq!(vm.wait().unwrap().signal(), Some(libc::SIGKILL));
     // The last line may be cut: its digits are those of a number the process was about to pass.
-    let last: u64 = reader.join().unwrap().expect("it had begun").parse().unwrap();
+    let last: u64 = reader.join().unwrap().expect("more than one line").parse().unwrap();
 
     let Recovery::Done { bytes, crashed: false } = ring_file::recover(&capture).unwrap() else {
         panic!("it was killed")
@@ -76,7 +77,7 @@ fn kill_and_recover(after: Duration) -> u64 {
 
 #[test]
 fn what_was_committed_before_a_kill_is_found_again() {
-    let recovered: u64 = (0..12).map(|n| kill_and_recover(Duration::from_millis(60 + 7 * n))).sum();
+    let recovered: u64 = (0..12).map(|n| kill_and_recover(Duration::from_millis(30 + 7 * n))).sum();
     assert!(recovered > 0, "in twelve kills the ring was never found with something in it");
 }
 
