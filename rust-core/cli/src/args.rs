@@ -1,0 +1,256 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Records what a Java program executes, and shows it.
+#[derive(Parser, Debug)]
+#[command(name = "jportal", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Run a Java program and record it
+    Run(RunArgs),
+    /// What a capture holds and how much of it can be decoded
+    Info(InfoArgs),
+    /// The flow as text, one thread after the other
+    Print(PrintArgs),
+    /// Coverage, hot methods or calls
+    Report(ReportArgs),
+    /// Compare the flow with the probes an oracle agent logged in the same run
+    Verify(VerifyArgs),
+    /// What this machine can record with, and what to change
+    Doctor(DoctorArgs),
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum OnFull {
+    /// Lose nothing; the unit queues until the recorder has room
+    Stall,
+    /// Lose trace as the kernel does
+    Drop,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Timing {
+    /// TSC packets only
+    Tsc,
+    /// TSC and MTC packets
+    Mtc,
+    /// TSC, MTC and CYC packets
+    Cyc,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Use the emulated PT unit even where Intel PT is present
+    #[arg(long)]
+    pub(crate) emulate: bool,
+    /// Virtual cores of the emulated unit
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) cores: u32,
+    /// What the emulated unit does when a buffer is full
+    #[arg(long, value_enum, default_value_t = OnFull::Stall)]
+    pub(crate) on_full: OnFull,
+    /// PT buffer per core, a power of two; suffixes k, m, g
+    #[arg(long, value_name = "SIZE", value_parser = power_of_two)]
+    pub(crate) aux: Option<u64>,
+    /// Timing packets
+    #[arg(long, value_enum, default_value_t = Timing::Mtc)]
+    pub(crate) timing: Timing,
+    /// Compress returns (a TNT bit instead of a TIP where the target is known)
+    #[arg(long)]
+    pub(crate) return_compression: bool,
+    /// Seed of the emulated unit's scheduler
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Mean number of blocks a thread keeps a virtual core
+    #[arg(long, value_name = "N")]
+    pub(crate) quantum: Option<u64>,
+    /// Further argument of the emulated unit, KEY=VALUE (see rust-core/emulator/src/config.rs)
+    #[arg(long = "unit-option", value_name = "KEY=VALUE", hide_short_help = true)]
+    pub(crate) unit_options: Vec<String>,
+    /// The recording JDK, or its `java`; default: $JPORTAL_JAVA_HOME, else build/jdk near the command
+    #[arg(long, value_name = "PATH")]
+    pub(crate) java: Option<PathBuf>,
+    /// The capture
+    #[arg(short, long, value_name = "FILE", default_value = "app.jportal")]
+    pub(crate) output: PathBuf,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Arguments for `java`, as on its own command line
+    #[arg(last = true, required = true, value_name = "JAVA-ARGS")]
+    pub(crate) java_args: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum NativeDecoder {
+    /// JPortal's
+    Own,
+    /// Intel's libipt: the reference, slow
+    Libipt,
+}
+
+/// Arguments of every command that decodes.
+#[derive(Args, Debug)]
+pub(crate) struct DecodeArgs {
+    /// The capture
+    #[arg(value_name = "CAPTURE")]
+    pub(crate) capture: PathBuf,
+    /// Who turns packets into machine blocks
+    #[arg(long, value_enum, default_value_t = NativeDecoder::Own)]
+    pub(crate) native_decoder: NativeDecoder,
+    /// Only threads of this name or OS thread id; may be repeated
+    #[arg(long = "thread", value_name = "NAME|TID")]
+    pub(crate) threads: Vec<String>,
+    /// JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `completeness` is the share of the recorded PT bytes that was decoded: bytes skipped behind
+/// an error and bytes of no known thread count as not decoded; trace that was lost before it
+/// could be recorded shows in `gaps`.
+#[derive(Args, Debug)]
+pub(crate) struct InfoArgs {
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
+    /// Only what is known without decoding the trace
+    #[arg(long)]
+    pub(crate) no_decode: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Level {
+    /// Calls, returns, exceptions
+    Call,
+    /// And bytecode blocks
+    Block,
+    /// And every bytecode
+    Bytecode,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PrintArgs {
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
+    /// How fine
+    #[arg(long, value_enum, default_value_t = Level::Call)]
+    pub(crate) level: Level,
+    /// At most so many lines per thread
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    pub(crate) limit: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportKind {
+    /// Bytecodes, lines and branch outcomes executed, of those present
+    Coverage,
+    /// Bytecodes executed per method itself, by tier, and calls
+    HotMethods,
+    /// Who called whom, from where, how often
+    Calls,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Classes {
+    /// All
+    All,
+    /// Those of the application: not of the boot and platform loaders
+    App,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// Which report
+    #[arg(value_enum)]
+    pub(crate) kind: ReportKind,
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
+    /// Which classes; default: app for coverage, all otherwise
+    #[arg(long, value_enum)]
+    pub(crate) classes: Option<Classes>,
+    /// Only classes whose binary name begins with this; may be repeated
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) class: Vec<String>,
+    /// So many rows of hot methods or calls
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) top: usize,
+    /// Coverage: a row per method as well
+    #[arg(long)]
+    pub(crate) methods: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
+    /// Directory the oracle agent wrote
+    #[arg(long, value_name = "DIR")]
+    pub(crate) oracle: PathBuf,
+    /// Succeed when nothing is wrong, though gaps or unresolved stretches hide some probes
+    #[arg(long)]
+    pub(crate) allow_gaps: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// The recording JDK, or its `java`
+    #[arg(long, value_name = "PATH")]
+    pub(crate) java: Option<PathBuf>,
+    /// JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn power_of_two(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let n: u64 = digits.parse().map_err(|_| "expected a number, perhaps with suffix k, m or g".to_owned())?;
+    match n.checked_mul(1 << shift) {
+        Some(n) if n.is_power_of_two() && n >= 8192 => Ok(n),
+        _ => Err("expected a power of two of at least 8k".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn java_arguments_stand_behind_two_dashes() {
+        let cli = Cli::try_parse_from(["jportal", "run", "--cores", "3", "--", "-cp", "x", "Main"]).unwrap();
+        let Command::Run(a) = cli.command else { panic!("another command") };
+        assert_eq!((a.cores, a.java_args.len()), (3, 3));
+        assert!(Cli::try_parse_from(["jportal", "run", "Main"]).is_err());
+        assert!(Cli::try_parse_from(["jportal", "run", "--"]).is_err());
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(power_of_two("64k"), Ok(65536));
+        assert_eq!(power_of_two("1g"), Ok(1 << 30));
+        assert!(
+            power_of_two("3000").is_err()
+                && power_of_two("4k").is_err()
+                && power_of_two("99999999999g").is_err()
+        );
+    }
+}

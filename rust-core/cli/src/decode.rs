@@ -1,0 +1,122 @@
+//! Opening captures and decoding them: what all reporting commands share.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use jportal_bytecode::Method;
+use jportal_capture::ring_file::{Recovery, recover};
+use jportal_capture::{CaptureReader, Damage};
+use jportal_flow::FlowConsumer;
+use jportal_reconstruct::{DecodeOptions, DecodeSummary, NativeDecoder, Recording};
+use jportal_units::Tid;
+
+use crate::args::{self, DecodeArgs};
+use crate::progress::ProgressLine;
+use crate::say;
+
+/// Opens a capture; one whose VM died is completed from its ring file first. What is missing
+/// is said on stderr.
+pub(crate) fn open(path: &Path) -> Result<CaptureReader> {
+    complete(path);
+    let reader = CaptureReader::open(path).with_context(|| format!("{}", path.display()))?;
+    for warning in warnings(&reader) {
+        say(&format!("warning: {warning}"));
+    }
+    Ok(reader)
+}
+
+/// Takes what is left in the ring file of a dead VM.
+pub(crate) fn complete(path: &Path) {
+    match recover(path) {
+        Ok(Recovery::Done { bytes, crashed }) => {
+            let how = if crashed { "crashed" } else { "was killed" };
+            say(&format!("the VM {how}; {bytes} bytes of metadata were recovered from its ring file"));
+        }
+        Ok(Recovery::Live) => {
+            say("warning: the VM is still writing to this capture; its end is not there yet")
+        }
+        Ok(Recovery::NotNeeded) => {}
+        // A capture that cannot be opened is reported by the one who opens it next.
+        Err(_) if !path.exists() => {}
+        Err(e) => say(&format!("warning: the ring file cannot be used: {e}")),
+    }
+}
+
+/// What is missing in a capture, in words.
+pub(crate) fn warnings(reader: &CaptureReader) -> Vec<String> {
+    let c = reader.completeness();
+    let mut all = Vec::new();
+    if let Some(end) = c.end.as_ref().filter(|e| e.reason == jportal_capture::EndReason::Failed) {
+        all.push(format!("the recorder gave up: {}", end.text));
+    }
+    if c.end.is_none() {
+        all.push("the capture was cut off: the VM died, or is still running".to_owned());
+    }
+    if let Some(torn) = c.torn {
+        all.push(format!("the last chunk, at byte {}, is incomplete ({} bytes)", torn.place, torn.bytes));
+    }
+    for Damage { from, to, kind } in c.damaged.iter().take(5) {
+        all.push(format!("bytes {from} to {to} are damaged ({kind:?})"));
+    }
+    if c.damaged.len() > 5 {
+        all.push(format!("and {} more damaged places", c.damaged.len() - 5));
+    }
+    if c.unknown_chunks > 0 {
+        all.push(format!("{} chunks are of kinds this version does not know", c.unknown_chunks));
+    }
+    all
+}
+
+/// Reads the metadata.
+pub(crate) fn recording(reader: &CaptureReader) -> Result<Recording<'_>> {
+    Recording::open(reader).with_context(|| format!("{}", reader.path().display()))
+}
+
+/// Decodes what the arguments ask for.
+pub(crate) fn decode(
+    args: &DecodeArgs,
+    recording: &Recording<'_>,
+    consumer: &mut dyn FlowConsumer,
+) -> Result<DecodeSummary> {
+    let options = DecodeOptions {
+        native_decoder: match args.native_decoder {
+            args::NativeDecoder::Own => NativeDecoder::Own,
+            args::NativeDecoder::Libipt => NativeDecoder::Libipt,
+        },
+        only: select(recording, &args.threads)?,
+    };
+    let mut line = ProgressLine::new();
+    let result = recording.decode(&options, consumer, &mut |done, all| line.update(done, all));
+    drop(line);
+    result.with_context(|| format!("{}", args.capture.display()))
+}
+
+/// The thread ids that `wanted` names; `None` for all.
+fn select(recording: &Recording<'_>, wanted: &[String]) -> Result<Option<Vec<Tid>>> {
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let mut chosen = Vec::new();
+    for want in wanted {
+        let tid: Option<u32> = want.parse().ok();
+        let threads = &recording.image().threads;
+        let before = chosen.len();
+        chosen.extend(threads.iter().filter(|t| Some(t.tid.get()) == tid || t.name == *want).map(|t| t.tid));
+        if chosen.len() == before {
+            let names: Vec<_> =
+                threads.iter().take(20).map(|t| format!("\"{}\" ({})", t.name, t.tid.get())).collect();
+            bail!("no thread is called {want:?}; there are {}", names.join(", "));
+        }
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    Ok(Some(chosen))
+}
+
+/// Whether a method belongs to the application: not to the boot or the platform loader, and
+/// not to the oracle agent.
+pub(crate) fn is_application(method: &Method) -> bool {
+    !method.loader.is_empty()
+        && !method.loader.contains("PlatformClassLoader")
+        && !method.class_name.starts_with("jportal/oracle/")
+}

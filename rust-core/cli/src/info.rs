@@ -1,0 +1,224 @@
+//! `jportal info`.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use jportal_capture::{CaptureReader, Header};
+use jportal_reconstruct::{DecodeSummary, Recording};
+use jportal_report::{ThreadTotals, Threads};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::args::InfoArgs;
+use crate::{Outcome, decode, put_json, put_text};
+
+/// What the trace decodes to.
+#[derive(Serialize)]
+struct Decoded {
+    threads: Vec<ThreadTotals>,
+    gaps: u64,
+    gaps_by_reason: BTreeMap<&'static str, u64>,
+    native_flow: u64,
+    first_native_errors: Vec<String>,
+    reconstruct: u64,
+    unresolved: u64,
+    bytecodes: u64,
+    overflows: u64,
+    truncations: u64,
+    unattributed_bytes: u64,
+    completeness: f64,
+}
+
+pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
+    let reader = decode::open(&args.decode.capture)?;
+    let recording = decode::recording(&reader)?;
+    let decoded = if args.no_decode {
+        None
+    } else {
+        let mut threads = Threads::default();
+        let summary = decode::decode(&args.decode, &recording, &mut threads)?;
+        Some(gather(&threads, &summary))
+    };
+    if args.decode.json {
+        put_json(&as_json(&recording, decoded))?;
+    } else {
+        put_text(&as_text(&recording, decoded.as_ref()))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
+    let threads = threads.totals();
+    let mut gaps_by_reason = BTreeMap::new();
+    for (&reason, n) in threads.iter().flat_map(|t| &t.gaps) {
+        *gaps_by_reason.entry(reason).or_default() += n;
+    }
+    let first = s.native.first_errors.iter().map(|(core, gap)| format!("{core}: {gap:?}"));
+    Decoded {
+        gaps: gaps_by_reason.values().sum(),
+        gaps_by_reason,
+        native_flow: s.native.errors,
+        first_native_errors: first.collect(),
+        reconstruct: s.contradictions(),
+        unresolved: threads.iter().map(|t| t.unresolved).sum(),
+        bytecodes: threads.iter().map(|t| t.bytecodes.total()).sum(),
+        overflows: s.native.overflows,
+        truncations: s.native.truncations,
+        unattributed_bytes: s.unattributed_bytes,
+        completeness: s.completeness(),
+        threads,
+    }
+}
+
+/// Threads as the VM reported them, for a capture that is not decoded.
+fn reported_threads(recording: &Recording<'_>) -> Vec<Value> {
+    let threads = &recording.image().threads;
+    threads
+        .iter()
+        .map(|t| {
+            json!({"tid": t.tid.get(), "name": t.name, "java_tid": t.java_tid,
+                   "started": t.started.get(), "exited": t.exited.map(|e| e.get())})
+        })
+        .collect()
+}
+
+fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
+    let reader = recording.reader();
+    let c = reader.completeness();
+    let mut all = json!({
+        "file": reader.path(),
+        "bytes": reader.file_len(),
+        "cores": reader.cores().len(),
+        "core_streams": streams(reader),
+        "pt_bytes": recording.pt_bytes(),
+        "metadata_bytes": reader.metadata_bytes(),
+        "methods": recording.methods().len(),
+        "code_versions": recording.image().codes().len(),
+        "header": header_json(reader.header()),
+        "capture": {
+            "whole": c.is_whole(),
+            "end": c.end.as_ref().map(|e| e.reason.name()),
+            "end_text": c.end.as_ref().map(|e| e.text.text()),
+            "counters": c.end.as_ref().map(|e| counters(&e.counters)),
+            "torn": c.torn.map(|t| json!({"place": t.place, "bytes": t.bytes})),
+            "unknown_chunks": c.unknown_chunks,
+            "damaged": c.damaged.iter().map(|d| json!({"from": d.from, "to": d.to})).collect::<Vec<_>>(),
+            "losses": reader.losses().len(),
+        },
+        "metadata": {
+            "damaged_records": recording.damaged_records(),
+            "oddities": recording.image().oddity_count,
+            "notices": recording.image().notices,
+            "refused_code": recording.refused_code(),
+            "lost_sideband_records": recording.lost_records(),
+        },
+        "threads": reported_threads(recording),
+    });
+    if let Some(d) = decoded {
+        all["threads"] = json!(d.threads);
+        all["gaps"] = d.gaps.into();
+        all["gaps_by_reason"] = json!(d.gaps_by_reason);
+        all["errors"] = json!({"native_flow": d.native_flow, "reconstruct": d.reconstruct,
+                               "first_native_flow": d.first_native_errors});
+        all["unresolved"] = d.unresolved.into();
+        all["bytecodes"] = d.bytecodes.into();
+        all["overflows"] = d.overflows.into();
+        all["truncations"] = d.truncations.into();
+        all["unattributed_bytes"] = d.unattributed_bytes.into();
+        all["completeness"] = d.completeness.into();
+    }
+    all
+}
+
+fn counters(all: &[jportal_capture::Counter]) -> BTreeMap<String, u64> {
+    all.iter().map(|c| (c.name.text().into_owned(), c.value)).collect()
+}
+
+fn streams(reader: &CaptureReader) -> Vec<Value> {
+    let one = |&core: &jportal_units::Core| {
+        let sideband: u64 = reader.sideband(core).iter().map(|p| u64::from(p.len)).sum();
+        json!({"core": core.get(), "pt_bytes": reader.pt_bytes(core), "sideband_bytes": sideband})
+    };
+    reader.cores().iter().map(one).collect()
+}
+
+fn header_json(h: &Header) -> Value {
+    let filter: Vec<_> = h.pt.filter.iter().map(|f| json!({"low": f.low, "high": f.high})).collect();
+    json!({
+        "pid": h.pid,
+        "vm_version": h.vm_version.text(),
+        "vm_flags": h.vm_flags.text(),
+        "java_command": h.java_command.text(),
+        "os": h.os.text(),
+        "start_tsc": h.start_tsc,
+        "start_unix_ns": h.start_unix_ns,
+        "tsc_khz": h.tsc_khz,
+        "cpu": {"vendor": h.cpu_vendor.text(), "family": h.cpu_family, "model": h.cpu_model,
+                "stepping": h.cpu_stepping},
+        "code_cache": {"low": h.code_cache_low, "high": h.code_cache_high},
+        "pt": {"source": h.pt.source_name(), "cores": h.pt.cores, "packets": packets(h),
+               "psb_period": h.pt.psb_period, "mtc_period": h.pt.mtc_period,
+               "aux_bytes": h.pt.aux_bytes, "filter": filter, "detail": h.pt.detail.text()},
+    })
+}
+
+fn packets(h: &Header) -> Vec<&'static str> {
+    use jportal_capture::header::packet_flags as f;
+    let all =
+        [(f::TSC, "tsc"), (f::MTC, "mtc"), (f::CYC, "cyc"), (f::RETURN_COMPRESSION, "return-compression")];
+    all.into_iter().filter(|(bit, _)| h.pt.has(*bit)).map(|(_, name)| name).collect()
+}
+
+fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
+    let (reader, h) = (recording.reader(), recording.reader().header());
+    let end = reader.completeness().end.as_ref();
+    let mut rows: Vec<(&str, String)> = vec![
+        ("file", format!("{}, {} bytes", reader.path().display(), reader.file_len())),
+        ("ended", end.map_or("no: cut off".into(), |e| format!("{} {}", e.reason, e.text).trim_end().into())),
+        ("VM", h.vm_version.to_string()),
+        ("flags", h.vm_flags.to_string()),
+        ("command", h.java_command.to_string()),
+        ("machine", format!("{}, {} family {} model {}", h.os, h.cpu_vendor, h.cpu_family, h.cpu_model)),
+        ("PT source", format!("{}, packets {}", h.pt.source_name(), packets(h).join(" "))),
+        ("cores", reader.cores().len().to_string()),
+        ("PT", format!("{} bytes", recording.pt_bytes())),
+        ("metadata", format!("{} bytes, {} methods", reader.metadata_bytes(), recording.methods().len())),
+    ];
+    rows.extend(recording.image().notices.iter().map(|n| ("notice", n.clone())));
+    if recording.damaged_records() + recording.image().oddity_count > 0 {
+        let (damaged, odd) = (recording.damaged_records(), recording.image().oddity_count);
+        rows.push(("records", format!("{damaged} could not be read, {odd} contradict others")));
+    }
+    let mut text = String::new();
+    let mut threads = Vec::new();
+    match decoded {
+        Some(d) => {
+            rows.extend(decoded_rows(d));
+            threads.extend(d.threads.iter().map(|t| (t.tid, t.name.clone(), t.bytecodes.text())));
+        }
+        None => {
+            let all = recording.image().threads.iter();
+            threads.extend(all.map(|t| (t.tid.get(), t.name.clone(), String::new())));
+        }
+    }
+    for (name, value) in rows.iter().filter(|r| !r.1.is_empty()) {
+        text.push_str(&format!("{name:<13} {value}\n"));
+    }
+    text.push_str("threads\n");
+    for (tid, name, bytecodes) in threads {
+        text.push_str(&format!("{tid:>9}  {bytecodes:>14}  {name}\n"));
+    }
+    text
+}
+
+fn decoded_rows(d: &Decoded) -> Vec<(&'static str, String)> {
+    let gaps: Vec<String> = d.gaps_by_reason.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    let gaps = if gaps.is_empty() { "0".to_owned() } else { format!("{} ({})", d.gaps, gaps.join(", ")) };
+    vec![
+        ("bytecodes", d.bytecodes.to_string()),
+        ("unresolved", format!("{} stretches of compiled code", d.unresolved)),
+        ("gaps", gaps),
+        ("errors", format!("{} native flow, {} reconstruction", d.native_flow, d.reconstruct)),
+        ("completeness", format!("{:.2}% of the recorded PT bytes were decoded", 100.0 * d.completeness)),
+    ]
+}

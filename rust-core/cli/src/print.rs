@@ -1,0 +1,65 @@
+//! `jportal print`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use jportal_flow::ThreadInfo;
+use jportal_report::print::{Level, Options, Output, Printer};
+
+use crate::args::{self, PrintArgs};
+use crate::{Outcome, decode};
+
+pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
+    let reader = decode::open(&args.decode.capture)?;
+    let recording = decode::recording(&reader)?;
+    let methods = Arc::new(recording.methods().clone());
+    let options = Options {
+        level: match args.level {
+            args::Level::Call => Level::Call,
+            args::Level::Block => Level::Block,
+            args::Level::Bytecode => Level::Bytecode,
+        },
+        json: args.decode.json,
+        limit: args.limit,
+    };
+    let spills = Spills::default();
+    let mut printer = Printer::new(methods, options, |_: &ThreadInfo| spills.open());
+    decode::decode(&args.decode, &recording, &mut printer)?;
+    if let Some(e) = printer.error() {
+        return Err(e).context("cannot write the output");
+    }
+    drop(printer);
+    spills.replay().context("cannot write the output")?;
+    Ok(Outcome::Done)
+}
+
+/// The flows of several threads arrive interleaved. The first goes to stdout at once, each
+/// further one through a nameless temporary file behind it.
+#[derive(Default)]
+struct Spills {
+    first_taken: Mutex<bool>,
+    files: Mutex<Vec<File>>,
+}
+
+impl Spills {
+    fn open(&self) -> io::Result<Option<Output>> {
+        let mut taken = self.first_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *taken, true) {
+            return Ok(Some(Box::new(BufWriter::with_capacity(1 << 16, io::stdout()))));
+        }
+        let file = tempfile::tempfile()?;
+        let writer = BufWriter::new(file.try_clone()?);
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+        Ok(Some(Box::new(writer)))
+    }
+    fn replay(&self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        for file in self.files.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            file.seek(SeekFrom::Start(0))?;
+            io::copy(file, &mut out)?;
+        }
+        out.flush()
+    }
+}

@@ -1,0 +1,65 @@
+//! A line on the terminal for what takes longer than two seconds; nothing in pipes.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Progress of one decode.
+pub(crate) struct ProgressLine {
+    terminal: bool,
+    begun: Instant,
+    shown: Option<Instant>,
+}
+
+const SILENT: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_millis(200);
+
+impl ProgressLine {
+    /// Shows nothing yet.
+    pub(crate) fn new() -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), begun: Instant::now(), shown: None }
+    }
+    /// `done` of `all` bytes.
+    pub(crate) fn update(&mut self, done: u64, all: u64) {
+        let now = Instant::now();
+        let due = self.shown.map_or(self.begun + SILENT, |t| t + EVERY);
+        if !self.terminal || now < due {
+            return;
+        }
+        self.shown = Some(now);
+        eprint!("\r\x1b[Kjportal: {}", text(done, all, now - self.begun));
+        let _ = std::io::stderr().flush();
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        if self.shown.is_some() {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+fn text(done: u64, all: u64, elapsed: Duration) -> String {
+    let mb = |n: u64| n / 1_000_000;
+    let share = (100 * done.min(all)).checked_div(all).unwrap_or(100);
+    let rest = match done {
+        0 => String::new(),
+        done => {
+            let left = elapsed.as_secs_f64() * (all.saturating_sub(done)) as f64 / done as f64;
+            format!(", about {left:.0} s left")
+        }
+    };
+    format!("decoding {share}% ({} of {} MB of trace){rest}", mb(done), mb(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        let t = text(25_000_000, 100_000_000, Duration::from_secs(5));
+        assert_eq!(t, "decoding 25% (25 of 100 MB of trace), about 15 s left");
+        assert_eq!(text(0, 0, SILENT), "decoding 100% (0 of 0 MB of trace)");
+    }
+}

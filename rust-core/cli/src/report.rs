@@ -1,0 +1,73 @@
+//! `jportal report`.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use jportal_bytecode::Method;
+use jportal_reconstruct::DecodeSummary;
+use jportal_report::calls::CallsConsumer;
+use jportal_report::coverage::CoverageConsumer;
+use jportal_report::hot::HotConsumer;
+use serde::Serialize;
+
+use crate::args::{Classes, ReportArgs, ReportKind};
+use crate::decode::is_application;
+use crate::{Outcome, decode, put_json, put_text};
+
+pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
+    let reader = decode::open(&args.decode.capture)?;
+    let recording = decode::recording(&reader)?;
+    let methods = Arc::new(recording.methods().clone());
+    let wanted = |m: &Method| is_wanted(args, m);
+    match args.kind {
+        ReportKind::Coverage => {
+            let mut consumer = CoverageConsumer::new(methods);
+            let summary = decode::decode(&args.decode, &recording, &mut consumer)?;
+            let report = consumer.report(wanted);
+            let hint = if report.classes.is_empty() { "no class fits; try --classes all\n" } else { "" };
+            show(args, &report, &format!("{}{hint}", report.text(args.methods)), &summary)?;
+        }
+        ReportKind::HotMethods => {
+            let mut consumer = HotConsumer::new(methods);
+            let summary = decode::decode(&args.decode, &recording, &mut consumer)?;
+            let report = consumer.report(args.top, wanted);
+            show(args, &report, &report.text(), &summary)?;
+        }
+        ReportKind::Calls => {
+            let mut consumer = CallsConsumer::new(methods);
+            let summary = decode::decode(&args.decode, &recording, &mut consumer)?;
+            let report = consumer.report(args.top, wanted);
+            show(args, &report, &report.text(), &summary)?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn is_wanted(args: &ReportArgs, method: &Method) -> bool {
+    let default = if args.kind == ReportKind::Coverage { Classes::App } else { Classes::All };
+    let named = || {
+        let name = method.class_name.replace('/', ".");
+        args.class.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    };
+    if !args.class.is_empty() && !named() {
+        return false;
+    }
+    // A class that was asked for by name may be of any loader.
+    let classes = args.classes.unwrap_or(if args.class.is_empty() { default } else { Classes::All });
+    classes == Classes::All || is_application(method)
+}
+
+fn show(args: &ReportArgs, report: &impl Serialize, text: &str, summary: &DecodeSummary) -> Result<()> {
+    if args.decode.json {
+        return put_json(report);
+    }
+    put_text(text)?;
+    let (native, reconstruct) = (summary.native.errors, summary.contradictions());
+    if native + reconstruct > 0 || summary.completeness() < 1.0 {
+        put_text(&format!(
+            "{:.2}% of the recorded trace was decoded; {native} native-flow errors, {reconstruct} contradictions\n",
+            100.0 * summary.completeness()
+        ))?;
+    }
+    Ok(())
+}

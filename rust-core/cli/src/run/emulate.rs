@@ -1,0 +1,121 @@
+//! The emulated PT unit: QEMU, its plugin, and the shared memory between plugin and VM.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::locate::{self, QEMU_REMEDY, qemu_value};
+use crate::args::{OnFull, RunArgs, Timing};
+
+/// Tells the VM where the unit's rings are.
+const ENVIRONMENT: &str = "JPORTAL_EMULATED_PT";
+
+/// A prepared unit. Its shared memory is gone when this is dropped.
+pub(crate) struct Unit {
+    qemu: PathBuf,
+    plugin: OsString,
+    shared: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+/// Memory-backed where there is such a place: the rings are written all the time.
+pub(crate) fn shared_memory_root() -> PathBuf {
+    let shm = Path::new("/dev/shm");
+    let usable = shm.is_dir() && tempfile::tempfile_in(shm).is_ok();
+    if usable { shm.to_owned() } else { std::env::temp_dir() }
+}
+
+impl Unit {
+    /// Finds QEMU and the plugin and makes a private directory for the shared memory.
+    pub(crate) fn prepare(args: &RunArgs) -> Result<Self> {
+        let qemu =
+            locate::qemu().with_context(|| format!("the emulated PT unit needs QEMU ({QEMU_REMEDY})"))?;
+        let plugin = locate::plugin().context("the emulated PT unit")?;
+        let root = shared_memory_root();
+        let dir = tempfile::Builder::new()
+            .prefix("jportal-")
+            .tempdir_in(&root)
+            .with_context(|| format!("cannot make a directory in {}", root.display()))?;
+        let shared = dir.path().join("unit");
+        let plugin = option(&plugin, &shared, args)?;
+        Ok(Self { qemu: qemu.path, plugin, shared, _dir: dir })
+    }
+    /// QEMU running `java`, without the arguments of the latter.
+    pub(crate) fn command(&self, java: &Path) -> Command {
+        let mut command = Command::new(&self.qemu);
+        command.arg("-plugin").arg(&self.plugin).arg(java).env(ENVIRONMENT, &self.shared);
+        command
+    }
+}
+
+/// The value of `-plugin`.
+fn option(plugin: &Path, shared: &Path, args: &RunArgs) -> Result<OsString> {
+    let mut all = qemu_value(plugin.as_os_str());
+    let mut put = |key: &str, value: OsString| {
+        all.push(",");
+        all.push(key);
+        all.push("=");
+        all.push(qemu_value(&value));
+    };
+    put("shm", shared.as_os_str().to_owned());
+    put("cores", args.cores.to_string().into());
+    let mode = match args.on_full {
+        OnFull::Stall => "stall",
+        OnFull::Drop => "drop",
+    };
+    put("mode", mode.into());
+    let timing = match args.timing {
+        Timing::Tsc => "tsc",
+        Timing::Mtc => "mtc",
+        Timing::Cyc => "cyc",
+    };
+    put("timing", timing.into());
+    if args.return_compression {
+        put("retcomp", "1".into());
+    }
+    let numbers = [("aux", args.aux), ("seed", args.seed), ("quantum", args.quantum)];
+    for (key, value) in numbers {
+        if let Some(n) = value {
+            put(key, n.to_string().into());
+        }
+    }
+    for text in &args.unit_options {
+        let Some((key, value)) = text.split_once('=') else {
+            bail!("--unit-option {text}: expected KEY=VALUE");
+        };
+        put(key, value.into());
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn run_args(args: &[&str]) -> RunArgs {
+        let all = ["jportal", "run"].iter().chain(args).chain(&["--", "Main"]);
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Run(a) => a,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn arguments_become_plugin_options() {
+        let text = |args: &[&str]| option(Path::new("/l/p.so"), Path::new("/s,m/u"), &run_args(args));
+        assert_eq!(text(&[]).unwrap(), "/l/p.so,shm=/s,,m/u,cores=2,mode=stall,timing=mtc");
+        let all =
+            ["--cores", "3", "--on-full", "drop", "--aux", "64k", "--timing", "cyc", "--return-compression"];
+        let more = ["--seed", "9", "--quantum", "500", "--unit-option", "irq=5"];
+        assert_eq!(
+            text(&[&all[..], &more[..]].concat()).unwrap(),
+            "/l/p.so,shm=/s,,m/u,cores=3,mode=drop,timing=cyc,retcomp=1,aux=65536,seed=9,quantum=500,irq=5"
+        );
+        assert!(text(&["--unit-option", "irq"]).is_err());
+    }
+}
