@@ -42,7 +42,7 @@ public class Status {
         Check.contains(on, "source: none", "status names the source");
         CaptureFile.readWhole(file);
         String off = statusOf(directory, "-XX:-JPortal");
-        Check.contains(off, "not recording", "status with recording off");
+        Check.contains(off, "JPortal is off", "status with recording off");
     }
 
     /** What jcmd prints while the program waits; the program is then released and must end well. */
