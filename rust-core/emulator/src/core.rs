@@ -392,7 +392,7 @@ impl Core {
 
     #[cold]
     fn psb_sent(&mut self) {
-        let position = self.unit.position();
+        let position = self.unit.last_psb();
         self.mark(truth::PSB, position);
     }
 
@@ -506,7 +506,3 @@ impl Core {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "core_tests.rs"]
-mod tests;

@@ -104,6 +104,11 @@ impl Unit {
         self.enabled
     }
 
+    /// Stream position of the last PSB.
+    pub fn last_psb(&self) -> u64 {
+        self.psb_due - self.psb_distance
+    }
+
     /// What has been sent so far.
     pub fn sent(&self) -> Sent {
         self.sent

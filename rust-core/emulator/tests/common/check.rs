@@ -1,0 +1,376 @@
+//! Decodes with libipt's instruction flow decoder in step with the record of executed blocks.
+//!
+//! libipt follows the code bytes, the packets and nothing else. The bytes are those of the block
+//! that is known to run next, so code that changes is seen as it was.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use jportal_perf_abi::Body;
+use jportal_perf_abi::record::aux_flags;
+use libipt::enc_dec_builder::{EncoderDecoderBuilder, Frequency, PtEncoderDecoder};
+use libipt::error::PtErrorCode;
+use libipt::event::EventType;
+use libipt::insn::InsnDecoder;
+
+use libipt::status::Status;
+
+use super::truth::{Block, Entry, read_code, read_core};
+use super::{CoreTrace, Run, switch};
+
+/// What was compared.
+#[derive(Debug, Default, Clone)]
+pub struct Matched {
+    pub instructions: u64,
+    /// Instructions that were executed while packets were lost.
+    pub lost: u64,
+    pub cold_starts: u64,
+    pub overflows: u64,
+    pub truncations: u64,
+    pub switches: u64,
+    /// Threads seen per core.
+    pub tids: Vec<Vec<u32>>,
+    /// How often each instruction was executed.
+    pub counts: HashMap<u64, u64>,
+}
+
+type Memory = Rc<RefCell<BTreeMap<u64, Box<[(u8, bool); 4096]>>>>;
+
+fn write(memory: &Memory, address: u64, bytes: &[u8]) {
+    let mut memory = memory.borrow_mut();
+    for (i, &b) in bytes.iter().enumerate() {
+        let a = address + i as u64;
+        let page = memory.entry(a >> 12).or_insert_with(|| Box::new([(0, false); 4096]));
+        page[(a & 4095) as usize] = (b, true);
+    }
+}
+
+fn read(memory: &Memory, address: u64, to: &mut [u8]) -> i32 {
+    let memory = memory.borrow();
+    let mut n = 0;
+    for (i, b) in to.iter_mut().enumerate() {
+        let a = address + i as u64;
+        match memory.get(&(a >> 12)).map(|p| p[(a & 4095) as usize]) {
+            Some((byte, true)) => *b = byte,
+            _ => break,
+        }
+        n += 1;
+    }
+    if n == 0 { -(PtErrorCode::Nomap as i32).abs() } else { n }
+}
+
+/// The instructions that must come next.
+#[derive(Clone)]
+struct Expected {
+    entries: Rc<Vec<Entry>>,
+    blocks: Rc<Vec<Block>>,
+    at: usize,
+    next: usize,
+    memory: Memory,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Instruction(u64),
+    Lost,
+    Recovered,
+    Truncated(u64),
+    Psb(u64),
+    End,
+}
+
+impl Expected {
+    fn peek(&mut self) -> Next {
+        while let Some(&entry) = self.entries.get(self.at) {
+            match entry {
+                Entry::Retired { id, n } => {
+                    let block = &self.blocks[id as usize - 1];
+                    if self.next < n as usize {
+                        if self.next == 0 {
+                            write(&self.memory, block.address, &block.bytes);
+                        }
+                        return Next::Instruction(block.address + u64::from(block.offsets[self.next]));
+                    }
+                    self.next = 0;
+                    self.at += 1;
+                }
+                Entry::SwitchIn(_) | Entry::SwitchOut(_) => self.at += 1,
+                Entry::Lost => return Next::Lost,
+                Entry::Recovered(_) => return Next::Recovered,
+                Entry::Truncated(position) => return Next::Truncated(position),
+                Entry::Psb(position) => return Next::Psb(position),
+            }
+        }
+        Next::End
+    }
+
+    fn skip(&mut self) {
+        match self.entries.get(self.at) {
+            Some(Entry::Retired { .. }) => self.next += 1,
+            _ => self.at += 1,
+        }
+    }
+
+    /// Goes behind the next end of a loss; returns the instructions passed.
+    fn skip_loss(&mut self) -> u64 {
+        let mut n = 0;
+        loop {
+            match self.peek() {
+                Next::End => return n,
+                Next::Recovered => {
+                    self.skip();
+                    return n;
+                }
+                Next::Instruction(_) => n += 1,
+                _ => {}
+            }
+            self.skip();
+        }
+    }
+}
+
+/// A decoder over `bytes`; `mtc` is MTCFreq where MTC is on.
+fn decoder<'a>(bytes: &'a mut [u8], run: &Run, memory: &Memory) -> InsnDecoder<'a> {
+    let mut builder: EncoderDecoderBuilder<InsnDecoder<'_>> = InsnDecoder::builder();
+    let config = run.unit.config();
+    if let Some(mtc) = config.packets.mtc_period {
+        let (numerator, denominator) = config.tsc_ctc;
+        builder = builder.freq(Frequency::new(mtc, 30, numerator, denominator));
+    }
+    // SAFETY: the buffer outlives the decoder, which only reads it.
+    let builder = unsafe { builder.buffer_from_raw(bytes.as_mut_ptr(), bytes.len()) };
+    let mut decoder = builder.build().unwrap();
+    let memory = Rc::clone(memory);
+    decoder.image().set_callback(Some(move |to: &mut [u8], ip: u64, _| read(&memory, ip, to)));
+    decoder
+}
+
+/// Checks every core; panics at the first difference.
+pub fn check(run: &Run, cold_every: usize) -> Matched {
+    let directory = run.truth_directory();
+    let blocks = read_code(&directory);
+    let mut sum = Matched::default();
+    for (n, core) in run.cores.iter().enumerate() {
+        let entries = read_core(&directory, n);
+        check_records(n, core, &entries, &mut sum);
+        let memory = Memory::default();
+        let blocks = Rc::clone(&blocks);
+        let mut expected = Expected { entries, blocks, at: 0, next: 0, memory };
+        let mut begin = 0;
+        for end in segment_ends(core) {
+            let mut bytes = core.aux[begin as usize..end as usize].to_vec();
+            Segment { core: n, base: begin, run, expected: &mut expected, sum: &mut sum, cold_every, psbs: 0 }
+                .decode(&mut bytes);
+            begin = end;
+        }
+        assert_eq!(expected.peek(), Next::End, "core {n}: executed, but not decoded");
+    }
+    sum
+}
+
+/// Where the stream breaks off: behind each truncation, and its end.
+fn segment_ends(core: &CoreTrace) -> Vec<u64> {
+    let mut ends: Vec<u64> = core
+        .records
+        .iter()
+        .filter_map(|r| match r.body {
+            Body::Aux { offset, size, flags } if flags & aux_flags::TRUNCATED != 0 => Some(offset + size),
+            _ => None,
+        })
+        .collect();
+    if ends.last() != Some(&(core.aux.len() as u64)) {
+        ends.push(core.aux.len() as u64);
+    }
+    ends
+}
+
+struct Segment<'a> {
+    core: usize,
+    base: u64,
+    run: &'a Run,
+    expected: &'a mut Expected,
+    sum: &'a mut Matched,
+    cold_every: usize,
+    psbs: usize,
+}
+
+impl Segment<'_> {
+    fn decode(&mut self, bytes: &mut [u8]) {
+        let mut copy = bytes.to_vec();
+        let mut decoder = decoder(bytes, self.run, &self.expected.memory);
+        let mut status = match decoder.sync_forward() {
+            Ok(status) => status,
+            Err(e) if e.code() == PtErrorCode::Eos => return,
+            Err(e) => panic!("core {}: sync: {e}", self.core),
+        };
+        loop {
+            let Some(after) = self.events(&mut decoder, status) else { break };
+            status = after;
+            self.pass_psbs(&mut copy);
+            match decoder.decode_next() {
+                Ok((insn, after)) => {
+                    self.compare(insn.ip(), &decoder);
+                    status = after;
+                }
+                Err(e) if e.code() == PtErrorCode::Eos => break,
+                Err(e) if self.expected.peek() == Next::Lost => panic!("{e} while packets are lost"),
+                Err(e) => self.fail(&decoder, &e.to_string()),
+            }
+        }
+        self.end_of_segment();
+    }
+
+    /// Takes the pending events; `None` at the end of the trace.
+    fn events(&mut self, decoder: &mut InsnDecoder<'_>, mut status: Status) -> Option<Status> {
+        while status.event_pending() {
+            match decoder.event() {
+                Ok((event, after)) => {
+                    if let EventType::Overflow(_) = event.event_type() {
+                        self.sum.overflows += 1;
+                        self.sum.lost += self.expected.skip_loss();
+                    }
+                    status = after;
+                }
+                Err(e) if e.code() == PtErrorCode::Eos => return None,
+                Err(e) => self.fail(decoder, &e.to_string()),
+            }
+        }
+        Some(status)
+    }
+
+    fn pass_psbs(&mut self, bytes: &mut [u8]) {
+        while let Next::Psb(position) = self.expected.peek() {
+            self.expected.skip();
+            self.psbs += 1;
+            if self.cold_every > 0 && self.psbs.is_multiple_of(self.cold_every) {
+                self.cold_start(bytes, position - self.base);
+            }
+        }
+    }
+
+    fn compare(&mut self, ip: u64, decoder: &InsnDecoder<'_>) {
+        match self.expected.peek() {
+            Next::Instruction(a) if a == ip => {
+                self.sum.instructions += 1;
+                *self.sum.counts.entry(ip).or_default() += 1;
+                self.expected.skip();
+            }
+            // Beyond the loss of packets a decoder runs on to the next branch.
+            Next::Lost | Next::Truncated(_) => {}
+            other => self.fail(decoder, &format!("decoded {ip:#x}, executed {other:x?}")),
+        }
+    }
+
+    fn fail(&mut self, decoder: &InsnDecoder<'_>, what: &str) -> ! {
+        let wanted = self.expected.peek();
+        let around = self.expected.at.saturating_sub(8)..(self.expected.at + 4).min(self.expected.entries.len());
+        panic!(
+            "core {}, offset {:?} of the segment at {}, after {} instructions: {what}; expected {wanted:x?} in {:?}",
+            self.core,
+            decoder.offset(),
+            self.base,
+            self.sum.instructions,
+            &self.expected.entries[around]
+        )
+    }
+
+    /// Decodes a stretch from the PSB at `offset` alone.
+    fn cold_start(&mut self, bytes: &mut [u8], offset: u64) {
+        let mut expected = self.expected.clone();
+        let mut decoder = decoder(bytes, self.run, &expected.memory);
+        decoder.sync_set(offset).unwrap();
+        self.sum.cold_starts += 1;
+        let mut status = Status::EVENT_PENDING;
+        for _ in 0..500 {
+            while status.event_pending() {
+                match decoder.event() {
+                    Ok((_, after)) => status = after,
+                    Err(e) if matches!(e.code(), PtErrorCode::Eos | PtErrorCode::BadQuery) => break,
+                    Err(e) => self.fail(&decoder, &format!("cold start: {e}")),
+                }
+            }
+            while let Next::Psb(_) = expected.peek() {
+                expected.skip();
+            }
+            let Next::Instruction(want) = expected.peek() else { return };
+            match decoder.decode_next() {
+                Ok((insn, after)) => {
+                    if insn.ip() != want {
+                        self.fail(&decoder, &format!("cold start: {:#x}, executed {want:#x}", insn.ip()));
+                    }
+                    expected.skip();
+                    status = after;
+                }
+                Err(e) if e.code() == PtErrorCode::Eos => return,
+                Err(e) => self.fail(&decoder, &format!("cold start: {e}")),
+            }
+        }
+    }
+
+    /// At a truncation the rest up to the recovery was executed without packets.
+    fn end_of_segment(&mut self) {
+        let before = self.expected.at;
+        let mut probe = self.expected.clone();
+        loop {
+            match probe.peek() {
+                Next::End => return,
+                Next::Truncated(_) => break,
+                _ => probe.skip(),
+            }
+        }
+        let _ = before;
+        self.sum.truncations += 1;
+        self.sum.lost += self.expected.skip_loss();
+    }
+}
+
+/// AUX records cover the stream once, each within one thread's stay; switches alternate.
+fn check_records(n: usize, core: &CoreTrace, entries: &[Entry], sum: &mut Matched) {
+    let mut position = 0;
+    let mut running = None;
+    let mut stays = stays(entries).into_iter().peekable();
+    let mut tids = Vec::new();
+    for record in &core.records {
+        let tid = record.sample.tid;
+        assert_eq!(record.sample.cpu, n as u32);
+        match switch(record) {
+            Some(true) => assert_eq!(running.take(), Some(tid), "core {n}: leaves without having entered"),
+            Some(false) => {
+                assert_eq!(running.replace(tid), None, "core {n}: enters while another runs");
+                sum.switches += 1;
+                if !tids.contains(&tid) {
+                    tids.push(tid);
+                }
+            }
+            None => {}
+        }
+        if let Body::Aux { offset, size, .. } = record.body {
+            assert_eq!(offset, position, "core {n}: AUX records without gap or overlap");
+            position += size;
+            while stays.peek().is_some_and(|&(end, _)| end <= offset && size > 0) {
+                stays.next();
+            }
+            if let (Some(&(end, owner)), true) = (stays.peek(), size > 0) {
+                assert_eq!(tid, owner, "core {n}: bytes at {offset}");
+                assert!(position <= end, "core {n}: the record at {offset} crosses a switch at {end}");
+            }
+        }
+    }
+    assert_eq!(position, core.aux.len() as u64, "core {n}: every byte has a record");
+    sum.tids.push(tids);
+}
+
+/// (stream position of its end, thread) of each stay.
+fn stays(entries: &[Entry]) -> Vec<(u64, u32)> {
+    let mut tid = 0;
+    let mut list = Vec::new();
+    for entry in entries {
+        match *entry {
+            Entry::SwitchIn(t) => tid = t,
+            Entry::SwitchOut(position) => list.push((position, tid)),
+            _ => {}
+        }
+    }
+    list
+}

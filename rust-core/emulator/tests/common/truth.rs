@@ -1,0 +1,69 @@
+//! Reads the record of executed blocks (`jportal_emulator::truth`).
+
+use std::path::Path;
+use std::rc::Rc;
+
+use iced_x86::{Decoder, DecoderOptions};
+use jportal_emulator::truth::{FIRST_MARKER, LOST, PSB, RECOVERED, SWITCH_IN, SWITCH_OUT, TRUNCATED};
+
+/// A translated block.
+#[derive(Debug)]
+pub struct Block {
+    pub address: u64,
+    pub bytes: Vec<u8>,
+    pub offsets: Vec<u16>,
+}
+
+/// All blocks; number 1 is the first.
+pub fn read_code(directory: &Path) -> Rc<Vec<Block>> {
+    let data = std::fs::read(directory.join("code")).unwrap();
+    let mut rest = &data[..];
+    let mut blocks = Vec::new();
+    while let Some((head, tail)) = rest.split_first_chunk::<12>() {
+        let address = u64::from_le_bytes(head[..8].try_into().unwrap());
+        let n = u16::from_le_bytes([head[8], head[9]]);
+        let len = u16::from_le_bytes([head[10], head[11]]) as usize;
+        let bytes = tail[..len].to_vec();
+        rest = &tail[len..];
+        let mut decoder = Decoder::with_ip(64, &bytes, address, DecoderOptions::NONE);
+        let offsets = (0..n).map(|_| (decoder.decode().ip() - address) as u16).collect();
+        blocks.push(Block { address, bytes, offsets });
+    }
+    Rc::new(blocks)
+}
+
+/// One entry of a core's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    Retired { id: u32, n: u32 },
+    SwitchIn(u32),
+    SwitchOut(u64),
+    Lost,
+    Recovered(u64),
+    Psb(u64),
+    Truncated(u64),
+}
+
+/// The record of core `core`.
+pub fn read_core(directory: &Path, core: usize) -> Rc<Vec<Entry>> {
+    let data = std::fs::read(directory.join(format!("core{core}"))).unwrap();
+    let words: Vec<u32> = data.chunks_exact(4).map(|c| u32::from_le_bytes(c.try_into().unwrap())).collect();
+    let mut entries = Vec::new();
+    let mut i = 0;
+    let wide = |i: usize| u64::from(words[i + 1]) | u64::from(words[i + 2]) << 32;
+    while i < words.len() {
+        let (entry, len) = match words[i] {
+            id if id < FIRST_MARKER => (Entry::Retired { id, n: words[i + 1] }, 2),
+            SWITCH_IN => (Entry::SwitchIn(words[i + 1]), 2),
+            SWITCH_OUT => (Entry::SwitchOut(wide(i)), 3),
+            LOST => (Entry::Lost, 1),
+            RECOVERED => (Entry::Recovered(wide(i)), 3),
+            PSB => (Entry::Psb(wide(i)), 3),
+            TRUNCATED => (Entry::Truncated(wide(i)), 3),
+            other => panic!("unknown word {other:#x} at {i}"),
+        };
+        entries.push(entry);
+        i += len;
+    }
+    Rc::new(entries)
+}

@@ -1,0 +1,112 @@
+//! Whole JVM runs, decoded by libipt and compared with the executed instructions.
+//!
+//! The JVM is an unmodified one; the code cache, which lies at the same place in every run under QEMU,
+//! is given to the plugin as a fixed range. These runs are long without optimisation:
+//! `cargo test --release -p jportal-emulator --test jvm`.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use common::check::{Matched, check};
+use common::{Run, Setup, run};
+use jportal_perf_abi::emulated::Counter;
+
+const CACHE: [&str; 2] = ["-XX:ReservedCodeCacheSize=64m", "-XX:-SegmentedCodeCache"];
+
+/// The JDK to use: `JPORTAL_TEST_JAVA_HOME`, else the one `java` is found in.
+fn java(tool: &str) -> PathBuf {
+    std::env::var_os("JPORTAL_TEST_JAVA_HOME").map_or(tool.into(), |h| Path::new(&h).join("bin").join(tool))
+}
+
+fn classes() -> &'static Path {
+    static CLASSES: OnceLock<tempfile::TempDir> = OnceLock::new();
+    CLASSES
+        .get_or_init(|| {
+            let directory = tempfile::tempdir().unwrap();
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/Work.java");
+            let status = Command::new(java("javac")).arg("-d").arg(directory.path()).arg(source).status();
+            assert!(status.expect("javac").success());
+            directory
+        })
+        .path()
+}
+
+/// The code cache's bounds under QEMU.
+fn code_cache() -> (u64, u64) {
+    static BOUNDS: OnceLock<(u64, u64)> = OnceLock::new();
+    *BOUNDS.get_or_init(|| {
+        let output = Command::new("qemu-x86_64")
+            .arg(which(&java("java")))
+            .args(CACHE)
+            .args(["-XX:+PrintCodeCache", "-version"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let bounds = text.lines().find_map(|l| l.trim().strip_prefix("bounds [")).expect("code cache bounds");
+        let numbers: Vec<u64> = bounds
+            .trim_end_matches(']')
+            .split(", ")
+            .map(|n| u64::from_str_radix(n.trim_start_matches("0x"), 16).unwrap())
+            .collect();
+        (numbers[0], numbers[2])
+    })
+}
+
+fn which(tool: &Path) -> PathBuf {
+    if tool.is_absolute() {
+        return tool.into();
+    }
+    let path = std::env::var_os("PATH").unwrap();
+    let found = std::env::split_paths(&path).map(|d| d.join(tool)).find(|p| p.exists());
+    std::fs::canonicalize(found.expect("java in PATH")).unwrap()
+}
+
+fn jvm(arguments: &str, java_arguments: &[&str]) -> (Run, Matched) {
+    let (low, high) = code_cache();
+    let mut setup = Setup::new(&format!("lo={low:#x},hi={high:#x},aux=64m,{arguments}"));
+    setup.patience = Duration::from_secs(500);
+    let program = which(&java("java"));
+    let mut command = vec![program.to_str().unwrap()];
+    command.extend(CACHE);
+    command.extend(["-cp", classes().to_str().unwrap()]);
+    command.extend(java_arguments);
+    let run = run(&command, &setup);
+    assert!(run.output.status.success(), "{:?}\n{}", run.output, run.log);
+    assert_eq!(run.counter(Counter::Anomalies), 0, "{}", run.log);
+    assert_eq!(run.counter(Counter::LostBytes), 0);
+    let matched = check(&run, 50);
+    println!("{java_arguments:?} {arguments}: {:?} in {:?}", Matched { counts: Default::default(), ..matched.clone() }, run.elapsed);
+    (run, matched)
+}
+
+#[test]
+fn interpreter() {
+    let (_, m) = jvm("cores=2", &["-Xint", "Work", "fib", "22"]);
+    assert!(m.instructions > 5_000_000);
+}
+
+#[test]
+fn implicit_null_checks() {
+    let (run, _) = jvm("cores=2,quantum=30000", &["Work", "npe", "40"]);
+    assert!(run.log.contains("faults"), "{}", run.log);
+}
+
+#[test]
+fn threads_over_three_cores() {
+    let (_, m) = jvm("cores=3,quantum=20000,slice=200", &["Work", "threads", "40"]);
+    assert!(m.tids.iter().all(|t| t.len() > 5), "{:?}", m.tids);
+}
+
+#[test]
+fn return_compression() {
+    jvm("cores=2,retcomp=1,pop=compressed", &["Work", "threads", "20"]);
+}
+
+#[test]
+fn injected_interrupts_long_tnt_and_cycles() {
+    jvm("cores=2,irqmid=37,tnt=long,timing=cyc", &["Work", "npe", "20"]);
+}
