@@ -104,7 +104,7 @@ void JPortalMethods::export_method(Method* m) {
 
 void JPortalMethods::copy_original_bytecodes(Method* m, u1* to) {
   ConstantPool* cp = m->constants();
-  const bool rewritten = m->method_holder()->is_rewritten();
+  const bool rewritten = cp->cache() != NULL;   // the rewriter made it
   const int size = m->code_size();
   memcpy(to, m->code_base(), size);
 
