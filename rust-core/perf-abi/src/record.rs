@@ -1,5 +1,5 @@
 //! Records of a data ring (`enum perf_event_type`), each followed by the `sample_id`
-//! trailer of [`SAMPLE_TYPE`](crate::record::SAMPLE_TYPE).
+//! trailer of [`SAMPLE_TYPE`].
 
 use crate::Error;
 use crate::bindings as abi;

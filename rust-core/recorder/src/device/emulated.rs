@@ -159,7 +159,7 @@ mod tests {
         };
         EmulatedUnit::create(&path, config).unwrap();
         assert!(Emulated::open(&path).is_ok());
-        // The owner's word: 10 words of 32 bits behind the six fixed ones.
+        // The owner is the only word that holds our own process id.
         let mut file = std::fs::read(&path).unwrap();
         let own = std::process::id().to_le_bytes();
         let at = file.windows(4).position(|w| w == own).unwrap();
