@@ -73,6 +73,10 @@ pub(crate) enum Before {
     Block { exit: Exit, class: CodeClass, code: CodeId },
 }
 
+/// Time becomes an event when it has moved by this many TSC ticks (some 100 µs); MTC packets
+/// come every few µs.
+const TIME_STEP: u64 = 1 << 18;
+
 /// State of one thread.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
@@ -85,6 +89,8 @@ pub(crate) struct Machine<'a> {
     /// Where an interrupt cut the flow, until the thread goes on there.
     interrupted: Option<Address>,
     pub(crate) now: Tsc,
+    /// Last time that was an event.
+    told: Tsc,
     pub(crate) place: Place,
     pub(crate) out: Vec<Event>,
     pub(crate) counters: ThreadCounters,
@@ -101,6 +107,7 @@ impl<'a> Machine<'a> {
             before: Before::Nothing,
             interrupted: None,
             now: Tsc(0),
+            told: Tsc(0),
             place: Place::default(),
             out: Vec::new(),
             counters: ThreadCounters::default(),
@@ -120,9 +127,10 @@ impl<'a> Machine<'a> {
         }
     }
     fn time(&mut self, tsc: Tsc) {
-        if tsc > self.now {
-            self.now = tsc;
-            self.emit(EventKind::Time(tsc));
+        self.now = self.now.max(tsc);
+        if self.now.0 - self.told.0 >= TIME_STEP {
+            self.told = self.now;
+            self.emit(EventKind::Time(self.now));
         }
     }
     /// The thread is back in the code cache. After an interrupt at the same address nothing

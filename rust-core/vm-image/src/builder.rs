@@ -25,6 +25,8 @@ pub trait CodeSink {
 pub enum Oddity {
     /// A method whose class was never described.
     UnknownClass(MethodPtr),
+    /// An entry stub of a method that was never described.
+    UnknownMethod(MethodPtr),
     /// A thread ended or was renamed that never started.
     UnknownThread(u32),
     /// A record of a kind this version does not know.
@@ -94,6 +96,8 @@ impl VmImage {
 #[derive(Debug, Default)]
 pub struct Builder {
     image: VmImage,
+    /// Entry stubs of methods that are linked but not described yet, by `Method*`.
+    unnamed_stubs: HashMap<u64, Vec<(Tsc, u64)>>,
 }
 
 /// HotSpot's `jmp rel32`.
@@ -117,8 +121,11 @@ impl Builder {
             Record::ClassDefined(r) => image.methods.define_class(&r),
             Record::MethodDefined(r) => {
                 let ptr = MethodPtr(r.method);
-                let known = image.methods.define(tsc, r).1;
+                let (id, known) = image.methods.define(tsc, r);
                 image.odd_unless(known, Oddity::UnknownClass(ptr));
+                for (since, address) in self.unnamed_stubs.remove(&ptr.0).unwrap_or_default() {
+                    image.stubs.entry(address).or_default().push((since, id));
+                }
             }
             Record::MethodStub(r) => self.stub(tsc, r.method, r.address, r.target, sink),
             Record::InterpreterCodelet(r) => {
@@ -144,8 +151,9 @@ impl Builder {
             Record::CodeFreed(r) => sink.free(tsc, Address(r.start), r.size),
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
-            // States are visible through the patches they cause; freed methods through redefinition.
-            Record::NMethodStateChanged(_) | Record::MethodFreed(_) | Record::ClassUnloaded(_) => {}
+            Record::MethodFreed(r) => image.methods.freed(MethodPtr(r.method)),
+            // States are visible through the patches they cause.
+            Record::NMethodStateChanged(_) | Record::ClassUnloaded(_) => {}
             _ => {}
         }
     }
@@ -157,11 +165,11 @@ impl Builder {
     }
     /// A method entry stub is a `jmp rel32`; the record stands for its bytes.
     fn stub(&mut self, tsc: Tsc, method: u64, address: u64, target: u64, sink: &mut impl CodeSink) {
-        let Some(id) = self.image.methods.at(MethodPtr(method), tsc) else {
-            self.image.odd(Oddity::UnknownClass(MethodPtr(method)));
-            return;
-        };
-        self.image.stubs.entry(address).or_default().push((tsc, id));
+        // A class is linked, stubs and all, before its methods are described.
+        match self.image.methods.live(MethodPtr(method)) {
+            Some(id) => self.image.stubs.entry(address).or_default().push((tsc, id)),
+            None => self.unnamed_stubs.entry(method).or_default().push((tsc, address)),
+        }
         let distance = target.wrapping_sub(address.wrapping_add(5)) as i64;
         match i32::try_from(distance) {
             Ok(d) => {
@@ -173,7 +181,11 @@ impl Builder {
         }
     }
     /// The image of everything recorded so far.
-    pub fn finish(self) -> VmImage {
+    pub fn finish(mut self) -> VmImage {
+        self.image.interpreter.finish();
+        for method in self.unnamed_stubs.keys() {
+            self.image.odd(Oddity::UnknownMethod(MethodPtr(*method)));
+        }
         self.image
     }
 }

@@ -91,6 +91,8 @@ pub struct Interpreter {
     landmarks: HashMap<u64, Landmark>,
     codelets: Vec<(u64, u64, Box<str>)>,
     reveals: Vec<(Address, Reveal)>,
+    /// Template entries by address until all bytecodes have their names: address, code, wide.
+    templates: Vec<(u64, u8, bool)>,
 }
 
 impl Interpreter {
@@ -126,28 +128,29 @@ impl Interpreter {
         let own = (code <= 201).then_some(Template::java(code, Opcode(code)));
         known.or(own).map(|t| Template { wide, ..t })
     }
-    /// An address shared by several bytecodes means none of them (`_unimplemented_bytecode`).
-    fn put_template(&mut self, address: u64, t: Template, shared: &mut Vec<u64>) {
-        match self.landmarks.get(&address) {
-            Some(Landmark::Template(other)) if other.code != t.code || other.wide != t.wide => {
-                shared.push(address);
+    /// Everything has been read: template entries become landmarks. An address shared by
+    /// several bytecodes means none of them (`_unimplemented_bytecode`).
+    pub(crate) fn finish(&mut self) {
+        let mut shared = Vec::new();
+        for (address, code, wide) in std::mem::take(&mut self.templates) {
+            let Some(t) = self.template(code, wide) else { continue };
+            match self.landmarks.insert(address, Landmark::Template(t)) {
+                Some(Landmark::Template(other)) if other != t => shared.push(address),
+                _ => {}
             }
-            _ => {
-                self.landmarks.insert(address, Landmark::Template(t));
-            }
+        }
+        for a in shared {
+            self.landmarks.remove(&a);
         }
     }
     pub(crate) fn table(&mut self, r: &InterpreterTable) {
-        let mut shared = Vec::new();
         for (i, e) in r.entries.iter().enumerate() {
             if e.address == 0 {
                 continue;
             }
             let landmark = match r.table {
                 tables::NORMAL | tables::WIDE => {
-                    if let Some(t) = self.template(i as u8, r.table == tables::WIDE) {
-                        self.put_template(e.address, t, &mut shared);
-                    }
+                    self.templates.push((e.address, i as u8, r.table == tables::WIDE));
                     continue;
                 }
                 tables::SAFEPOINT | tables::SAFEPOINT_ENTRY => Landmark::SafepointEntry,
@@ -163,15 +166,12 @@ impl Interpreter {
             };
             self.put(e.address, landmark);
         }
-        for a in shared {
-            self.landmarks.remove(&a);
-        }
     }
-    /// The safepoint table holds normal templates for bytecodes that never poll: a template
-    /// stays a template.
+    /// Method kinds without an entry of their own share one: the first kind names it. (The
+    /// safepoint table holds normal templates for bytecodes that never poll; templates are
+    /// entered last and win.)
     fn put(&mut self, address: u64, landmark: Landmark) {
         match self.landmarks.get(&address) {
-            Some(Landmark::Template(_)) => {}
             Some(Landmark::MethodEntry(_)) if matches!(landmark, Landmark::MethodEntry(_)) => {}
             _ => {
                 self.landmarks.insert(address, landmark);

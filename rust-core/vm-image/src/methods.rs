@@ -21,6 +21,8 @@ pub struct MethodIndex {
     classes: HashMap<u64, Class>,
     /// By pointer: definitions in commit order.
     spans: HashMap<u64, Vec<(Tsc, MethodId)>>,
+    /// By pointer: what lives there now.
+    live: HashMap<u64, MethodId>,
 }
 
 fn text(s: &Str) -> Box<str> {
@@ -43,19 +45,28 @@ impl MethodIndex {
         if !known {
             method.class_name = format!("klass@{klass:#x}").into();
         }
-        if let Some(id) = self.same_as_last(ptr, &method) {
+        if let Some(id) = self.same_as_live(ptr, &method) {
             return (id, known);
         }
         let id = self.table.push(method);
+        self.live.insert(ptr, id);
         self.spans.entry(ptr).or_default().push((tsc, id));
         (id, known)
     }
     /// A method may be reported again (class re-linked, recording restarted): not a new one.
-    fn same_as_last(&self, ptr: u64, method: &Method) -> Option<MethodId> {
-        let id = self.spans.get(&ptr)?.last()?.1;
+    fn same_as_live(&self, ptr: u64, method: &Method) -> Option<MethodId> {
+        let id = self.live(MethodPtr(ptr))?;
         let last = self.table.get(id)?;
         let same = Method { id, ..method.clone() } == *last;
         same.then_some(id)
+    }
+    /// The `Method*` was freed; whatever comes to live there is another method.
+    pub(crate) fn freed(&mut self, ptr: MethodPtr) {
+        self.live.remove(&ptr.0);
+    }
+    /// The method that lives at `ptr` as far as records have been read.
+    pub(crate) fn live(&self, ptr: MethodPtr) -> Option<MethodId> {
+        self.live.get(&ptr.0).copied()
     }
     /// The method that `ptr` named at `tsc`: the latest definition not after it, or the
     /// first one when `tsc` precedes them all (a coarse clock may place a use before its
