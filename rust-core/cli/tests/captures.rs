@@ -1,0 +1,111 @@
+//! The reporting commands on small captures made here: no PT, cut off, damaged.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use jportal_capture::schema::ThreadStarted;
+use jportal_capture::{CaptureWriter, EndReason, Header, Record, Stamped, encode_frame};
+use serde_json::Value;
+
+fn capture(path: &Path, finish: bool) {
+    let mut w = CaptureWriter::create(path).unwrap();
+    w.header(&Header { pid: 77, vm_version: "test VM".into(), ..Header::default() }).unwrap();
+    let mut bytes = Vec::new();
+    let record = ThreadStarted { tid: 78, flags: 1, java_tid: 1, name: "main".into() };
+    encode_frame(&Stamped { tsc: 1, record: Record::ThreadStarted(record) }, &mut bytes);
+    w.metadata(&bytes).unwrap();
+    if finish {
+        w.finish(EndReason::Exit, "", Vec::new()).unwrap();
+    }
+}
+
+fn jportal(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_jportal")).args(args).output().unwrap()
+}
+
+fn json(out: &Output) -> Value {
+    serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)))
+}
+
+#[test]
+fn every_command_accepts_a_capture_without_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jportal");
+    capture(&path, true);
+    let file = path.to_str().unwrap();
+    let info = jportal(&["info", "--json", file]);
+    assert_eq!(info.status.code(), Some(0));
+    let info = json(&info);
+    for field in ["cores", "pt_bytes", "gaps"] {
+        assert_eq!(info[field], 0, "{field}");
+    }
+    assert_eq!(info["errors"]["native_flow"], 0);
+    assert_eq!(info["errors"]["reconstruct"], 0);
+    assert_eq!(info["completeness"], 1.0);
+    assert_eq!(info["header"]["vm_version"], "test VM");
+    assert_eq!(info["capture"]["end"], "exit");
+    let quick = json(&jportal(&["info", "--json", "--no-decode", file]));
+    assert_eq!((&quick["threads"][0]["name"], &quick["threads"][0]["tid"]), (&"main".into(), &78.into()));
+    for kind in ["coverage", "hot-methods", "calls"] {
+        assert_eq!(jportal(&["report", kind, file]).status.code(), Some(0), "{kind}");
+        assert!(json(&jportal(&["report", kind, "--json", file])).is_object(), "{kind}");
+    }
+    assert_eq!(jportal(&["print", file]).status.code(), Some(0));
+    let e = jportal(&["print", "--thread", "worker", file]);
+    assert_eq!(e.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&e.stderr).contains("\"main\" (78)"), "names what there is");
+}
+
+#[test]
+fn a_cut_off_capture_gives_a_warning_and_what_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jportal");
+    capture(&path, false);
+    let out = jportal(&["info", "--json", path.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0));
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(stderr.contains("jportal: warning: the capture was cut off"), "{stderr}");
+    let info = json(&out);
+    assert_eq!((&info["capture"]["whole"], &info["capture"]["end"]), (&false.into(), &Value::Null));
+}
+
+#[test]
+fn verify_refuses_what_is_no_log_of_this_run_and_fails_without_probes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jportal");
+    capture(&path, true);
+    let oracle = dir.path().join("oracle");
+    let verify =
+        || jportal(&["verify", path.to_str().unwrap(), "--oracle", oracle.to_str().unwrap(), "--json"]);
+    assert_eq!(verify().status.code(), Some(2), "no such directory");
+    std::fs::create_dir(&oracle).unwrap();
+    let out = verify();
+    assert_eq!(out.status.code(), Some(1), "nothing to compare is no success");
+    assert_eq!(json(&out)["probes"], 0);
+    std::fs::write(oracle.join("agent.tsv"), "format\t1\npid\t5\n").unwrap();
+    let out = verify();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("not the same run"));
+    std::fs::write(oracle.join("agent.tsv"), "format\t1\npid\t77\n").unwrap();
+    let mut log = b"JPPROBE\0\x01\0\0\0\x4e\0\0\0".to_vec();
+    log.extend([0; 16]);
+    log.extend([1, 0, 0, 0]);
+    std::fs::write(oracle.join("t78.probes"), &log).unwrap();
+    let out = verify();
+    assert_eq!(out.status.code(), Some(1));
+    let verdict = json(&out);
+    assert_eq!((&verdict["probes"], &verdict["matched"]), (&1.into(), &0.into()));
+    assert_eq!(verdict["first_mismatch"]["expected"]["id"], 1);
+    std::fs::write(oracle.join("t78.probes"), b"something else, longer than a header is").unwrap();
+    assert_eq!(verify().status.code(), Some(2));
+}
+
+#[test]
+fn doctor_speaks_json() {
+    let out = jportal(&["doctor", "--json"]);
+    assert!(matches!(out.status.code(), Some(0 | 1)));
+    let all = json(&out);
+    assert_eq!(all["can_record"], out.status.code() == Some(0));
+    assert!(all["checks"].as_array().unwrap().iter().all(|c| c["ok"] == true || c["remedy"].is_string()));
+}

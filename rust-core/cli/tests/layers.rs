@@ -1,0 +1,114 @@
+//! The table in `rust-core/README.md` is what cargo says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+struct Row {
+    layer: u32,
+    ours: BTreeSet<String>,
+    outside: BTreeSet<String>,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn names(cell: &str) -> BTreeSet<String> {
+    cell.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect()
+}
+
+/// Rows of the table whose first cell is a number.
+fn table() -> BTreeMap<String, Row> {
+    let text = std::fs::read_to_string(root().join("rust-core/README.md")).unwrap();
+    let mut rows = BTreeMap::new();
+    for line in text.lines().filter(|l| l.starts_with("| ")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [layer, name, _, ours, outside] = cells[..] else { continue };
+        if let Ok(layer) = layer.parse() {
+            let row = Row { layer, ours: names(ours), outside: names(outside) };
+            assert!(rows.insert(name.to_owned(), row).is_none(), "{name} stands in the table twice");
+        }
+    }
+    rows
+}
+
+/// Our crates under `rust-core`: name and dependencies, those of tests and builds left out.
+fn crates() -> BTreeMap<String, BTreeSet<String>> {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let all: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let text = |v: &Value| v.as_str().unwrap().to_owned();
+    let inside = |p: &&Value| text(&p["manifest_path"]).contains("/rust-core/");
+    all["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(inside)
+        .map(|p| {
+            let dependencies = p["dependencies"].as_array().unwrap();
+            let normal = dependencies.iter().filter(|d| d["kind"].is_null()).map(|d| text(&d["name"]));
+            (text(&p["name"]), normal.collect())
+        })
+        .collect()
+}
+
+#[test]
+fn dependencies_are_those_of_the_table() {
+    let (table, crates) = (table(), crates());
+    assert!(crates.len() >= 10, "cargo sees {} crates only", crates.len());
+    for (package, dependencies) in &crates {
+        let name = package.strip_prefix("jportal-").unwrap();
+        let row = table.get(name).unwrap_or_else(|| panic!("{name} is missing in rust-core/README.md"));
+        for dependency in dependencies {
+            let allowed = match dependency.strip_prefix("jportal-") {
+                Some(ours) => row.ours.contains(ours),
+                None => row.outside.contains(dependency),
+            };
+            assert!(allowed, "{name} depends on {dependency}, which rust-core/README.md does not allow");
+        }
+    }
+    for name in table.keys() {
+        assert!(
+            crates.contains_key(&format!("jportal-{name}")),
+            "{name} stands in the table but is no crate"
+        );
+    }
+}
+
+#[test]
+fn a_crate_depends_on_lower_layers_only() {
+    let table = table();
+    for (name, row) in &table {
+        for ours in &row.ours {
+            let below = table.get(ours).unwrap_or_else(|| panic!("{name} names {ours}, which has no row"));
+            assert!(below.layer < row.layer, "{name} (layer {}) may not know {ours}", row.layer);
+        }
+        assert_eq!(row.outside.contains("anyhow"), name == "cli", "anyhow is for the command only");
+    }
+}
+
+#[test]
+fn the_vm_side_and_the_decoding_side_meet_in_four_crates() {
+    let table = table();
+    let below = |start: &[&str]| {
+        let mut all: BTreeSet<String> = start.iter().map(|s| (*s).to_owned()).collect();
+        loop {
+            let more: Vec<String> = all.iter().flat_map(|n| table[n].ours.iter().cloned()).collect();
+            let before = all.len();
+            all.extend(more);
+            if all.len() == before {
+                return all;
+            }
+        }
+    };
+    let shared: Vec<String> =
+        below(&["recorder", "emulator"]).intersection(&below(&["cli"])).cloned().collect();
+    assert_eq!(shared, ["capture", "perf-abi", "pt-packet", "units"]);
+}

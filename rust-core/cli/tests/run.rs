@@ -1,0 +1,141 @@
+//! `jportal run` with a stand-in for QEMU: what the program gets and how it ends pass
+//! through untouched.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A directory with a `qemu-x86_64` that is a shell script, a plugin and a JDK.
+struct Stage {
+    dir: tempfile::TempDir,
+}
+
+impl Stage {
+    /// `body` runs with `$@` = the arguments of `java`.
+    fn new(body: &str) -> Self {
+        let stage = Self { dir: tempfile::tempdir().unwrap() };
+        stage.file("bin/qemu-x86_64", &format!(
+            "#!/bin/sh\ncase $1 in -version) echo 'qemu-x86_64 version 7.2.0'; exit;; -h) echo ' -plugin'; exit;; esac\n\
+             [ \"$1\" = -plugin ] || exit 90\noption=$2\nshift 3\n{body}\n"
+        ));
+        stage.file("plugin.so", "");
+        stage.file("jdk/bin/java", "");
+        stage.file("jdk/lib/server/libjvm.so", "... JPortalFile ...");
+        stage
+    }
+    fn file(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+    fn command(&self) -> Command {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_jportal"));
+        c.env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
+            .env("JPORTAL_JAVA_HOME", self.path("jdk"))
+            .env("JPORTAL_EMULATOR", self.path("plugin.so"))
+            .current_dir(self.dir.path())
+            .args(["run", "--quiet", "-o", "a.jportal", "--"]);
+        c
+    }
+    fn run(&self, java_args: &[&str]) -> Output {
+        self.command().args(java_args).output().unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn arguments_environment_and_streams() {
+    let stage = Stage::new(
+        "echo \"$@\"; echo \"$option\" | sed 's/.*shm=\\([^,]*\\),.*/\\1/'; echo $JPORTAL_EMULATED_PT; cat; echo err >&2; exit 7",
+    );
+    let mut command = stage.command();
+    let command = command.args(["-cp", "x", "Main", "a b"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"from stdin\n").unwrap();
+    let out = child.wait_with_output().unwrap();
+    let stdout = text(&out.stdout);
+    let lines: Vec<&str> = stdout.lines().collect();
+    let file = stage.path("a.jportal");
+    let flags = format!("-XX:+JPortal -XX:JPortalSource=emulated -XX:JPortalFile={}", file.display());
+    assert_eq!(lines[0], format!("{flags} -cp x Main a b"));
+    assert_eq!(lines[1], lines[2], "plugin and VM are told the same place");
+    assert_eq!(lines[3..], ["from stdin"]);
+    assert!(!Path::new(lines[1]).parent().unwrap().exists(), "the shared memory is gone afterwards");
+    assert_eq!(out.status.code(), Some(7));
+    let stderr = text(&out.stderr);
+    assert!(stderr.starts_with("err\n") && stderr.contains("jportal: warning: no capture"), "{stderr}");
+}
+
+#[test]
+fn death_by_signal_is_reproduced() {
+    for signal in [libc::SIGTERM, libc::SIGKILL, libc::SIGABRT] {
+        let out = Stage::new(&format!("kill -{signal} $$")).run(&["Main"]);
+        assert_eq!(out.status.signal(), Some(signal));
+    }
+}
+
+#[test]
+fn signals_sent_to_us_reach_the_program() {
+    for (signal, name) in [(libc::SIGTERM, "TERM"), (libc::SIGINT, "INT"), (libc::SIGHUP, "HUP")] {
+        // `read` ends when a signal with a trap arrives.
+        let stage = Stage::new(&format!(
+            "trap 'echo got {name}; exit 9' {name}; echo ready; while :; do sleep 0.1; done"
+        ));
+        let mut child = stage.command().arg("Main").stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", &signal.to_string(), &pid]).status().unwrap().success());
+        assert_eq!(lines.next().unwrap().unwrap(), format!("got {name}"));
+        assert_eq!(child.wait().unwrap().code(), Some(9));
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_with_a_remedy() {
+    let refused = |prepare: &dyn Fn(&Stage, &mut Command)| {
+        let stage = Stage::new("exit 0");
+        let mut command = stage.command();
+        prepare(&stage, &mut command);
+        let out = command.arg("Main").output().unwrap();
+        assert_eq!(out.status.code(), Some(2));
+        text(&out.stderr)
+    };
+    let e = refused(&|_, c| {
+        c.env("PATH", "/nonexistent");
+    });
+    assert!(e.contains("apt-get install qemu-user"), "{e}");
+    let e = refused(&|s, _| fs::write(s.path("jdk/lib/server/libjvm.so"), "another VM").unwrap());
+    assert!(e.contains("is no recording JDK"), "{e}");
+    let e = refused(&|s, c| {
+        c.env("JPORTAL_EMULATOR", s.path("nowhere.so"));
+    });
+    assert!(e.contains("nowhere.so"), "{e}");
+}
+
+#[test]
+fn usage_errors_are_status_2() {
+    let run = |args: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_jportal")).args(args).output().unwrap();
+        (out.status.code(), text(&out.stderr))
+    };
+    assert_eq!(run(&["run"]).0, Some(2));
+    assert_eq!(run(&["frobnicate"]).0, Some(2));
+    let (code, stderr) = run(&["info", "/nonexistent/x.jportal"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("/nonexistent/x.jportal"), "{stderr}");
+    let (code, stderr) = run(&["info", "/etc/passwd"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("not a capture"), "{stderr}");
+}
