@@ -57,7 +57,8 @@ pub struct Mismatch {
 pub struct ThreadVerdict {
     /// OS thread id.
     pub tid: u32,
-    /// Name; empty when the flow does not know the thread.
+    /// Name, the first one where several threads of the VM shared the OS thread; empty when
+    /// the flow does not know it.
     pub name: String,
     /// Probes that ran.
     pub probes: u64,
@@ -120,15 +121,31 @@ pub struct Verdict {
 struct Shared {
     methods: Arc<MethodTable>,
     probes: Probes,
-    verdicts: Mutex<Vec<ThreadVerdict>>,
 }
 
+/// The probes of one OS thread: what the flow has passed of what the log says.
+#[derive(Debug)]
+struct Lane {
+    tid: u32,
+    name: String,
+    /// The thread was still running when the recording ended.
+    cut_off: bool,
+    hits: HitFinder,
+    aligner: Aligner,
+}
+
+type SharedLane = Arc<Mutex<Option<Lane>>>;
+
 /// Compares the flows of all threads with their logs.
+///
+/// The log is per OS thread, the flow per thread of the VM: the main thread's OS thread comes
+/// again as `DestroyJavaVM`. Flows that share an OS thread must be handed over in order.
 #[derive(Debug)]
 pub struct Verifier {
     shared: Arc<Shared>,
     logs: Vec<ProbeLog>,
     exits: Vec<(Tid, Tsc)>,
+    lanes: Vec<(u32, SharedLane)>,
 }
 
 impl Verifier {
@@ -136,7 +153,7 @@ impl Verifier {
     pub fn new(methods: Arc<MethodTable>, mut logs: Vec<ProbeLog>, exits: Vec<(Tid, Tsc)>) -> Self {
         let probes = Probes::find(&methods);
         logs.sort_by_key(|l| (l.tid, l.first_tsc));
-        Self { shared: Arc::new(Shared { methods, probes, verdicts: Mutex::default() }), logs, exits }
+        Self { shared: Arc::new(Shared { methods, probes }), logs, exits, lanes: Vec::new() }
     }
 
     /// When the thread ended, `None` if it was still there at the end of the recording.
@@ -154,49 +171,50 @@ impl Verifier {
         };
         self.logs.iter().position(fits).map(|i| self.logs.remove(i))
     }
+    /// The lane of a thread: one of its own if it has a log, else that of its OS thread.
+    fn lane(&mut self, info: &ThreadInfo) -> SharedLane {
+        let exit = self.exit_of(info);
+        let log = self.claim(info, exit);
+        let tid = info.tid.get();
+        let known = self.lanes.iter().rev().find(|(t, _)| *t == tid).map(|(_, lane)| Arc::clone(lane));
+        if let (None, Some(lane)) = (&log, known) {
+            if let Some(lane) = lane.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+                lane.cut_off = exit.is_none();
+            }
+            return lane;
+        }
+        let lane = Arc::new(Mutex::new(Some(Lane {
+            tid,
+            name: info.name.clone(),
+            cut_off: exit.is_none(),
+            hits: HitFinder::default(),
+            aligner: Aligner::new(log),
+        })));
+        self.lanes.push((tid, Arc::clone(&lane)));
+        lane
+    }
 
     /// The verdict; logs of threads that no flow was given for count as missing.
     pub fn finish(mut self) -> Verdict {
+        let mut threads = Vec::new();
+        for (_, lane) in std::mem::take(&mut self.lanes) {
+            let lane = lane.lock().unwrap_or_else(PoisonError::into_inner).take();
+            threads.extend(lane.and_then(|l| l.finish(&self.shared)));
+        }
         for log in std::mem::take(&mut self.logs) {
             let tid = log.tid;
             let outcome = Aligner::new(Some(log)).finish(false);
-            self.shared.add(tid, String::new(), &outcome);
+            threads.extend(self.shared.verdict_on(tid, String::new(), &outcome));
         }
-        let mut threads =
-            std::mem::take(&mut *self.shared.verdicts.lock().unwrap_or_else(PoisonError::into_inner));
         threads.sort_by_key(|t| t.tid);
         self.shared.verdict(threads)
     }
 }
 
-impl FlowConsumer for Verifier {
-    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        let exit = self.exit_of(info);
-        let log = self.claim(info, exit);
-        Box::new(Sink {
-            shared: Arc::clone(&self.shared),
-            tid: info.tid.get(),
-            name: info.name.clone(),
-            cut_off: exit.is_none(),
-            hits: HitFinder::default(),
-            aligner: Aligner::new(log),
-        })
-    }
-}
-
-struct Sink {
-    shared: Arc<Shared>,
-    tid: u32,
-    name: String,
-    cut_off: bool,
-    hits: HitFinder,
-    aligner: Aligner,
-}
-
-impl FlowSink for Sink {
-    fn events(&mut self, events: &[Event]) {
+impl Lane {
+    fn events(&mut self, shared: &Shared, events: &[Event]) {
         for e in events {
-            if let Some(hit) = self.hits.event(&self.shared.probes, e) {
+            if let Some(hit) = self.hits.event(&shared.probes, e) {
                 self.aligner.hit(hit);
             }
             if matches!(e.kind, EventKind::Gap(_)) {
@@ -204,13 +222,34 @@ impl FlowSink for Sink {
             }
         }
     }
-    fn end(mut self: Box<Self>) {
+    fn finish(mut self, shared: &Shared) -> Option<ThreadVerdict> {
         if let Some(hit) = self.hits.finish() {
             self.aligner.hit(hit);
         }
         let outcome = self.aligner.finish(self.cut_off);
-        self.shared.add(self.tid, self.name, &outcome);
+        shared.verdict_on(self.tid, self.name, &outcome)
     }
+}
+
+impl FlowConsumer for Verifier {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        Box::new(Sink { shared: Arc::clone(&self.shared), lane: self.lane(info) })
+    }
+}
+
+struct Sink {
+    shared: Arc<Shared>,
+    lane: SharedLane,
+}
+
+impl FlowSink for Sink {
+    fn events(&mut self, events: &[Event]) {
+        let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lane.as_mut() {
+            lane.events(&self.shared, events);
+        }
+    }
+    fn end(self: Box<Self>) {}
 }
 
 impl Shared {
@@ -234,11 +273,12 @@ impl Shared {
             found: d.found.map(|id| self.place(id)),
         }
     }
-    fn add(&self, tid: u32, name: String, o: &Outcome) {
+    /// `None` for a thread without probes.
+    fn verdict_on(&self, tid: u32, name: String, o: &Outcome) -> Option<ThreadVerdict> {
         if o.log == 0 && o.flow == 0 && o.error.is_none() {
-            return;
+            return None;
         }
-        let verdict = ThreadVerdict {
+        Some(ThreadVerdict {
             tid,
             probes: o.log,
             flow_probes: o.flow,
@@ -253,8 +293,7 @@ impl Shared {
             first_mismatch: o.first.map(|d| self.mismatch(tid, &name, &d)),
             log_error: o.error.clone(),
             name,
-        };
-        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).push(verdict);
+        })
     }
     fn verdict(&self, threads: Vec<ThreadVerdict>) -> Verdict {
         let sum = |f: fn(&ThreadVerdict) -> u64| threads.iter().map(f).sum::<u64>();

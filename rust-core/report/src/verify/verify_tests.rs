@@ -80,3 +80,19 @@ fn losses_are_exact_but_not_complete() {
 fn nothing_to_compare_is_not_complete() {
     assert!(!Verifier::new(methods(), vec![], vec![]).finish().complete);
 }
+
+#[test]
+fn threads_that_share_an_os_thread_share_its_log() {
+    let info = |started, name: &str| ThreadInfo { started: Tsc(started), name: name.into(), ..thread(7) };
+    let logs = vec![log(7, 12, &[1, FAR, 1, FAR])];
+    let mut v = Verifier::new(methods(), logs, vec![(Tid(7), Tsc(30)), (Tid(7), Tsc(80))]);
+    let mut main = v.thread(&info(10, "main"));
+    main.events(&pass());
+    let mut destroy = v.thread(&info(40, "DestroyJavaVM"));
+    destroy.events(&pass());
+    main.end();
+    destroy.end();
+    let r = v.finish();
+    assert!(r.complete, "{r:?}");
+    assert_eq!((r.threads.len(), r.threads[0].name.as_str()), (1, "main"));
+}
