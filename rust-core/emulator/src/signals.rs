@@ -41,9 +41,11 @@ pub struct StackStore {
     pub distance: u64,
 }
 
-/// Searches straight-line code and direct jumps from `entry` for the first stack store.
+/// Searches straight-line code and jumps with a known target from `entry` for the first stack
+/// store. A jump through the procedure linkage table has one: `jmp [rip+n]` to the address that
+/// the loader has bound (a library linked with `-z now`, as libjvm is).
 ///
-/// `None` when there is a branch before it or when the search runs too long.
+/// `None` when there is another branch before it or when the search runs too long.
 pub fn first_stack_store(memory: &impl GuestMemory, entry: u64) -> Option<StackStore> {
     let mut at = entry;
     let mut moved = 0u64;
@@ -59,6 +61,9 @@ pub fn first_stack_store(memory: &impl GuestMemory, entry: u64) -> Option<StackS
         at = match insn.flow_control() {
             FlowControl::Next => insn.next_ip(),
             FlowControl::UnconditionalBranch => insn.near_branch_target(),
+            FlowControl::IndirectBranch if insn.is_ip_rel_memory_operand() => {
+                memory.word(insn.ip_rel_memory_address())?
+            }
             _ => return None,
         };
     }
@@ -151,6 +156,15 @@ mod tests {
         let mut m = Bytes::default();
         m.put(0x1000, &[0x55]);
         assert_eq!(first_stack_store(&m, 0x1000), Some(StackStore { instruction: 0x1000, distance: 8 }));
+    }
+
+    #[test]
+    fn a_push_behind_the_linkage_table() {
+        // mov ecx, 1; jmp to the slot; jmp [rip + 0x100]; push rbp at the bound address
+        let mut m = Bytes::default();
+        m.put(0x1000, &[0xb9, 1, 0, 0, 0, 0xeb, 0x10]).put(0x1017, &[0xff, 0x25, 0x00, 0x01, 0, 0]);
+        m.put_word(0x111d, 0x5000).put(0x5000, &[0x55]);
+        assert_eq!(first_stack_store(&m, 0x1000), Some(StackStore { instruction: 0x5000, distance: 8 }));
     }
 
     #[test]
