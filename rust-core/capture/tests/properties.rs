@@ -2,6 +2,7 @@
 
 mod common;
 
+use jportal_capture::chunk::{self, Head, Kind};
 use jportal_capture::codec::{Bytes, Source, Str, Wire};
 use jportal_capture::schema::{
     ExceptionEntry, InvokeTarget, LineEntry, MethodDefined, NMethodInstalled, PcDescriptor, SCHEMA, Scope,
@@ -111,6 +112,43 @@ proptest! {
         let r = CaptureReader::open(&path).unwrap();
         let read: Result<Vec<_>, _> = r.metadata().collect();
         prop_assert_eq!(read.unwrap(), stamped);
+    }
+}
+
+proptest! {
+    /// Whole chunks with sound checksums and any content: what a broken writer could leave.
+    #[test]
+    fn any_chunks_are_read_without_a_panic(
+        chunks in vec((0u16..9, prop_oneof![0u32..4, any::<u32>()], prop_oneof![0u64..500, any::<u64>()],
+                       vec(any::<u8>(), 0..120)), 0..20),
+        tail in vec(any::<u8>(), 0..80),
+    ) {
+        let mut bytes = chunk::preamble().to_vec();
+        let mut header = Vec::new();
+        common::header().encode(&mut header);
+        let first = (1, 0, 0, header);
+        let count = chunks.len() + 1;
+        for (kind, aux, offset, payload) in std::iter::once(first).chain(chunks) {
+            bytes.extend(Head::of(Kind::of(kind), aux, offset, &payload).to_bytes());
+            bytes.extend(payload);
+        }
+        let whole = bytes.len() as u64;
+        bytes.extend(&tail);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, &bytes).unwrap();
+        let r = CaptureReader::open(&path).unwrap();
+        let c = r.completeness();
+        prop_assert_eq!(c.torn.map(|t| (t.place, t.bytes)), (!tail.is_empty()).then_some((whole, tail.len() as u64)));
+        prop_assert!(c.damaged.len() + (c.unknown_chunks as usize) < count);
+        prop_assert!(r.check().is_empty(), "checksums are sound");
+        prop_assert!(r.metadata().count() <= bytes.len());
+        for core in r.cores() {
+            prop_assert!(r.pt(core).windows(2).all(|w| w[0].end() <= w[1].offset));
+            prop_assert_eq!(r.sideband_bytes(core).count(), r.sideband(core).len());
+        }
+        // Continuing it succeeds or says why not.
+        let _ = CaptureWriter::reopen(&path);
     }
 }
 
