@@ -61,7 +61,9 @@ address JPortalMethodStubTable::allocate_locked() {
 
 address JPortalMethodStubTable::allocate() {
   address slot = allocate_locked();
-  while (slot == NULL && add_chunk()) {   // others may have emptied the new chunk
+  // Others may empty a new chunk. A full code cache is not asked again: it would
+  // warn each time, and has better uses for what the sweeper frees.
+  while (slot == NULL && !_exhausted && add_chunk()) {
     slot = allocate_locked();
   }
   return slot;
