@@ -408,13 +408,13 @@ impl Core {
         let flow = outlet.write(bytes, tid, clock::tsc());
         let position = outlet.position();
         drop(outlet);
-        self.unit.clear();
         if flow == Flow::Taken {
+            self.unit.clear();
             return Some(());
         }
+        self.unit.stop(position);
         if self.state != State::Off {
             self.state = State::Off;
-            self.unit.lose();
             self.mark(truth::TRUNCATED, position);
         }
         None

@@ -22,7 +22,6 @@ pub struct Host {
     generation: u64,
     /// Whether it has been acknowledged.
     acknowledged: bool,
-    peak: u64,
 }
 
 /// Runs until the process exits.
@@ -41,11 +40,11 @@ impl Host {
             self.command(plugin);
         }
         let queued = advance(plugin);
-        self.peak = self.peak.max(queued);
+        plugin.peak.fetch_max(queued, Relaxed);
         if plugin.config.mode == OnFull::Stall && queued > plugin.config.limit {
             give_up(plugin, queued);
         }
-        publish(plugin, self.peak);
+        publish(plugin);
         if !self.acknowledged && is_drained(plugin) {
             self.acknowledged = true;
             plugin.shared.acknowledge(self.generation);
@@ -119,7 +118,7 @@ fn totals(plugin: &Plugin) -> Totals {
     sum
 }
 
-fn publish(plugin: &Plugin, peak: u64) {
+fn publish(plugin: &Plugin) {
     let t = totals(plugin);
     let (blocks, anomalies) = plugin
         .boards
@@ -132,7 +131,7 @@ fn publish(plugin: &Plugin, peak: u64) {
         (Counter::Losses, t.losses),
         (Counter::LostRecords, t.lost_records),
         (Counter::Switches, t.switches),
-        (Counter::PeakQueue, peak),
+        (Counter::PeakQueue, plugin.peak.load(Relaxed)),
         (Counter::Blocks, blocks),
         (Counter::Anomalies, anomalies + undecodable + handlers),
     ] {
@@ -159,7 +158,7 @@ pub fn exit(plugin: &Plugin) {
     }
     stop(plugin);
     let left = advance(plugin);
-    publish(plugin, left);
+    publish(plugin);
     if left > 0 && !plugin.shared.is_finished() {
         let text = format!("the process ended with {left} bytes of trace not drained");
         plugin.log.error(&text);

@@ -79,7 +79,11 @@ fn jvm(arguments: &str, java_arguments: &[&str]) -> (Run, Matched) {
     assert_eq!(run.counter(Counter::Anomalies), 0, "{}", run.log);
     assert_eq!(run.counter(Counter::LostBytes), 0);
     let matched = check(&run, 50);
-    println!("{java_arguments:?} {arguments}: {:?} in {:?}", Matched { counts: Default::default(), ..matched.clone() }, run.elapsed);
+    println!(
+        "{java_arguments:?} {arguments}: {:?} in {:?}",
+        Matched { counts: Default::default(), ..matched.clone() },
+        run.elapsed
+    );
     (run, matched)
 }
 

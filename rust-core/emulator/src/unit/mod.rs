@@ -169,7 +169,7 @@ impl Unit {
 
     #[inline]
     fn cyc(&mut self) {
-        if self.timing.runs() {
+        if self.timing.counts_cycles() {
             self.timing.cyc(&mut self.out, clock::tsc());
         }
     }
@@ -296,9 +296,15 @@ impl Unit {
         }
     }
 
-    /// Output stopped because the buffer is full: what was not written is gone, and tracing is off
-    /// until [`Unit::start`].
-    pub fn lose(&mut self) {
+    /// Output stopped at stream position `at` because the buffer is full: what was not written is
+    /// gone, and tracing is off until [`Unit::start`].
+    pub fn stop(&mut self, at: u64) {
+        self.lose();
+        self.out.clear();
+        self.base = at;
+    }
+
+    fn lose(&mut self) {
         self.tnt = 0;
         self.tnt_len = 0;
         self.enabled = false;

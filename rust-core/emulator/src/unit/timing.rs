@@ -68,12 +68,15 @@ impl TimingState {
         self.last_mtc = ticks;
     }
 
-    /// CYC, which precedes every packet that cycles are counted for.
+    /// Whether CYC packets are sent.
     #[inline]
+    pub fn counts_cycles(&self) -> bool {
+        self.timing == Timing::Cyc
+    }
+
+    /// CYC, which precedes every packet that cycles are counted for.
     pub fn cyc(&mut self, out: &mut Encoder, now: u64) {
-        if self.timing == Timing::Cyc {
-            out.cyc(now.saturating_sub(self.last_cyc));
-            self.last_cyc = self.last_cyc.max(now);
-        }
+        out.cyc(now.saturating_sub(self.last_cyc));
+        self.last_cyc = self.last_cyc.max(now);
     }
 }

@@ -79,7 +79,8 @@ pub fn plugin() -> PathBuf {
     let exe = std::env::current_exe().unwrap();
     let directory = exe.parent().unwrap();
     let candidates = [directory.join("libjportal_emulator.so"), directory.join("../libjportal_emulator.so")];
-    let newest = candidates.iter().filter(|p| p.exists()).max_by_key(|p| p.metadata().unwrap().modified().unwrap());
+    let newest =
+        candidates.iter().filter(|p| p.exists()).max_by_key(|p| p.metadata().unwrap().modified().unwrap());
     newest.expect("libjportal_emulator.so beside the test").clone()
 }
 
