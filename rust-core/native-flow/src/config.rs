@@ -43,10 +43,13 @@ impl Default for Slack {
 }
 
 /// Configuration of a [`crate::CoreDecoder`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// `None` when the unit ran with DisRETC (the recorder's default).
     pub return_compression: Option<PopRule>,
+    /// Whether the unit may send a TIP behind TNT outcomes that are younger than it (SDM,
+    /// "Deferred TIPs"). If it never does, say so: fewer traces look possible then.
+    pub deferred_tips: bool,
     /// `None` when MTC is off or its clocks are unknown.
     pub mtc: Option<MtcConfig>,
     /// Ratio at which the TSC counts (MSR_PLATFORM_INFO\[15:8\]); with it CYC packets give time.
@@ -55,6 +58,20 @@ pub struct Config {
     pub record_decisions: bool,
     /// Clock tolerance.
     pub slack: Slack,
+}
+
+impl Default for Config {
+    /// No return compression, deferred TIPs possible, time from TSC packets only.
+    fn default() -> Self {
+        Self {
+            return_compression: None,
+            deferred_tips: true,
+            mtc: None,
+            nominal_ratio: None,
+            record_decisions: false,
+            slack: Slack::default(),
+        }
+    }
 }
 
 /// What [`crate::CoreDecoder::decode`] is to decode, with what sideband records know of its

@@ -163,9 +163,12 @@ impl View {
         let mut limit = u32::MAX;
         for recent in self.overlay.iter().rev().filter(|r| visible(r)) {
             let change = &changes[recent.change as usize];
-            let ChangeKind::Install(code) = change.kind else { continue };
-            if change.start <= at && at < change.end() {
-                return Some((code, change.end().min(limit)));
+            let covers = change.start <= at && at < change.end();
+            match change.kind {
+                ChangeKind::Install(code) if covers => return Some((code, change.end().min(limit))),
+                ChangeKind::Free if covers => return None,
+                ChangeKind::Patch => continue,
+                _ => {}
             }
             if change.start > at {
                 limit = limit.min(change.start);

@@ -19,21 +19,23 @@ use crate::block::{Block, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decode_bloc
 use crate::cache::{NONE, SCRATCH};
 use crate::error::Error;
 use crate::image::{ChangeKind, CodeHistory};
-use crate::item::NativeGapReason;
+use crate::item::{Item, NativeGapReason};
 use crate::view::Recent;
 use jportal_pt_packet::{Packet, PacketDecoder, find_psb};
-use jportal_units::StreamOffset;
+use jportal_units::{CodeId, StreamOffset};
 
 /// Branch packets after which a choice is settled.
 const SETTLED: u64 = 4096;
 /// Branch packets between checkpoints.
 const CHECKPOINT: u64 = 2048;
+/// Branch packets behind a contradiction that prove a trial right.
+const CONVINCING: u64 = 64;
 /// Alternatives tried for one contradiction, per level of tolerance.
-const MAX_BACKTRACKS: u32 = 1024;
+const MAX_TRIALS: u32 = 1 << 13;
 /// Each level multiplies the tolerance before a change by sixteen.
 const MAX_LEVEL: u32 = 4;
 /// Pending changes considered together at one place.
-const MAX_PENDING: usize = 8;
+const MAX_PENDING: usize = 32;
 const BLOCK_BYTES: usize = (MAX_BLOCK + MAX_INSTRUCTION) as usize;
 
 /// A point to come back to.
@@ -43,20 +45,22 @@ pub(super) struct Choice {
     /// Items there were, those handed out included.
     pub items: u64,
     overlay: Vec<Recent>,
-    /// Untried alternatives, the likeliest last: changes to mark as seen.
-    alternatives: Vec<Vec<u32>>,
+    /// Untried alternatives, the likeliest last: how many of the changes pending here are seen.
+    alternatives: Vec<usize>,
     checkpoint: bool,
     decisions: usize,
 }
 
-/// A contradiction that is being worked on.
+/// A contradiction that is being worked on: the latest choice with an untried alternative is
+/// changed, and so on back (depth first), until [`CONVINCING`] branch packets behind the
+/// furthest contradiction agree.
 #[derive(Clone, Debug)]
 pub(super) struct Trouble {
-    /// Stream offset of the furthest contradiction.
-    furthest: u64,
-    backtracks: u32,
-    level: u32,
-    tried: bool,
+    /// Branch packets at the furthest contradiction.
+    reached: u64,
+    trials: u32,
+    /// Packet of the first one.
+    packet: u64,
 }
 
 /// Bounds of the present time.
@@ -106,7 +110,7 @@ impl CoreDecoder {
         let possibly = self.window.latest.saturating_add(slack.before << (4 * self.level));
         self.see_old(image, surely);
         let changes = image.changes();
-        if self.view.overlay().is_empty() && self.choices.is_empty() {
+        if self.view.overlay().is_empty() && self.choices.first().is_none() {
             let from = self.view.active();
             self.view.settle_directly(image, |tsc| tsc < surely);
             for c in &changes[from..self.view.active()] {
@@ -116,12 +120,10 @@ impl CoreDecoder {
         while let Some(change) = changes.get(self.view.active()).filter(|c| c.tsc <= possibly) {
             let number = self.view.active() as u32;
             self.view.activate();
-            if change.kind == ChangeKind::Free || change.tsc < surely {
+            if change.tsc < surely {
                 self.see(number);
             }
-            if change.kind != ChangeKind::Free {
-                self.cache.invalidate(change.start, change.end());
-            }
+            self.cache.invalidate(change.start, change.end());
         }
         while self.view.deactivate_last(|c| changes[c as usize].tsc > possibly) {}
         let oldest = self.choices.first().map_or(now, |c| c.state.clock.now());
@@ -178,9 +180,9 @@ impl CoreDecoder {
     }
 
     /// Whether the trace's place in the window suggests that a change at `tsc` is over.
-    fn likely_seen(&self, tsc: u64, kind: ChangeKind) -> bool {
+    fn likely_seen(&self, tsc: u64) -> bool {
         let w = &self.window;
-        if tsc <= w.since || tsc > w.latest || matches!(kind, ChangeKind::Install(_)) {
+        if tsc <= w.since || tsc > w.latest {
             return tsc <= w.latest;
         }
         let end = w.latest_at.min(self.stretch.map_or(u64::MAX, |s| s.until.0));
@@ -198,7 +200,7 @@ impl CoreDecoder {
         }
         let near = |end: u32, changes: &CodeHistory, r: &&Recent| {
             let c = &changes.changes()[r.change as usize];
-            !r.seen && c.overlaps(ip, end)
+            !r.seen && c.kind != ChangeKind::Free && c.overlaps(ip, end)
         };
         let reach = ip.saturating_add(BLOCK_BYTES as u32);
         let pending: Vec<u32> = self
@@ -242,11 +244,12 @@ impl CoreDecoder {
         pending: &[u32],
         image: &CodeHistory,
     ) -> Result<Block, Error> {
+        if let Some(n) = self.forced.take().filter(|&n| n <= pending.len()) {
+            pending[..n].iter().for_each(|&c| self.see(c));
+            return self.decode_at(self.state.ip, image, &[]);
+        }
         let changes = image.changes();
-        let likely = pending
-            .iter()
-            .take_while(|&&c| self.likely_seen(changes[c as usize].tsc, changes[c as usize].kind))
-            .count();
+        let likely = pending.iter().take_while(|&&c| self.likely_seen(changes[c as usize].tsc)).count();
         // (number of pending changes visible, block), one for each different flow.
         let mut versions: Vec<(usize, Block)> = Vec::new();
         let mut refused = None;
@@ -261,6 +264,12 @@ impl CoreDecoder {
                 Err(error) => refused = Some(error),
             }
         }
+        // The code that branched here was not replaced before it did.
+        if let Some(from) = self.running_code()
+            && versions.iter().any(|(_, b)| b.code == from)
+        {
+            versions.retain(|(_, b)| b.code == from);
+        }
         // The likeliest last: the greatest number visible that is not above `likely`, then others.
         let rank = |&(n, _): &(usize, Block)| if n <= likely { likely - n } else { pending.len() + n };
         versions.sort_by_key(|v| std::cmp::Reverse(rank(v)));
@@ -270,14 +279,27 @@ impl CoreDecoder {
         };
         if !versions.is_empty() && !self.surrender {
             self.statistics.choices += 1;
-            let alternatives = versions.iter().map(|&(n, _)| pending[..n].to_vec()).collect();
+            let alternatives = versions.iter().map(|&(n, _)| n).collect();
             self.remember(alternatives, false);
         }
         pending[..visible].iter().for_each(|&c| self.see(c));
         Ok(block)
     }
 
-    fn remember(&mut self, alternatives: Vec<Vec<u32>>, checkpoint: bool) {
+    /// The code that was running when the flow came to `state.ip`: from which a branch led here,
+    /// or which was interrupted here.
+    fn running_code(&self) -> Option<CodeId> {
+        let mut back = self.items.iter().rev().filter(|i| !matches!(i, Item::Time(_)));
+        match (back.next()?, back.next(), back.next()) {
+            (Item::Block { code, .. }, _, _) => Some(*code),
+            (Item::Enter { ip }, Some(Item::Interrupt { ip: from }), Some(Item::Block { code, .. })) => {
+                (ip == from).then_some(*code)
+            }
+            _ => None,
+        }
+    }
+
+    fn remember(&mut self, alternatives: Vec<usize>, checkpoint: bool) {
         self.choices.push(Choice {
             state: State { block: NONE, ..self.state.clone() },
             items: self.handed + self.items.len() as u64,
@@ -299,9 +321,8 @@ impl CoreDecoder {
 
     /// Forgets choices that enough packets agreed with.
     pub(super) fn settle_choices(&mut self) {
-        if self.trouble.as_ref().is_some_and(|t| self.state.at > t.furthest + SETTLED) {
+        if self.trouble.as_ref().is_some_and(|t| self.state.branches > t.reached + CONVINCING) {
             self.trouble = None;
-            self.level = 0;
         }
         if self.trouble.is_some() {
             return;
@@ -309,6 +330,7 @@ impl CoreDecoder {
         let agreed = |c: &Choice| c.checkpoint && c.state.branches + SETTLED <= self.state.branches;
         if let Some(n) = self.choices.iter().rposition(agreed) {
             self.choices.drain(..n);
+            self.level = 0;
         }
     }
 
@@ -317,47 +339,43 @@ impl CoreDecoder {
         if self.surrender {
             return self.give_up(error);
         }
-        let at = self.state.packet;
-        let level = self.level;
-        let trouble =
-            self.trouble.get_or_insert(Trouble { furthest: at, backtracks: 0, level, tried: false });
-        trouble.furthest = trouble.furthest.max(at);
-        trouble.backtracks += 1;
-        let within_budget = trouble.backtracks <= MAX_BACKTRACKS;
-        if within_budget && self.try_alternative(image) || self.widen(image) {
+        let (reached, packet) = (self.state.branches, self.state.packet);
+        let new = Trouble { reached, trials: 0, packet };
+        match &mut self.trouble {
+            Some(t) if reached <= t.reached + CONVINCING => t.reached = t.reached.max(reached),
+            other => *other = Some(new),
+        }
+        if self.next_trial(image) || self.widen(image) {
             return;
         }
-        if self.trouble.take().is_some_and(|t| t.tried) && !self.choices.is_empty() {
-            // Nothing explains the trace: decode once more as far as the likeliest versions lead.
-            self.level = 0;
-            self.surrender = true;
-            self.restore_first(image);
-            return;
+        let untouched = self.trouble.take().is_none_or(|t| t.trials == 0 && t.packet == packet);
+        if untouched {
+            return self.give_up(error);
         }
-        self.give_up(error);
+        // Nothing explains the trace: decode once more as far as the likeliest versions lead.
+        self.level = 0;
+        self.surrender = true;
+        self.start_over(image);
     }
 
-    fn try_alternative(&mut self, image: &CodeHistory) -> bool {
-        while let Some(mut choice) = self.choices.pop() {
-            let Some(seen) = choice.alternatives.pop() else {
-                if self.choices.is_empty() {
-                    self.choices.push(choice);
-                    return false;
-                }
-                continue;
-            };
-            if let Some(t) = &mut self.trouble {
-                t.tried = true;
-            }
-            self.statistics.backtracks += 1;
-            self.restore(&choice, image);
-            if !choice.alternatives.is_empty() || choice.checkpoint || self.choices.is_empty() {
-                self.choices.push(choice);
-            }
-            seen.into_iter().for_each(|c| self.see(c));
-            return true;
+    /// Goes back to the latest choice that has another alternative.
+    fn next_trial(&mut self, image: &CodeHistory) -> bool {
+        let Some(trouble) = &mut self.trouble else { return false };
+        let Some(last) = self.choices.iter().rposition(|c| !c.alternatives.is_empty()) else { return false };
+        if trouble.trials >= MAX_TRIALS {
+            return false;
         }
-        false
+        trouble.trials += 1;
+        self.statistics.backtracks += 1;
+        self.choices.truncate(last + 1);
+        let Some(mut choice) = self.choices.pop() else { return false };
+        let alternative = choice.alternatives.pop();
+        self.restore(&choice, image);
+        if last == 0 || choice.checkpoint || !choice.alternatives.is_empty() {
+            self.choices.push(choice);
+        }
+        self.forced = alternative;
+        true
     }
 
     /// Widens the clock tolerance if that brings further changes into view.
@@ -366,20 +384,19 @@ impl CoreDecoder {
         let possibly =
             |level: u32| self.window.latest.saturating_add(self.config.slack.before << (4 * level));
         let reach = |level| image.changes().partition_point(|c| c.tsc <= possibly(level));
-        let from = self.trouble.as_ref().map_or(0, |t| t.level);
-        let active =
-            first.overlay.last().map_or(self.view.active(), |r| r.change as usize + 1).max(reach(from));
-        let Some(level) = (from + 1..=MAX_LEVEL).find(|&l| reach(l) > active) else { return false };
-        if let Some(t) = &mut self.trouble {
-            (t.level, t.backtracks, t.tried) = (level, 0, true);
-        }
+        let active = first.overlay.last().map_or(0, |r| r.change as usize + 1).max(reach(self.level));
+        let Some(level) = (self.level + 1..=MAX_LEVEL).find(|&l| reach(l) > active) else { return false };
         self.statistics.widenings += 1;
         self.level = level;
-        self.restore_first(image);
+        if let Some(t) = &mut self.trouble {
+            t.trials = 1;
+        }
+        self.start_over(image);
         true
     }
 
-    fn restore_first(&mut self, image: &CodeHistory) {
+    /// Decodes once more from the earliest point kept.
+    fn start_over(&mut self, image: &CodeHistory) {
         self.choices.truncate(1);
         if let Some(first) = self.choices.pop() {
             self.restore(&first, image);
@@ -389,6 +406,7 @@ impl CoreDecoder {
 
     fn restore(&mut self, choice: &Choice, image: &CodeHistory) {
         self.state = choice.state.clone();
+        self.forced = None;
         self.items.truncate((choice.items - self.handed) as usize);
         self.decisions.truncate(choice.decisions);
         self.next_checkpoint = self.state.branches + CHECKPOINT;

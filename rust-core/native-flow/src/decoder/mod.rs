@@ -102,6 +102,8 @@ pub struct CoreDecoder {
     /// Widening of the clock tolerance in force.
     level: u32,
     surrender: bool,
+    /// How many of the changes pending at the next choice to take as seen.
+    forced: Option<usize>,
     window: Window,
     stretch: Option<Stretch>,
     lost: Option<Lost>,
@@ -131,6 +133,7 @@ impl CoreDecoder {
             trouble: None,
             level: 0,
             surrender: false,
+            forced: None,
             window: Window::default(),
             stretch: None,
             lost: None,

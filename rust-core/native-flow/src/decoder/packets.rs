@@ -40,15 +40,19 @@ impl CoreDecoder {
         self.walk_outcomes(image)
     }
 
+    fn needs_target(&self, packet: &'static str) -> Error {
+        Error::UnexpectedPacket {
+            packet,
+            offset: StreamOffset(self.state.packet),
+            address: self.address(self.state.ip),
+            needs: "needs a TIP",
+        }
+    }
+
     fn odd_tnt(&mut self, tnt: Tnt, image: &CodeHistory) -> Result<(), Error> {
         self.enabled("TNT")?;
         if self.state.outcomes != 0 {
-            return Err(Error::UnexpectedPacket {
-                packet: "TNT",
-                offset: StreamOffset(self.state.packet),
-                address: self.address(self.state.ip),
-                needs: "needs a TIP",
-            });
+            return Err(self.needs_target("TNT"));
         }
         self.settle_pending("TNT")?;
         self.state.tnt = tnt.bits;
@@ -61,6 +65,10 @@ impl CoreDecoder {
         self.state.branches += 1;
         if !self.state.enabled || self.state.pending != Pending::No {
             return self.odd_tip(ip, image);
+        }
+        if self.state.outcomes != 0 && !self.config.deferred_tips {
+            // The branch at hand should have come before these outcomes.
+            return Err(self.bad_state("TIP", "outcomes of the TNT before it wait for it"));
         }
         self.state.demand = Demand::Target(ip);
         self.walk(image)

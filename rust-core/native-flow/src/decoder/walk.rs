@@ -238,7 +238,8 @@ impl CoreDecoder {
             if at == block.start {
                 return Ok(block);
             }
-            if block.start < at && at < block.end && self.is_instruction(&block, at, image) {
+            let inside = at < block.end || at == block.end && block.kind == Kind::FallThrough;
+            if block.start < at && inside && self.is_instruction(&block, at, image) {
                 return Ok(block);
             }
             let goes_on = matches!(block.kind, Kind::Jump | Kind::Call | Kind::CallNext | Kind::FallThrough);

@@ -1,0 +1,126 @@
+//! Random programs whose code changes while they run: what was encoded is decoded.
+
+mod sim;
+
+use jportal_native_flow::{Config, CoreDecoder, Item, PopRule, Progress, Slack, Statistics, Stretch};
+use jportal_units::{StreamOffset, Tsc};
+use proptest::prelude::*;
+use sim::machine::{Changes, Run, run};
+use sim::unit::{MTC, Options, PLAIN};
+use sim::{Rng, normalised};
+
+fn config(options: &Options) -> Config {
+    Config {
+        return_compression: options.return_compression,
+        deferred_tips: options.defer_tips,
+        mtc: options.mtc.then_some(MTC),
+        slack: Slack { before: 2000, after: 500 },
+        ..Config::default()
+    }
+}
+
+/// Decodes in pieces of random size, as the capture's reader would hand them over.
+fn decode(run: &Run, config: Config, pieces: &mut Rng) -> (Vec<Item>, Statistics) {
+    let (trace, history) = (&run.trace, &run.history);
+    let mut decoder = CoreDecoder::new(config, history);
+    let (mut all, mut out) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while at < trace.len() {
+        let n = (1 + pieces.below(20_000) as usize).min(trace.len() - at);
+        decoder.push(StreamOffset(at as u64), &trace[at..at + n]);
+        at += n;
+        let until = StreamOffset(at as u64);
+        let stretch = Stretch { until, since: Tsc(0), latest: run.latest(at), continues: at < trace.len() };
+        loop {
+            out.clear();
+            let progress = decoder.decode(stretch, history, &mut out);
+            all.append(&mut out);
+            if progress == Progress::Done {
+                break;
+            }
+        }
+    }
+    decoder.finish(&mut all);
+    (all, *decoder.statistics())
+}
+
+fn same(truth: &Item, decoded: &Item) -> bool {
+    match (truth, decoded) {
+        (Item::Gap(a), Item::Gap(b)) => a.reason == b.reason,
+        (a, b) => a == b,
+    }
+}
+
+fn check(run: &Run, options: &Options, seed: u64) -> Statistics {
+    let (items, statistics) = decode(run, config(options), &mut Rng(seed | 1));
+    let (truth, decoded) = (normalised(&run.truth), normalised(&items));
+    let first = truth.iter().zip(&decoded).position(|(t, d)| !same(t, d));
+    if let Some(i) = first {
+        let from = i.saturating_sub(3);
+        let gap = decoded[from..].iter().find(|i| matches!(i, Item::Gap(_)));
+        panic!(
+            "item {i} of {}:\ntruth   {:x?}\ndecoded {:x?}\n{statistics:?}\nfirst gap behind {gap:x?}",
+            truth.len(),
+            &truth[from..(i + 3).min(truth.len())],
+            &decoded[from..(i + 3).min(decoded.len())]
+        );
+    }
+    assert_eq!(truth.len(), decoded.len(), "{statistics:?}");
+    statistics
+}
+
+fn any_options() -> impl Strategy<Value = Options> {
+    let rule = prop_oneof![Just(None), Just(Some(PopRule::Always)), Just(Some(PopRule::Compressed))];
+    let rare = prop_oneof![Just(0u64), 50u64..2000];
+    (rule, any::<bool>(), any::<bool>(), 300usize..5000, any::<bool>(), rare.clone(), rare).prop_map(
+        |(return_compression, long_tnt, defer_tips, psb_period, mtc, overflow, interrupt)| Options {
+            return_compression,
+            long_tnt,
+            defer_tips,
+            psb_period,
+            mtc,
+            overflow,
+            interrupt,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fixed_code(seed: u64, options in any_options()) {
+        let run = run(seed, 20_000, options, Changes { every: 0, late: 0, early: 0 });
+        let statistics = check(&run, &options, seed);
+        prop_assert_eq!(statistics.choices, 0);
+    }
+
+    #[test]
+    fn changing_code(seed: u64, options in any_options(), every in 200u64..3000, late in 0u64..1500, early in 0u64..400) {
+        // Deferred TIPs make some wrong versions look right: fixed_code has them.
+        let options = Options { overflow: 0, defer_tips: false, ..options };
+        let run = run(seed, 20_000, options, Changes { every, late, early });
+        check(&run, &options, seed);
+    }
+
+    #[test]
+    fn stamps_later_than_the_tolerance(seed: u64, every in 500u64..2000) {
+        let options = Options { psb_period: 600, ..PLAIN };
+        let run = run(seed, 20_000, options, Changes { every, late: 20_000, early: 0 });
+        check(&run, &options, seed);
+    }
+}
+
+#[test]
+fn choices_are_met_and_corrected() {
+    let mut sum = Statistics::default();
+    for seed in 1..30 {
+        let run = run(seed, 30_000, PLAIN, Changes { every: 300, late: 1500, early: 400 });
+        assert!(run.changes > 50);
+        let s = check(&run, &PLAIN, seed);
+        sum.choices += s.choices;
+        sum.backtracks += s.backtracks;
+        assert_eq!((s.errors, s.losses), (0, 0));
+    }
+    assert!(sum.choices > 1000 && sum.backtracks > 100, "{sum:?}");
+}
