@@ -317,6 +317,14 @@ impl Core {
         self.inside = 0;
     }
 
+    /// How the unresolved block ended cannot be found out.
+    pub fn abandon(&mut self, unresolved: &mut Unresolved) {
+        if let (State::On, Some(block)) = (self.state, unresolved.take()) {
+            self.unexplained(block, 0, false, Arrival::Interrupt);
+        }
+        self.inside = 0;
+    }
+
     /// Resolves how `block` ended and sends what that means. Afterwards PacketEn says whether `next`
     /// is traced.
     #[inline]

@@ -19,6 +19,8 @@ type SyscallCallback = extern "C" fn(Id, c_uint, i64, u64, u64, u64, u64, u64, u
 
 /// `QEMU_PLUGIN_CB_NO_REGS`.
 const NO_REGS: c_int = 0;
+/// `QEMU_PLUGIN_MEM_R`.
+const MEM_READ: c_int = 1;
 /// `QEMU_PLUGIN_MEM_W`.
 const MEM_WRITE: c_int = 2;
 
@@ -79,7 +81,7 @@ extern "C" fn block_of_handler(vcpu: c_uint, _userdata: *mut c_void) {
     }
 }
 
-extern "C" fn stack_store(vcpu: c_uint, _info: u32, address: u64, userdata: *mut c_void) {
+extern "C" fn stack_access(vcpu: c_uint, _info: u32, address: u64, userdata: *mut c_void) {
     if let Some(p) = PLUGIN.get() {
         // SAFETY: QEMU calls on the vCPU's own thread.
         unsafe { p.frame(vcpu, address.wrapping_add(userdata as u64)) }
@@ -116,13 +118,14 @@ extern "C" fn translated(_id: Id, tb: *mut c_void) {
     if insns.is_empty() {
         return;
     }
-    let (hook, stores) = p.translate(&insns);
-    for store in stores {
+    let (hook, accesses) = p.translate(&insns);
+    for access in accesses {
+        let rw = if access.reads { MEM_READ } else { MEM_WRITE };
         for (insn, &handle) in insns.iter().zip(&handles) {
-            if insn.address == store.instruction {
-                let distance = store.distance as *mut c_void;
+            if insn.address == access.instruction {
+                let distance = access.distance as *mut c_void;
                 // SAFETY: `handle` is an instruction of this callback's block.
-                unsafe { qemu_plugin_register_vcpu_mem_cb(handle, stack_store, NO_REGS, MEM_WRITE, distance) }
+                unsafe { qemu_plugin_register_vcpu_mem_cb(handle, stack_access, NO_REGS, rw, distance) }
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::outlet::Outlet;
 use crate::range::Filter;
 use crate::scheduler::{Scheduler, Tenant};
 use crate::setup;
-use crate::signals::{GuestMemory, StackStore, first_stack_store, read_frame};
+use crate::signals::{GuestMemory, Prologue, StackAccess, prologue, read_frame};
 use crate::truth::{CodeLog, CoreLog};
 
 /// vCPU indices are reused, so this bounds the threads alive at one time.
@@ -58,10 +58,10 @@ pub enum Hook {
 }
 
 /// An installed signal handler.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Handler {
     entry: u64,
-    store: Option<StackStore>,
+    prologue: Prologue,
 }
 
 /// The emulator in one process.
@@ -171,33 +171,33 @@ impl Plugin {
     }
 
     /// A block is translated. The instructions are listed in order. Returns how to report its
-    /// executions and, when its first stack store of a handler lies in it, which one.
-    pub fn translate(&self, insns: &[InsnBytes<'_>]) -> (Hook, Vec<StackStore>) {
+    /// executions, and which of its instructions are a handler's first stack access.
+    pub fn translate(&self, insns: &[InsnBytes<'_>]) -> (Hook, Vec<StackAccess>) {
         let start = insns.first().map_or(0, |i| i.address);
         let end = insns.last().map_or(0, |i| i.address + i.bytes.len() as u64);
         let known = self.filter.is_known();
         let within = self.filter.contains(start);
-        let (handler, stores) = self.handlers_in(start, end);
+        let (handler, accesses) = self.handlers_in(start, end);
         if handler {
             if within {
                 self.handlers_inside.fetch_add(1, Relaxed);
             }
-            return (Hook::Handler(start), stores);
+            return (Hook::Handler(start), accesses);
         }
         if known && !within {
-            return (Hook::Outside(start), stores);
+            return (Hook::Outside(start), accesses);
         }
         match Block::decode(insns) {
             Ok(mut block) => {
                 block.id = self.log_block(&insns[..block.len()]);
                 let block: &'static Block = Box::leak(Box::new(block));
-                (if known { Hook::Inside(block) } else { Hook::Unsorted(block) }, stores)
+                (if known { Hook::Inside(block) } else { Hook::Unsorted(block) }, accesses)
             }
             Err(e) => {
                 if self.undecodable.fetch_add(1, Relaxed) < 10 {
                     self.log.error(&e.to_string());
                 }
-                (Hook::Outside(start), stores)
+                (Hook::Outside(start), accesses)
             }
         }
     }
@@ -213,14 +213,14 @@ impl Plugin {
         }
     }
 
-    fn handlers_in(&self, start: u64, end: u64) -> (bool, Vec<StackStore>) {
+    fn handlers_in(&self, start: u64, end: u64) -> (bool, Vec<StackAccess>) {
         if self.handler_count.load(Relaxed) == 0 {
             return (false, Vec::new());
         }
         let handlers = self.handlers.lock().unwrap_or_else(|e| e.into_inner());
-        let stores = handlers.iter().filter_map(|h| h.store);
-        let stores = stores.filter(|s| (start..end).contains(&s.instruction)).collect();
-        (handlers.iter().any(|h| h.entry == start), stores)
+        let all = handlers.iter().flat_map(|h| &h.prologue.accesses);
+        let accesses = all.filter(|a| (start..end).contains(&a.instruction)).copied().collect();
+        (handlers.iter().any(|h| h.entry == start), accesses)
     }
 
     fn is_handler(&self, address: u64) -> bool {
@@ -342,7 +342,7 @@ impl Plugin {
         }
     }
 
-    /// A handler's first stack store is executed; the signal frame is at guest address `frame`.
+    /// A handler's first stack access is executed; the signal frame is at guest address `frame`.
     ///
     /// # Safety
     /// As [`Plugin::inside`].
@@ -370,6 +370,21 @@ impl Plugin {
         t.unresolved = None;
     }
 
+    /// A handler returns by a path on which its frame could not be found: where the thread was
+    /// interrupted is not known.
+    #[cold]
+    fn frame_missed(&self, t: &mut Thread) {
+        t.awaits_frame = false;
+        if t.unresolved.is_none() {
+            return;
+        }
+        if let Some(mut core) = self.with_core(t) {
+            core.abandon(&mut t.unresolved);
+            self.scheduler.hint(&t.tenant, false);
+        }
+        t.unresolved = None;
+    }
+
     /// A system call begins.
     ///
     /// # Safety
@@ -378,6 +393,9 @@ impl Plugin {
         // SAFETY: the caller's promise; callbacks do not nest.
         let Some(t) = (unsafe { self.thread(index) }) else { return };
         t.from_kernel = true;
+        if number == libc::SYS_rt_sigreturn && t.awaits_frame {
+            self.frame_missed(t);
+        }
         if number == libc::SYS_rt_sigaction && second != 0 {
             self.install_handler(second);
         }
@@ -402,14 +420,9 @@ impl Plugin {
         if handlers.iter().any(|h| h.entry == entry) {
             return;
         }
-        let store = first_stack_store(&self.guest, entry);
-        self.log.line(&format!("signal handler {entry:#x}: first stack store {store:x?}"));
-        if store.is_none() {
-            self.log.error(&format!(
-                "signal handler {entry:#x} does not begin with a push or call: signals it takes inside the range cannot be traced"
-            ));
-        }
-        handlers.push(Handler { entry, store });
+        let prologue = prologue(&self.guest, entry);
+        self.log.line(&format!("signal handler {entry:#x}: {prologue:x?}"));
+        handlers.push(Handler { entry, prologue });
         self.handler_count.store(handlers.len(), Release);
     }
 

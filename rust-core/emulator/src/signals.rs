@@ -1,9 +1,10 @@
 //! Finding the frame that QEMU pushed for a signal handler.
 //!
-//! QEMU tells a plugin nothing about signals. But a handler's first store to its stack lies at a
+//! QEMU tells a plugin nothing about signals. But a handler's first access to its stack lies at a
 //! known distance below the frame, and the frame names the interrupted instruction. The emulator
-//! therefore looks, when a handler is installed, for the handler's first `push` or `call`, and
-//! puts a memory callback on that one instruction.
+//! therefore looks, when a handler is installed, for the first `push`, `call` or `ret` on every path
+//! from its entry, and puts a memory callback on those instructions. (At a `ret` a handler may
+//! already have changed the frame; only handlers without any push or call are read there.)
 //!
 //! Offsets are those of the x86-64 `rt_sigframe` (`linux-user/i386/signal.c` in QEMU 7.2, equal to
 //! the kernel's): return address, `ucontext` (flags, link, stack, `sigcontext` with the 16 general
@@ -15,8 +16,8 @@ const FRAME_RSP: u64 = 168;
 const FRAME_RIP: u64 = 176;
 const FRAME_SIGINFO: u64 = 312;
 const SIGINFO_CODE: u64 = 8;
-/// How many instructions of a handler are searched for its first stack store.
-const SEARCH_LIMIT: usize = 32;
+/// How many instructions of a handler are searched.
+const SEARCH_LIMIT: usize = 96;
 /// How many frames on top of one another are followed.
 const NESTED_LIMIT: usize = 64;
 
@@ -32,42 +33,82 @@ pub trait GuestMemory {
     }
 }
 
-/// The instruction of a handler that first stores to the stack.
+/// An instruction of a handler that is the first to use the stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StackStore {
-    /// Address of the `push` or `call`.
+pub struct StackAccess {
+    /// Address of the instruction.
     pub instruction: u64,
-    /// Distance from the stored word up to the signal frame.
+    /// Distance from the word it accesses up to the signal frame.
     pub distance: u64,
+    /// It reads (`ret`), else it writes (`push`, `call`).
+    pub reads: bool,
 }
 
-/// Searches straight-line code and jumps with a known target from `entry` for the first stack
-/// store. A jump through the procedure linkage table has one: `jmp [rip+n]` to the address that
-/// the loader has bound (a library linked with `-z now`, as libjvm is).
-///
-/// `None` when there is another branch before it or when the search runs too long.
-pub fn first_stack_store(memory: &impl GuestMemory, entry: u64) -> Option<StackStore> {
-    let mut at = entry;
-    let mut moved = 0u64;
-    for _ in 0..SEARCH_LIMIT {
-        let insn = fetch(memory, at)?;
-        match insn.mnemonic() {
-            Mnemonic::Push | Mnemonic::Call => {
-                return Some(StackStore { instruction: at, distance: moved.wrapping_add(8) });
-            }
-            Mnemonic::Sub if moves_stack_pointer(&insn) => moved = moved.wrapping_add(insn.immediate(1)),
-            _ => {}
+/// The first stack accesses of a handler.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Prologue {
+    /// One per path, without duplicates.
+    pub accesses: Vec<StackAccess>,
+    /// Every path from the entry leads to one of them.
+    pub complete: bool,
+}
+
+/// Follows every path of direct branches and linkage-table jumps from `entry` to its first stack access.
+pub fn prologue(memory: &impl GuestMemory, entry: u64) -> Prologue {
+    let mut found = Prologue { accesses: Vec::new(), complete: true };
+    let mut open = vec![(entry, 0u64)];
+    let mut seen = std::collections::HashSet::new();
+    while let Some((at, moved)) = open.pop() {
+        if !seen.insert((at, moved)) {
+            continue;
         }
-        at = match insn.flow_control() {
-            FlowControl::Next => insn.next_ip(),
-            FlowControl::UnconditionalBranch => insn.near_branch_target(),
-            FlowControl::IndirectBranch if insn.is_ip_rel_memory_operand() => {
-                memory.word(insn.ip_rel_memory_address())?
+        let insn = if seen.len() <= SEARCH_LIMIT { fetch(memory, at) } else { None };
+        match insn.map_or(Step::Unknown, |i| step(memory, &i, moved)) {
+            Step::Access(access) => {
+                if !found.accesses.contains(&access) {
+                    found.accesses.push(access);
+                }
             }
-            _ => return None,
-        };
+            Step::Goes(next) => open.extend(next),
+            Step::Unknown => found.complete = false,
+        }
     }
-    None
+    found
+}
+
+enum Step {
+    Access(StackAccess),
+    /// To these addresses, the stack pointer being so far below the frame.
+    Goes(Vec<(u64, u64)>),
+    Unknown,
+}
+
+fn step(memory: &impl GuestMemory, insn: &Instruction, moved: u64) -> Step {
+    let access = |distance, reads| Step::Access(StackAccess { instruction: insn.ip(), distance, reads });
+    match insn.mnemonic() {
+        Mnemonic::Push | Mnemonic::Call => return access(moved.wrapping_add(8), false),
+        Mnemonic::Ret => return access(moved, true),
+        Mnemonic::Sub if changes_stack_pointer(insn) && immediate_operand(insn) => {
+            return Step::Goes(vec![(insn.next_ip(), moved.wrapping_add(insn.immediate(1)))]);
+        }
+        _ if changes_stack_pointer(insn) => return Step::Unknown,
+        _ => {}
+    }
+    match insn.flow_control() {
+        FlowControl::Next => Step::Goes(vec![(insn.next_ip(), moved)]),
+        FlowControl::UnconditionalBranch => Step::Goes(vec![(insn.near_branch_target(), moved)]),
+        FlowControl::ConditionalBranch => {
+            Step::Goes(vec![(insn.next_ip(), moved), (insn.near_branch_target(), moved)])
+        }
+        // A jump through the procedure linkage table.
+        FlowControl::IndirectBranch if insn.is_ip_rel_memory_operand() => {
+            match memory.word(insn.ip_rel_memory_address()) {
+                Some(target) => Step::Goes(vec![(target, moved)]),
+                None => Step::Unknown,
+            }
+        }
+        _ => Step::Unknown,
+    }
 }
 
 fn fetch(memory: &impl GuestMemory, at: u64) -> Option<Instruction> {
@@ -78,10 +119,16 @@ fn fetch(memory: &impl GuestMemory, at: u64) -> Option<Instruction> {
     (!insn.is_invalid()).then_some(insn)
 }
 
-fn moves_stack_pointer(insn: &Instruction) -> bool {
-    insn.op0_kind() == OpKind::Register
+/// Compares and tests name a register first, too, but write none.
+fn changes_stack_pointer(insn: &Instruction) -> bool {
+    insn.op_count() > 0
+        && insn.op0_kind() == OpKind::Register
         && insn.op0_register() == Register::RSP
-        && !matches!(insn.op1_kind(), OpKind::Register | OpKind::Memory)
+        && !matches!(insn.mnemonic(), Mnemonic::Cmp | Mnemonic::Test)
+}
+
+fn immediate_operand(insn: &Instruction) -> bool {
+    !matches!(insn.op1_kind(), OpKind::Register | OpKind::Memory)
 }
 
 /// What a signal interrupted.
@@ -151,20 +198,19 @@ mod tests {
         }
     }
 
+    fn store(instruction: u64, distance: u64) -> StackAccess {
+        StackAccess { instruction, distance, reads: false }
+    }
+
+    fn complete(accesses: &[StackAccess]) -> Prologue {
+        Prologue { accesses: accesses.to_vec(), complete: true }
+    }
+
     #[test]
     fn a_push_at_the_entry() {
         let mut m = Bytes::default();
         m.put(0x1000, &[0x55]);
-        assert_eq!(first_stack_store(&m, 0x1000), Some(StackStore { instruction: 0x1000, distance: 8 }));
-    }
-
-    #[test]
-    fn a_push_behind_the_linkage_table() {
-        // mov ecx, 1; jmp to the slot; jmp [rip + 0x100]; push rbp at the bound address
-        let mut m = Bytes::default();
-        m.put(0x1000, &[0xb9, 1, 0, 0, 0, 0xeb, 0x10]).put(0x1017, &[0xff, 0x25, 0x00, 0x01, 0, 0]);
-        m.put_word(0x111d, 0x5000).put(0x5000, &[0x55]);
-        assert_eq!(first_stack_store(&m, 0x1000), Some(StackStore { instruction: 0x5000, distance: 8 }));
+        assert_eq!(prologue(&m, 0x1000), complete(&[store(0x1000, 8)]));
     }
 
     #[test]
@@ -172,7 +218,7 @@ mod tests {
         // mov ecx, 1; jmp +0x10; ... push r15
         let mut m = Bytes::default();
         m.put(0x1000, &[0xb9, 1, 0, 0, 0, 0xeb, 0x10]).put(0x1017, &[0x41, 0x57]);
-        assert_eq!(first_stack_store(&m, 0x1000), Some(StackStore { instruction: 0x1017, distance: 8 }));
+        assert_eq!(prologue(&m, 0x1000), complete(&[store(0x1017, 8)]));
     }
 
     #[test]
@@ -180,23 +226,41 @@ mod tests {
         // sub rsp, 0x28; call
         let mut m = Bytes::default();
         m.put(0x1000, &[0x48, 0x83, 0xec, 0x28, 0xe8, 0, 0, 0, 0]);
-        assert_eq!(first_stack_store(&m, 0x1000), Some(StackStore { instruction: 0x1004, distance: 0x30 }));
+        assert_eq!(prologue(&m, 0x1000), complete(&[store(0x1004, 0x30)]));
     }
 
     #[test]
-    fn nothing_behind_a_branch() {
+    fn every_path_of_a_branch() {
+        // cmp edi, 33; je +1; ret; push rbx
         let mut m = Bytes::default();
-        m.put(0x1000, &[0x75, 0x10, 0x55]).put(0x2000, &[0xc3]);
-        assert_eq!(first_stack_store(&m, 0x1000), None);
-        assert_eq!(first_stack_store(&m, 0x2000), None);
-        assert_eq!(first_stack_store(&m, 0x3000), None, "unmapped");
+        m.put(0x1000, &[0x83, 0xff, 0x21, 0x74, 0x01, 0xc3, 0x53]);
+        let at_return = StackAccess { instruction: 0x1005, distance: 0, reads: true };
+        assert_eq!(prologue(&m, 0x1000), complete(&[store(0x1006, 8), at_return]));
+    }
+
+    #[test]
+    fn a_jump_through_the_linkage_table() {
+        // jmp [rip + 0x100]
+        let mut m = Bytes::default();
+        m.put(0x1000, &[0xff, 0x25, 0, 1, 0, 0]).put_word(0x1106, 0x5000).put(0x5000, &[0x55]);
+        assert_eq!(prologue(&m, 0x1000), complete(&[store(0x5000, 8)]));
+    }
+
+    #[test]
+    fn what_cannot_be_followed() {
+        let mut m = Bytes::default();
+        m.put(0x1000, &[0x48, 0x83, 0xe4, 0xf0, 0x55]); // and rsp, -16
+        m.put(0x2000, &[0xff, 0xe0]); // jmp rax
+        for entry in [0x1000, 0x2000, 0x3000] {
+            assert_eq!(prologue(&m, entry), Prologue::default(), "{entry:#x}");
+        }
     }
 
     #[test]
     fn an_endless_jump_ends_the_search() {
         let mut m = Bytes::default();
         m.put(0x1000, &[0xeb, 0xfe]);
-        assert_eq!(first_stack_store(&m, 0x1000), None);
+        assert_eq!(prologue(&m, 0x1000), complete(&[]));
     }
 
     #[test]

@@ -59,8 +59,11 @@ fn system_calls_inside_the_range() {
 
 #[test]
 fn signals_and_faults() {
-    let (_, matched) = exact("signals", 100, "cores=2,quantum=20000");
+    let (run, matched) = exact("signals", 100, "cores=2,quantum=20000");
     assert!(matched.switches > 2);
+    let handlers: Vec<_> = run.log.lines().filter(|l| l.starts_with("signal handler")).collect();
+    assert!(handlers.iter().any(|l| l.contains("reads: true")), "one handler has no push: {handlers:?}");
+    assert!(handlers.iter().all(|l| l.contains("complete: true")), "{handlers:?}");
 }
 
 #[test]

@@ -142,6 +142,12 @@ static void on_tick(int signal, siginfo_t* info, void* context) {
     bump(&all_signals);
 }
 
+/* No push and no call: the first access to the stack is the return. */
+static void on_leaf(int signal, siginfo_t* info, void* context) {
+    (void)info; (void)context;
+    if (signal == SIGUSR2) all_signals++;
+}
+
 static void install(int signal, void (*handler)(int, siginfo_t*, void*)) {
     struct sigaction a;
     memset(&a, 0, sizeof a);
@@ -180,6 +186,7 @@ static void* storm(void* unused) {
     (void)unused;
     while (atomic_load(&storming)) {
         pthread_kill(target, SIGUSR1);
+        pthread_kill(target, SIGUSR2);
         struct timespec t = {0, 20000};
         nanosleep(&t, NULL);
     }
@@ -190,6 +197,7 @@ static void scenario_signals(unsigned long n) {
     pthread_t thread;
     install(SIGSEGV, on_fault);
     install(SIGUSR1, on_tick);
+    install(SIGUSR2, on_leaf);
     pt_enable((uint64_t)__start_traced, (uint64_t)__stop_traced);
     fault_loop(n);
     target = pthread_self();
