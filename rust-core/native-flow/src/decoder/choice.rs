@@ -110,7 +110,7 @@ impl CoreDecoder {
         let possibly = self.window.latest.saturating_add(slack.before << (4 * self.level));
         self.see_old(image, surely);
         let changes = image.changes();
-        if self.view.overlay().is_empty() && self.choices.first().is_none() {
+        if self.view.overlay().is_empty() && self.choices.is_empty() {
             let from = self.view.active();
             self.view.settle_directly(image, |tsc| tsc < surely);
             for c in &changes[from..self.view.active()] {
