@@ -63,7 +63,7 @@ check_machine() {
   if command -v dpkg-query >/dev/null; then
     while read -r package; do
       [[ -n $package && $package != \#* ]] || continue
-      dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+      dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -x installed > /dev/null || missing+=("$package")
     done < "$HERE/packages"
     ((!${#missing[@]})) || die "build packages are missing" "apt-get install ${missing[*]}" "(scripts/setup does this)"
   elif [[ -z $SOURCE ]]; then
