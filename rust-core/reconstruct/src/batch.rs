@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::recording::Recording;
 use crate::stretches::Stretch;
 use jportal_capture::header::{Header, packet_flags, return_pops};
-use jportal_native_flow::{Config, CoreDecoder, Item, MtcConfig, PopRule, Progress, Slack};
+use jportal_native_flow::{Config, CoreDecoder, Item, MtcConfig, PopRule, Progress};
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::sync::mpsc::SyncSender;
 
@@ -48,8 +48,7 @@ pub(crate) fn config(header: &Header) -> Config {
         return_compression: pt.has(packet_flags::RETURN_COMPRESSION).then_some(pop),
         mtc: (pt.has(packet_flags::MTC) && mtc.numerator != 0 && mtc.denominator != 0).then_some(mtc),
         nominal_ratio: (pt.nominal_ratio != 0).then_some(pt.nominal_ratio),
-        record_decisions: false,
-        slack: Slack::default(),
+        ..Config::default()
     }
 }
 

@@ -33,9 +33,15 @@ impl Machine<'_> {
         let Some(n) = version.nmethod() else { return Ok(()) };
         let base = version.range.start.minus(self.shared.cache.start) as u32;
         let (from, to) = (start.wrapping_sub(base), end.wrapping_sub(base));
+        if from < n.verified_entry && to <= n.verified_entry {
+            // The inline-cache check in front of the method: there is no frame yet.
+            return Ok(());
+        }
+        // The check falls through into the verified entry, perhaps inside one block.
+        let enters = from <= n.verified_entry && !self.cut_at(code);
         let resumes = self.resumes_in(code);
-        if from == n.verified_entry && !resumes {
-            if exit == Exit::Jump && to - from == PATCHED_ENTRY {
+        if enters {
+            if exit == Exit::Jump && to == n.verified_entry + PATCHED_ENTRY {
                 // Not entrant: the call goes on in a stub that finds the right callee.
                 return Ok(());
             }
@@ -56,6 +62,10 @@ impl Machine<'_> {
     pub(crate) fn resumes_in(&self, code: CodeId) -> bool {
         matches!(self.before, Before::Block { exit, code: c, .. }
             if c == code && !matches!(exit, Exit::Call | Exit::IndirectCall | Exit::Return))
+    }
+    /// Whether an interrupt cut the block before in this very code: the thread goes on.
+    fn cut_at(&self, code: CodeId) -> bool {
+        matches!(self.before, Before::Block { exit: Exit::Cut, code: c, .. } if c == code)
     }
     fn tier(n: &NMethod) -> Tier {
         if n.compiler == compilers::C1 { Tier::C1 } else { Tier::C2 }
@@ -90,7 +100,8 @@ impl Machine<'_> {
             return Ok(());
         }
         if !self.stack.is_empty() {
-            return Err(Contradiction::NoSuchFrame { to: "compiled code" });
+            let code = self.shared.image.code(code).map_or_else(String::new, |v| v.describe());
+            return Err(Contradiction::NotOnStack { code, top: self.describe_top() });
         }
         // The trace began, or begins again, inside this activation.
         let method = n.method.ok_or(Contradiction::UnknownMethod(n.pointer))?;
@@ -99,6 +110,17 @@ impl Machine<'_> {
         let entry = jportal_flow::Entry::Found;
         self.push(Frame::Compiled(Compiled { code, tier, chain }), method, tier, entry);
         Ok(())
+    }
+    #[cold]
+    fn describe_top(&self) -> String {
+        let code = |id| self.shared.image.code(id).map_or_else(String::new, |v| v.describe());
+        match self.stack.last() {
+            None => "unknown".into(),
+            Some(Frame::Interpreted(f)) => format!("interpreted {}", self.name(f.method)),
+            Some(Frame::Compiled(c)) => code(c.code),
+            Some(Frame::Native { method, .. }) => format!("native {}", self.name(*method)),
+            Some(Frame::Upcall { .. }) => "a call by the VM".into(),
+        }
     }
     /// How the top frame ends when control is found below it: an interpreted frame whose
     /// last bytecode is a return has returned, all others were unwound.

@@ -63,6 +63,14 @@ pub enum Contradiction {
         /// The kind of frame.
         to: &'static str,
     },
+    /// Control is in the middle of compiled code of which no activation is on the stack.
+    #[error("control returns to {code} but the top frame is {top}")]
+    NotOnStack {
+        /// The code.
+        code: String,
+        /// What the stack has on top.
+        top: String,
+    },
     /// An entry stub that the VM never described.
     #[error("method entry stub {0:#x} was never described")]
     UnknownStub(u64),
