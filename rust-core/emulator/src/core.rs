@@ -514,3 +514,7 @@ impl Core {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

@@ -165,3 +165,7 @@ impl Scheduler {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

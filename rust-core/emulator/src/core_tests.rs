@@ -1,0 +1,307 @@
+//! What a core sends and records when threads come and go, on decoded packets.
+
+use jportal_perf_abi::Body;
+use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
+use jportal_perf_abi::record::RecordReader;
+use jportal_perf_abi::ring::CoreConsumer;
+use jportal_pt_packet::{LastIp, Packet, PacketDecoder};
+
+use super::*;
+use crate::block::tests::block;
+use crate::config::{OnFull, Timing};
+
+/// `nop; jne +0x10`: taken to 0x1013, else 0x1003.
+const BRANCH: &[u8] = &[0x90, 0x75, 0x10];
+const START: [&str; 4] = ["PSB", "TSC", "CBR", "PSBEND"];
+
+struct Rig {
+    _dir: tempfile::TempDir,
+    core: Core,
+    consumer: CoreConsumer,
+    last_ip: LastIp,
+}
+
+fn rig_with(config: Config) -> Rig {
+    let dir = tempfile::tempdir().unwrap();
+    let sizes = UnitConfig { cores: 1, aux_bytes: 8192, data_bytes: 4096, ..UnitConfig::default() };
+    let shared = EmulatedUnit::create(&dir.path().join("rings"), sizes).unwrap();
+    let outlet = Arc::new(Mutex::new(Outlet::new(shared.producer(0, 7).unwrap(), config.mode)));
+    Rig {
+        core: Core::new(&config, 0, 7, outlet, None),
+        consumer: shared.consumer(0).unwrap(),
+        last_ip: LastIp::default(),
+        _dir: dir,
+    }
+}
+
+fn config() -> Config {
+    Config { timing: Timing::Tsc, ..Config::default() }
+}
+
+fn rig() -> Rig {
+    rig_with(config())
+}
+
+fn leak(at: u64, code: &[u8]) -> &'static Block {
+    Box::leak(Box::new(block(at, code)))
+}
+
+impl Rig {
+    /// The packets that reached the ring since the last call.
+    fn packets(&mut self) -> Vec<String> {
+        let mut bytes = Vec::new();
+        self.consumer.aux.drain(&mut bytes, usize::MAX).unwrap();
+        let mut list = Vec::new();
+        let mut decoder = PacketDecoder::new(&bytes);
+        while let Some((_, packet)) = decoder.next_packet().unwrap() {
+            list.push(self.shown(packet));
+        }
+        list
+    }
+
+    fn shown(&mut self, packet: Packet) -> String {
+        match packet {
+            Packet::Tip(ip) | Packet::TipPge(ip) | Packet::TipPgd(ip) | Packet::Fup(ip) => {
+                match self.last_ip.update(ip) {
+                    Some(a) => format!("{} {a:x}", packet.name()),
+                    None => format!("{} -", packet.name()),
+                }
+            }
+            Packet::TntShort(t) => format!("TNT {t}"),
+            _ => {
+                if matches!(packet, Packet::Psb | Packet::Ovf) {
+                    self.last_ip.reset();
+                }
+                packet.name().into()
+            }
+        }
+    }
+
+    fn records(&mut self) -> Vec<(Body, u32)> {
+        let mut bytes = Vec::new();
+        self.consumer.data.drain(&mut bytes, usize::MAX).unwrap();
+        RecordReader::new(&bytes).map(|r| r.unwrap()).map(|r| (r.body, r.sample.tid)).collect()
+    }
+}
+
+fn behind(list: &[String], skip: &[&str]) -> Vec<String> {
+    assert_eq!(list[..skip.len()], *skip);
+    list[skip.len()..].to_vec()
+}
+
+#[test]
+fn preemption_interrupts_the_block_that_has_begun_and_another_core_goes_on_with_it() {
+    let (mut a, mut b) = (rig(), rig());
+    let mut thread = None;
+    a.core.switch_in(11, &mut thread);
+    a.core.begin_block(&mut thread, leak(0x1000, BRANCH));
+    a.core.begin_block(&mut thread, leak(0x1013, BRANCH));
+    a.core.switch_out(true);
+    let sent = ["MODE.Exec", "TIP.PGE 1000", "TNT T", "FUP 1013", "TIP.PGD -"];
+    assert_eq!(behind(&a.packets(), &START), sent);
+    assert!(thread.is_some(), "the unresolved block stays with the thread");
+
+    b.core.switch_in(11, &mut thread);
+    b.core.begin_block(&mut thread, leak(0x1016, BRANCH));
+    b.core.leave(&mut thread, 0x1029);
+    b.core.switch_out(false);
+    let sent = ["MODE.Exec", "TIP.PGE 1013", "TNT N", "TIP.PGD 1029"];
+    assert_eq!(behind(&b.packets(), &START), sent);
+}
+
+#[test]
+fn bytes_and_records_of_a_stay() {
+    let mut r = rig();
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    r.core.switch_out(false);
+    r.core.switch_in(12, &mut None);
+    r.core.switch_out(true);
+    r.core.switch_in(11, &mut thread);
+    r.core.switch_out(false);
+    let switch = |out, preempted| Body::Switch { out, preempted };
+    let all = r.records();
+    let aux: Vec<_> = all
+        .iter()
+        .filter_map(|(b, tid)| match b {
+            Body::Aux { offset, size, .. } => Some((*offset, *size, *tid)),
+            _ => None,
+        })
+        .collect();
+    let psb_plus = aux[0].1;
+    assert_eq!(aux, [(0, psb_plus, 11), (psb_plus, psb_plus, 12), (2 * psb_plus, 12, 11)]);
+    let others: Vec<_> = all.into_iter().filter(|(b, _)| !matches!(b, Body::Aux { .. })).collect();
+    assert_eq!(
+        others,
+        [
+            (Body::ItraceStart { pid: 7, tid: 11 }, 11),
+            (switch(false, false), 11),
+            (switch(true, false), 11),
+            (Body::ItraceStart { pid: 7, tid: 12 }, 12),
+            (switch(false, false), 12),
+            (switch(true, true), 12),
+            (switch(false, false), 11),
+            (switch(true, false), 11),
+        ]
+    );
+    // A thread's first stay begins with PSB+, a later one with the time.
+    let list = r.packets();
+    assert_eq!(behind(&behind(&list, &START), &START), ["TSC", "CBR"]);
+}
+
+#[test]
+fn a_fault_inside_a_block() {
+    let mut r = rig();
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
+    r.core.signal(&mut thread, 0x1001, true, true);
+    assert!(thread.is_none());
+    r.core.begin_block(&mut thread, leak(0x2000, BRANCH));
+    r.core.switch_out(false);
+    let sent = ["FUP 1001", "TIP.PGD -", "TIP.PGE 2000", "FUP 2000", "TIP.PGD -"];
+    assert_eq!(behind(&behind(&r.packets(), &START), &["MODE.Exec", "TIP.PGE 1000"]), sent);
+    assert_eq!((r.core.counts().faults, r.core.counts().anomalies), (1, 0));
+}
+
+#[test]
+fn an_asynchronous_signal_comes_behind_the_outcome() {
+    let mut r = rig();
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
+    r.core.signal(&mut thread, 0x1013, false, true);
+    r.core.switch_out(false);
+    let sent = ["TNT T", "FUP 1013", "TIP.PGD -"];
+    assert_eq!(behind(&behind(&r.packets(), &START), &["MODE.Exec", "TIP.PGE 1000"]), sent);
+}
+
+#[test]
+fn a_signal_behind_a_branch_out_of_the_range() {
+    let mut r = rig();
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
+    r.core.signal(&mut thread, 0x1013, false, false);
+    r.core.switch_out(false);
+    assert_eq!(behind(&r.packets(), &START), ["MODE.Exec", "TIP.PGE 1000", "TIP.PGD 1013"]);
+}
+
+#[test]
+fn a_signal_at_the_entry_into_the_range() {
+    let mut r = rig();
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    r.core.signal(&mut thread, 0x1000, false, true);
+    r.core.switch_out(false);
+    assert_eq!(behind(&r.packets(), &START), ["MODE.Exec", "TIP.PGE 1000", "FUP 1000", "TIP.PGD -"]);
+    assert_eq!(r.core.counts().at_entry, 1);
+}
+
+#[test]
+fn what_nothing_explains_is_counted_and_stays_decodable() {
+    let mut r = rig();
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    r.core.begin_block(&mut thread, leak(0x1000, &[0x90, 0x90]));
+    r.core.begin_block(&mut thread, leak(0x5000, BRANCH));
+    r.core.leave(&mut thread, 0x7777);
+    r.core.switch_out(false);
+    let sent = ["FUP 1000", "TIP.PGD -", "TIP.PGE 5000", "FUP 5000", "TIP.PGD -"];
+    assert_eq!(behind(&behind(&r.packets(), &START), &["MODE.Exec", "TIP.PGE 1000"]), sent);
+    assert_eq!(r.core.counts().anomalies, 2);
+    let texts = r.core.take_anomalies();
+    assert!(texts[0].contains("0x1000..0x1002") && texts[0].contains("0x5000"), "{texts:?}");
+}
+
+#[test]
+fn a_block_whose_end_cannot_be_found_out() {
+    let mut r = rig();
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
+    r.core.abandon(&mut thread);
+    r.core.switch_out(false);
+    let sent = ["MODE.Exec", "TIP.PGE 1000", "FUP 1000", "TIP.PGD -"];
+    assert_eq!(behind(&r.packets(), &START), sent);
+    assert_eq!(r.core.counts().anomalies, 1);
+}
+
+#[test]
+fn a_system_call_inside_the_range() {
+    let mut r = rig();
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    r.core.begin_block(&mut thread, leak(0x1000, &[0x0f, 0x05]));
+    r.core.begin_block(&mut thread, leak(0x1002, BRANCH));
+    r.core.leave(&mut thread, 0x1005);
+    r.core.switch_out(false);
+    let sent = ["TIP.PGD -", "TIP.PGE 1002", "TIP.PGD 1005"];
+    assert_eq!(behind(&behind(&r.packets(), &START), &["MODE.Exec", "TIP.PGE 1000"]), sent);
+}
+
+#[test]
+fn an_overflow_swallows_blocks_and_ends_before_a_switch() {
+    let mut r = rig_with(Config { overflow: 1, overflow_blocks: 1000, ..config() });
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    for at in [0x1000, 0x1013, 0x1026] {
+        r.core.begin_block(&mut thread, leak(at, BRANCH));
+    }
+    r.core.switch_out(true);
+    let sent = ["MODE.Exec", "TIP.PGE 1000", "OVF", "FUP 1026", "FUP 1026", "TIP.PGD -"];
+    assert_eq!(behind(&r.packets(), &START), sent);
+}
+
+#[test]
+fn injected_interrupts_at_and_inside_blocks() {
+    let mut r = rig_with(Config { irq: 2, irq_inside: 2, ..config() });
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    for i in 0..9 {
+        r.core.begin_block(&mut thread, leak(0x1000 + i * 0x13, BRANCH));
+    }
+    r.core.switch_out(false);
+    let list = r.packets();
+    let count = |name: &str| list.iter().filter(|p| p.starts_with(name)).count();
+    // Every second of 9 blocks, every second of 8 outcomes, and the switch.
+    assert_eq!((count("FUP"), count("TIP.PGD"), count("TIP.PGE")), (9, 9, 9));
+    let outcomes: String = list.iter().filter_map(|p| p.strip_prefix("TNT ")).collect();
+    assert_eq!(outcomes, "TTTTTTTT");
+}
+
+#[test]
+fn output_stops_when_the_ring_is_full_and_begins_again_with_psb() {
+    let mut r = rig_with(Config { mode: OnFull::Drop, ..config() });
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread);
+    let jump = leak(0x1000, &[0xff, 0xe0]);
+    for _ in 0..10_000 {
+        r.core.begin_block(&mut thread, jump);
+    }
+    assert!(thread.is_none(), "nothing is remembered while output is off");
+    let records = r.records();
+    let truncated = |b: &Body| matches!(b, Body::Aux { flags: 1, .. });
+    assert_eq!(records.iter().filter(|(b, _)| truncated(b)).count(), 1);
+    let mut cut = Vec::new();
+    r.consumer.aux.drain(&mut cut, usize::MAX).unwrap();
+    assert_eq!(cut.len(), 8192 / 4 * 3);
+    for _ in 0..2 * RESUME_INTERVAL {
+        r.core.begin_block(&mut thread, jump);
+    }
+    r.core.switch_out(false);
+    r.last_ip.reset();
+    let again = behind(&r.packets(), &START);
+    assert_eq!(again[..3], ["MODE.Exec", "TIP.PGE 1000", "TIP 1000"]);
+}
+
+#[test]
+fn equal_seeds_choose_equally() {
+    let draw = |seed| {
+        let mut r = Random::new(seed);
+        (0..20).map(|_| r.below(1000)).collect::<Vec<_>>()
+    };
+    assert_eq!(draw(5), draw(5));
+    assert_ne!(draw(5), draw(6));
+    assert!(draw(0).iter().any(|&n| n > 0));
+}

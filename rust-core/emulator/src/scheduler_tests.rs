@@ -1,0 +1,126 @@
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
+
+use super::*;
+use crate::block::Block;
+use crate::block::tests::block;
+use crate::outlet::Outlet;
+
+const KHZ: u64 = 1_000_000;
+
+struct Rig {
+    _dir: tempfile::TempDir,
+    scheduler: Scheduler,
+    filter: Filter,
+    config: Config,
+}
+
+fn rig(cores: u32, quantum: u64, slice: u64) -> Rig {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config { cores, quantum, slice, ..Config::default() };
+    let sizes = UnitConfig { cores, aux_bytes: 8192, data_bytes: 4096, ..UnitConfig::default() };
+    let shared = EmulatedUnit::create(&dir.path().join("rings"), sizes).unwrap();
+    let core = |n| {
+        let outlet = Outlet::new(shared.producer(n, 7).unwrap(), config.mode);
+        Core::new(&config, n, 7, Arc::new(Mutex::new(outlet)), None)
+    };
+    let scheduler = Scheduler::new(&config, (0..cores).map(core).collect(), 16, KHZ);
+    let filter = Filter::default();
+    filter.activate(true);
+    Rig { _dir: dir, scheduler, filter, config }
+}
+
+impl Rig {
+    fn tenant(&self, number: ThreadNumber) -> Tenant {
+        let mut tenant = Tenant::new(number, &self.config);
+        tenant.tid = 100 + number;
+        tenant
+    }
+
+    fn take(&self, tenant: &mut Tenant) -> usize {
+        assert!(self.scheduler.take(tenant, &mut None, &self.filter));
+        assert!(self.scheduler.enter(tenant).is_some());
+        tenant.core
+    }
+}
+
+fn some_block() -> &'static Block {
+    Box::leak(Box::new(block(0x1000, &[0xc3])))
+}
+
+#[test]
+fn free_cores_first_then_the_one_that_switched_longest_ago() {
+    let r = rig(3, 0, 0);
+    let mut t: Vec<_> = (1..=5).map(|n| r.tenant(n)).collect();
+    let places: Vec<_> = t.iter_mut().map(|t| r.take(t)).collect();
+    assert_eq!(places, [0, 1, 2, 0, 1]);
+    assert!(r.scheduler.enter(&t[0]).is_none(), "thread 1 lost core 0 to thread 4");
+    assert!(r.scheduler.enter(&t[2]).is_some());
+    r.scheduler.release(&t[2]);
+    assert!(r.scheduler.enter(&t[2]).is_none());
+    assert_eq!(r.take(&mut t[0]), 2);
+}
+
+#[test]
+fn a_thread_outside_the_range_is_preempted_at_once_one_inside_has_its_slice() {
+    let r = rig(1, 0, 20_000);
+    let (mut a, mut b) = (r.tenant(1), r.tenant(2));
+    r.take(&mut a);
+    let start = Instant::now();
+    r.take(&mut b);
+    assert!(start.elapsed() < Duration::from_millis(10), "{:?}", start.elapsed());
+    r.scheduler.enter(&b).unwrap().begin_block(&mut None, some_block());
+    r.scheduler.hint(&b, true);
+    let start = Instant::now();
+    r.take(&mut a);
+    // 20 ms of a 1 GHz counter; the real one is faster, and patience ends after four slices.
+    let waited = start.elapsed();
+    assert!(waited > Duration::from_millis(2) && waited < Duration::from_secs(2), "{waited:?}");
+}
+
+#[test]
+fn nothing_is_taken_when_nothing_is_traced() {
+    let r = rig(1, 0, 0);
+    r.filter.activate(false);
+    let mut unresolved = Some(some_block());
+    assert!(!r.scheduler.take(&mut r.tenant(1), &mut unresolved, &r.filter));
+    assert!(unresolved.is_none());
+}
+
+#[test]
+fn stopping_takes_every_core() {
+    let r = rig(2, 0, 0);
+    let (mut a, mut b) = (r.tenant(1), r.tenant(2));
+    r.take(&mut a);
+    r.take(&mut b);
+    let mut seen = Vec::new();
+    r.scheduler.stop_all(|n, _| seen.push(n));
+    assert_eq!(seen, [0, 1]);
+    assert!(r.scheduler.enter(&a).is_none() && r.scheduler.enter(&b).is_none());
+}
+
+#[test]
+fn quanta_vary_around_their_mean_and_repeat_with_the_seed() {
+    let draw = |number| {
+        let r = rig(1, 1000, 0);
+        let mut t = r.tenant(number);
+        let lengths: Vec<_> = (0..200)
+            .map(|_| {
+                r.take(&mut t);
+                let mut n = 1;
+                while !t.spend() {
+                    n += 1;
+                }
+                n
+            })
+            .collect();
+        lengths
+    };
+    let a = draw(1);
+    assert!(a.iter().all(|n| (501..=1500).contains(n)));
+    assert!((800..1200).contains(&(a.iter().sum::<u64>() / 200)));
+    assert_eq!(a, draw(1));
+    assert_ne!(a, draw(2));
+}

@@ -1,0 +1,314 @@
+//! Random programs on random cores, with faults, signals, overflows and context switches: libipt must
+//! decode from every core's stream exactly what ran there.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use jportal_emulator::block::{Block, InsnBytes};
+use jportal_emulator::config::{Config, Pop, Timing};
+use jportal_emulator::core::{Core, Random, Unresolved};
+use jportal_emulator::outlet::Outlet;
+use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
+use jportal_perf_abi::ring::CoreConsumer;
+use libipt::enc_dec_builder::{Frequency, PtEncoderDecoder};
+use libipt::error::PtErrorCode;
+use libipt::insn::InsnDecoder;
+use proptest::prelude::*;
+
+const BASE: u64 = 0x7f12_3456_0000;
+const OUTSIDE: u64 = 0x7f99_0000_0000;
+const BLOCKS: u64 = 40;
+
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Conditional(u64),
+    Jump(u64),
+    Call(u64),
+    Return,
+    IndirectJump,
+    IndirectCall,
+    Nothing,
+}
+
+/// Blocks one behind the other. Direct jumps and calls go forward and the last block jumps indirectly, so
+/// that no cycle is without packets: how often such a one was run no trace can tell.
+struct Program {
+    bytes: Vec<u8>,
+    blocks: Vec<(&'static Block, Way)>,
+    at: HashMap<u64, usize>,
+}
+
+fn program(random: &mut Random) -> Program {
+    let sizes: Vec<(u64, u64)> = (0..BLOCKS).map(|_| (random.below(4), random.below(7))).collect();
+    let length = |way| match way {
+        0 => 6,
+        1 | 2 => 5,
+        3 => 1,
+        4 | 5 => 2,
+        _ => 1,
+    };
+    let kind = |i: usize| if i + 1 == sizes.len() { 4 } else { sizes[i].1 };
+    let mut starts = vec![BASE];
+    for i in 0..sizes.len() {
+        starts.push(starts[i] + sizes[i].0 + length(kind(i)));
+    }
+    let mut p = Program { bytes: Vec::new(), blocks: Vec::new(), at: HashMap::new() };
+    for i in 0..sizes.len() {
+        let end = starts[i + 1];
+        let relative = |opcode: &[u8], target: u64| {
+            let distance = (target.wrapping_sub(end)) as u32;
+            [opcode, &distance.to_le_bytes()].concat()
+        };
+        let near = starts[random.below(BLOCKS) as usize];
+        let ahead = starts[i + 1 + random.below((sizes.len() - i).max(2) as u64 - 1) as usize];
+        let (tail, way) = match kind(i) {
+            0 => (relative(&[0x0f, 0x85], near), Way::Conditional(near)),
+            1 => (relative(&[0xe9], ahead), Way::Jump(ahead)),
+            2 => (relative(&[0xe8], ahead), Way::Call(ahead)),
+            3 => (vec![0xc3], Way::Return),
+            4 => (vec![0xff, 0xe0], Way::IndirectJump),
+            5 => (vec![0xff, 0xd0], Way::IndirectCall),
+            _ => (vec![0x90], Way::Nothing),
+        };
+        let mut insns: Vec<Vec<u8>> = (0..sizes[i].0).map(|_| vec![0x90]).collect();
+        insns.push(tail);
+        p.add(starts[i], &insns, way);
+    }
+    p
+}
+
+impl Program {
+    fn add(&mut self, start: u64, insns: &[Vec<u8>], way: Way) {
+        let mut address = start;
+        let list: Vec<_> = insns
+            .iter()
+            .map(|bytes| {
+                let insn = InsnBytes { address, bytes };
+                address += bytes.len() as u64;
+                insn
+            })
+            .collect();
+        let block = Box::leak(Box::new(Block::decode(&list).unwrap()));
+        self.at.insert(start, self.blocks.len());
+        self.blocks.push((block, way));
+        self.bytes.extend(insns.concat());
+    }
+}
+
+/// A thread: its unresolved block, its calls.
+#[derive(Default)]
+struct Thread {
+    unresolved: Unresolved,
+    calls: Vec<u64>,
+    /// The core it is on.
+    core: Option<usize>,
+}
+
+struct World {
+    program: Program,
+    cores: Vec<Core>,
+    consumers: Vec<CoreConsumer>,
+    traces: Vec<Vec<u8>>,
+    executed: Vec<Vec<u64>>,
+    threads: Vec<Thread>,
+    random: Random,
+    _dir: tempfile::TempDir,
+}
+
+fn world(seed: u64, config: &Config) -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let sizes = UnitConfig { cores: 2, aux_bytes: 1 << 20, data_bytes: 1 << 20, ..UnitConfig::default() };
+    let shared = EmulatedUnit::create(&dir.path().join("rings"), sizes).unwrap();
+    let core = |n| {
+        let outlet = Outlet::new(shared.producer(n, 7).unwrap(), config.mode);
+        Core::new(config, n, 7, Arc::new(Mutex::new(outlet)), None)
+    };
+    let mut random = Random::new(seed);
+    World {
+        program: program(&mut random),
+        cores: (0..2).map(core).collect(),
+        consumers: (0..2).map(|n| shared.consumer(n).unwrap()).collect(),
+        traces: vec![Vec::new(); 2],
+        executed: vec![Vec::new(); 2],
+        threads: (0..3).map(|_| Thread::default()).collect(),
+        random,
+        _dir: dir,
+    }
+}
+
+impl World {
+    fn steps(&mut self, n: u64) {
+        for _ in 0..n {
+            let t = self.random.below(3) as usize;
+            for _ in 0..self.random.below(30) {
+                self.place(t);
+                self.step(t);
+            }
+        }
+        for t in 0..3 {
+            self.remove(t, false);
+        }
+        for (consumer, trace) in self.consumers.iter_mut().zip(&mut self.traces) {
+            consumer.aux.drain(trace, usize::MAX).unwrap();
+        }
+    }
+
+    fn remove(&mut self, t: usize, preempted: bool) {
+        if let Some(c) = self.threads[t].core.take() {
+            self.cores[c].switch_out(preempted);
+        }
+    }
+
+    /// Puts thread `t` on a core if it has none, and sometimes on another one.
+    fn place(&mut self, t: usize) {
+        if self.threads[t].core.is_some() && self.random.below(20) != 0 {
+            return;
+        }
+        self.remove(t, false);
+        let c = self.random.below(2) as usize;
+        if let Some(other) = (0..3).find(|&o| self.threads[o].core == Some(c)) {
+            self.remove(other, true);
+        }
+        let thread = &mut self.threads[t];
+        self.cores[c].switch_in(100 + t as u32, &mut thread.unresolved);
+        thread.core = Some(c);
+    }
+
+    /// Where the block that thread `t` is in goes.
+    fn next(&mut self, t: usize) -> u64 {
+        let Some(block) = self.threads[t].unresolved else { return self.anywhere() };
+        let way = self.program.blocks[self.program.at[&block.start]].1;
+        let far = if self.random.below(6) == 0 { OUTSIDE } else { self.anywhere() };
+        match way {
+            Way::Conditional(target) => [target, block.end][self.random.below(2) as usize],
+            Way::Jump(target) => target,
+            Way::Call(target) => {
+                self.threads[t].calls.push(block.end);
+                target
+            }
+            Way::Return => match self.threads[t].calls.pop() {
+                Some(back) if self.random.below(5) != 0 => back,
+                _ => far,
+            },
+            Way::IndirectJump => far,
+            Way::IndirectCall => {
+                self.threads[t].calls.push(block.end);
+                far
+            }
+            Way::Nothing => block.end,
+        }
+    }
+
+    fn anywhere(&mut self) -> u64 {
+        self.program.blocks[self.random.below(BLOCKS) as usize].0.start
+    }
+
+    fn step(&mut self, t: usize) {
+        let Some(c) = self.threads[t].core else { return };
+        let before = self.threads[t].unresolved;
+        if self.random.below(40) == 0 {
+            return self.signal(t, c);
+        }
+        let next = self.next(t);
+        if let Some(b) = before {
+            self.executed[c].extend((0..b.len()).map(|i| b.address(i)));
+        }
+        let thread = &mut self.threads[t];
+        match self.program.at.get(&next) {
+            Some(&i) => {
+                self.cores[c].begin_block(&mut thread.unresolved, self.program.blocks[i].0);
+            }
+            None => self.cores[c].leave(&mut thread.unresolved, next),
+        }
+    }
+
+    /// A fault at some instruction of the block, or a signal before what comes next.
+    fn signal(&mut self, t: usize, c: usize) {
+        let Some(b) = self.threads[t].unresolved else { return };
+        let (n, rip, fault) = match self.random.below(2) {
+            0 => {
+                let n = self.random.below(b.len() as u64) as usize;
+                (n, b.address(n), true)
+            }
+            _ => (b.len(), self.next(t), false),
+        };
+        self.executed[c].extend((0..n).map(|i| b.address(i)));
+        let within = rip != OUTSIDE;
+        self.cores[c].signal(&mut self.threads[t].unresolved, rip, fault, within);
+    }
+}
+
+fn decode(trace: &mut [u8], program: &Program, config: &Config) -> Result<Vec<u64>, String> {
+    let mut list = Vec::new();
+    let bytes = program.bytes.clone();
+    let mut builder = InsnDecoder::builder();
+    if config.timing != Timing::Tsc {
+        builder = builder.freq(Frequency::new(config.mtc_freq, 30, 128, 1));
+    }
+    // SAFETY: the decoder reads the buffer, which outlives it.
+    let builder = unsafe { builder.buffer_from_raw(trace.as_mut_ptr(), trace.len()) };
+    let mut decoder: InsnDecoder<'_> = builder.build().map_err(|e| e.to_string())?;
+    decoder.image().set_callback(Some(move |to: &mut [u8], ip: u64, _| {
+        let rest = usize::try_from(ip.wrapping_sub(BASE)).ok().and_then(|o| bytes.get(o..)).unwrap_or(&[]);
+        let n = rest.len().min(to.len());
+        to[..n].copy_from_slice(&rest[..n]);
+        if n == 0 { PtErrorCode::Nomap as i32 } else { n as i32 }
+    }));
+    let end = |e: libipt::error::PtError, n: usize| {
+        if e.code() == PtErrorCode::Eos { Ok(()) } else { Err(format!("{e} behind {n} instructions")) }
+    };
+    let mut status = match decoder.sync_forward() {
+        Ok(status) => status,
+        Err(e) => return end(e, 0).map(|()| list),
+    };
+    loop {
+        while status.event_pending() {
+            match decoder.event() {
+                Ok((_, after)) => status = after,
+                Err(e) => return end(e, list.len()).map(|()| list),
+            }
+        }
+        match decoder.decode_next() {
+            Ok((insn, after)) => {
+                list.push(insn.ip());
+                status = after;
+            }
+            Err(e) => return end(e, list.len()).map(|()| list),
+        }
+    }
+}
+
+fn config() -> impl Strategy<Value = Config> {
+    let timing = prop_oneof![Just(Timing::Tsc), Just(Timing::Mtc), Just(Timing::Cyc)];
+    (timing, any::<bool>(), prop_oneof![Just(6u32), Just(47)], 0..30u64, 0..30u64, 200..3000u64).prop_map(
+        |(timing, return_compression, tnt_bits, irq, irq_inside, psb)| Config {
+            timing,
+            return_compression,
+            pop: Pop::Compressed,
+            tnt_bits,
+            irq,
+            irq_inside,
+            psb,
+            mtc_freq: 0,
+            aux: 1 << 20,
+            ..Config::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_core_decodes_to_what_ran_there(seed in any::<u64>(), config in config()) {
+        let mut world = world(seed, &config);
+        world.steps(150);
+        for c in 0..2 {
+            prop_assert_eq!(world.cores[c].counts().anomalies, 0, "{:?}", world.cores[c].take_anomalies());
+            let mut trace = std::mem::take(&mut world.traces[c]);
+            prop_assert!(trace.len() < 1 << 19, "the ring must hold everything");
+            let decoded = decode(&mut trace, &world.program, &config).map_err(TestCaseError::fail)?;
+            prop_assert_eq!(&decoded, &world.executed[c], "core {}", c);
+        }
+    }
+}
