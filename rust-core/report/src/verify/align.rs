@@ -142,8 +142,13 @@ impl Aligner {
 
     /// A gap in the flow.
     pub(crate) fn gap(&mut self) {
-        self.settle();
+        self.hole();
         self.out.gaps += 1;
+    }
+
+    /// A place at which entries may be missing because of an earlier gap.
+    pub(crate) fn hole(&mut self) {
+        self.settle();
         self.since = Some(Since { gap: true, ids: Vec::new() });
     }
 

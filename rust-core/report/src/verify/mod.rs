@@ -11,7 +11,7 @@ mod probes;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jportal_bytecode::{Method, MethodTable};
-use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
+use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::{Tid, Tsc};
 use serde::Serialize;
 
@@ -130,6 +130,8 @@ struct Lane {
     name: String,
     /// The thread was still running when the recording ended.
     cut_off: bool,
+    /// A gap dropped the frames that were on the stack.
+    frames_lost: bool,
     hits: HitFinder,
     aligner: Aligner,
 }
@@ -187,6 +189,7 @@ impl Verifier {
             tid,
             name: info.name.clone(),
             cut_off: exit.is_none(),
+            frames_lost: false,
             hits: HitFinder::default(),
             aligner: Aligner::new(log),
         })));
@@ -217,8 +220,15 @@ impl Lane {
             if let Some(hit) = self.hits.event(&shared.probes, e) {
                 self.aligner.hit(hit);
             }
-            if matches!(e.kind, EventKind::Gap(_)) {
-                self.aligner.gap();
+            match &e.kind {
+                EventKind::Gap(gap) => {
+                    self.frames_lost |= gap.stack_lost;
+                    self.aligner.gap();
+                }
+                // The return into a frame that an earlier gap dropped: what ran in it between
+                // the call and here went with the gap.
+                EventKind::Enter { entry: Entry::Found, .. } if self.frames_lost => self.aligner.hole(),
+                _ => {}
             }
         }
     }

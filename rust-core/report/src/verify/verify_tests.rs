@@ -2,7 +2,7 @@ use std::io::Cursor;
 
 use super::log::tests::log_bytes;
 use super::*;
-use crate::testing::{bytecode, feed, gap, methods, thread};
+use crate::testing::{bytecode, enter_as, feed, gap, methods, thread};
 
 const FAR: u32 = 0x1_2345;
 
@@ -95,4 +95,20 @@ fn threads_that_share_an_os_thread_share_its_log() {
     let r = v.finish();
     assert!(r.complete, "{r:?}");
     assert_eq!((r.threads.len(), r.threads[0].name.as_str()), (1, "main"));
+}
+
+#[test]
+fn frames_that_a_gap_dropped_hide_probes_until_they_are_found_again() {
+    let back = || vec![enter_as(3, Entry::Found), bytecode(3, 16), bytecode(3, 19)];
+    let run = |flow: &[Event]| {
+        let logs = vec![log(7, 5, &[1, 1, FAR])];
+        let mut v = Verifier::new(methods(), logs, vec![(Tid(7), Tsc(90))]);
+        feed(&mut v, 7, flow);
+        v.finish()
+    };
+    let first = vec![bytecode(3, 6), bytecode(3, 9)];
+    let r = run(&[first.clone(), vec![gap(true), bytecode(0, 0)], back()].concat());
+    assert_eq!((r.exact, r.lost_in_gaps, r.matched), (true, 1, 2), "{r:?}");
+    let r = run(&[first, vec![bytecode(0, 0)], back()].concat());
+    assert!(!r.exact, "without a gap a frame that is found is no excuse");
 }
