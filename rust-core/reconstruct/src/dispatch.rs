@@ -5,6 +5,7 @@ use crate::contradiction::Contradiction;
 use crate::frame::{Frame, Interpreted, Resume};
 use crate::machine::Machine;
 use crate::outcome::{Outcome, next_bci};
+use jportal_bytecode::{ExceptionRow, Opcode};
 use jportal_flow::{EventKind, Tier};
 use jportal_units::{Bci, MethodId};
 use jportal_vm_image::Template;
@@ -88,13 +89,19 @@ impl Machine<'_> {
     /// The handler the VM chose for an exception thrown at `at`.
     fn handler(&self, method: MethodId, at: Bci) -> Result<Bci, Contradiction> {
         if let Some(v) = self.outcome.value(Reveal::ExceptionHandler) {
-            return Ok(Bci(v as u16));
+            let table = self.shared.maps.method(method).map_or(&[][..], |m| &m.exceptions);
+            let fits = |e: &ExceptionRow| u64::from(e.handler.0) == v && (e.start..e.end).contains(&at);
+            return match table.iter().find(|e| fits(e)) {
+                Some(e) => Ok(e.handler),
+                None => Err(Contradiction::BadOutcome {
+                    opcode: Opcode::ATHROW,
+                    bci: at,
+                    value: v,
+                    method: self.name(method),
+                }),
+            };
         }
-        Err(Contradiction::NoOutcome {
-            opcode: jportal_bytecode::Opcode::ATHROW,
-            bci: at,
-            method: self.name(method),
-        })
+        Err(Contradiction::NoOutcome { opcode: Opcode::ATHROW, bci: at, method: self.name(method) })
     }
     #[inline]
     pub(crate) fn step(&self, method: MethodId, bci: Bci) -> Result<Step, Contradiction> {

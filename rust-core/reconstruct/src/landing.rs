@@ -34,26 +34,32 @@ impl Machine<'_> {
             Some(_) => Err(Contradiction::NoSuchFrame { to }),
         }
     }
-    /// A callee's exception arrives in an interpreted frame. Callees that had no chance to
-    /// remove themselves (stack overflow before the frame stood, native methods, compiled
-    /// code) go first.
+    /// An exception arrives in the top interpreted frame: out of a callee, which is gone by
+    /// now, or out of a call to the VM by the frame's own bytecode or prologue
+    /// (`forward_exception` leads here in both cases). An interpreted native frame throws
+    /// here what the native code left pending. Native wrappers have no landmark of their own.
     pub(crate) fn rethrow(&mut self) -> Result<(), Contradiction> {
         self.deoptimise_if_compiled();
-        while let Some(top) = self.stack.last() {
-            match top {
-                Frame::Interpreted(f) if f.at.is_some_and(|at| self.can_call(f.method, at)) => break,
-                Frame::Upcall { .. } => {
-                    return Err(Contradiction::NoSuchFrame { to: "an interpreted handler" });
-                }
-                _ => self.pop(FrameExit::Unwind),
-            }
+        while matches!(self.stack.last(), Some(Frame::Native { code: Some(_), .. })) {
+            self.pop(FrameExit::Unwind);
         }
-        self.throwing = true;
-        self.outcome = Default::default();
-        Ok(())
+        if matches!(self.stack.last(), Some(Frame::Upcall { .. })) {
+            return Err(Contradiction::NoSuchFrame { to: "an interpreted handler" });
+        }
+        self.throw()
     }
-    fn can_call(&self, method: jportal_units::MethodId, at: jportal_units::Bci) -> bool {
-        self.step(method, at).is_ok_and(|s| s.transfer == Transfer::Invoke)
+    /// The stack is exhausted: the callee that was about to build its frame never had one.
+    pub(crate) fn stack_overflow(&mut self) -> Result<(), Contradiction> {
+        let frameless = match self.stack.last() {
+            Some(Frame::Interpreted(f)) => f.at.is_none(),
+            Some(Frame::Native { .. }) => true,
+            Some(Frame::Compiled(c)) => c.chain.iter().all(|p| p.bci.is_none()),
+            _ => false,
+        };
+        if frameless {
+            self.pop(FrameExit::Unwind);
+        }
+        Ok(())
     }
     /// The top interpreted frame throws.
     pub(crate) fn throw(&mut self) -> Result<(), Contradiction> {

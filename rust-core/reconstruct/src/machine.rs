@@ -238,6 +238,7 @@ impl<'a> Machine<'a> {
             Landmark::DeoptReexecute => self.deopt_entry(true),
             Landmark::RethrowException => self.rethrow(),
             Landmark::ThrowException => self.throw(),
+            Landmark::StackOverflow => self.stack_overflow(),
             Landmark::RemoveActivation => self.remove_activation(FrameExit::Unwind),
             Landmark::RemoveActivationPreservingArgs => self.pop_frame(),
             Landmark::CallStub => self.call_stub(),

@@ -70,6 +70,8 @@ pub enum Landmark {
     RethrowException,
     /// The interpreted frame itself throws.
     ThrowException,
+    /// A method finds the stack exhausted before its frame is built.
+    StackOverflow,
     /// The interpreted frame is left by an exception.
     RemoveActivation,
     /// The interpreted frame is left and its bytecode executed again (JVMTI PopFrame).
@@ -214,6 +216,7 @@ fn landmark_of(name: &str) -> Option<Landmark> {
     Some(match name {
         "rethrow_exception" => Landmark::RethrowException,
         "throw_exception" => Landmark::ThrowException,
+        "throw_StackOverflowError_stub" | "throw_delayed_StackOverflowError" => Landmark::StackOverflow,
         "remove_activation" => Landmark::RemoveActivation,
         "remove_activation_preserving_args" => Landmark::RemoveActivationPreservingArgs,
         "deopt_reexecute_return" => Landmark::DeoptEntry,
