@@ -112,7 +112,7 @@ class JPortalHooks : AllStatic {
   static void on_class_unloaded(InstanceKlass* ik)   { if (JPortal) class_unloaded(ik); }
   // A method handle intrinsic, which no class lists.
   static void on_method_intrinsic_created(Method* m) { if (JPortal) method_intrinsic_created(m); }
-  // The Method is about to lose its contents or its memory.
+  // The Method is about to lose its contents or its memory. Takes CodeCache_lock.
   static void on_method_freed(Method* m)             { if (JPortal) method_freed(m); }
 
   // The interpreter entry for a method that is being linked: a jump of its own

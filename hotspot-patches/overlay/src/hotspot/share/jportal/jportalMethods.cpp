@@ -49,7 +49,11 @@ static const char* loader_name(ClassLoaderData* cld, char* buf, size_t size) {
 
 void JPortalMethods::export_class(InstanceKlass* ik) {
   char loader[512];
-  ClassLoaderData* cld = ik->class_loader_data();
+  // That of the loader: a hidden class may have one of its own.
+  ClassLoaderData* cld = ClassLoaderData::class_loader_data_or_null(ik->class_loader());
+  if (cld == NULL) {
+    cld = ik->class_loader_data();
+  }
   JPortalClassDefined r;
   r.klass        = (u8)ik;
   r.super_klass  = (u8)ik->super();
