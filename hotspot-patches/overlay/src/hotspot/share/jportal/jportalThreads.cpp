@@ -35,11 +35,11 @@ static u8 java_tid_of(JavaThread* t) {
   return obj == NULL ? 0 : (u8)java_lang_Thread::thread_id(obj);
 }
 
-// Into 'buf' when the name is a Java string. Needs _thread_in_vm.
+// Empty while a thread attaches. Needs _thread_in_vm.
 static const char* name_of(JavaThread* t, char* buf, int size) {
   oop obj = t->threadObj();
   oop name = obj == NULL ? (oop)NULL : java_lang_Thread::name(obj);
-  return name == NULL ? t->Thread::name() : java_lang_String::as_utf8_string(name, buf, size);
+  return name == NULL ? "" : java_lang_String::as_utf8_string(name, buf, size);
 }
 
 void JPortalThreads::primordial_started() {
