@@ -242,10 +242,16 @@ impl<'a> Machine<'a> {
             Landmark::RemoveActivation => self.remove_activation(FrameExit::Unwind),
             Landmark::RemoveActivationPreservingArgs => self.pop_frame(),
             Landmark::CallStub => self.call_stub(),
+            // `catch_exception` jumps here when it is done: that upcall has ended already.
+            Landmark::CallStubReturn if self.jumped() => Ok(()),
             Landmark::CallStubReturn => self.upcall_ends(FrameExit::Return),
             Landmark::CatchException => self.upcall_ends(FrameExit::Unwind),
             Landmark::SafepointEntry | Landmark::ForwardException => Ok(()),
         }
+    }
+    /// Whether a direct jump led to the current block.
+    fn jumped(&self) -> bool {
+        matches!(self.before, Before::Block { exit: Exit::Jump, .. })
     }
     #[inline]
     pub(crate) fn emit(&mut self, kind: EventKind) {

@@ -18,6 +18,7 @@ const THROW: u32 = 0x3120;
 const REMOVE: u32 = 0x3140;
 const CALL_STUB: u32 = 0x3200;
 const CALL_STUB_RETURN: u32 = 0x3220;
+const CATCH_EXCEPTION: u32 = 0x3240;
 const REVEAL_SWITCH: u32 = 0x3300;
 const REVEAL_HANDLER: u32 = 0x3310;
 const STUBS: u32 = 0x4000;
@@ -65,6 +66,7 @@ fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
             entry("remove_activation", REMOVE),
             entry("call_stub", CALL_STUB),
             entry("call_stub_return", CALL_STUB_RETURN),
+            entry("catch_exception", CATCH_EXCEPTION),
             entry("reveal.tableswitch", REVEAL_SWITCH),
             entry("reveal.exception_handler", REVEAL_HANDLER),
         ],
@@ -240,6 +242,22 @@ fn a_class_initialiser_in_the_middle_of_a_bytecode() {
     let s = s.upcall().call(1).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
     let s = s.block(at + 4, at + 8, Exit::IndirectJump).op(Opcode::RETURN);
     assert_eq!(run(&vm, s), ["> m0", "m0@0", "m0@1", "> m1", "m1@0", "< m1", "m0@5"]);
+}
+
+#[test]
+fn an_upcall_that_throws_ends_once() {
+    // m0: 0 new; 3 return   m1: 0 athrow; the initialiser throws, and so does the VM
+    let handler = ExceptionEntry { start_bci: 0, end_bci: 3, handler_bci: 3, catch_type: Str::default() };
+    let vm = vm(&[(&[187, 0, 1, 177], &[handler]), (&[191], &[])]);
+    let s = Script::default().upcall().call(0).op(Opcode::NEW);
+    let s =
+        s.upcall().call(1).op(Opcode::ATHROW).at(THROW, Exit::IndirectJump).at(REMOVE, Exit::IndirectJump);
+    let s = s.at(CATCH_EXCEPTION, Exit::Jump).at(CALL_STUB_RETURN, Exit::Return);
+    let s = s.at(RETHROW, Exit::Call).reveal(REVEAL_HANDLER, 3).block(0x3400, 0x3408, Exit::IndirectJump);
+    assert_eq!(
+        run(&vm, s.op(Opcode::RETURN)),
+        ["> m0", "m0@0", "> m1", "m1@0", "! m1", "catch m0@3", "m0@3"]
+    );
 }
 
 #[test]
