@@ -8,10 +8,11 @@
 //! large ones mainly on one side, since that is what losses and garbage look like. When
 //! nothing fits, half of the collected hits count as extra and the search goes on.
 //!
-//! *Gaps.* Entries skipped behind a gap of the flow were lost in it. In a loop the place of a
-//! loss cannot be seen: the flow goes on to agree with earlier iterations and disagrees only
-//! where the loop ends. Therefore a later skip counts as lost in the gap too, if moving it
-//! back to the gap leaves all agreements since then in place.
+//! *Gaps.* Behind a gap, hits are collected up to the next one (at most [`SEGMENT`]) and put
+//! where they all stand in a row in the log for the first time; the entries before were lost in
+//! the gap. The first place is never too late, so a flow that is right always fits. In a loop it
+//! may be too early: the flow then disagrees where the loop ends. Therefore a later skip counts
+//! as lost in the gap too, if moving it back to the gap leaves all agreements since in place.
 //!
 //! *Unresolved stretches.* Compiled code between two known positions may have several paths;
 //! the flow says so and names none. Up to [`NEAR`] entries skipped there count as unresolved;
@@ -21,6 +22,7 @@ use std::collections::VecDeque;
 
 use crate::tally::Tally;
 use crate::verify::log::{LogError, ProbeLog};
+use crate::verify::place::first_place;
 use crate::verify::probes::Hit;
 
 /// Log entries looked at in a search.
@@ -36,7 +38,11 @@ const LOOSE_LEEWAY: usize = 16;
 const QUEUE_MIN: usize = 64;
 const QUEUE_MAX: usize = 4096;
 /// Agreements remembered behind a gap or an unresolved stretch.
-const SINCE_MAX: usize = 4096;
+const SINCE_MAX: usize = 1 << 20;
+/// Hits placed together behind a gap.
+const SEGMENT: usize = 4096;
+/// Log entries among which they are looked for, one after the other.
+const PLACES: [usize; 3] = [1 << 14, 1 << 18, 1 << 22];
 
 /// A place where flow and log disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +111,8 @@ pub(crate) struct Aligner {
     /// Hits not placed yet; empty while both agree.
     queue: VecDeque<Hit>,
     need: usize,
+    /// Hits are collected behind a gap.
+    placing: bool,
     /// The last place at which entries may be missing; `None` without one, or when too many
     /// hits agreed since.
     since: Option<Since>,
@@ -121,6 +129,7 @@ impl Aligner {
             window: VecDeque::new(),
             queue: VecDeque::new(),
             need: QUEUE_MIN,
+            placing: false,
             since: None,
             consumed: 0,
             last_place: None,
@@ -131,6 +140,13 @@ impl Aligner {
     /// The next hit of the flow.
     pub(crate) fn hit(&mut self, hit: Hit) {
         self.out.flow += 1;
+        if self.placing {
+            self.queue.push_back(hit);
+            if self.queue.len() >= SEGMENT {
+                self.place();
+            }
+            return;
+        }
         if self.queue.is_empty() && self.try_agree(hit) {
             return;
         }
@@ -150,6 +166,7 @@ impl Aligner {
     pub(crate) fn hole(&mut self) {
         self.settle();
         self.since = Some(Since { gap: true, ids: Vec::new() });
+        self.placing = true;
     }
 
     /// The flow is complete. `cut_off`: the thread was still running when the recording
@@ -169,7 +186,34 @@ impl Aligner {
         self.out
     }
 
+    /// Puts the hits collected behind a gap where they stand in the log; if they stand
+    /// nowhere, the search for an agreement goes on as after a mismatch.
+    fn place(&mut self) {
+        self.placing = false;
+        let found = PLACES.into_iter().find_map(|n| {
+            self.fill(n);
+            first_place(&self.queue, &self.window)
+        });
+        if let Some(missing) = found {
+            self.skip(0, missing);
+            self.agree_on();
+        }
+    }
+
+    /// Takes hits from the queue as long as they agree.
+    fn agree_on(&mut self) {
+        while let Some(hit) = self.queue.front().copied() {
+            if !self.try_agree(hit) {
+                break;
+            }
+            self.queue.pop_front();
+        }
+    }
+
     fn settle(&mut self) {
+        if self.placing {
+            self.place();
+        }
         while !self.queue.is_empty() {
             self.resynchronise(true);
         }
@@ -197,7 +241,7 @@ impl Aligner {
 
     /// Takes the hit if it agrees with the next entry.
     fn try_agree(&mut self, hit: Hit) -> bool {
-        if hit.loose {
+        if hit.loose && !self.just_behind_gap() {
             self.since = Some(Since { gap: false, ids: Vec::new() });
         }
         let agrees = self.front() == Some(hit.id);
@@ -205,6 +249,10 @@ impl Aligner {
             self.agree(hit);
         }
         agrees
+    }
+
+    fn just_behind_gap(&self) -> bool {
+        self.since.as_ref().is_some_and(|s| s.gap && s.ids.is_empty())
     }
 
     fn agree(&mut self, hit: Hit) {
@@ -225,18 +273,13 @@ impl Aligner {
         self.fill(NEAR + QUEUE_MIN);
         let found = self.near(last).or_else(|| {
             self.fill(WINDOW);
-            self.far(last)
+            self.far(last).or_else(|| self.farther())
         });
         match found {
             Some((extra, missing)) => {
                 self.need = QUEUE_MIN;
                 self.skip(extra, missing);
-                while let Some(hit) = self.queue.front().copied() {
-                    if !self.try_agree(hit) {
-                        break;
-                    }
-                    self.queue.pop_front();
-                }
+                self.agree_on();
             }
             None => {
                 let extra = if last { self.queue.len() } else { self.queue.len().div_ceil(2) };
@@ -301,6 +344,15 @@ impl Aligner {
             .find(|&(extra, missing)| self.fits(extra, missing, last))
     }
 
+    /// Behind a gap more may be missing than [`WINDOW`].
+    fn farther(&mut self) -> Option<(usize, usize)> {
+        self.since.as_ref().filter(|s| s.gap)?;
+        PLACES.into_iter().skip(1).find_map(|n| {
+            self.fill(n);
+            first_place(&self.queue, &self.window).map(|missing| (0, missing))
+        })
+    }
+
     fn skip(&mut self, extra: usize, missing: usize) {
         let event = self.queue.front().map(|h| (h.event, h.id));
         let ids: Vec<u32> = self.window.iter().take(missing.max(1)).copied().collect();
@@ -315,11 +367,13 @@ impl Aligner {
         if extra == 0 && missing == 0 {
             return;
         }
-        let since = self.since.take().filter(|s| extra == 0 && s.explains(missing, ids));
-        match since {
+        match self.since.as_ref().filter(|s| extra == 0 && s.explains(missing, ids)) {
             Some(Since { gap: true, .. }) => self.out.lost += missing,
             Some(Since { gap: false, .. }) => self.out.unresolved += missing,
-            None => self.disagree(extra, missing, ids, event),
+            None => {
+                self.since = None;
+                self.disagree(extra, missing, ids, event);
+            }
         }
     }
 

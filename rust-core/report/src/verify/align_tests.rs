@@ -208,3 +208,53 @@ fn an_unresolved_stretch_does_not_excuse_a_wrong_hit() {
     let out = align(&flow, &log);
     assert_eq!((out.extra, out.mismatches), (1, 1), "{out:?}");
 }
+
+/// A program of nested loops with few ids, and a flow that keeps pieces of it.
+#[test]
+fn a_right_flow_with_many_gaps_never_mismatches() {
+    let mut log = Vec::new();
+    for i in 0..400u32 {
+        log.extend([1, 2]);
+        (0..i % 7).for_each(|_| log.extend([3, 4]));
+        log.extend([5; 3]);
+        (0..i * 13 % 40).for_each(|_| log.push(6));
+        log.push(7 + i % 3);
+    }
+    for seed in 0..50usize {
+        let mut flow = Vec::new();
+        let (mut at, mut step) = (0, seed);
+        while at < log.len() {
+            step = (step * 37 + 11) % 97;
+            let kept = &log[at..log.len().min(at + step)];
+            flow.extend(kept);
+            flow.push(0);
+            at += kept.len() + step * seed % 53;
+        }
+        let out = align(&flow, &log);
+        assert_eq!((out.mismatches, out.extra, out.missing), (0, 0, 0), "seed {seed}: {out:?}");
+    }
+}
+
+#[test]
+fn a_gap_may_swallow_more_than_any_window() {
+    let log = noise(2_000_000, 100_000);
+    let mut flow = log[..1000].to_vec();
+    flow.push(0);
+    flow.extend(&log[1_900_000..]);
+    let out = align(&flow, &log);
+    assert_eq!((out.lost, out.mismatches), (1_899_000, 0));
+}
+
+#[test]
+fn a_long_loop_behind_a_gap_may_be_moved_twice() {
+    let mut log = vec![50];
+    (0..30_000).for_each(|_| log.extend([1, 2, 3]));
+    log.push(60);
+    (0..30_000).for_each(|_| log.extend([1, 2, 3]));
+    log.extend([70, 71, 72]);
+    let mut flow = vec![50, 0];
+    (0..20_000).for_each(|_| flow.extend([1, 2, 3]));
+    flow.extend([70, 71, 72]);
+    let out = align(&flow, &log);
+    assert_eq!((out.lost, out.mismatches), (30_000 * 3 + 1 + 10_000 * 3, 0), "{out:?}");
+}

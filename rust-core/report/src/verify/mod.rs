@@ -6,6 +6,7 @@
 
 mod align;
 mod log;
+mod place;
 mod probes;
 
 use std::sync::{Arc, Mutex, PoisonError};
