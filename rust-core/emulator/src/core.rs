@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::block::Block;
 use crate::clock;
 use crate::config::Config;
+use crate::injection::Injection;
 use crate::outlet::{Flow, Outlet};
-use crate::resolve::{Arrival, Outcome, resolve};
+use crate::resolve::{Arrival, Outcome, completed_then, resolve};
 use crate::truth::{self, CoreLog};
 use crate::unit::{Sent, Unit};
 
@@ -30,68 +31,6 @@ enum State {
     Overflow(u64),
     /// The ring is full.
     Off,
-}
-
-/// Pseudo-random choices, the same in every run with one seed (xorshift64*).
-#[derive(Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// A generator; equal seeds give equal sequences.
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number below `n` (which is not 0).
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
-    }
-}
-
-/// Events that a program under QEMU never meets by itself.
-#[derive(Debug)]
-struct Injection {
-    irq: u64,
-    irq_left: u64,
-    irq_inside: u64,
-    irq_inside_left: u64,
-    overflow: u64,
-    overflow_at: u64,
-    overflow_blocks: u64,
-    random: Random,
-    any: bool,
-}
-
-impl Injection {
-    fn new(config: &Config, core: u32) -> Injection {
-        Injection {
-            irq: config.irq,
-            irq_left: config.irq,
-            irq_inside: config.irq_inside,
-            irq_inside_left: config.irq_inside,
-            overflow: config.overflow,
-            overflow_at: config.overflow,
-            overflow_blocks: config.overflow_blocks,
-            random: Random::new(config.seed ^ u64::from(core) << 32),
-            any: config.irq | config.irq_inside | config.overflow != 0,
-        }
-    }
-}
-
-/// Counts down; true when it reaches zero, and starts again from `from`.
-fn due(left: &mut u64, from: u64) -> bool {
-    if from == 0 {
-        return false;
-    }
-    *left -= 1;
-    if *left == 0 {
-        *left = from;
-        return true;
-    }
-    false
 }
 
 /// What a core has counted.
@@ -261,10 +200,11 @@ impl Core {
             return false;
         }
         match *unresolved {
-            Some(before) => {
+            Some(before) if block.restart || self.injection.inside() => {
                 let arrival = Arrival::Block { restart: block.restart };
                 self.ended(before, block.start, true, arrival);
             }
+            Some(before) => self.completed(before, block.start),
             None => self.enter(block.start),
         }
         if self.unit.psb_if_due(block.start) {
@@ -272,7 +212,7 @@ impl Core {
         }
         *unresolved = Some(block);
         self.inside = block.start;
-        if self.injection.any {
+        if self.injection.any() {
             self.inject(block.start);
         }
         if self.unit.bytes().len() < self.chunk {
@@ -325,12 +265,29 @@ impl Core {
         self.inside = 0;
     }
 
+    /// The usual end of a block, with the next one inside the range. Whatever is not usual goes the
+    /// long way.
+    #[inline]
+    fn completed(&mut self, block: &'static Block, next: u64) {
+        completed_then(block, next, |outcome| match outcome {
+            Outcome::Unexplained | Outcome::RepeatAgain | Outcome::Syscall => {
+                self.ended(block, next, true, Arrival::Block { restart: false });
+            }
+            _ => {
+                if self.truth.is_some() {
+                    self.retired(block, outcome);
+                }
+                self.send(block, next, outcome);
+            }
+        });
+    }
+
     /// Resolves how `block` ended and sends what that means. Afterwards PacketEn says whether `next`
     /// is traced.
-    #[inline]
+    #[inline(never)]
     fn ended(&mut self, block: &Block, next: u64, within: bool, arrival: Arrival) {
         let outcome = resolve(block, next, arrival);
-        if self.injection.irq_inside != 0 {
+        if self.injection.inside() {
             self.inject_inside(block, outcome);
         }
         if self.truth.is_some() {
@@ -338,7 +295,6 @@ impl Core {
         }
         match outcome {
             Outcome::Cut(_) => self.counts.cuts += 1,
-            Outcome::RepeatAgain => {}
             Outcome::Syscall => {
                 self.unit.syscall();
                 if within && matches!(arrival, Arrival::Block { .. }) {
@@ -346,8 +302,16 @@ impl Core {
                 }
             }
             Outcome::Unexplained => self.unexplained(block, next, within, arrival),
+            Outcome::RepeatAgain => {}
             _ if !within => self.unit.leave(next),
-            Outcome::Sequential | Outcome::Jump => {}
+            _ => self.send(block, next, outcome),
+        }
+    }
+
+    /// Sends a branch that stays inside the range.
+    #[inline(always)]
+    fn send(&mut self, block: &Block, next: u64, outcome: Outcome) {
+        match outcome {
             Outcome::Conditional { taken } => self.unit.conditional(taken),
             Outcome::Call => self.unit.call(block.end),
             Outcome::IndirectJump => self.unit.indirect(next),
@@ -356,9 +320,11 @@ impl Core {
                 self.unit.call(block.end);
             }
             Outcome::Return => self.unit.ret(next),
+            _ => {}
         }
     }
 
+    #[cold]
     fn retired(&mut self, block: &Block, outcome: Outcome) {
         let n = match outcome {
             Outcome::Cut(n) => n,
@@ -484,14 +450,12 @@ impl Core {
 
     #[cold]
     fn inject(&mut self, ip: u64) {
-        if due(&mut self.injection.irq_left, self.injection.irq) {
+        if self.injection.interrupts_now() {
             self.unit.interrupt(ip);
             self.unit.enter(ip);
         }
-        let i = &mut self.injection;
-        if i.overflow != 0 && self.unit.position() >= i.overflow_at {
-            i.overflow_at = self.unit.position() + i.overflow;
-            self.state = State::Overflow(i.overflow_blocks);
+        if let Some(blocks) = self.injection.overflows_now(self.unit.position()) {
+            self.state = State::Overflow(blocks);
             self.unit.begin_overflow();
             if let Some(t) = &mut self.truth {
                 t.lost();
@@ -506,9 +470,8 @@ impl Core {
         if matches!(outcome, Outcome::Cut(_) | Outcome::Unexplained) {
             return;
         }
-        let i = &mut self.injection;
-        if due(&mut i.irq_inside_left, i.irq_inside) {
-            let at = block.address(i.random.below(block.len() as u64) as usize);
+        if let Some(n) = self.injection.interrupts_inside(block.len()) {
+            let at = block.address(n);
             self.unit.interrupt(at);
             self.unit.enter(at);
         }

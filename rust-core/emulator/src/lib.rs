@@ -19,6 +19,7 @@
 //! | [`signals`]   | what a signal interrupted                                               |
 //! | [`unit`]      | the PT unit of a core                                                   |
 //! | [`core`]      | a core: unit, rings, running thread                                     |
+//! | [`injection`] | events that QEMU's guests do not have                                   |
 //! | [`seat`]      | who may touch a core                                                    |
 //! | [`scheduler`] | threads on cores                                                        |
 //! | [`outlet`]    | bytes and records into the rings                                        |
@@ -33,9 +34,11 @@ pub mod core;
 pub mod error;
 pub mod guest;
 pub mod host;
+pub mod injection;
 pub mod log;
 pub mod outlet;
 pub mod plugin;
+pub mod random;
 pub mod range;
 pub mod resolve;
 pub mod scheduler;

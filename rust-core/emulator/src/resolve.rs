@@ -52,17 +52,11 @@ pub enum Outcome {
 }
 
 /// Decides how `block` ended when the thread's next address is `next`.
-#[inline]
 pub fn resolve(block: &Block, next: u64, arrival: Arrival) -> Outcome {
     match arrival {
         // A loop may branch to the very instruction QEMU restarted at, so the restart reading
-        // is tried before the branch rules.
-        Arrival::Block { restart: true } => match block.index_of(next) {
-            Some(n) => Outcome::Cut(n),
-            None => completed(block, next),
-        },
-        Arrival::Block { restart: false } => or_cut(completed(block, next), block, next),
-        Arrival::Fault => match block.index_of(next) {
+        // is tried before the branch rules. A fault likewise: a self loop may fault.
+        Arrival::Block { restart: true } | Arrival::Fault => match block.index_of(next) {
             Some(n) => Outcome::Cut(n),
             None => completed(block, next),
         },
@@ -71,35 +65,36 @@ pub fn resolve(block: &Block, next: u64, arrival: Arrival) -> Outcome {
         Arrival::Interrupt if block.kind == End::Repeat && next == block.last => {
             Outcome::Cut(block.len() - 1)
         }
-        Arrival::Interrupt => or_cut(completed(block, next), block, next),
-    }
-}
-
-#[inline]
-fn or_cut(outcome: Outcome, block: &Block, next: u64) -> Outcome {
-    match outcome {
-        Outcome::Unexplained => block.index_of(next).map_or(Outcome::Unexplained, Outcome::Cut),
-        o => o,
+        Arrival::Block { restart: false } | Arrival::Interrupt => match completed(block, next) {
+            Outcome::Unexplained => block.index_of(next).map_or(Outcome::Unexplained, Outcome::Cut),
+            o => o,
+        },
     }
 }
 
 /// The outcome if every instruction of `block` retired.
-#[inline]
 fn completed(block: &Block, next: u64) -> Outcome {
+    completed_then(block, next, |o| o)
+}
+
+/// Calls `done` with the outcome if every instruction of `block` retired. Each way to end has a
+/// call of its own, so that in the path of every executed block deciding and encoding are one branch.
+#[inline(always)]
+pub fn completed_then<R>(block: &Block, next: u64, done: impl FnOnce(Outcome) -> R) -> R {
     let falls = next == block.end;
     match block.kind {
         // When the target is the next instruction the direction cannot be seen: taken.
-        End::Conditional if next == block.target => Outcome::Conditional { taken: true },
-        End::Conditional if falls => Outcome::Conditional { taken: false },
-        End::Sequential | End::Other | End::Repeat if falls => Outcome::Sequential,
-        End::Repeat if next == block.last => Outcome::RepeatAgain,
-        End::Jump | End::CallNext if next == block.target => Outcome::Jump,
-        End::Call if next == block.target => Outcome::Call,
-        End::IndirectJump => Outcome::IndirectJump,
-        End::IndirectCall => Outcome::IndirectCall,
-        End::Return => Outcome::Return,
-        End::Syscall => Outcome::Syscall,
-        _ => Outcome::Unexplained,
+        End::Conditional if next == block.target => done(Outcome::Conditional { taken: true }),
+        End::Conditional if falls => done(Outcome::Conditional { taken: false }),
+        End::Sequential | End::Other | End::Repeat if falls => done(Outcome::Sequential),
+        End::Repeat if next == block.last => done(Outcome::RepeatAgain),
+        End::Jump | End::CallNext if next == block.target => done(Outcome::Jump),
+        End::Call if next == block.target => done(Outcome::Call),
+        End::IndirectJump => done(Outcome::IndirectJump),
+        End::IndirectCall => done(Outcome::IndirectCall),
+        End::Return => done(Outcome::Return),
+        End::Syscall => done(Outcome::Syscall),
+        _ => done(Outcome::Unexplained),
     }
 }
 

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use crate::clock;
 use crate::config::Config;
-use crate::core::{Core, Random, Unresolved};
+use crate::core::{Core, Unresolved};
+use crate::random::Random;
 use crate::range::Filter;
 use crate::seat::{Inside, Seats, ThreadNumber};
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use jportal_emulator::block::{Block, InsnBytes};
 use jportal_emulator::config::{Config, Pop, Timing};
-use jportal_emulator::core::{Core, Random, Unresolved};
+use jportal_emulator::core::{Core, Unresolved};
 use jportal_emulator::outlet::Outlet;
+use jportal_emulator::random::Random;
 use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
 use jportal_perf_abi::ring::CoreConsumer;
 use libipt::enc_dec_builder::{Frequency, PtEncoderDecoder};

@@ -1,0 +1,78 @@
+//! Events that a program under QEMU never meets by itself: interrupts, page faults, overflows of
+//! the unit's internal buffer.
+
+use crate::config::Config;
+use crate::random::Random;
+
+/// When the events of one core are due.
+#[derive(Debug)]
+pub struct Injection {
+    irq: u64,
+    irq_left: u64,
+    irq_inside: u64,
+    irq_inside_left: u64,
+    overflow: u64,
+    overflow_at: u64,
+    overflow_blocks: u64,
+    random: Random,
+}
+
+impl Injection {
+    /// The events that `config` asks for on core `core`.
+    pub fn new(config: &Config, core: u32) -> Injection {
+        Injection {
+            irq: config.irq,
+            irq_left: config.irq,
+            irq_inside: config.irq_inside,
+            irq_inside_left: config.irq_inside,
+            overflow: config.overflow,
+            overflow_at: config.overflow,
+            overflow_blocks: config.overflow_blocks,
+            random: Random::new(config.seed ^ u64::from(core) << 32),
+        }
+    }
+
+    /// Whether there is anything to look at when a block begins.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.irq | self.overflow != 0
+    }
+
+    /// Whether there is anything to look at when a block ends.
+    #[inline]
+    pub fn inside(&self) -> bool {
+        self.irq_inside != 0
+    }
+
+    /// An interrupt before the block that begins.
+    pub fn interrupts_now(&mut self) -> bool {
+        due(&mut self.irq_left, self.irq)
+    }
+
+    /// An interrupt before one of the `n` instructions of the block that ended: which one.
+    pub fn interrupts_inside(&mut self, n: usize) -> Option<usize> {
+        due(&mut self.irq_inside_left, self.irq_inside).then(|| self.random.below(n as u64) as usize)
+    }
+
+    /// An overflow when the stream has reached `position`: how many blocks it swallows.
+    pub fn overflows_now(&mut self, position: u64) -> Option<u64> {
+        if self.overflow == 0 || position < self.overflow_at {
+            return None;
+        }
+        self.overflow_at = position + self.overflow;
+        Some(self.overflow_blocks)
+    }
+}
+
+/// Counts down; true when it reaches zero, and starts again from `from`. Never for `from` 0.
+fn due(left: &mut u64, from: u64) -> bool {
+    if from == 0 {
+        return false;
+    }
+    *left -= 1;
+    if *left == 0 {
+        *left = from;
+        return true;
+    }
+    false
+}
