@@ -31,8 +31,11 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
-    sys::die_of_broken_pipes();
     let cli = Cli::parse();
+    // `run` ends as the traced program ends, whoever still reads our messages.
+    if !matches!(cli.command, Command::Run(_)) {
+        sys::die_of_broken_pipes();
+    }
     let result = match &cli.command {
         Command::Run(a) => return run::run(a),
         Command::Info(a) => info::info(a),
@@ -53,8 +56,11 @@ fn main() -> ExitCode {
 
 /// A message of ours: to stderr, marked, so that it cannot be taken for the traced program's.
 fn say(text: &str) {
+    use std::io::Write;
+    let mut out = std::io::stderr().lock();
     for line in text.lines() {
-        eprintln!("jportal: {line}");
+        // There is no one to tell that no one listens.
+        let _ = writeln!(out, "jportal: {line}");
     }
 }
 

@@ -86,6 +86,15 @@ fn death_by_signal_is_reproduced() {
 }
 
 #[test]
+fn the_exit_status_survives_a_closed_stderr() {
+    let stage = Stage::new("exit 5");
+    let mut child = stage.command().arg("Main").stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    // The warning about the missing capture goes nowhere.
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}
+
+#[test]
 fn signals_sent_to_us_reach_the_program() {
     for (signal, name) in [(libc::SIGTERM, "TERM"), (libc::SIGINT, "INT"), (libc::SIGHUP, "HUP")] {
         // `read` ends when a signal with a trap arrives.

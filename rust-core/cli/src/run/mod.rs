@@ -42,7 +42,7 @@ fn record(args: &RunArgs) -> Result<End> {
     }
     let unit = emulate::Unit::prepare(args)?;
     let mut command = unit.command(&java);
-    command.args(java_flags(&output)).args(&args.java_args);
+    command.args(java_flags(args, &output)).args(&args.java_args);
     let outcome = child::run(&mut command).with_context(|| format!("cannot run {}", java.display()))?;
     drop(unit);
     after(args, &output, outcome.pid);
@@ -61,10 +61,16 @@ fn source_message(emulate: bool) -> &'static str {
     }
 }
 
-fn java_flags(output: &Path) -> [OsString; 3] {
+fn java_flags(args: &RunArgs, output: &Path) -> Vec<OsString> {
     let mut file = OsString::from("-XX:JPortalFile=");
     file.push(output);
-    ["-XX:+JPortal".into(), "-XX:JPortalSource=emulated".into(), file]
+    let mut flags = vec!["-XX:+JPortal".into(), "-XX:JPortalSource=emulated".into(), file];
+    // The unit has its size from us; the VM is told so that the two agree. Its flag takes no
+    // smaller buffers.
+    if let Some(size) = args.aux.filter(|&n| n >= 64 << 10) {
+        flags.push(format!("-XX:JPortalBufferSize={size}").into());
+    }
+    flags
 }
 
 /// Says what became of the capture.
