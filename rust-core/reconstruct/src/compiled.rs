@@ -5,7 +5,7 @@
 //! a point of the bytecode flow with its whole inline chain. Between two positions this
 //! source of truth says nothing; path markers will (the seam is [`Machine::positions`]).
 
-use crate::contradiction::Contradiction;
+use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Compiled, Frame, Interpreted, Position};
 use crate::machine::{Before, Machine};
 use crate::tags::CodeClass;
@@ -21,13 +21,7 @@ const PATCHED_ENTRY: u32 = 5;
 
 impl Machine<'_> {
     /// A block of C1 or C2 code.
-    pub(crate) fn nmethod_block(
-        &mut self,
-        start: u32,
-        end: u32,
-        code: CodeId,
-        exit: Exit,
-    ) -> Result<(), Contradiction> {
+    pub(crate) fn nmethod_block(&mut self, start: u32, end: u32, code: CodeId, exit: Exit) -> Walk<()> {
         let image = self.shared.image;
         let Some(version) = image.code(code) else { return Ok(()) };
         let Some(n) = version.nmethod() else { return Ok(()) };
@@ -70,7 +64,7 @@ impl Machine<'_> {
     fn tier(n: &NMethod) -> Tier {
         if n.compiler == compilers::C1 { Tier::C1 } else { Tier::C2 }
     }
-    fn enter_compiled(&mut self, n: &NMethod, code: CodeId) -> Result<(), Contradiction> {
+    fn enter_compiled(&mut self, n: &NMethod, code: CodeId) -> Walk<()> {
         let method = n.method.ok_or(Contradiction::UnknownMethod(n.pointer))?;
         let tier = Self::tier(n);
         let entry = self.entry_cause();
@@ -78,7 +72,7 @@ impl Machine<'_> {
         self.push(Frame::Compiled(Compiled { code, tier, chain }), method, tier, entry);
         Ok(())
     }
-    fn enter_osr(&mut self, n: &NMethod, code: CodeId) -> Result<(), Contradiction> {
+    fn enter_osr(&mut self, n: &NMethod, code: CodeId) -> Walk<()> {
         let method = n.method.ok_or(Contradiction::UnknownMethod(n.pointer))?;
         let compiled = Compiled { code, tier: Self::tier(n), chain: Vec::new() };
         self.on_stack_replacement(compiled, Position { method, bci: n.osr_bci.map(Bci) });
@@ -86,7 +80,7 @@ impl Machine<'_> {
     }
     /// Control comes (back) to the middle of `code`: frames above it are gone. In the
     /// ordinary case there are none, because callees pop themselves.
-    fn land_in(&mut self, code: CodeId, n: &NMethod) -> Result<(), Contradiction> {
+    fn land_in(&mut self, code: CodeId, n: &NMethod) -> Walk<()> {
         let here = |f: &Frame| matches!(f, Frame::Compiled(c) if c.code == code);
         if self.stack.last().is_some_and(here) {
             return Ok(());
@@ -101,7 +95,7 @@ impl Machine<'_> {
         }
         if !self.stack.is_empty() {
             let code = self.shared.image.code(code).map_or_else(String::new, |v| v.describe());
-            return Err(Contradiction::NotOnStack { code, top: self.describe_top() });
+            return Err(Contradiction::NotOnStack { code, top: self.describe_top() }.into());
         }
         // The trace began, or begins again, inside this activation.
         let method = n.method.ok_or(Contradiction::UnknownMethod(n.pointer))?;

@@ -78,3 +78,6 @@ pub enum Contradiction {
     #[error("code at {0:#x} belongs to a method that was never described")]
     UnknownMethod(u64),
 }
+
+/// Result of one step of a machine; the error is rare and large, hence boxed.
+pub(crate) type Walk<T> = Result<T, Box<Contradiction>>;

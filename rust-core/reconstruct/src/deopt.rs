@@ -1,6 +1,6 @@
 //! Changes of frame kind: deoptimisation (compiled → interpreted) and OSR (the reverse).
 
-use crate::contradiction::Contradiction;
+use crate::contradiction::Walk;
 use crate::frame::{Compiled, Frame, Interpreted, Position, Resume};
 use crate::machine::Machine;
 use jportal_flow::{Entry, Exit as FrameExit, Tier};
@@ -8,7 +8,7 @@ use jportal_flow::{Entry, Exit as FrameExit, Tier};
 impl Machine<'_> {
     /// The interpreter goes on with a frame that was compiled; `again`: with the same
     /// bytecode, otherwise behind it.
-    pub(crate) fn deopt_entry(&mut self, again: bool) -> Result<(), Contradiction> {
+    pub(crate) fn deopt_entry(&mut self, again: bool) -> Walk<()> {
         self.deoptimise_if_compiled();
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
             f.resume = if again { Resume::Again } else { Resume::Next };

@@ -1,7 +1,7 @@
 //! Template dispatches: which bytecode of which method begins.
 
 use crate::code_map::Step;
-use crate::contradiction::Contradiction;
+use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Frame, Interpreted, Resume};
 use crate::machine::Machine;
 use crate::outcome::{Outcome, next_bci};
@@ -14,7 +14,7 @@ use jportal_vm_image::interpreter::Reveal;
 impl Machine<'_> {
     /// The interpreter jumped to the template `t`.
     #[inline]
-    pub(crate) fn dispatch(&mut self, t: Template) -> Result<(), Contradiction> {
+    pub(crate) fn dispatch(&mut self, t: Template) -> Walk<()> {
         if t.breakpoint {
             // The original bytecode is dispatched next.
             return Ok(());
@@ -35,13 +35,14 @@ impl Machine<'_> {
                 expected: step.dispatched,
                 bci,
                 method: self.name(frame.method),
-            });
+            }
+            .into());
         }
         self.begin(frame.method, bci, t);
         Ok(())
     }
     /// Dispatch while no interpreted frame is known: after a loss that is no news.
-    fn dispatch_elsewhere(&mut self, t: Template) -> Result<(), Contradiction> {
+    fn dispatch_elsewhere(&mut self, t: Template) -> Walk<()> {
         let top = match self.stack.last() {
             None => {
                 self.counters.unplaced += 1;
@@ -51,7 +52,7 @@ impl Machine<'_> {
             Some(Frame::Native { .. }) => "native",
             Some(_) => "an upcall",
         };
-        Err(Contradiction::DispatchWithoutFrame { found: t.java, top })
+        Err(Contradiction::DispatchWithoutFrame { found: t.java, top }.into())
     }
     fn begin(&mut self, method: MethodId, bci: Bci, t: Template) {
         if self.throwing {
@@ -70,7 +71,7 @@ impl Machine<'_> {
             f.resume = Resume::Next;
         }
     }
-    fn next_position(&self, f: &Interpreted) -> Result<Bci, Contradiction> {
+    fn next_position(&self, f: &Interpreted) -> Walk<Bci> {
         let resumed = self.outcome.value(Reveal::Deopt).or(self.outcome.value(Reveal::PopFrame));
         let Some(at) = resumed.map(|v| Bci(v as u16)).or(f.at) else {
             return if self.throwing { self.handler(f.method, Bci(0)) } else { Ok(Bci(0)) };
@@ -87,7 +88,7 @@ impl Machine<'_> {
         next_bci(method, at, &step, &self.outcome, self.shared.reveals)
     }
     /// The handler the VM chose for an exception thrown at `at`.
-    fn handler(&self, method: MethodId, at: Bci) -> Result<Bci, Contradiction> {
+    fn handler(&self, method: MethodId, at: Bci) -> Walk<Bci> {
         if let Some(v) = self.outcome.value(Reveal::ExceptionHandler) {
             let table = self.shared.maps.method(method).map_or(&[][..], |m| &m.exceptions);
             let fits = |e: &ExceptionRow| u64::from(e.handler.0) == v && (e.start..e.end).contains(&at);
@@ -98,19 +99,20 @@ impl Machine<'_> {
                     bci: at,
                     value: v,
                     method: self.name(method),
-                }),
+                }
+                .into()),
             };
         }
-        Err(Contradiction::NoOutcome { opcode: Opcode::ATHROW, bci: at, method: self.name(method) })
+        Err(Contradiction::NoOutcome { opcode: Opcode::ATHROW, bci: at, method: self.name(method) }.into())
     }
     #[inline]
-    pub(crate) fn step(&self, method: MethodId, bci: Bci) -> Result<Step, Contradiction> {
+    pub(crate) fn step(&self, method: MethodId, bci: Bci) -> Walk<Step> {
         self.shared
             .maps
             .of(method)
             .and_then(|m| m.step(bci))
             .copied()
-            .ok_or_else(|| Contradiction::NoBytecode { bci, method: self.name(method) })
+            .ok_or_else(|| Contradiction::NoBytecode { bci, method: self.name(method) }.into())
     }
     #[cold]
     pub(crate) fn name(&self, method: MethodId) -> String {

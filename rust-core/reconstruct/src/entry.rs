@@ -1,6 +1,6 @@
 //! Ways into a method: entry stubs, interpreter entries, native wrappers, the call stub.
 
-use crate::contradiction::Contradiction;
+use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Frame, Interpreted, Resume};
 use crate::machine::Machine;
 use jportal_bytecode::Method;
@@ -42,14 +42,14 @@ fn is_method_handle_linker(m: &Method) -> bool {
 
 impl Machine<'_> {
     /// A block of method entry stubs: the address names the callee.
-    pub(crate) fn method_stub(&mut self, start: u32) -> Result<(), Contradiction> {
+    pub(crate) fn method_stub(&mut self, start: u32) -> Walk<()> {
         let address = self.address(start);
         let method =
             self.shared.image.stub_at(address, self.now).ok_or(Contradiction::UnknownStub(address.0))?;
         self.call(method)
     }
     /// The interpreter's entry of `method` is being called.
-    fn call(&mut self, method: MethodId) -> Result<(), Contradiction> {
+    fn call(&mut self, method: MethodId) -> Walk<()> {
         let m = self.shared.maps.method(method).ok_or(Contradiction::UnknownMethod(method.0.into()))?;
         let entry = self.entry_cause();
         match MethodKind::of(m) {
@@ -81,23 +81,18 @@ impl Machine<'_> {
     }
     /// A method entry of the interpreter. The stub in front of it has named the callee; an
     /// intrinsic entry may go on in the ordinary one.
-    pub(crate) fn method_entry(&mut self, _kind: u8, _start: u32) -> Result<(), Contradiction> {
+    pub(crate) fn method_entry(&mut self, _kind: u8, _start: u32) -> Walk<()> {
         Ok(())
     }
     /// A block of a native wrapper; entered at its start, it is a call.
-    pub(crate) fn wrapper_block(
-        &mut self,
-        start: u32,
-        code: CodeId,
-        exit: Exit,
-    ) -> Result<(), Contradiction> {
+    pub(crate) fn wrapper_block(&mut self, start: u32, code: CodeId, exit: Exit) -> Walk<()> {
         self.enter_wrapper(start, code)?;
         if exit == Exit::Return && matches!(self.stack.last(), Some(Frame::Native { code: Some(_), .. })) {
             self.return_to_compiled();
         }
         Ok(())
     }
-    fn enter_wrapper(&mut self, start: u32, code: CodeId) -> Result<(), Contradiction> {
+    fn enter_wrapper(&mut self, start: u32, code: CodeId) -> Walk<()> {
         let Some(version) = self.shared.image.code(code) else { return Ok(()) };
         let Some(n) = version.nmethod() else { return Ok(()) };
         let offset = self.address(start).minus(version.range.start);
@@ -114,7 +109,7 @@ impl Machine<'_> {
         Ok(())
     }
     /// The VM calls Java.
-    pub(crate) fn call_stub(&mut self) -> Result<(), Contradiction> {
+    pub(crate) fn call_stub(&mut self) -> Walk<()> {
         // The frame below goes on where it stood when the call returns.
         let outcome = std::mem::take(&mut self.outcome);
         let throwing = std::mem::take(&mut self.throwing);
@@ -122,7 +117,7 @@ impl Machine<'_> {
         Ok(())
     }
     /// The Java method called by the VM is over: everything above the call stub is gone.
-    pub(crate) fn upcall_ends(&mut self, exit: FrameExit) -> Result<(), Contradiction> {
+    pub(crate) fn upcall_ends(&mut self, exit: FrameExit) -> Walk<()> {
         let Some(base) = self.stack.iter().rposition(|f| matches!(f, Frame::Upcall { .. })) else {
             // The upcall began before the trace did.
             self.pop_all(exit);

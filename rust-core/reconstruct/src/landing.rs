@@ -1,6 +1,6 @@
 //! Where control comes back to: return entries, handlers, the caller's handler.
 
-use crate::contradiction::Contradiction;
+use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Frame, Resume};
 use crate::machine::Machine;
 use jportal_bytecode::Transfer;
@@ -8,7 +8,7 @@ use jportal_flow::Exit as FrameExit;
 
 impl Machine<'_> {
     /// A callee returned to the interpreter: it is popped, the caller stands at its invoke.
-    pub(crate) fn return_entry(&mut self) -> Result<(), Contradiction> {
+    pub(crate) fn return_entry(&mut self) -> Walk<()> {
         self.throwing = false;
         if self.stack.is_empty() {
             return Ok(());
@@ -19,37 +19,37 @@ impl Machine<'_> {
         self.expect_caller("the interpreter")
     }
     /// After a return the top frame must be interpreted and stand at an invoke.
-    fn expect_caller(&mut self, to: &'static str) -> Result<(), Contradiction> {
+    fn expect_caller(&mut self, to: &'static str) -> Walk<()> {
         match self.stack.last() {
             // The caller's frame is older than the trace.
             None => Ok(()),
             Some(Frame::Interpreted(f)) => {
-                let Some(at) = f.at else { return Err(Contradiction::NoSuchFrame { to }) };
+                let Some(at) = f.at else { return Err(Contradiction::NoSuchFrame { to }.into()) };
                 let step = self.step(f.method, at)?;
                 match step.transfer {
                     Transfer::Invoke => Ok(()),
-                    _ => Err(Contradiction::NoSuchFrame { to }),
+                    _ => Err(Contradiction::NoSuchFrame { to }.into()),
                 }
             }
-            Some(_) => Err(Contradiction::NoSuchFrame { to }),
+            Some(_) => Err(Contradiction::NoSuchFrame { to }.into()),
         }
     }
     /// An exception arrives in the top interpreted frame: out of a callee, which is gone by
     /// now, or out of a call to the VM by the frame's own bytecode or prologue
     /// (`forward_exception` leads here in both cases). An interpreted native frame throws
     /// here what the native code left pending. Native wrappers have no landmark of their own.
-    pub(crate) fn rethrow(&mut self) -> Result<(), Contradiction> {
+    pub(crate) fn rethrow(&mut self) -> Walk<()> {
         self.deoptimise_if_compiled();
         while matches!(self.stack.last(), Some(Frame::Native { code: Some(_), .. })) {
             self.pop(FrameExit::Unwind);
         }
         if matches!(self.stack.last(), Some(Frame::Upcall { .. })) {
-            return Err(Contradiction::NoSuchFrame { to: "an interpreted handler" });
+            return Err(Contradiction::NoSuchFrame { to: "an interpreted handler" }.into());
         }
         self.throw()
     }
     /// The stack is exhausted: the callee that was about to build its frame never had one.
-    pub(crate) fn stack_overflow(&mut self) -> Result<(), Contradiction> {
+    pub(crate) fn stack_overflow(&mut self) -> Walk<()> {
         let frameless = match self.stack.last() {
             Some(Frame::Interpreted(f)) => f.at.is_none(),
             Some(Frame::Native { .. }) => true,
@@ -62,13 +62,13 @@ impl Machine<'_> {
         Ok(())
     }
     /// The top interpreted frame throws.
-    pub(crate) fn throw(&mut self) -> Result<(), Contradiction> {
+    pub(crate) fn throw(&mut self) -> Walk<()> {
         self.throwing = true;
         self.outcome = Default::default();
         Ok(())
     }
     /// The top interpreted frame is left.
-    pub(crate) fn remove_activation(&mut self, exit: FrameExit) -> Result<(), Contradiction> {
+    pub(crate) fn remove_activation(&mut self, exit: FrameExit) -> Walk<()> {
         match self.stack.last() {
             Some(Frame::Interpreted(_)) | Some(Frame::Native { code: None, .. }) => {
                 self.pop(exit);
@@ -76,11 +76,11 @@ impl Machine<'_> {
                 Ok(())
             }
             None => Ok(()),
-            Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation to remove" }),
+            Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation to remove" }.into()),
         }
     }
     /// JVMTI PopFrame: the top frame goes, the caller's invoke is executed again.
-    pub(crate) fn pop_frame(&mut self) -> Result<(), Contradiction> {
+    pub(crate) fn pop_frame(&mut self) -> Walk<()> {
         self.remove_activation(FrameExit::Unwind)?;
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
             f.resume = Resume::Again;
@@ -88,7 +88,7 @@ impl Machine<'_> {
         Ok(())
     }
     /// A stub that removes the compiled frame that jumped to it.
-    pub(crate) fn unwind_stub(&mut self) -> Result<(), Contradiction> {
+    pub(crate) fn unwind_stub(&mut self) -> Walk<()> {
         use crate::machine::Before;
         use crate::tags::CodeClass;
         let from_nmethod =

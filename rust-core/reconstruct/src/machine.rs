@@ -6,7 +6,7 @@
 //! exceptions), `compiled` (positions in nmethods), `deopt` (changes of frame kind).
 
 use crate::code_map::CodeMaps;
-use crate::contradiction::Contradiction;
+use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Compiled, Frame};
 use crate::outcome::{Outcome, Reveals};
 use crate::paths::Paths;
@@ -169,7 +169,8 @@ impl<'a> Machine<'a> {
         self.interrupted = None;
         self.emit(EventKind::Gap(Box::new(gap)));
     }
-    fn contradict(&mut self, at: u32, c: Contradiction) {
+    #[cold]
+    fn contradict(&mut self, at: u32, c: &Contradiction) {
         self.counters.contradictions += 1;
         let now = Some(self.now).filter(|t| t.0 != 0);
         self.lose(Gap {
@@ -203,11 +204,11 @@ impl<'a> Machine<'a> {
         };
         match walked {
             Ok(()) => self.before = Before::Block { exit, class, code },
-            Err(c) => self.contradict(start, c),
+            Err(c) => self.contradict(start, &c),
         }
     }
     #[inline]
-    fn landmark_block(&mut self, start: u32, end: u32, exit: Exit) -> Result<(), Contradiction> {
+    fn landmark_block(&mut self, start: u32, end: u32, exit: Exit) -> Walk<()> {
         if let Some(landmark) = self.shared.tags.landmark(start) {
             self.landmark(landmark, start)?;
         }
@@ -222,7 +223,7 @@ impl<'a> Machine<'a> {
         }
         Ok(())
     }
-    fn landmark(&mut self, landmark: Landmark, start: u32) -> Result<(), Contradiction> {
+    fn landmark(&mut self, landmark: Landmark, start: u32) -> Walk<()> {
         match landmark {
             Landmark::Template(t) => {
                 // Templates jump inside themselves (entries per TosState); only an

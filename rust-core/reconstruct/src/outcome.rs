@@ -1,7 +1,7 @@
 //! What the branches inside a template tell about the bytecode it executes.
 
 use crate::code_map::Step;
-use crate::contradiction::Contradiction;
+use crate::contradiction::{Contradiction, Walk};
 use jportal_bytecode::{Instruction, Method, Opcode, Transfer};
 use jportal_units::Bci;
 use jportal_vm_image::interpreter::{Reveal, SwitchSearch};
@@ -96,8 +96,8 @@ pub(crate) fn next_bci(
     step: &Step,
     outcome: &Outcome,
     reveals: Reveals,
-) -> Result<Bci, Contradiction> {
-    let none = || Contradiction::NoOutcome { opcode: step.opcode, bci, method: method.qualified_name() };
+) -> Walk<Bci> {
+    let none = || no_outcome(method, bci, step);
     match step.transfer {
         Transfer::None | Transfer::Invoke => Ok(step.next),
         Transfer::Goto | Transfer::Jsr => Ok(step.target),
@@ -115,18 +115,18 @@ pub(crate) fn next_bci(
     }
 }
 
-fn bad(method: &Method, bci: Bci, step: &Step, value: u64) -> Contradiction {
-    Contradiction::BadOutcome { opcode: step.opcode, bci, value, method: method.qualified_name() }
+#[cold]
+fn no_outcome(method: &Method, bci: Bci, step: &Step) -> Box<Contradiction> {
+    Contradiction::NoOutcome { opcode: step.opcode, bci, method: method.qualified_name() }.into()
 }
 
-fn switch(
-    method: &Method,
-    bci: Bci,
-    step: &Step,
-    outcome: &Outcome,
-    reveals: Reveals,
-) -> Result<Bci, Contradiction> {
-    let none = || Contradiction::NoOutcome { opcode: step.opcode, bci, method: method.qualified_name() };
+#[cold]
+fn bad(method: &Method, bci: Bci, step: &Step, value: u64) -> Box<Contradiction> {
+    Contradiction::BadOutcome { opcode: step.opcode, bci, value, method: method.qualified_name() }.into()
+}
+
+fn switch(method: &Method, bci: Bci, step: &Step, outcome: &Outcome, reveals: Reveals) -> Walk<Bci> {
+    let none = || no_outcome(method, bci, step);
     let i = Instruction::at(&method.code, bci.0.into()).map_err(|_| none())?;
     let n = i.switch_len();
     let index = if step.opcode == Opcode::TABLESWITCH {
