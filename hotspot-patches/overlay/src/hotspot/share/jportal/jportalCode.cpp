@@ -21,6 +21,7 @@
 #include "code/nmethod.hpp"
 #include "code/vtableStubs.hpp"
 #include "jportal/jportal.hpp"
+#include "jportal/jportalAddressList.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
@@ -53,38 +54,31 @@ void JPortalCode::set_exported(address begin, address end, bool value) {
 
 // --- Blobs
 
-// A record BlobDefined with its entry points.
+// A record BlobDefined; takes entry points until it goes out of scope.
 class JPortalBlobRecord : public StackObj {
-  JPortalBuffer _buffer;
-  size_t        _at;
-  size_t        _count;
-  address       _begin;
-  address       _end;
+  JPortalBuffer      _buffer;
+  address            _begin;
+  address            _end;
+  JPortalAddressList _entries;
 
- public:
-  JPortalBlobRecord(u1 kind, const char* name, address begin, address end)
-    : _count(0), _begin(begin), _end(end) {
+  static JPortalBuffer* put_head(JPortalBuffer* b, u1 kind, const char* name, address begin, address end) {
     JPortalBlobDefined r;
     r.start = (u8)begin;
     r.kind  = kind;
     r.name  = name;
     r.code  = JPortalBytes(begin, end - begin);
-    r.write(&_buffer);
-    _at = _buffer.reserve_count();
+    r.write(b);
+    return b;
   }
+
+ public:
+  JPortalBlobRecord(u1 kind, const char* name, address begin, address end)
+    : _begin(begin), _end(end), _entries(put_head(&_buffer, kind, name, begin, end)) {}
   ~JPortalBlobRecord() {
-    _buffer.set_count(_at, _count);
     _buffer.commit(JPortalBlobDefined::KIND);
     JPortalCode::set_exported(_begin, _end, true);
   }
-  void add(const char* name, address a) {
-    if (a == NULL) return;
-    JPortalNamedAddress item;
-    item.name = name;
-    item.address = (u8)a;
-    item.write(&_buffer);
-    _count++;
-  }
+  void add(const char* name, address a) { _entries.add(name, a); }
 };
 
 void JPortalCode::export_code(u1 kind, const char* name, address begin, address end) {

@@ -20,6 +20,7 @@
 #include "interpreter/bytecodes.hpp"
 #include "interpreter/interpreter.hpp"
 #include "jportal/jportal.hpp"
+#include "jportal/jportalAddressList.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalInterpreter.hpp"
 #include "jportal/jportalRecords.hpp"
@@ -38,48 +39,16 @@ void JPortalReveal::note(const char* name, address begin, address end) {
 
 // The interpreter's tables are protected statics: export from inside.
 class JPortalInterpreterExport : public Interpreter {
-
   static void codelets();
   static void table(u1 table, u1 index, const address* entries, int n);
   static void table(u1 table, u1 index, const EntryPoint& entry);
   static void tables();
   static void bytecode_names();
+  static void entries();
+  static void add_by_state(JPortalAddressList* list, const char* name, const EntryPoint& entry);
 
  public:
   static void all();
-};
-
-// A record InterpreterEntries while it is filled.
-class JPortalNamedEntries : public StackObj {
-  JPortalBuffer _buffer;
-  size_t        _at;
-  size_t        _count;
-
- public:
-  JPortalNamedEntries() : _at(_buffer.reserve_count()), _count(0) {}
-  ~JPortalNamedEntries() {
-    _buffer.set_count(_at, _count);
-    _buffer.commit(JPortalInterpreterEntries::KIND);
-  }
-  void add(const char* name, address a) {
-    if (a == NULL) return;
-    JPortalNamedAddress item;
-    item.name = name;
-    item.address = (u8)a;
-    item.write(&_buffer);
-    _count++;
-  }
-  void add_by_state(const char* name, const EntryPoint& entry) {
-    static const char* const states[] = {
-      "btos", "ztos", "ctos", "stos", "itos", "ltos", "ftos", "dtos", "atos", "vtos"
-    };
-    STATIC_ASSERT(ARRAY_SIZE(states) == number_of_states);
-    char full[64];
-    for (int i = 0; i < number_of_states; i++) {
-      jio_snprintf(full, sizeof(full), "%s.%s", name, states[i]);
-      add(full, entry.entry((TosState)i));
-    }
-  }
 };
 
 void JPortalInterpreterExport::codelets() {
@@ -155,12 +124,21 @@ void JPortalInterpreterExport::bytecode_names() {
   b.commit(JPortalBytecodeNames::KIND);
 }
 
-void JPortalInterpreterExport::all() {
-  codelets();
-  tables();
-  bytecode_names();
+void JPortalInterpreterExport::add_by_state(JPortalAddressList* list, const char* name, const EntryPoint& entry) {
+  static const char* const states[] = {
+    "btos", "ztos", "ctos", "stos", "itos", "ltos", "ftos", "dtos", "atos", "vtos"
+  };
+  STATIC_ASSERT(ARRAY_SIZE(states) == number_of_states);
+  char full[64];
+  for (int i = 0; i < number_of_states; i++) {
+    jio_snprintf(full, sizeof(full), "%s.%s", name, states[i]);
+    list->add(full, entry.entry((TosState)i));
+  }
+}
 
-  JPortalNamedEntries e;
+void JPortalInterpreterExport::entries() {
+  JPortalBuffer b;
+  JPortalAddressList e(&b);
   e.add("rethrow_exception",                     _rethrow_exception_entry);
   e.add("throw_exception",                       _throw_exception_entry);
   e.add("throw_ArrayIndexOutOfBoundsException",  _throw_ArrayIndexOutOfBoundsException_entry);
@@ -173,7 +151,7 @@ void JPortalInterpreterExport::all() {
   e.add("remove_activation_preserving_args",     _remove_activation_preserving_args_entry);
   e.add("deopt_reexecute_return",                _deopt_reexecute_return_entry);
   e.add("slow_signature_handler",                _slow_signature_handler);
-  e.add_by_state("earlyret", _earlyret_entry);
+  add_by_state(&e, "earlyret", _earlyret_entry);
   for (int i = 0; i < JPortalReveal::instances(); i++) {
     const JPortalReveal::Instance& reveal = JPortalReveal::instance(i);
     char end[64];
@@ -181,6 +159,14 @@ void JPortalInterpreterExport::all() {
     e.add(reveal.name, reveal.begin);
     e.add(end, reveal.end);
   }
+  b.commit(JPortalInterpreterEntries::KIND);
+}
+
+void JPortalInterpreterExport::all() {
+  codelets();
+  tables();
+  bytecode_names();
+  entries();
 }
 
 void JPortalHooks::interpreter_generated() {
@@ -198,7 +184,8 @@ class JPortalCallStub : public StubRoutines {
 // Entry points that the runtime jumps to by address. Those of the interpreter
 // come with the interpreter.
 void JPortalHooks::stubs_generated() {
-  JPortalNamedEntries e;
+  JPortalBuffer b;
+  JPortalAddressList e(&b);
   e.add("call_stub",               CAST_FROM_FN_PTR(address, StubRoutines::call_stub()));
   e.add("call_stub_return",        JPortalCallStub::return_address());
   e.add("forward_exception",       StubRoutines::forward_exception_entry());
@@ -222,4 +209,5 @@ void JPortalHooks::stubs_generated() {
 #if INCLUDE_JVMCI
   e.add("deopt.uncommon_trap",          deopt->uncommon_trap());
 #endif
+  b.commit(JPortalInterpreterEntries::KIND);
 }
