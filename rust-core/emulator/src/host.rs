@@ -165,7 +165,7 @@ pub fn exit(plugin: &Plugin) {
         plugin.shared.fail(&text);
     }
     plugin.shared.acknowledge(plugin.shared.generation());
-    plugin.log.line(&format!("totals {:?}", totals(plugin)));
+    plugin.log.line(&format!("{:?}, most bytes queued {}", totals(plugin), plugin.peak.load(Relaxed)));
     let (undecodable, handlers) = plugin.translation_anomalies();
     plugin.log.line(&format!("undecodable blocks {undecodable}, handlers inside the range {handlers}"));
 }

@@ -120,7 +120,7 @@ impl Outlet {
         self.off
     }
 
-    /// Appends trace bytes of thread `tid`.
+    /// Appends trace bytes of thread `tid`: whole packets. Only where output stops is a packet cut.
     pub fn write(&mut self, bytes: &[u8], tid: u32, tsc: u64) -> Flow {
         match self.mode {
             OnFull::Stall => {
@@ -143,31 +143,25 @@ impl Outlet {
         }
     }
 
-    fn write_or_lose(&mut self, mut bytes: &[u8], tid: u32, tsc: u64) -> Flow {
+    fn write_or_lose(&mut self, bytes: &[u8], tid: u32, tsc: u64) -> Flow {
         if self.off {
             self.totals.lost_bytes += bytes.len() as u64;
             return Flow::Stopped;
         }
-        while !bytes.is_empty() {
-            let until_record = self.region - (self.position - self.recorded).min(self.region);
-            let until_stop = self.stop_at.saturating_sub(self.position);
-            let n = (bytes.len() as u64).min(until_record).min(until_stop) as usize;
-            if n > 0 && self.producer.aux.write(&bytes[..n]).is_err() {
-                return self.stop(bytes.len(), tid, tsc);
-            }
-            self.position += n as u64;
-            self.totals.bytes += n as u64;
-            bytes = &bytes[n..];
-            if self.position == self.stop_at && !bytes.is_empty() {
-                self.set_stop();
-                if self.position >= self.stop_at {
-                    return self.stop(bytes.len(), tid, tsc);
-                }
-            }
-            if self.position - self.recorded >= self.region {
-                self.aux_record(tid, tsc, 0);
-                self.set_stop();
-            }
+        if self.position + bytes.len() as u64 > self.stop_at {
+            self.set_stop();
+        }
+        let n = self.stop_at.saturating_sub(self.position).min(bytes.len() as u64) as usize;
+        let fits = self.producer.aux.write(&bytes[..n]).is_ok();
+        let written = if fits { n } else { 0 };
+        self.position += written as u64;
+        self.totals.bytes += written as u64;
+        if written < bytes.len() {
+            return self.stop(bytes.len() - written, tid, tsc);
+        }
+        if self.position - self.recorded >= self.region {
+            self.aux_record(tid, tsc, 0);
+            self.set_stop();
         }
         Flow::Taken
     }

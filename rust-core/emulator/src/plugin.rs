@@ -76,6 +76,7 @@ pub struct Plugin {
     pub(crate) log: Log,
     pub(crate) queued: AtomicU64,
     pub(crate) peak: AtomicU64,
+    /// The process ends, or is a fork of the traced one.
     pub(crate) exiting: AtomicBool,
     threads: Box<[Slot]>,
     guest: Guest,
@@ -174,6 +175,10 @@ impl Plugin {
     /// executions, and which of its instructions are a handler's first stack access.
     pub fn translate(&self, insns: &[InsnBytes<'_>]) -> (Hook, Vec<StackAccess>) {
         let start = insns.first().map_or(0, |i| i.address);
+        if self.exiting.load(Relaxed) {
+            // In a forked child a lock may be held by a thread that is not there.
+            return (Hook::Outside(start), Vec::new());
+        }
         let end = insns.last().map_or(0, |i| i.address + i.bytes.len() as u64);
         let known = self.filter.is_known();
         let within = self.filter.contains(start);
@@ -390,6 +395,9 @@ impl Plugin {
     /// # Safety
     /// As [`Plugin::inside`].
     pub unsafe fn syscall(&self, index: u32, number: i64, second: u64) {
+        if self.exiting.load(Relaxed) {
+            return;
+        }
         // SAFETY: the caller's promise; callbacks do not nest.
         let Some(t) = (unsafe { self.thread(index) }) else { return };
         t.from_kernel = true;

@@ -114,3 +114,13 @@ fn return_compression() {
 fn injected_interrupts_long_tnt_and_cycles() {
     jvm("cores=2,irqmid=37,tnt=long,timing=cyc", &["Work", "npe", "20"]);
 }
+
+/// A whole database: some 500 million instructions.
+#[test]
+#[ignore = "takes minutes; needs /usr/share/java/h2.jar (Debian package libh2-java) and build/programs"]
+fn h2() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let jars = format!("{}:/usr/share/java/h2.jar", root.join("build/programs/workloads.jar").display());
+    let (_, m) = jvm("cores=3,quantum=50000,slice=300", &["-cp", &jars, "H2Load", "1000"]);
+    assert!(m.instructions > 100_000_000);
+}

@@ -141,9 +141,9 @@ fn internal_overflow() {
 
 #[test]
 fn stall_keeps_everything_behind_a_slow_drain() {
-    let mut setup = Setup::new("cores=2,quantum=5000,aux=8k,data=8k");
-    setup.drain_pause = Duration::from_millis(20);
-    let (run, matched) = checked("flow", 4000, &setup);
+    let mut setup = Setup::new("cores=2,quantum=5000,aux=8k,data=8k,irq=3");
+    setup.drain_pause = Duration::from_millis(60);
+    let (run, matched) = checked("flow", 6000, &setup);
     assert_eq!((matched.lost, run.counter(Counter::LostBytes)), (0, 0));
     assert!(run.counter(Counter::PeakQueue) > 8192, "{}", run.counter(Counter::PeakQueue));
 }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use jportal_perf_abi::Body;
 use jportal_perf_abi::record::aux_flags;
+use jportal_pt_packet::{Packet, PacketDecoder};
 use libipt::enc_dec_builder::{EncoderDecoderBuilder, Frequency, PtEncoderDecoder};
 use libipt::error::PtErrorCode;
 use libipt::event::EventType;
@@ -154,6 +155,7 @@ pub fn check(run: &Run, cold_every: usize) -> Matched {
     for (n, core) in run.cores.iter().enumerate() {
         let entries = read_core(&directory, n);
         check_records(n, core, &entries, &mut sum);
+        check_times(n, core);
         let memory = Memory::default();
         let blocks = Rc::clone(&blocks);
         let mut expected = Expected { entries, blocks, at: 0, next: 0, memory };
@@ -368,6 +370,31 @@ fn check_records(n: usize, core: &CoreTrace, entries: &[Entry], sum: &mut Matche
     }
     assert_eq!(position, core.aux.len() as u64, "core {n}: every byte has a record");
     sum.tids.push(tids);
+}
+
+/// One clock: TSC packets and records of a core are stamped by the host's counter, in order, and the
+/// packets of a record are not younger than the record.
+fn check_times(n: usize, core: &CoreTrace) {
+    let mut last_record = 0;
+    let mut last_packet = 0;
+    for record in &core.records {
+        let now = record.sample.time;
+        assert!(now >= last_record, "core {n}: records go back in time");
+        last_record = now;
+        let Body::Aux { offset, size, flags } = record.body else { continue };
+        if flags & aux_flags::TRUNCATED != 0 {
+            continue; // ends inside a packet
+        }
+        let mut packets = PacketDecoder::new(&core.aux[offset as usize..(offset + size) as usize]);
+        while let Some((at, packet)) = packets.next_packet().expect("records hold whole packets") {
+            if let Packet::Tsc(low) = packet {
+                let tsc = now & !((1 << 56) - 1) | low;
+                assert!(last_packet <= tsc && tsc <= now, "core {n}: TSC {tsc} at {at} in a record of {now}");
+                last_packet = tsc;
+            }
+        }
+    }
+    assert!(last_packet > 0, "core {n}: no TSC packet");
 }
 
 /// (stream position of its end, thread) of each stay.
