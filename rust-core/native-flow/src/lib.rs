@@ -12,7 +12,8 @@
 //! [`CoreDecoder::push`] trace, [`CoreDecoder::loss`] where it was lost,
 //! [`CoreDecoder::decode`] up to the end of each stretch that one thread ran,
 //! [`CoreDecoder::finish`] at the end.
-#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "libipt"), forbid(unsafe_code))]
+#![deny(unsafe_code)]
 
 mod block;
 mod cache;
@@ -22,6 +23,8 @@ mod decoder;
 mod error;
 mod image;
 mod item;
+#[cfg(feature = "libipt")]
+mod peer;
 mod view;
 
 pub use config::{Config, MtcConfig, PopRule, Progress, Slack, Stretch};
@@ -29,3 +32,5 @@ pub use decoder::{CoreDecoder, Decision, Statistics};
 pub use error::Error;
 pub use image::{CodeHistory, Version};
 pub use item::{Exit, Item, NativeGap, NativeGapReason, Target};
+#[cfg(feature = "libipt")]
+pub use peer::{Peer, PeerError, PeerPiece};

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::recording::Recording;
 use crate::stretches::Stretch;
 use jportal_capture::header::{Header, packet_flags, return_pops};
-use jportal_native_flow::{Config, CoreDecoder, Item, MtcConfig, PopRule, Progress};
+use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::sync::mpsc::SyncSender;
 
@@ -23,11 +23,35 @@ pub(crate) struct Batch {
 /// Bytes of PT handed to the decoder at once.
 const PORTION: u64 = 256 << 10;
 
+/// A second opinion on the items of a core.
+trait Check {
+    /// Says in words what is wrong with `items`.
+    fn items(&mut self, items: &[Item], decisions: &[Decision], history: &CodeHistory) -> Result<(), String>;
+}
+
+/// No second opinion.
+struct Unchecked;
+
+impl Check for Unchecked {
+    fn items(&mut self, _: &[Item], _: &[Decision], _: &CodeHistory) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "libipt")]
+impl Check for jportal_native_flow::Peer<'_> {
+    fn items(&mut self, items: &[Item], decisions: &[Decision], history: &CodeHistory) -> Result<(), String> {
+        items.iter().try_for_each(|i| self.item(i, decisions, history)).map_err(|e| e.to_string())
+    }
+}
+
 /// The decoder of one core with its input.
 pub(crate) struct CoreStream<'a> {
     recording: &'a Recording<'a>,
     core: Core,
     decoder: CoreDecoder,
+    /// libipt has to agree.
+    checked: bool,
     stretches: Vec<(Stretch, bool)>,
     /// Next piece of the capture to push, and the stream offset pushed so far.
     piece: usize,
@@ -54,34 +78,62 @@ pub(crate) fn config(header: &Header) -> Config {
 
 impl<'a> CoreStream<'a> {
     pub(crate) fn new(recording: &'a Recording<'a>, core: Core, with: NativeDecoder) -> Result<Self, Error> {
-        if with == NativeDecoder::Libipt {
+        let checked = with == NativeDecoder::Libipt;
+        if checked && !cfg!(feature = "libipt") {
             return Err(Error::NoLibipt);
         }
-        let decoder = CoreDecoder::new(config(recording.reader().header()), recording.history());
-        Ok(Self { recording, core, decoder, stretches: recording.turns(core), piece: 0, pushed: 0 })
+        let config = Config { record_decisions: checked, ..config(recording.reader().header()) };
+        let decoder = CoreDecoder::new(config, recording.history());
+        Ok(Self { recording, core, decoder, checked, stretches: recording.turns(core), piece: 0, pushed: 0 })
     }
     /// Decodes every stretch, in stream order. Ends early when nobody listens any more.
     pub(crate) fn run(&mut self, to: &SyncSender<Result<Batch, Error>>) {
-        let stretches = std::mem::take(&mut self.stretches);
+        let done = if self.checked { self.run_checked(to) } else { self.run_with(&mut Unchecked, to) };
+        if let Err(e) = done {
+            // When the receiver hung up, nobody is left to tell.
+            let _ = to.send(Err(e));
+        }
+    }
+    fn run_with(
+        &mut self,
+        check: &mut dyn Check,
+        to: &SyncSender<Result<Batch, Error>>,
+    ) -> Result<(), Error> {
         let mut since = Tsc(0);
-        for (stretch, continues) in &stretches {
-            match self.stretch(stretch, *continues, since, to) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(e) => {
-                    // The receiver hung up: nobody is left to tell.
-                    let _ = to.send(Err(e));
-                    return;
-                }
+        for (stretch, continues) in std::mem::take(&mut self.stretches) {
+            if !self.stretch(&stretch, continues, since, check, to)? {
+                return Ok(());
             }
             since = stretch.closed;
         }
+        Ok(())
+    }
+    #[cfg(not(feature = "libipt"))]
+    fn run_checked(&mut self, _to: &SyncSender<Result<Batch, Error>>) -> Result<(), Error> {
+        Err(Error::NoLibipt)
+    }
+    /// libipt decodes the same trace in lock-step; it needs the whole of it in memory.
+    #[cfg(feature = "libipt")]
+    fn run_checked(&mut self, to: &SyncSender<Result<Batch, Error>>) -> Result<(), Error> {
+        use jportal_native_flow::{Peer, PeerPiece};
+        let reader = self.recording.reader();
+        let mut trace = Vec::new();
+        let mut pieces = Vec::new();
+        for piece in reader.pt(self.core) {
+            pieces.push(PeerPiece { offset: StreamOffset(piece.offset), at: trace.len() });
+            trace.extend_from_slice(&reader.read(piece)?);
+        }
+        let peer = Peer::new(&mut trace, pieces, &config(reader.header()), self.recording.history());
+        let core = self.core;
+        let mut peer = peer.map_err(|e| Error::Libipt { core, message: e.to_string() })?;
+        self.run_with(&mut peer, to)
     }
     fn stretch(
         &mut self,
         s: &Stretch,
         continues: bool,
         since: Tsc,
+        check: &mut dyn Check,
         to: &SyncSender<Result<Batch, Error>>,
     ) -> Result<bool, Error> {
         let mut reached = s.from.0;
@@ -100,7 +152,11 @@ impl<'a> CoreStream<'a> {
             };
             loop {
                 let mut items = Vec::new();
-                let progress = self.decoder.decode(part, self.recording.history(), &mut items);
+                let history = self.recording.history();
+                let progress = self.decoder.decode(part, history, &mut items);
+                check
+                    .items(&items, self.decoder.decisions(), history)
+                    .map_err(|message| Error::Libipt { core: self.core, message })?;
                 let last = at_end && progress == Progress::Done;
                 let batch = Batch { core: self.core, offset: StreamOffset(reached), items, last };
                 if to.send(Ok(batch)).is_err() {

@@ -23,7 +23,8 @@ pub enum NativeDecoder {
     /// Our own.
     #[default]
     Own,
-    /// Intel's libipt: the reference.
+    /// Our own with Intel's libipt, the reference, in lock-step: any difference ends the decode
+    /// with an error that names the place. Slow; needs the trace in memory.
     Libipt,
 }
 

@@ -1,0 +1,234 @@
+//! Intel's libipt in lock-step: an independent decoder that must execute the same instructions.
+//!
+//! libipt follows code and packets by itself, instruction by instruction; it knows one image
+//! of the code. So that it sees the code as it was, its memory is brought up to date before
+//! each block with the changes that [`crate::CoreDecoder`] found visible there
+//! ([`crate::Decision`]): which version ran is ours to say, what follows from it is libipt's.
+//! Every difference is an error; nothing is adjusted. The crate's only `unsafe` is here: the
+//! binding takes the trace by pointer.
+#![allow(unsafe_code)]
+
+use crate::config::Config;
+use crate::decoder::Decision;
+use crate::image::CodeHistory;
+use crate::item::{Item, NativeGap, NativeGapReason};
+use jportal_units::{Address, StreamOffset};
+use libipt::enc_dec_builder::{EncoderDecoderBuilder, Frequency, PtEncoderDecoder};
+use libipt::error::{PtError, PtErrorCode};
+use libipt::event::EventType;
+use libipt::insn::InsnDecoder;
+use libipt::status::Status;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Where libipt and the native decoder part.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// libipt cannot be set up.
+    #[error("libipt cannot be set up: {0}")]
+    Setup(String),
+    /// libipt executed another instruction.
+    #[error("libipt is at {theirs}, the native flow at {ours} (block {block})")]
+    Elsewhere {
+        /// libipt's instruction.
+        theirs: Address,
+        /// The native flow's.
+        ours: Address,
+        /// Number of the block on this core.
+        block: u64,
+    },
+    /// libipt cannot go on where the native flow does.
+    #[error("libipt stops at {at} (block {block}): {message}")]
+    Stopped {
+        /// The native flow's instruction.
+        at: Address,
+        /// Number of the block on this core.
+        block: u64,
+        /// libipt's message.
+        message: String,
+    },
+}
+
+const PAGE: usize = 4096;
+
+/// The code cache as libipt sees it; a page without code is absent.
+struct Memory {
+    low: u64,
+    pages: Vec<Option<Box<[u8; PAGE]>>>,
+}
+
+impl Memory {
+    fn write(&mut self, offset: u32, bytes: &[u8]) {
+        for (at, &b) in (offset as usize..).zip(bytes) {
+            let page = &mut self.pages[at / PAGE];
+            page.get_or_insert_with(|| Box::new([0; PAGE]))[at % PAGE] = b;
+        }
+    }
+    /// As libipt's memory callback: bytes copied, or a negative error.
+    fn read(&self, ip: u64, to: &mut [u8]) -> i32 {
+        let mut n = 0;
+        for b in to.iter_mut() {
+            let Some(at) = ip.checked_sub(self.low).map(|a| a as usize + n) else { break };
+            let Some(Some(page)) = self.pages.get(at / PAGE) else { break };
+            *b = page[at % PAGE];
+            n += 1;
+        }
+        if n == 0 { -(PtErrorCode::Nomap as i32).abs() } else { n as i32 }
+    }
+}
+
+/// A contiguous part of the trace in the peer's buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerPiece {
+    /// Offset in the core's stream.
+    pub offset: StreamOffset,
+    /// Where it begins in the buffer.
+    pub at: usize,
+}
+
+/// libipt's decoder over the whole trace of one core.
+pub struct Peer<'t> {
+    decoder: InsnDecoder<'t>,
+    memory: Rc<RefCell<Memory>>,
+    low: u64,
+    pieces: Vec<PeerPiece>,
+    applied: usize,
+    blocks: u64,
+    status: Option<Status>,
+    started: bool,
+}
+
+impl<'t> Peer<'t> {
+    /// A decoder of `trace`, the whole trace of one core, whose parts `pieces` names in
+    /// ascending order.
+    ///
+    /// # Errors
+    /// [`PeerError::Setup`].
+    pub fn new(
+        trace: &'t mut [u8],
+        pieces: Vec<PeerPiece>,
+        config: &Config,
+        history: &CodeHistory,
+    ) -> Result<Self, PeerError> {
+        let setup = |e: PtError| PeerError::Setup(e.to_string());
+        let mut builder: EncoderDecoderBuilder<InsnDecoder<'_>> = InsnDecoder::builder();
+        if let Some(mtc) = config.mtc {
+            let nominal = config.nominal_ratio.unwrap_or(0);
+            builder = builder.freq(Frequency::new(mtc.frequency, nominal, mtc.numerator, mtc.denominator));
+        }
+        // SAFETY: the buffer is borrowed for `'t`, as long as the decoder lives.
+        let builder = unsafe { builder.buffer_from_raw(trace.as_mut_ptr(), trace.len()) };
+        let mut decoder = builder.build().map_err(setup)?;
+        let range = history.range();
+        let pages = (range.len() as usize).div_ceil(PAGE);
+        let memory =
+            Rc::new(RefCell::new(Memory { low: range.start.0, pages: (0..pages).map(|_| None).collect() }));
+        let shared = Rc::clone(&memory);
+        decoder.image().set_callback(Some(move |to: &mut [u8], ip: u64, _| shared.borrow().read(ip, to)));
+        Ok(Self {
+            decoder,
+            memory,
+            low: range.start.0,
+            pieces,
+            applied: 0,
+            blocks: 0,
+            status: None,
+            started: false,
+        })
+    }
+    /// Takes the next item of the native flow; `decisions` are all of its decisions so far.
+    ///
+    /// # Errors
+    /// When libipt does not execute the same.
+    pub fn item(
+        &mut self,
+        item: &Item,
+        decisions: &[Decision],
+        history: &CodeHistory,
+    ) -> Result<(), PeerError> {
+        match item {
+            Item::Block { start, end, .. } => {
+                self.see_changes(decisions, history);
+                self.blocks += 1;
+                self.block(*start, *end)
+            }
+            Item::Gap(gap) => self.gap(gap),
+            _ => Ok(()),
+        }
+    }
+    /// Brings the memory to what the core saw when the next block ran.
+    fn see_changes(&mut self, decisions: &[Decision], history: &CodeHistory) {
+        while let Some(d) = decisions.get(self.applied).filter(|d| d.block <= self.blocks) {
+            if let Some(change) = history.changes().get(d.change as usize) {
+                self.memory.borrow_mut().write(change.start, history.bytes_of(change));
+            }
+            self.applied += 1;
+        }
+    }
+    fn block(&mut self, start: u32, end: u32) -> Result<(), PeerError> {
+        let (mut at, end) = (self.low + u64::from(start), self.low + u64::from(end));
+        while at < end {
+            let (ip, len) = self.instruction(at)?;
+            if ip != at {
+                return Err(PeerError::Elsewhere {
+                    theirs: Address(ip),
+                    ours: Address(at),
+                    block: self.blocks,
+                });
+            }
+            at += len;
+        }
+        Ok(())
+    }
+    fn stopped(&self, at: u64, e: &PtError) -> PeerError {
+        PeerError::Stopped { at: Address(at), block: self.blocks, message: e.to_string() }
+    }
+    /// libipt's next instruction: address and length.
+    fn instruction(&mut self, at: u64) -> Result<(u64, u64), PeerError> {
+        if !self.started {
+            self.started = true;
+            self.status = Some(self.decoder.sync_forward().map_err(|e| self.stopped(at, &e))?);
+        }
+        self.events(at)?;
+        let (insn, status) = self.decoder.decode_next().map_err(|e| self.stopped(at, &e))?;
+        self.status = Some(status);
+        Ok((insn.ip(), insn.raw().len() as u64))
+    }
+    /// Takes pending events; says whether one of them was an overflow.
+    fn events(&mut self, at: u64) -> Result<bool, PeerError> {
+        let mut overflow = false;
+        while self.status.is_some_and(|s| s.event_pending()) {
+            let (event, status) = self.decoder.event().map_err(|e| self.stopped(at, &e))?;
+            overflow |= matches!(event.event_type(), EventType::Overflow(_));
+            self.status = Some(status);
+        }
+        Ok(overflow)
+    }
+    /// Follows the native flow over a gap.
+    fn gap(&mut self, gap: &NativeGap) -> Result<(), PeerError> {
+        if gap.reason == NativeGapReason::Overflow && gap.resumed == Some(gap.offset) {
+            return self.run_to_overflow();
+        }
+        let Some(resumed) = gap.resumed else { return Ok(()) };
+        let piece = self.pieces.partition_point(|p| p.offset <= resumed).checked_sub(1);
+        let Some(piece) = piece.map(|i| self.pieces[i]) else { return Ok(()) };
+        let position = piece.at as u64 + (resumed.0 - piece.offset.0);
+        self.started = true;
+        self.decoder.sync_set(position).map_err(|e| self.stopped(0, &e))?;
+        self.status = Some(Status::EVENT_PENDING);
+        Ok(())
+    }
+    /// Packets were lost: libipt may run on over code that needs none before it says so.
+    fn run_to_overflow(&mut self) -> Result<(), PeerError> {
+        const LIMIT: u32 = 100_000;
+        for _ in 0..LIMIT {
+            if self.events(0)? {
+                return Ok(());
+            }
+            let (_, status) = self.decoder.decode_next().map_err(|e| self.stopped(0, &e))?;
+            self.status = Some(status);
+        }
+        Ok(())
+    }
+}
