@@ -88,11 +88,8 @@ impl Recording {
             .args(plan.mode.flags())
             .args(&plan.flags);
         if plan.oracle {
-            command.arg(format!(
-                "-javaagent:{}=out={}",
-                place.oracle.display(),
-                folder.path().join("oracle").display()
-            ));
+            let prepared = prepare(place, arguments, folder.path())?;
+            command.arg(agent(place, folder.path(), "oracle", &format!("use={}", prepared.display())));
         }
         let program = process::run(command.args(arguments), LIMIT)?;
         let recording = Self { folder, place: place.clone(), program };
@@ -164,6 +161,23 @@ impl Recording {
         let report = if code == 2 { Value::Null } else { finished.json()? };
         Ok(Verdict { code, report, stderr: finished.stderr })
     }
+}
+
+/// The flag that loads the oracle agent.
+fn agent(place: &Place, folder: &Path, out: &str, option: &str) -> String {
+    format!("-javaagent:{}=out={},{option}", place.oracle.display(), folder.join(out).display())
+}
+
+/// Lets an untraced run instrument the classes, so that the traced one need not do that work.
+fn prepare(place: &Place, arguments: &[String], folder: &Path) -> Result<PathBuf> {
+    let classes = folder.join("prepared");
+    let mut command = Command::new(&place.java);
+    command.arg(agent(place, folder, "prepared-log", &format!("save={}", classes.display()))).args(arguments);
+    let finished = process::run(&mut command, LIMIT)?;
+    if !finished.status.success() {
+        return Err(format!("the untraced run failed, {}: {}", finished.status, finished.stderr).into());
+    }
+    Ok(classes)
 }
 
 /// Where large temporary files go: the folder that `JPORTAL_SCRATCH` names, or build/e2e.

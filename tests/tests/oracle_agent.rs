@@ -87,6 +87,36 @@ fn two_runs_of_a_deterministic_program_log_the_same() {
     }
 }
 
+/// Classes saved by one run and used by another: the same probes, and new ids only for what was not saved.
+#[test]
+fn prepared_classes_log_the_same() {
+    let Some(place) = place::agent("prepared_classes_log_the_same") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let prepared = folder.path().join("classes");
+    let run = |name: &str, program: &str, option: String| {
+        let mut command = strings(&["-Xint"]);
+        let program = programs::by_name(program).unwrap();
+        command.extend(program.command(&place.root, &place.programs, Size::Small));
+        let out = folder.path().join(format!("{name}-{}", program.name));
+        assert!(java(&place, &out, &option, &command).unwrap().status.success());
+        OracleLog::read(&out).unwrap()
+    };
+    // Loaders defines one class many times: only its first definition can be prepared.
+    for program in ["calls", "loaders"] {
+        let saving = run("saving", program, format!(",save={}", prepared.display()));
+        let using = run("using", program, format!(",use={}", prepared.display()));
+        assert_eq!(meanings(&saving), meanings(&using), "{program}");
+        assert_eq!(saving.probes.len(), using.probes.len(), "{program}");
+    }
+    let other = run("other", "branches", format!(",use={}", prepared.display()));
+    let plain = run("plain", "branches", String::new());
+    assert_eq!(meanings(&other), meanings(&plain));
+    assert!(
+        other.probes.keys().next() > plain.probes.keys().next(),
+        "ids of saved classes must not be given again"
+    );
+}
+
 /// `programs.Exit.work`, written down by hand from the source: its probes and how often each is hit.
 #[test]
 fn a_known_loop_hits_its_blocks_as_counted_by_hand() {

@@ -100,6 +100,10 @@ fn debug(recording: &Recording<'_>, items: &[Item]) {
         let h = recording.history();
         for b in tail {
             if let Item::Block { start, end, .. } = b {
+                let a = h.range().start.plus((*start).into());
+                for v in h.versions(a, (*end - *start) as usize, g.since.unwrap_or_default(), g.until.unwrap_or_default()) {
+                    eprintln!("     at {a:x?} since {} {:?} {}", v.since, v.code, v.bytes.iter().map(|b| format!("{b:02x}")).collect::<String>());
+                }
                 for n in 0..h.len() as u32 {
                     let (t, r) = h.change(n).unwrap();
                     let lo = h.range().start.plus((*start).into());

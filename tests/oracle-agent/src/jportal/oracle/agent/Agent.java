@@ -18,10 +18,11 @@ public final class Agent {
     public static void premain(String arguments, Instrumentation instrumentation) throws IOException {
         Options options = Options.parse(arguments);
         Files.createDirectories(options.out());
-        Tables tables = new Tables(options.out());
+        Prepared prepared = new Prepared(options.use(), options.save());
+        Tables tables = new Tables(options.out(), prepared.firstFreeId());
         tables.describe(arguments == null ? "" : arguments);
         Probe.start(options.library().toString(), options.out().toString());
-        instrumentation.addTransformer(new Transformer(options, tables), true);
+        instrumentation.addTransformer(new Transformer(options, tables, prepared), true);
         if (options.jre()) {
             retransformLoaded(instrumentation, options, tables);
         }

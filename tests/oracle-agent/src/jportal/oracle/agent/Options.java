@@ -9,11 +9,13 @@ import java.util.List;
  *
  * @param out     directory of the log
  * @param library path of libjportal_oracle.so; by default beside the agent's jar
+ * @param use     file of classes prepared by an earlier run, or null
+ * @param save    file to which instrumented classes go, or null
  * @param jre     also instrument the classes of the JRE
  * @param include prefixes of internal class names; if any are given, only classes with one of them are instrumented
  * @param exclude prefixes of internal class names that are left alone
  */
-record Options(Path out, Path library, boolean jre, List<String> include, List<String> exclude) {
+record Options(Path out, Path library, Path use, Path save, boolean jre, List<String> include, List<String> exclude) {
 
     /** The agent's own classes: never instrumented. */
     private static final String OWN = "jportal/oracle/";
@@ -21,6 +23,8 @@ record Options(Path out, Path library, boolean jre, List<String> include, List<S
     static Options parse(String arguments) {
         Path out = null;
         Path library = null;
+        Path use = null;
+        Path save = null;
         boolean jre = false;
         List<String> include = new ArrayList<>();
         List<String> exclude = new ArrayList<>();
@@ -34,17 +38,19 @@ record Options(Path out, Path library, boolean jre, List<String> include, List<S
             switch (key) {
                 case "out" -> out = Path.of(value).toAbsolutePath();
                 case "library" -> library = Path.of(value).toAbsolutePath();
+                case "use" -> use = Path.of(value).toAbsolutePath();
+                case "save" -> save = Path.of(value).toAbsolutePath();
                 case "jre" -> jre = parseBoolean(key, value);
                 case "include" -> include.add(value.replace('.', '/'));
                 case "exclude" -> exclude.add(value.replace('.', '/'));
                 default -> throw new IllegalArgumentException("unknown argument \"" + key
-                        + "\"; known: out=DIR library=FILE jre=true|false include=PREFIX exclude=PREFIX");
+                        + "\"; known: out=DIR library=FILE use=FILE save=FILE jre=true|false include=PREFIX exclude=PREFIX");
             }
         }
         if (out == null) {
             throw new IllegalArgumentException("argument out=DIR is missing");
         }
-        return new Options(out, library == null ? besideJar() : library, jre, include, exclude);
+        return new Options(out, library == null ? besideJar() : library, use, save, jre, include, exclude);
     }
 
     private static boolean parseBoolean(String key, String value) {

@@ -16,10 +16,11 @@ final class Tables {
     private final Path directory;
     private final OutputStream probes;
     private final OutputStream skipped;
-    private int nextId = 1;
+    private int nextId;
 
-    Tables(Path directory) throws IOException {
+    Tables(Path directory, int firstId) throws IOException {
         this.directory = directory;
+        nextId = firstId;
         probes = open("probes.tsv", "id\tclass\tloader\tmethod\tdescriptor\tordinal\tbci\toriginal_bci\tline\n");
         skipped = open("skipped.tsv", "class\tmethod\treason\n");
     }
@@ -46,8 +47,8 @@ final class Tables {
         return first;
     }
 
-    /** Writes a class's probes; returns after they are in the file. */
-    synchronized void probes(String type, ClassLoader loader, List<ProbeSite> sites) {
+    /** A class's lines for probes.tsv. */
+    static String probeLines(String type, ClassLoader loader, List<ProbeSite> sites) {
         String loaderName = loader == null ? "boot" : Integer.toHexString(System.identityHashCode(loader));
         StringBuilder text = new StringBuilder();
         for (ProbeSite site : sites) {
@@ -56,17 +57,34 @@ final class Tables {
                     .append('\t').append(site.ordinal()).append('\t').append(site.bci())
                     .append('\t').append(site.originalBci()).append('\t').append(site.line()).append('\n');
         }
-        write(probes, text.toString());
+        return text.toString();
     }
 
-    /** Reports a class ({@code method} = "*") or a method that stays without probes. */
-    synchronized void skip(String type, String method, String reason) {
-        write(skipped, field(type) + '\t' + field(method) + '\t' + field(reason) + '\n');
+    /** A line for skipped.tsv: a class ({@code method} = "*") or a method that stays without probes. */
+    static String skipLine(String type, String method, String reason) {
+        return field(type) + '\t' + field(method) + '\t' + field(reason) + '\n';
     }
 
-    private static void write(OutputStream stream, String text) {
+    void skip(String type, String method, String reason) {
+        writeSkipped(utf8(skipLine(type, method, reason)));
+    }
+
+    /** Returns after the lines are in the file. */
+    synchronized void writeProbes(byte[] lines) {
+        write(probes, lines);
+    }
+
+    synchronized void writeSkipped(byte[] lines) {
+        write(skipped, lines);
+    }
+
+    static byte[] utf8(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static void write(OutputStream stream, byte[] bytes) {
         try {
-            stream.write(text.getBytes(StandardCharsets.UTF_8));
+            stream.write(bytes);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -7,10 +7,12 @@ import java.security.ProtectionDomain;
 final class Transformer implements ClassFileTransformer {
     private final Options options;
     private final Tables tables;
+    private final Prepared prepared;
 
-    Transformer(Options options, Tables tables) {
+    Transformer(Options options, Tables tables, Prepared prepared) {
         this.options = options;
         this.tables = tables;
+        this.prepared = prepared;
     }
 
     @Override
@@ -20,18 +22,37 @@ final class Transformer implements ClassFileTransformer {
             return null;
         }
         try {
-            Instrumenter.Result result = new Instrumenter(classFile, tables).run();
-            if (result == null) {
-                return null;
-            }
-            for (String method : result.skippedMethods()) {
-                tables.skip(name, method, "method too large with probes");
-            }
-            tables.probes(name, loader, result.sites());
-            return result.classFile();
+            Prepared.Entry entry = prepared.take(name, classFile);
+            return entry == null ? instrument(loader, name, classFile) : fetch(entry);
         } catch (Throwable error) {
             tables.skip(name, "*", "not instrumented: " + error);
             return null;
         }
+    }
+
+    private byte[] fetch(Prepared.Entry entry) {
+        tables.writeSkipped(entry.skipped());
+        tables.writeProbes(entry.probes());
+        return entry.classFile();
+    }
+
+    private byte[] instrument(ClassLoader loader, String name, byte[] classFile) {
+        Instrumenter.Result result = new Instrumenter(classFile, tables).run();
+        if (result == null) {
+            return null;
+        }
+        StringBuilder skipped = new StringBuilder();
+        for (String method : result.skippedMethods()) {
+            skipped.append(Tables.skipLine(name, method, "method too large with probes"));
+        }
+        String probes = Tables.probeLines(name, loader, result.sites());
+        if (prepared.saves()) {
+            int count = result.sites().size();
+            int nextId = count == 0 ? 1 : result.sites().get(count - 1).id() + 1;
+            prepared.save(name, classFile, nextId, result.classFile(), probes, skipped.toString());
+        }
+        tables.writeSkipped(Tables.utf8(skipped.toString()));
+        tables.writeProbes(Tables.utf8(probes));
+        return result.classFile();
     }
 }
