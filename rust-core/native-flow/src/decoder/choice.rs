@@ -15,7 +15,7 @@
 
 use super::state::{Demand, State};
 use super::{CoreDecoder, Decision, Lost};
-use crate::block::{Block, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decode_block};
+use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decode_block};
 use crate::cache::{NONE, SCRATCH};
 use crate::error::Error;
 use crate::image::{ChangeKind, CodeHistory};
@@ -198,29 +198,44 @@ impl CoreDecoder {
         if self.state.block != NONE {
             return Ok(self.state.block);
         }
-        let near = |end: u32, changes: &CodeHistory, r: &&Recent| {
-            let c = &changes.changes()[r.change as usize];
-            !r.seen && c.kind != ChangeKind::Free && c.overlaps(ip, end)
-        };
-        let reach = ip.saturating_add(BLOCK_BYTES as u32);
-        let pending: Vec<u32> = self
-            .view
-            .overlay()
-            .iter()
-            .filter(|r| near(reach, image, r))
-            .map(|r| r.change)
-            .take(MAX_PENDING)
-            .collect();
         let old = self.decode_at(ip, image, &[]);
-        let touched = |block: &Block| self.view.overlay().iter().any(|r| near(block.end, image, &r));
-        if pending.is_empty() || old.as_ref().is_ok_and(|b| !touched(b)) {
-            self.state.block = self.cache.insert(old?);
-            return Ok(self.state.block);
-        }
-        let block = self.choose(old, &pending, image)?;
+        let (pending, versions) = self.versions(old, image);
+        let block = match (&old, pending.is_empty()) {
+            (_, true) => {
+                self.state.block = self.cache.insert(old?);
+                return Ok(self.state.block);
+            }
+            _ => self.choose(&versions, &pending, image)?,
+        };
         self.cache.blocks[SCRATCH as usize] = block;
         self.state.block = SCRATCH;
         Ok(SCRATCH)
+    }
+
+    /// The pending changes that touch the block at `state.ip` in any of its versions, and the
+    /// block with none, the first, the first two … of them visible.
+    fn versions(
+        &self,
+        old: Result<Block, Error>,
+        image: &CodeHistory,
+    ) -> (Vec<u32>, Vec<Result<Block, Error>>) {
+        let ip = self.state.ip;
+        let mut end = old.as_ref().map_or(ip + 1, |b| b.end);
+        loop {
+            let touches = |r: &&Recent| {
+                let c = &image.changes()[r.change as usize];
+                !r.seen && c.kind != ChangeKind::Free && c.overlaps(ip, end)
+            };
+            let overlay = self.view.overlay().iter();
+            let pending: Vec<u32> = overlay.filter(touches).map(|r| r.change).take(MAX_PENDING).collect();
+            let mut versions = vec![old];
+            versions.extend((1..=pending.len()).map(|n| self.decode_at(ip, image, &pending[..n])));
+            let furthest = versions.iter().flatten().map(|b| b.end).max().unwrap_or(end);
+            if furthest <= end {
+                return (pending, versions);
+            }
+            end = furthest;
+        }
     }
 
     /// The block at `ip` if, of the pending changes, those in `new` are visible.
@@ -240,7 +255,7 @@ impl CoreDecoder {
     /// Takes the likeliest version of the block at `state.ip` and remembers the others.
     fn choose(
         &mut self,
-        old: Result<Block, Error>,
+        all: &[Result<Block, Error>],
         pending: &[u32],
         image: &CodeHistory,
     ) -> Result<Block, Error> {
@@ -253,15 +268,11 @@ impl CoreDecoder {
         // (number of pending changes visible, block), one for each different flow.
         let mut versions: Vec<(usize, Block)> = Vec::new();
         let mut refused = None;
-        for visible in 0..=pending.len() {
-            let version = match visible {
-                0 => old,
-                n => self.decode_at(self.state.ip, image, &pending[..n]),
-            };
+        for (visible, version) in all.iter().enumerate() {
             match version {
-                Ok(block) if versions.last().is_some_and(|(_, last)| last.same_flow(&block)) => {}
-                Ok(block) => versions.push((visible, block)),
-                Err(error) => refused = Some(error),
+                Ok(block) if versions.last().is_some_and(|(_, last)| last.same_flow(block)) => {}
+                Ok(block) => versions.push((visible, *block)),
+                Err(error) => refused = Some(*error),
             }
         }
         // The code that branched here was not replaced before it did.
@@ -270,8 +281,15 @@ impl CoreDecoder {
         {
             versions.retain(|(_, b)| b.code == from);
         }
+        // A jump to itself (the placeholder in a call's stub) goes nowhere; a trap is a rare way on.
+        let circle = |b: &Block| b.kind == Kind::Jump && b.target == b.start;
+        if versions.iter().any(|(_, b)| !circle(b)) {
+            versions.retain(|(_, b)| !circle(b));
+        }
         // The likeliest last: the greatest number visible that is not above `likely`, then others.
-        let rank = |&(n, _): &(usize, Block)| if n <= likely { likely - n } else { pending.len() + n };
+        let rank = |&(n, ref b): &(usize, Block)| {
+            (b.kind == Kind::Far, if n <= likely { likely - n } else { pending.len() + n })
+        };
         versions.sort_by_key(|v| std::cmp::Reverse(rank(v)));
         let Some((visible, block)) = versions.pop() else {
             let offset = StreamOffset(self.state.packet);
@@ -321,6 +339,7 @@ impl CoreDecoder {
 
     /// Forgets choices that enough packets agreed with.
     pub(super) fn settle_choices(&mut self) {
+        self.surrender &= self.state.packet <= self.give_up_at;
         if self.trouble.as_ref().is_some_and(|t| self.state.branches > t.reached + CONVINCING) {
             self.trouble = None;
         }
@@ -355,6 +374,7 @@ impl CoreDecoder {
         // Nothing explains the trace: decode once more as far as the likeliest versions lead.
         self.level = 0;
         self.surrender = true;
+        self.give_up_at = packet;
         self.start_over(image);
     }
 

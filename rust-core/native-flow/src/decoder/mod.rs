@@ -101,7 +101,9 @@ pub struct CoreDecoder {
     trouble: Option<Trouble>,
     /// Widening of the clock tolerance in force.
     level: u32,
+    /// Nothing explains the trace: no alternatives up to `give_up_at`.
     surrender: bool,
+    give_up_at: u64,
     /// How many of the changes pending at the next choice to take as seen.
     forced: Option<usize>,
     window: Window,
@@ -133,6 +135,7 @@ impl CoreDecoder {
             trouble: None,
             level: 0,
             surrender: false,
+            give_up_at: 0,
             forced: None,
             window: Window::default(),
             stretch: None,
