@@ -60,7 +60,7 @@ public class ExpectedPath {
      * path: main.square shape.area square.area shape.area main.square
      * path: main.line shape.area line.area shape.area main.line
      * path: main.lambda apply.call lambda.body apply.call main.lambda
-     * path: main.print
+     * path: main.print main.end
      */
     private static final String EXPECTED_OUTPUT = "3 0 one many many 7 -1 2 6 9 0 42\n";
 
@@ -248,6 +248,6 @@ public class ExpectedPath {
             int l = apply(x ->  // @main.lambda
                     x * 2, 21); // @lambda.body
             System.out.printf("%d %d %s %s %s %d %d %d %d %d %d %d%n", a, b, c, d, e, f, g, h, i, j, k, l); // @main.print
-        }
+        } // @main.end
     }
 }
