@@ -73,6 +73,9 @@ pub struct Config {
     pub timing: Timing,
     /// `MTCFreq` (`mtcfreq`): one MTC every `2^n` ticks of the core crystal clock.
     pub mtc_freq: u8,
+    /// Core:bus ratio that CBR states: the TSC's own, because one emulated cycle is one tick of it. Not an
+    /// argument.
+    pub cbr: u8,
     /// Branches in a full TNT packet: 6 (`tnt=short`) or 47 (`tnt=long`).
     pub tnt_bits: u32,
     /// Inject an interrupt before every n-th block (`irq`); 0: never.
@@ -106,6 +109,7 @@ impl Default for Config {
             psb: 4096,
             timing: Timing::Mtc,
             mtc_freq: 5,
+            cbr: 30,
             tnt_bits: 6,
             irq: 0,
             irq_inside: 0,
@@ -275,6 +279,7 @@ mod tests {
             psb: 2048,
             timing: Timing::Cyc,
             mtc_freq: 3,
+            cbr: 30,
             tnt_bits: 47,
             irq: 5,
             irq_inside: 6,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use jportal_perf_abi::emulated::EmulatedUnit;
 
 use crate::block::{Block, InsnBytes};
+use crate::clock;
 use crate::config::{Config, OnFull};
 use crate::core::{Board, Core, Unresolved};
 use crate::error::Error;
@@ -89,9 +90,11 @@ pub struct Plugin {
 
 impl Plugin {
     /// Creates the shared file and everything else that `config` asks for.
-    pub fn new(config: Config) -> Result<Plugin, Error> {
+    pub fn new(mut config: Config) -> Result<Plugin, Error> {
+        let tsc_khz = clock::measure_tsc_khz();
+        config.cbr = setup::bus_ratio(tsc_khz);
         let log = Log::open(config.log.as_deref())?;
-        let shared = setup::create_shared(&config)?;
+        let shared = setup::create_shared(&config, tsc_khz)?;
         let pid = std::process::id();
         let code_log = config.truth.as_deref().map(CodeLog::create).transpose()?;
         let mut outlets = Vec::new();
@@ -106,7 +109,7 @@ impl Plugin {
             cores.push(core);
             outlets.push(outlet);
         }
-        let scheduler = Scheduler::new(&config, cores, MAX_THREADS, shared.config().tsc_khz);
+        let scheduler = Scheduler::new(&config, cores, MAX_THREADS, tsc_khz);
         let filter = Filter::default();
         if let Some((low, high)) = config.range {
             let _ = filter.set(low, high);

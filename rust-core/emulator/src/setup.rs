@@ -2,7 +2,7 @@
 
 use jportal_perf_abi::emulated::{Cpu, EmulatedUnit, Mode, PacketConfig, ReturnPop, UnitConfig};
 
-use crate::clock::{CTC_SHIFT, measure_tsc_khz};
+use crate::clock::CTC_SHIFT;
 use crate::config::{Config, OnFull, Pop, Timing};
 use crate::error::Error;
 
@@ -11,12 +11,12 @@ use crate::error::Error;
 const CPU: Cpu = Cpu { family: 6, model: 0x9e, stepping: 10 };
 
 /// Creates the rings and states the configuration in their header.
-pub fn create_shared(config: &Config) -> Result<EmulatedUnit, Error> {
+pub fn create_shared(config: &Config, tsc_khz: u64) -> Result<EmulatedUnit, Error> {
     let unit = UnitConfig {
         cores: config.cores,
         data_bytes: config.data,
         aux_bytes: config.aux,
-        tsc_khz: measure_tsc_khz(),
+        tsc_khz,
         tsc_ctc: (1 << CTC_SHIFT, 1),
         packets: PacketConfig {
             ret_compression: config.return_compression,
@@ -35,6 +35,11 @@ pub fn create_shared(config: &Config) -> Result<EmulatedUnit, Error> {
         cpu: CPU,
     };
     Ok(EmulatedUnit::create(&config.shm, unit)?)
+}
+
+/// The ratio of the TSC to a bus clock of 100 MHz.
+pub fn bus_ratio(tsc_khz: u64) -> u8 {
+    u8::try_from((tsc_khz + 50_000) / 100_000).unwrap_or(u8::MAX).max(1)
 }
 
 /// Whether a system call may put its thread to sleep, so that the kernel would run another one.

@@ -13,7 +13,7 @@ use jportal_pt_packet::{CodeSize, Encoder};
 use crate::clock;
 use crate::config::{Config, Pop};
 use returns::ReturnStack;
-use timing::{CBR, TimingState};
+use timing::TimingState;
 
 /// What the unit has sent, for the log.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Unit {
             self.psb(None);
         } else {
             self.timing.tsc(&mut self.out, clock::tsc());
-            self.out.cbr(CBR);
+            self.timing.cbr(&mut self.out);
         }
         self.mode_sent = false;
     }
@@ -150,7 +150,7 @@ impl Unit {
         self.out.psb();
         self.returns.clear();
         self.timing.tsc(&mut self.out, clock::tsc());
-        self.out.cbr(CBR);
+        self.timing.cbr(&mut self.out);
         self.mode_sent = false;
         if let Some(ip) = ip {
             self.out.mode_exec(CodeSize::Bits64);

@@ -5,8 +5,6 @@ use jportal_pt_packet::Encoder;
 use crate::clock::CTC_SHIFT;
 use crate::config::{Config, Timing};
 
-/// Core:bus ratio that CBR states; constant, because one emulated cycle is one TSC tick.
-pub const CBR: u8 = 30;
 /// MTC carries 8 bits; behind a longer silence TSC and TMA restate the time.
 const MTC_CATCH_UP: u64 = 200;
 
@@ -14,6 +12,7 @@ const MTC_CATCH_UP: u64 = 200;
 #[derive(Debug)]
 pub struct TimingState {
     timing: Timing,
+    cbr: u8,
     mtc_shift: u32,
     /// `CTC >> MTCFreq` as of the last MTC or TMA.
     last_mtc: u64,
@@ -25,7 +24,18 @@ impl TimingState {
     /// A clock that has sent nothing yet.
     pub fn new(config: &Config, now: u64) -> Self {
         let mtc_shift = CTC_SHIFT + u32::from(config.mtc_freq);
-        TimingState { timing: config.timing, mtc_shift, last_mtc: now >> mtc_shift, last_cyc: now }
+        TimingState {
+            timing: config.timing,
+            cbr: config.cbr,
+            mtc_shift,
+            last_mtc: now >> mtc_shift,
+            last_cyc: now,
+        }
+    }
+
+    /// CBR.
+    pub fn cbr(&self, out: &mut Encoder) {
+        out.cbr(self.cbr);
     }
 
     /// Whether packets in mid-stream depend on the time.
@@ -34,9 +44,10 @@ impl TimingState {
         self.timing != Timing::Tsc
     }
 
-    /// TSC, and TMA where MTC is on.
+    /// TSC, and TMA where MTC is on. Decoders count cycles from here on.
     pub fn tsc(&mut self, out: &mut Encoder, now: u64) {
         out.tsc(now);
+        self.last_cyc = now;
         if self.timing != Timing::Tsc {
             out.tma((now >> CTC_SHIFT) as u16, (now & ((1 << CTC_SHIFT) - 1)) as u16);
             self.last_mtc = now >> self.mtc_shift;
@@ -61,6 +72,10 @@ impl TimingState {
         if ticks - self.last_mtc > MTC_CATCH_UP {
             self.tsc(out, now);
             return;
+        }
+        // Decoders count cycles from the last MTC, too.
+        if self.counts_cycles() {
+            self.cyc(out, now);
         }
         for tick in self.last_mtc + 1..=ticks {
             out.mtc(tick as u8);
