@@ -1,12 +1,18 @@
-//! Native flow: ours.
+//! Native flow: ours, and libipt's block decoder.
 
 use crate::trace::Trace;
 use crate::{Row, best};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use jportal_capture::header::{packet_flags, return_pops};
-use jportal_native_flow::{Config, CoreDecoder, Item, PopRule, Progress, Stretch};
+use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Item, PopRule, Progress, Stretch};
 use jportal_reconstruct::Recording;
-use jportal_units::StreamOffset;
+use jportal_units::{StreamOffset, Tsc};
+use libipt::block::BlockDecoder;
+use libipt::enc_dec_builder::PtEncoderDecoder;
+use libipt::error::PtErrorCode;
+use libipt::image::Image;
+use libipt::status::Status;
+use std::io::{Seek, SeekFrom, Write};
 
 const ROUNDS: usize = 3;
 const PORTION: usize = 256 << 10;
@@ -23,9 +29,21 @@ pub fn measure(recording: &Recording<'_>, traces: &[Trace], rows: &mut Vec<Row>)
         ("errors", sums.errors),
         ("choices", sums.choices),
         ("backtracks", sums.backtracks),
-        ("widenings", sums.widenings),
     ];
     rows.push(Row { what: "native flow: jportal-native-flow", bytes, time, counts });
+
+    let image = StaticImage::of(recording.history())?;
+    let (time, (instructions, errors)) = best(ROUNDS, || {
+        let mut sum = (0, 0);
+        for t in traces {
+            let (i, e) = libipt_blocks(t, &image)?;
+            sum = (sum.0 + i, sum.1 + e);
+        }
+        Ok(sum)
+    })?;
+    let counts = vec![("instructions", instructions), ("errors", errors)];
+    let what = "native flow: libipt block decoder, last code, cache";
+    rows.push(Row { what, bytes, time, counts });
     Ok(())
 }
 
@@ -35,7 +53,6 @@ struct Sums {
     errors: u64,
     choices: u64,
     backtracks: u64,
-    widenings: u64,
 }
 
 fn config(recording: &Recording<'_>) -> Config {
@@ -44,7 +61,6 @@ fn config(recording: &Recording<'_>) -> Config {
         if pt.return_pop == return_pops::COMPRESSED_ONLY { PopRule::Compressed } else { PopRule::Always };
     Config {
         return_compression: pt.has(packet_flags::RETURN_COMPRESSION).then_some(pop),
-        deferred_tips: false,
         ..Config::default()
     }
 }
@@ -54,7 +70,7 @@ fn ours(recording: &Recording<'_>, trace: &Trace, sums: &mut Sums) {
     let mut out: Vec<Item> = Vec::new();
     let mut at = 0;
     for turn in &trace.turns {
-        let end = turn.until.0 as usize;
+        let end = (turn.until.0 as usize).min(trace.bytes.len());
         while at < end {
             let next = end.min(at + PORTION);
             decoder.push(StreamOffset(at as u64), &trace.bytes[at..next]);
@@ -68,7 +84,6 @@ fn ours(recording: &Recording<'_>, trace: &Trace, sums: &mut Sums) {
                 out.clear();
                 let progress = decoder.decode(stretch, recording.history(), &mut out);
                 sums.take(&out);
-                debug(recording, &out);
                 if progress == Progress::Done {
                     break;
                 }
@@ -82,7 +97,6 @@ fn ours(recording: &Recording<'_>, trace: &Trace, sums: &mut Sums) {
     sums.errors += s.errors;
     sums.choices += s.choices;
     sums.backtracks += s.backtracks;
-    sums.widenings += s.widenings;
 }
 
 impl Sums {
@@ -91,28 +105,77 @@ impl Sums {
     }
 }
 
-fn debug(recording: &Recording<'_>, items: &[Item]) {
-    if std::env::var_os("JPORTAL_BENCH_GAPS").is_none() { return; }
-    for (i, g) in items.iter().enumerate() {
-        let Item::Gap(g) = g else { continue };
-        let tail: Vec<_> = items[i.saturating_sub(6)..i].iter().collect();
-        eprintln!("{g:x?}\n  after {tail:x?}");
-        let h = recording.history();
-        for b in tail {
-            if let Item::Block { start, end, .. } = b {
-                let a = h.range().start.plus((*start).into());
-                for v in h.versions(a, (*end - *start) as usize, g.since.unwrap_or_default(), g.until.unwrap_or_default()) {
-                    eprintln!("     at {a:x?} since {} {:?} {}", v.since, v.code, v.bytes.iter().map(|b| format!("{b:02x}")).collect::<String>());
+/// The code cache as it was at the end, in a file: what a decoder with one image would use.
+struct StaticImage {
+    file: tempfile::NamedTempFile,
+    /// (offset in the file, size, address)
+    spans: Vec<(u64, u64, u64)>,
+}
+
+impl StaticImage {
+    fn of(history: &CodeHistory) -> Result<Self> {
+        const PAGE: u64 = 4096;
+        // Few sections: libipt keeps only some of them mapped.
+        const SMALL_GAP: u64 = 32 << 20;
+        let mut file = tempfile::NamedTempFile::new()?;
+        let mut spans: Vec<(u64, u64, u64)> = Vec::new();
+        let mut written = 0;
+        for page in 0..history.range().len() / PAGE {
+            let address = history.range().start.plus(page * PAGE);
+            let last = history.versions(address, PAGE as usize, Tsc(u64::MAX), Tsc(u64::MAX)).pop();
+            let Some(bytes) = last.map(|v| v.bytes).filter(|b| b.iter().any(|&b| b != 0)) else { continue };
+            match spans.last_mut() {
+                Some((_, size, start)) if address.0 - (*start + *size) <= SMALL_GAP => {
+                    let gap = address.0 - (*start + *size);
+                    file.seek(SeekFrom::Current(gap as i64))?;
+                    *size += gap + PAGE;
+                    written += gap + PAGE;
                 }
-                for n in 0..h.len() as u32 {
-                    let (t, r) = h.change(n).unwrap();
-                    let lo = h.range().start.plus((*start).into());
-                    let hi = h.range().start.plus((*end).into());
-                    if r.start < hi && lo < r.end && r.len() < 300000 {
-                        eprintln!("   {start:x}..{end:x} change {n} at {} = since{:+} {r:?}", t, t.0 as i64 - g.since.unwrap_or_default().0 as i64);
-                    }
+                _ => {
+                    spans.push((written, PAGE, address.0));
+                    written += PAGE;
+                }
+            }
+            file.write_all(&bytes)?;
+        }
+        file.flush()?;
+        Ok(Self { file, spans })
+    }
+}
+
+/// Instructions and errors.
+fn libipt_blocks(trace: &Trace, image: &StaticImage) -> Result<(u64, u64)> {
+    let failed = |e: libipt::error::PtError| anyhow!("libipt: {e}");
+    let builder = BlockDecoder::builder();
+    // SAFETY: libipt only reads the buffer, which outlives the decoder.
+    let builder = unsafe { builder.buffer_from_raw(trace.bytes.as_ptr().cast_mut(), trace.bytes.len()) };
+    let mut code = Image::new(None).map_err(failed)?;
+    let path = image.file.path().to_str().unwrap_or_default();
+    for &(offset, size, address) in &image.spans {
+        code.add_file(path, offset, size, None, address).map_err(failed)?;
+    }
+    let mut decoder = builder.build().map_err(failed)?;
+    decoder.set_image(Some(&mut code)).map_err(failed)?;
+    let (mut instructions, mut errors) = (0, 0);
+    while let Ok(mut status) = decoder.sync_forward() {
+        loop {
+            let step = match status.event_pending() {
+                true => decoder.event().map(|(_, s)| (0, s)),
+                false if status.contains(Status::EOS) => return Ok((instructions, errors)),
+                false => decoder.decode_next().map(|(b, s)| (u64::from(b.ninsn()), s)),
+            };
+            match step {
+                Ok((n, s)) => {
+                    instructions += n;
+                    status = s;
+                }
+                Err(e) if e.code() == PtErrorCode::Eos => return Ok((instructions, errors)),
+                Err(_) => {
+                    errors += 1;
+                    break;
                 }
             }
         }
     }
+    Ok((instructions, errors))
 }

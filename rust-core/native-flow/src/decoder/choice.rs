@@ -113,8 +113,9 @@ impl CoreDecoder {
         if self.view.overlay().is_empty() && self.choices.is_empty() {
             let from = self.view.active();
             self.view.settle_directly(image, |tsc| tsc < surely);
-            for c in &changes[from..self.view.active()] {
+            for (i, c) in changes[from..self.view.active()].iter().enumerate() {
                 self.cache.invalidate(c.start, c.end());
+                self.log((from + i) as u32);
             }
         }
         while let Some(change) = changes.get(self.view.active()).filter(|c| c.tsc <= possibly) {
@@ -147,6 +148,10 @@ impl CoreDecoder {
     /// From here on this core executes what `change` wrote.
     fn see(&mut self, change: u32) {
         self.view.set_seen(change, true);
+        self.log(change);
+    }
+
+    fn log(&mut self, change: u32) {
         if self.config.record_decisions {
             self.decisions.push(Decision { block: self.state.blocks, change });
         }
