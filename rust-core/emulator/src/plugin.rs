@@ -254,6 +254,7 @@ impl Plugin {
                     self.scheduler.hint(&t.tenant, true);
                 }
                 let flushed = core.begin_block(&mut t.unresolved, block);
+                self.scheduler.progress(&t.tenant, core.counts().blocks);
                 drop(core);
                 if t.tenant.spend() {
                     self.scheduler.release(&t.tenant);

@@ -3,8 +3,10 @@
 //! A thread that wants to execute inside the range takes a core: a free one, else the one that
 //! switched longest ago, without its owner's help. It never waits for another guest thread without
 //! bound: QEMU's exclusive sections wait for every thread, and a thread parked in a callback for
-//! the one that wants such a section would wait for ever. It does let a core's thread have its time
-//! slice, for at most a few slices, so that cores do not change hands at every block.
+//! the one that wants such a section would wait for ever. It does let a thread that makes progress
+//! have its time slice, for at most a few slices, so that cores do not change hands at every block;
+//! a thread that the host does not run loses its core at once. Waiting is kept short because the
+//! waiting thread's block was chosen by QEMU before: if its code changes meanwhile, the old code runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -18,8 +20,8 @@ use crate::seat::{Inside, Seats, ThreadNumber};
 
 /// A thread waits for no more than this many slices.
 const PATIENCE: u64 = 4;
-/// How long a thread sleeps between two looks at the cores.
-const NAP: Duration = Duration::from_micros(50);
+/// How long a thread watches whether others make progress.
+const LOOK: Duration = Duration::from_micros(20);
 
 /// What a thread without a core may know about one: hints, read without holding the core.
 #[derive(Debug, Default)]
@@ -29,6 +31,8 @@ struct Hint {
     switched: AtomicU64,
     /// Its thread executes inside the range.
     inside: AtomicBool,
+    /// Changes with every block.
+    blocks: AtomicU64,
 }
 
 /// A guest thread's place in the scheme.
@@ -97,11 +101,18 @@ impl Scheduler {
         self.hints[tenant.core].inside.store(inside, Relaxed);
     }
 
+    /// Tells others that the tenant's thread makes progress.
+    #[inline]
+    pub fn progress(&self, tenant: &Tenant, blocks: u64) {
+        self.hints[tenant.core].blocks.store(blocks, Relaxed);
+    }
+
     /// Finds a core for `tenant` and switches it in; false when nothing is traced any more (the
     /// unresolved block is then forgotten).
     #[cold]
     pub fn take(&self, tenant: &mut Tenant, unresolved: &mut Unresolved, filter: &Filter) -> bool {
         let deadline = clock::tsc().saturating_add(self.slice.saturating_mul(PATIENCE));
+        let mut seen = vec![None; self.seats.len()];
         loop {
             let right = self.seats.claimant();
             if !filter.is_active() {
@@ -109,9 +120,12 @@ impl Scheduler {
                 return false;
             }
             let now = clock::tsc();
-            let Some(i) = self.choose(now, now >= deadline) else {
+            let Some(i) = self.choose(now, now >= deadline, &seen) else {
                 drop(right);
-                std::thread::sleep(NAP);
+                for (seen, hint) in seen.iter_mut().zip(&self.hints) {
+                    *seen = Some(hint.blocks.load(Relaxed));
+                }
+                std::thread::sleep(LOOK);
                 continue;
             };
             let mut core = self.seats.claim(i, &right);
@@ -126,12 +140,17 @@ impl Scheduler {
         }
     }
 
-    fn choose(&self, now: u64, force: bool) -> Option<usize> {
+    /// `seen`: what the cores' block counters were a moment ago.
+    fn choose(&self, now: u64, force: bool, seen: &[Option<u64>]) -> Option<usize> {
         let age = |i: &usize| self.hints[*i].switched.load(Relaxed);
         let all = 0..self.seats.len();
         all.clone().filter(|&i| self.seats.is_free(i)).min_by_key(age).or_else(|| {
             let ripe = |i: &usize| {
-                force || !self.hints[*i].inside.load(Relaxed) || now.saturating_sub(age(i)) >= self.slice
+                let hint = &self.hints[*i];
+                force
+                    || !hint.inside.load(Relaxed)
+                    || now.saturating_sub(age(i)) >= self.slice
+                    || seen[*i] == Some(hint.blocks.load(Relaxed))
             };
             all.filter(ripe).min_by_key(age)
         })

@@ -160,6 +160,8 @@ impl Unit {
         self.out.psbend();
     }
 
+    /// The clock is looked at behind a packet, not before: the branch it tells of belongs to a block that
+    /// began earlier, and code may have changed since.
     #[inline]
     fn mtc(&mut self) {
         if self.timing.runs() {
@@ -192,8 +194,8 @@ impl Unit {
         self.tnt = self.tnt << 1 | u64::from(taken);
         self.tnt_len += 1;
         if self.tnt_len == self.tnt_full {
-            self.mtc();
             self.flush_tnt();
+            self.mtc();
         }
     }
 
@@ -201,11 +203,11 @@ impl Unit {
     /// pending TNT bit for a compressed one (SDM, "RET Compression").
     #[inline]
     pub fn indirect(&mut self, ip: u64) {
-        self.mtc();
         self.flush_tnt();
         self.cyc();
         self.sent.tip += 1;
         self.out.tip(ip);
+        self.mtc();
     }
 
     /// A near call that returns to `next`.

@@ -257,7 +257,9 @@ fn mtc_and_cyc_accompany_packets() {
     let mut all = Vec::new();
     for packet in after(&u, begin) {
         match packet.as_str() {
-            "MTC" => drop(all.pop()),
+            "MTC" => {
+                all.pop_if(|before| before == "CYC");
+            }
             _ => all.push(packet),
         }
     }
