@@ -30,8 +30,12 @@ const SETTLED: u64 = 4096;
 const CHECKPOINT: u64 = 2048;
 /// Branch packets behind a contradiction that prove a trial right.
 const CONVINCING: u64 = 64;
-/// Alternatives tried for one contradiction, per level of tolerance.
+/// Alternatives tried for one contradiction, per level of tolerance; each contradiction on this
+/// core that nothing explained halves the number, down to [`MIN_TRIALS`]: a trace that was
+/// damaged all over must not take for ever.
 const MAX_TRIALS: u32 = 1 << 13;
+/// See [`MAX_TRIALS`].
+const MIN_TRIALS: u32 = 64;
 /// Each level multiplies the tolerance before a change by sixteen.
 const MAX_LEVEL: u32 = 4;
 /// Pending changes considered together at one place.
@@ -360,10 +364,11 @@ impl CoreDecoder {
 
     /// Packets and code contradict each other: tries another version of the code, or gives up.
     pub(super) fn fail(&mut self, error: Error, image: &CodeHistory) {
-        if self.surrender {
+        let (reached, packet) = (self.state.branches, self.state.packet);
+        // The second time round nothing else is tried, whatever was settled in between.
+        if self.surrender || self.give_up_at == packet {
             return self.give_up(error);
         }
-        let (reached, packet) = (self.state.branches, self.state.packet);
         let new = Trouble { reached, trials: 0, packet };
         match &mut self.trouble {
             Some(t) if reached <= t.reached + CONVINCING => t.reached = t.reached.max(reached),
@@ -385,9 +390,11 @@ impl CoreDecoder {
 
     /// Goes back to the latest choice that has another alternative.
     fn next_trial(&mut self, image: &CodeHistory) -> bool {
+        let unexplained = self.statistics.errors.min(31) as u32;
+        let limit = (MAX_TRIALS >> unexplained).max(MIN_TRIALS);
         let Some(trouble) = &mut self.trouble else { return false };
         let Some(last) = self.choices.iter().rposition(|c| !c.alternatives.is_empty()) else { return false };
-        if trouble.trials >= MAX_TRIALS {
+        if trouble.trials >= limit {
             return false;
         }
         trouble.trials += 1;
@@ -457,6 +464,7 @@ impl CoreDecoder {
         self.trouble = None;
         self.level = 0;
         self.surrender = false;
+        self.give_up_at = u64::MAX;
         self.state.lose();
     }
 }

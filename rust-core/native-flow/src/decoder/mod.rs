@@ -135,7 +135,7 @@ impl CoreDecoder {
             trouble: None,
             level: 0,
             surrender: false,
-            give_up_at: 0,
+            give_up_at: u64::MAX,
             forced: None,
             window: Window::default(),
             stretch: None,
