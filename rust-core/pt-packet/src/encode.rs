@@ -74,6 +74,11 @@ impl Encoder {
         self.put_ip(opcode, payload);
     }
 
+    /// Bytes as they are, for tests of what no unit sends.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.put(bytes);
+    }
+
     /// PAD, `n` times.
     pub fn pad(&mut self, n: usize) {
         self.out.resize(self.out.len() + n, 0);

@@ -1,18 +1,23 @@
-//! Decoding speed on a capture, beside libipt and iptr-decoder.
+//! Decoding speed on a capture beside libipt and iptr-decoder, and what recording costs the VM.
 //!
-//! usage: jportal-bench [--json] [--only NAME] CAPTURE
+//! usage: jportal-bench decode [--json] CAPTURE...
+//!        jportal-bench vm [--json] ROOT [ROUNDS]
 //!
-//! Everything runs in one thread, on the capture's own trace in memory; processor time, the best
-//! of several rounds. Peak memory and the whole decode are measured by `scripts/bench` through the command.
+//! `scripts/bench` makes the captures and calls both. Everything is measured as processor time,
+//! which other load on the machine stretches less than the wall clock; the best of some rounds.
 
+mod child;
 mod native;
 mod packets;
 mod trace;
+mod vm;
+mod whole;
 
 use anyhow::{Context, Result, bail};
 use jportal_capture::CaptureReader;
 use jportal_reconstruct::Recording;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// One measurement.
@@ -33,8 +38,8 @@ impl Row {
     }
 }
 
-/// Processor time of this thread, which other load on the machine does not stretch.
-fn cpu_time() -> Result<Duration> {
+/// Processor time of this thread.
+pub fn cpu_time() -> Result<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").context("processor time")?;
     let ns = text.split(' ').next().and_then(|n| n.parse().ok()).context("/proc/thread-self/schedstat")?;
     Ok(Duration::from_nanos(ns))
@@ -54,51 +59,105 @@ pub fn best<T>(rounds: usize, mut work: impl FnMut() -> Result<T>) -> Result<(Du
     best.context("no rounds")
 }
 
+const USAGE: &str =
+    "usage: jportal-bench decode [--json] CAPTURE... | jportal-bench vm [--json] ROOT [ROUNDS]";
+
 fn main() -> Result<()> {
-    let mut json = false;
-    let mut only = None;
-    let mut path = None;
-    let mut arguments = std::env::args().skip(1);
-    while let Some(a) = arguments.next() {
-        match a.as_str() {
-            "--json" => json = true,
-            "--only" => only = arguments.next(),
-            _ if path.is_none() && !a.starts_with('-') => path = Some(PathBuf::from(a)),
-            _ => bail!("usage: jportal-bench [--json] [--only NAME] CAPTURE"),
+    let (flags, words): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|a| a.starts_with('-'));
+    let json = match flags.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => false,
+        ["--json"] => true,
+        _ => bail!(USAGE),
+    };
+    match words.split_first().map(|(w, rest)| (w.as_str(), rest)) {
+        Some(("decode", captures)) if !captures.is_empty() => {
+            let all: Result<Vec<Value>> = captures.iter().map(|c| decode(Path::new(c), json)).collect();
+            let all = all?;
+            if json {
+                println!("{}", Value::Array(all));
+            }
         }
+        Some(("vm", [root, rest @ ..])) if rest.len() < 2 => {
+            let rounds = rest.first().map_or(Ok(5), |r| r.parse()).context(USAGE)?;
+            vm_cost(&PathBuf::from(root), rounds, json)?;
+        }
+        _ => bail!(USAGE),
     }
-    let path = path.context("usage: jportal-bench [--json] [--only NAME] CAPTURE")?;
-    let reader = CaptureReader::open(&path).with_context(|| format!("{}", path.display()))?;
-    let recording = Recording::open(&reader)?;
-    let traces = trace::load(&recording)?;
-    let wanted = |name: &str| only.as_deref().is_none_or(|o| o == name);
-    let mut rows = Vec::new();
-    if wanted("packets") {
-        packets::measure(&traces, &mut rows)?;
-    }
-    if wanted("native") {
-        native::measure(&recording, &traces, &mut rows)?;
-    }
-    print(&rows, json);
     Ok(())
 }
 
-fn print(rows: &[Row], json: bool) {
-    if json {
-        let all: Vec<_> = rows
-            .iter()
-            .map(|r| {
-                let counts: serde_json::Map<_, _> =
-                    r.counts.iter().map(|&(k, v)| (k.to_owned(), v.into())).collect();
-                serde_json::json!({"what": r.what, "bytes": r.bytes, "seconds": r.time.as_secs_f64(),
-                    "mb_per_s": r.rate(), "counts": counts})
-            })
-            .collect();
-        println!("{}", serde_json::Value::Array(all));
-        return;
+fn decode(path: &Path, json: bool) -> Result<Value> {
+    let reader = CaptureReader::open(path).with_context(|| format!("{}", path.display()))?;
+    let recording = Recording::open(&reader)?;
+    let traces = trace::load(&recording)?;
+    let mut rows = Vec::new();
+    packets::measure(&traces, &mut rows)?;
+    native::measure(&recording, &traces, &mut rows)?;
+    drop(traces);
+    let jportal =
+        std::env::var_os("JPORTAL").map_or_else(|| PathBuf::from("build/bin/jportal"), PathBuf::from);
+    let whole = whole::measure(&jportal, path)?;
+    if !json {
+        print_decode(path, &rows, &whole);
     }
-    for r in rows {
+    let rows: Vec<Value> = rows.iter().map(row_json).collect();
+    Ok(json!({"capture": path.display().to_string(), "decoders": rows, "whole": whole_json(&whole)}))
+}
+
+fn row_json(r: &Row) -> Value {
+    let counts: serde_json::Map<_, _> = r.counts.iter().map(|&(k, v)| (k.to_owned(), v.into())).collect();
+    json!({"what": r.what, "bytes": r.bytes, "cpu_s": r.time.as_secs_f64(), "mb_per_s": r.rate(), "counts": counts})
+}
+
+fn whole_json(w: &whole::Whole) -> Value {
+    let cpu = w.cpu.as_secs_f64();
+    json!({"pt_bytes": w.pt_bytes, "bytecodes": w.bytecodes, "cores": w.cores, "errors": w.errors,
+        "cpu_s": cpu, "wall_s": w.wall.as_secs_f64(), "peak_bytes": w.peak,
+        "mb_per_cpu_s": w.pt_bytes as f64 / 1e6 / cpu, "bytecodes_per_cpu_s": w.bytecodes as f64 / cpu})
+}
+
+fn print_decode(path: &Path, rows: &[Row], w: &whole::Whole) {
+    println!("{} ({:.1} MB of PT)", path.display(), w.pt_bytes as f64 / 1e6);
+    for (i, r) in rows.iter().enumerate() {
+        // The first of each kind is ours; the others are compared with it.
+        let kind = |r: &Row| r.what.split(':').next().unwrap_or_default().to_owned();
+        let ours = rows[..=i].iter().find(|o| kind(o) == kind(r)).map_or(1.0, Row::rate);
         let counts: Vec<String> = r.counts.iter().map(|(k, v)| format!("{v} {k}")).collect();
-        println!("{:<44} {:>9.1} MB/s  {}", r.what, r.rate(), counts.join(", "));
+        println!("  {:<54}{:>8.1} MB/s {:>6.2}x  {}", r.what, r.rate(), r.rate() / ours, counts.join(", "));
     }
+    let cpu = w.cpu.as_secs_f64();
+    println!(
+        "  {:<54}{:>8.1} MB/s          {:.1} M bytecodes/s, peak {} MB, {} errors",
+        "whole decode: packets to bytecode flow (jportal info)",
+        w.pt_bytes as f64 / 1e6 / cpu,
+        w.bytecodes as f64 / 1e6 / cpu,
+        w.peak >> 20,
+        w.errors
+    );
+}
+
+fn vm_cost(root: &Path, rounds: usize, json: bool) -> Result<()> {
+    let work = tempfile::tempdir()?;
+    let costs = vm::measure(root, work.path(), rounds)?;
+    if json {
+        let all: Vec<Value> = costs.iter().map(cost_json).collect();
+        println!("{}", Value::Array(all));
+        return Ok(());
+    }
+    println!("VM cost: processor time; ratios to Debian's VM");
+    for c in &costs {
+        let base = c.times[0].1.as_secs_f64();
+        let all: Vec<String> = (c.times.iter())
+            .map(|(vm, t)| format!("{vm} {:.3} s ({:.3})", t.as_secs_f64(), t.as_secs_f64() / base))
+            .collect();
+        println!("  {:<6} {:<36} {}", c.program, c.measure, all.join("  "));
+    }
+    Ok(())
+}
+
+fn cost_json(c: &vm::Cost) -> Value {
+    let times: serde_json::Map<_, _> =
+        c.times.iter().map(|(vm, t)| ((*vm).to_owned(), t.as_secs_f64().into())).collect();
+    json!({"program": c.program, "measure": c.measure, "cpu_s": times})
 }

@@ -11,7 +11,7 @@ use crate::item::{Exit, Item, Target};
 use jportal_units::{Address, StreamOffset};
 
 /// Most direct branches in a row without a packet.
-const MAX_STEPS: u32 = 1 << 16;
+const MAX_STEPS: u32 = 1 << 12;
 /// Room for a block's bytes.
 const BLOCK_BYTES: usize = (MAX_BLOCK + MAX_INSTRUCTION) as usize;
 
@@ -75,7 +75,7 @@ impl CoreDecoder {
                 _ => {
                     steps += 1;
                     if steps > MAX_STEPS {
-                        return Err(self.circle(&block));
+                        return Err(self.circle(&block, steps));
                     }
                     self.direct(&block)?
                 }
@@ -155,7 +155,7 @@ impl CoreDecoder {
     fn follow(&mut self, block: &Block, steps: &mut u32) -> Result<(), Error> {
         *steps += 1;
         if *steps > MAX_STEPS {
-            return Err(self.circle(block));
+            return Err(self.circle(block, *steps));
         }
         let (exit, side) = self.direct(block)?;
         match block.links[side] {
@@ -357,7 +357,11 @@ impl CoreDecoder {
         }
     }
 
-    fn circle(&self, block: &Block) -> Error {
+    /// The last `steps - 1` blocks led nowhere: takes them back.
+    fn circle(&mut self, block: &Block, steps: u32) -> Error {
+        let back = (steps as usize - 1).min(self.items.len());
+        self.items.truncate(self.items.len() - back);
+        self.state.blocks -= back as u64;
         Error::Circle {
             address: self.address(block.start),
             packet: self.state.demand.packet(),

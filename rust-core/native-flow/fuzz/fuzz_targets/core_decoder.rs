@@ -1,0 +1,43 @@
+//! Arbitrary code, changes and trace: no panic, bounded work.
+#![no_main]
+
+use jportal_native_flow::{CodeHistory, Config, CoreDecoder, PopRule, Progress, Stretch};
+use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tsc};
+use libfuzzer_sys::fuzz_target;
+
+const LOW: u64 = 0x1_0000;
+
+fuzz_target!(|input: (Vec<u8>, Vec<(u16, u16, Vec<u8>)>, Vec<u8>, u8)| {
+    let (code, changes, trace, flags) = input;
+    let mut history = CodeHistory::new(AddressRange::at(Address(LOW), 0x1_0000)).unwrap();
+    let code = &code[..code.len().min(0x1_0000)];
+    history.install(Tsc(1), Address(LOW), code, CodeId(1)).unwrap();
+    for (i, (time, at, bytes)) in changes.iter().enumerate() {
+        let (time, at) = (Tsc((*time).into()), Address(LOW + u64::from(*at)));
+        // What lies outside is refused; that is part of the test.
+        let _ = match i % 3 {
+            0 => history.patch(time, at, bytes),
+            1 => history.install(time, at, bytes, CodeId(2 + i as u32)),
+            _ => history.free(time, at, bytes.len() as u64),
+        };
+    }
+    let config = Config {
+        return_compression: [None, Some(PopRule::Always), Some(PopRule::Compressed)][usize::from(flags % 3)],
+        deferred_tips: flags & 4 != 0,
+        ..Config::default()
+    };
+    let mut decoder = CoreDecoder::new(config, &history);
+    let mut out = Vec::new();
+    let mut at = 0;
+    for piece in trace.chunks(1 + usize::from(flags >> 3) * 16) {
+        decoder.push(StreamOffset(at), piece);
+        at += piece.len() as u64;
+        let stretch =
+            Stretch { until: StreamOffset(at), since: Tsc(0), latest: Tsc(u64::MAX), continues: flags & 8 != 0 };
+        while decoder.decode(stretch, &history, &mut out) == Progress::More {
+            out.clear();
+        }
+        out.clear();
+    }
+    decoder.finish(&mut out);
+});

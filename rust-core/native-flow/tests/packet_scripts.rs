@@ -1,0 +1,226 @@
+//! Scripted tests: code, packets and the items that must come of them, one case per file in
+//! `packet-scripts/`, named by the packet sequence or the erratum.
+//!
+//! A line is a word with arguments; numbers are hexadecimal unless they are times or ids;
+//! `;` begins a comment. Words before `expect`:
+//! ```text
+//! cache START SIZE                 the code cache, first line
+//! config NAME[=VALUE]...           retcomp=always|compressed  strict-tips  mtc=FREQ,NUM,DEN  slack=BEFORE,AFTER
+//! install TIME ID START : BYTES    code, bytes in hexadecimal
+//! patch TIME ADDRESS : BYTES       free TIME START SIZE
+//! window SINCE LATEST              sideband's bounds of time
+//! psb psbend pad ovf mode64 mode32 stop       tsc T  tma CTC FC  mtc N  cyc N  cbr N
+//! tnt TN...  tnt64 TN...           oldest branch first
+//! tip A  pge A  pgd A|-  fup A     ptw  exstop  tsx-begin  tsx-abort    raw BYTES
+//! lost                             trace was lost here
+//! ```
+//! Behind it, the items, as `block START END cID EXIT`, `enter A`, `leave A|-`, `interrupt A`,
+//! `time T`, and `gap WHY` with `start`, `truncated`, `overflow`, or words of the error.
+
+use jportal_native_flow::{
+    CodeHistory, Config, CoreDecoder, Item, MtcConfig, NativeGapReason, PopRule, Progress, Slack, Stretch,
+};
+use jportal_pt_packet::{CodeSize, Encoder, Packet, Tnt};
+use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tsc};
+use std::path::Path;
+
+struct Script {
+    history: Option<CodeHistory>,
+    config: Config,
+    window: (u64, u64),
+    trace: Encoder,
+    losses: Vec<u64>,
+    expect: Vec<String>,
+}
+
+fn hex(word: &str) -> u64 {
+    u64::from_str_radix(word, 16).unwrap_or_else(|_| panic!("not a hexadecimal number: {word}"))
+}
+
+fn dec(word: &str) -> u64 {
+    word.parse().unwrap_or_else(|_| panic!("not a number: {word}"))
+}
+
+fn bytes(words: &[&str]) -> Vec<u8> {
+    words.iter().map(|w| hex(w) as u8).collect()
+}
+
+fn outcomes(word: &str) -> Tnt {
+    let bits = word.chars().fold(0, |b, c| b << 1 | u64::from(c == 'T'));
+    Tnt { bits, len: word.len() as u8 }
+}
+
+impl Script {
+    fn parse(text: &str) -> Self {
+        let mut script = Self {
+            history: None,
+            config: Config { slack: Slack { before: 0, after: 0 }, ..Config::default() },
+            window: (0, u64::MAX),
+            trace: Encoder::new(),
+            losses: Vec::new(),
+            expect: Vec::new(),
+        };
+        let mut expecting = false;
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(';').next().unwrap_or("").split_whitespace().collect();
+            match words[..] {
+                [] => {}
+                ["expect"] => expecting = true,
+                _ if expecting => script.expect.push(words.join(" ")),
+                [word, ref rest @ ..] => script.line(word, rest),
+            }
+        }
+        assert!(expecting, "no `expect`");
+        script
+    }
+
+    fn line(&mut self, word: &str, rest: &[&str]) {
+        match (word, rest) {
+            ("cache", [start, size]) => {
+                let range = AddressRange::at(Address(hex(start)), hex(size));
+                self.history = Some(CodeHistory::new(range).unwrap());
+            }
+            ("config", settings) => settings.iter().for_each(|s| self.setting(s)),
+            ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
+            ("install" | "patch" | "free", _) => self.change(word, rest),
+            ("lost", []) => self.losses.push(self.trace.len() as u64),
+            ("raw", _) => self.trace.raw(&bytes(rest)),
+            _ => self.packet(word, rest),
+        }
+    }
+
+    fn setting(&mut self, setting: &str) {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        let numbers: Vec<u64> = value.split(',').filter_map(|n| n.parse().ok()).collect();
+        match (name, value, &numbers[..]) {
+            ("retcomp", "always", _) => self.config.return_compression = Some(PopRule::Always),
+            ("retcomp", "compressed", _) => self.config.return_compression = Some(PopRule::Compressed),
+            ("strict-tips", ..) => self.config.deferred_tips = false,
+            ("slack", _, &[before, after]) => self.config.slack = Slack { before, after },
+            ("mtc", _, &[f, n, d]) => {
+                let (frequency, numerator, denominator) = (f as u8, n as u32, d as u32);
+                self.config.mtc = Some(MtcConfig { frequency, numerator, denominator });
+            }
+            _ => panic!("unknown setting {setting}"),
+        }
+    }
+
+    fn change(&mut self, word: &str, rest: &[&str]) {
+        let history = self.history.as_mut().expect("`cache` comes first");
+        match (word, rest) {
+            ("install", [time, id, start, ":", code @ ..]) => {
+                let id = CodeId(dec(id.trim_start_matches('c')) as u32);
+                history.install(Tsc(dec(time)), Address(hex(start)), &bytes(code), id).unwrap();
+            }
+            ("patch", [time, at, ":", code @ ..]) => {
+                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code)).unwrap();
+            }
+            ("free", [time, start, size]) => {
+                history.free(Tsc(dec(time)), Address(hex(start)), hex(size)).unwrap();
+            }
+            _ => panic!("cannot read: {word} {rest:?}"),
+        }
+    }
+
+    fn packet(&mut self, word: &str, rest: &[&str]) {
+        let e = &mut self.trace;
+        match (word, rest) {
+            ("psb", []) => e.psb(),
+            ("psbend", []) => e.psbend(),
+            ("pad", []) => e.pad(1),
+            ("ovf", []) => e.ovf(),
+            ("mode64", []) => e.mode_exec(CodeSize::Bits64),
+            ("mode32", []) => e.mode_exec(CodeSize::Bits32),
+            ("stop", []) => e.packet(&Packet::TraceStop),
+            ("tsc", [t]) => e.tsc(dec(t)),
+            ("tma", [ctc, fc]) => e.tma(dec(ctc) as u16, dec(fc) as u16),
+            ("mtc", [n]) => e.mtc(dec(n) as u8),
+            ("cyc", [n]) => e.cyc(dec(n)),
+            ("cbr", [n]) => e.cbr(dec(n) as u8),
+            ("tnt", [way]) => e.packet(&Packet::TntShort(outcomes(way))),
+            ("tnt64", [way]) => e.tnt_long(outcomes(way)),
+            ("tip", [a]) => e.tip(hex(a)),
+            ("pge", [a]) => e.tip_pge(hex(a)),
+            ("pgd", ["-"]) => e.tip_pgd(None),
+            ("pgd", [a]) => e.tip_pgd(Some(hex(a))),
+            ("fup", [a]) => e.fup(hex(a)),
+            ("ptw", []) => e.packet(&Packet::Ptw { payload: 7, wide: false, ip: true }),
+            ("exstop", []) => e.packet(&Packet::Exstop { ip: true }),
+            ("tsx-begin", []) => e.packet(&Packet::ModeTsx { in_transaction: true, aborted: false }),
+            ("tsx-abort", []) => e.packet(&Packet::ModeTsx { in_transaction: false, aborted: true }),
+            _ => panic!("cannot read: {word} {rest:?}"),
+        }
+    }
+
+    fn run(mut self) -> Vec<Item> {
+        let history = self.history.take().expect("a `cache`");
+        let trace = self.trace.take();
+        let mut decoder = CoreDecoder::new(self.config, &history);
+        decoder.push(StreamOffset(0), &trace);
+        self.losses.iter().for_each(|&l| decoder.loss(StreamOffset(l)));
+        let stretch = Stretch {
+            until: StreamOffset(trace.len() as u64),
+            since: Tsc(self.window.0),
+            latest: Tsc(self.window.1),
+            continues: false,
+        };
+        let mut items = Vec::new();
+        while decoder.decode(stretch, &history, &mut items) == Progress::More {}
+        decoder.finish(&mut items);
+        items
+    }
+}
+
+/// An item in the words of the scripts; a gap with its error's text.
+fn words(item: &Item, low: u64) -> String {
+    match item {
+        Item::Block { start, end, code, exit } => {
+            let (start, end) = (low + u64::from(*start), low + u64::from(*end));
+            let exit: String = format!("{exit:?}");
+            format!("block {start:x} {end:x} {code} {exit}")
+        }
+        Item::Enter { ip } => format!("enter {:x}", ip.0),
+        Item::Leave { target: Some(t) } => format!("leave {:x}", t.address().0),
+        Item::Leave { target: None } => "leave -".into(),
+        Item::Interrupt { ip } => format!("interrupt {:x}", ip.0),
+        Item::Time(t) => format!("time {t}"),
+        Item::Gap(gap) => match &gap.reason {
+            NativeGapReason::Start => "gap start".into(),
+            NativeGapReason::Truncated => "gap truncated".into(),
+            NativeGapReason::Overflow => "gap overflow".into(),
+            NativeGapReason::Undecodable(error) => format!("gap {error}"),
+            other => format!("gap {other:?}"),
+        },
+    }
+}
+
+/// Equal; an expected gap may be a part of the error's text.
+fn agrees(expect: &str, found: &str) -> bool {
+    match (expect.strip_prefix("gap "), found.strip_prefix("gap ")) {
+        (Some(part), Some(text)) => text.contains(part),
+        _ => expect == found,
+    }
+}
+
+#[test]
+fn all_scripts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packet-scripts");
+    let mut files: Vec<_> = folder.read_dir().unwrap().map(|f| f.unwrap().path()).collect();
+    files.retain(|f| f.extension().is_some_and(|e| e == "pts"));
+    files.sort();
+    assert!(files.len() >= 25, "only {} scripts in {}", files.len(), folder.display());
+    let mut failed = 0;
+    for file in files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let script = Script::parse(&std::fs::read_to_string(&file).unwrap());
+        let low = script.history.as_ref().expect("a `cache`").range().start.0;
+        let expect = script.expect.clone();
+        let found: Vec<String> = script.run().iter().map(|i| words(i, low)).collect();
+        let same = expect.len() == found.len() && expect.iter().zip(&found).all(|(e, f)| agrees(e, f));
+        if !same {
+            failed += 1;
+            println!("{name}: expected\n  {}\nfound\n  {}", expect.join("\n  "), found.join("\n  "));
+        }
+    }
+    assert_eq!(failed, 0, "scripts that failed");
+}

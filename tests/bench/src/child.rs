@@ -1,0 +1,61 @@
+//! Programs run to their end, with what they used.
+
+use anyhow::{Context, Result, bail};
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a program used.
+pub struct Used {
+    pub wall: Duration,
+    /// User and system time of the program and the children it waited for.
+    pub cpu: Duration,
+    /// Largest resident set, bytes.
+    pub peak: u64,
+    pub stdout: String,
+}
+
+/// Runs `command`; an error if it fails.
+pub fn run(command: &mut Command) -> Result<Used> {
+    let name = format!("{command:?}");
+    let start = Instant::now();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.with_context(|| name.clone())?;
+    let mut stderr = child.stderr.take().context("no stderr")?;
+    let errors = std::thread::spawn(move || {
+        let mut text = String::new();
+        stderr.read_to_string(&mut text).map(|_| text)
+    });
+    let mut stdout = String::new();
+    child.stdout.take().context("no stdout")?.read_to_string(&mut stdout)?;
+    let (status, usage) = wait(child.id())?;
+    let wall = start.elapsed();
+    if status != 0 {
+        let text = errors.join().ok().and_then(Result::ok).unwrap_or_default();
+        let tail: Vec<&str> = text.lines().rev().take(5).collect();
+        bail!(
+            "{name} ended with wait status {status:#x}\n{}",
+            tail.into_iter().rev().collect::<Vec<_>>().join("\n")
+        );
+    }
+    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
+    let cpu = time(usage.ru_utime) + time(usage.ru_stime);
+    Ok(Used { wall, cpu, peak: usage.ru_maxrss as u64 * 1024, stdout })
+}
+
+/// Waits for a child; its wait status and resource usage.
+fn wait(pid: u32) -> Result<(i32, libc::rusage)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are to live, writable objects of the right types; an all-zero
+    // `rusage` is valid, so it may be read even if the call wrote nothing.
+    let (waited, usage) = unsafe {
+        let waited = libc::wait4(pid as libc::pid_t, &mut status, 0, usage.as_mut_ptr());
+        (waited, usage.assume_init())
+    };
+    if waited < 0 {
+        return Err(std::io::Error::last_os_error()).context("wait4");
+    }
+    Ok((status, usage))
+}
