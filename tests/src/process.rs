@@ -35,7 +35,13 @@ impl Finished {
     /// When it is none.
     pub fn json(&self) -> Result<serde_json::Value> {
         serde_json::from_slice(&self.stdout).map_err(|e| {
-            format!("no JSON: {e}; stdout: {:.300}; stderr: {:.600}", self.text(), self.stderr).into()
+            format!(
+                "no JSON: {e}; {}; stdout: {:.300}; stderr: {:.600}",
+                self.status,
+                self.text(),
+                self.stderr
+            )
+            .into()
         })
     }
 

@@ -27,7 +27,7 @@ fn ours(trace: &Trace) -> Result<u64> {
     let mut decoder = PacketDecoder::new(&trace.bytes);
     let mut last_ip = LastIp::default();
     let (mut packets, mut outcomes, mut sum) = (0, 0u64, 0u64);
-    while let Some((_, packet)) = decoder.next_packet()? {
+    decoder.for_each(|_, packet| {
         packets += 1;
         match packet {
             Packet::TntShort(t) | Packet::TntLong(t) => outcomes += u64::from(t.len),
@@ -37,7 +37,7 @@ fn ours(trace: &Trace) -> Result<u64> {
             Packet::Psb => last_ip.reset(),
             _ => {}
         }
-    }
+    })?;
     std::hint::black_box((outcomes, sum));
     Ok(packets)
 }
