@@ -36,8 +36,11 @@ impl Stage {
         self.dir.path().join(name)
     }
     fn command(&self) -> Command {
-        let mut c = Command::new(env!("CARGO_BIN_EXE_jportal"));
-        c.env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
+        // Whoever started the tests may ignore signals (`nohup`, a background job): that is
+        // inherited, and a shell cannot trap what was ignored when it began.
+        let mut c = Command::new("/usr/bin/env");
+        c.args(["--default-signal", env!("CARGO_BIN_EXE_jportal")])
+            .env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
             .env("JPORTAL_JAVA_HOME", self.path("jdk"))
             .env("JPORTAL_EMULATOR", self.path("plugin.so"))
             .current_dir(self.dir.path())
