@@ -100,7 +100,7 @@ impl Default for Config {
             aux: 4 << 20,
             data: 256 << 10,
             quantum: 100_000,
-            slice: 500,
+            slice: 10,
             seed: 1,
             mode: OnFull::Stall,
             limit: 2 << 30,

@@ -3,18 +3,25 @@
 //! All methods are called by the one who holds the core (see [`crate::seat`]). The *unresolved
 //! block*, the block that began last and whose end is not known yet, belongs to the thread; PacketEn,
 //! pending outcomes, last IP, PSB distance and return stack belong to the core's unit.
+//!
+//! A thread may lose its core in the middle of a block, and only its next callback tells how the block
+//! ended, possibly much later if the host does not run the thread. QEMU executes the block as it
+//! was translated, even if its code changes meanwhile, so its end must not be encoded with a later
+//! time. Hence [`Core::detach`]: the state that knows the unresolved block stays with the thread and
+//! its section of the stream open, while a successor with a fresh unit serves the next thread.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::block::Block;
 use crate::clock;
-use crate::config::Config;
+use crate::config::{Config, OnFull};
+use crate::counts::{Board, Counts, Past};
 use crate::injection::Injection;
-use crate::outlet::{Flow, Outlet};
+use crate::outlet::{Flow, Outlet, Section};
 use crate::resolve::{Arrival, Outcome, completed_then, resolve};
-use crate::truth::{self, CoreLog};
+use crate::truth::{self, Entry};
 use crate::unit::{Sent, Unit};
 
 /// The block a thread has begun and not yet been seen to end.
@@ -33,38 +40,12 @@ enum State {
     Off,
 }
 
-/// What a core has counted.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct Counts {
-    /// Blocks inside the range.
-    pub blocks: u64,
-    /// Transitions that nothing explained.
-    pub anomalies: u64,
-    /// QEMU's restarts inside a block, and faults: blocks cut short.
-    pub cuts: u64,
-    /// Faults inside the range.
-    pub faults: u64,
-    /// Asynchronous signals inside the range.
-    pub interrupts: u64,
-    /// Signals before the first instruction after entering the range.
-    pub at_entry: u64,
-    /// Threads that were preempted.
-    pub preemptions: u64,
-}
-
-/// Counters that others may read at any time; behind the core's own by at most a chunk of trace.
-#[derive(Debug, Default)]
-pub struct Board {
-    /// [`Counts::blocks`].
-    pub blocks: AtomicU64,
-    /// [`Counts::anomalies`].
-    pub anomalies: AtomicU64,
-}
-
 /// A virtual core.
 #[derive(Debug)]
 pub struct Core {
+    config: Config,
     pid: u32,
+    section: Section,
     unit: Unit,
     outlet: Arc<Mutex<Outlet>>,
     chunk: usize,
@@ -77,9 +58,14 @@ pub struct Core {
     counts: Counts,
     anomalies: Vec<String>,
     off_blocks: u64,
-    truth: Option<CoreLog>,
+    /// Not yet passed on.
+    truth: Option<Vec<Entry>>,
     switched: u64,
     board: Arc<Board>,
+    /// [`Counts::blocks`] and anomalies as published.
+    published: (u64, u64),
+    /// TSC at which the core was given to another thread.
+    detached: Option<u64>,
 }
 
 fn lock(outlet: &Mutex<Outlet>) -> MutexGuard<'_, Outlet> {
@@ -88,16 +74,12 @@ fn lock(outlet: &Mutex<Outlet>) -> MutexGuard<'_, Outlet> {
 
 impl Core {
     /// Core `number` of process `pid`, without a thread.
-    pub fn new(
-        config: &Config,
-        number: u32,
-        pid: u32,
-        outlet: Arc<Mutex<Outlet>>,
-        truth: Option<CoreLog>,
-    ) -> Core {
+    pub fn new(config: &Config, number: u32, pid: u32, outlet: Arc<Mutex<Outlet>>) -> Core {
         let region = lock(&outlet).region();
         Core {
+            config: config.clone(),
             pid,
+            section: 0,
             unit: Unit::new(config),
             chunk: (region / 4).clamp(256, 4096) as usize,
             outlet,
@@ -109,10 +91,76 @@ impl Core {
             counts: Counts::default(),
             anomalies: Vec::new(),
             off_blocks: 0,
-            truth,
+            truth: config.truth.is_some().then(Vec::new),
             switched: 0,
             board: Arc::default(),
+            published: (0, 0),
+            detached: None,
         }
+    }
+
+    /// Whether the running thread should keep its state when it loses the core.
+    pub fn should_detach(&self) -> bool {
+        self.config.mode == OnFull::Stall && self.state == State::On && self.inside != 0
+    }
+
+    /// Makes room for another thread: this becomes the core's next section, without a thread and with a
+    /// fresh unit. Returns what belongs to the thread that loses the core; after the thread's next
+    /// event, or when it is given up, [`Core::finish`] must be called on it.
+    pub fn detach(&mut self) -> Box<Core> {
+        let now = clock::tsc();
+        let mut injection = self.injection.clone();
+        injection.rebase(self.unit.position());
+        let successor = Core {
+            config: self.config.clone(),
+            pid: self.pid,
+            section: lock(&self.outlet).open_section(),
+            unit: Unit::new(&self.config),
+            outlet: Arc::clone(&self.outlet),
+            chunk: self.chunk,
+            state: State::On,
+            running: None,
+            inside: 0,
+            started: std::mem::take(&mut self.started),
+            injection,
+            counts: Counts::default(),
+            anomalies: Vec::new(),
+            off_blocks: 0,
+            truth: self.truth.is_some().then(Vec::new),
+            switched: now,
+            board: Arc::clone(&self.board),
+            published: (0, 0),
+            detached: None,
+        };
+        let mut old = Box::new(std::mem::replace(self, successor));
+        old.detached = Some(now);
+        old.unit.limit_clock(now);
+        old
+    }
+
+    /// Ends a detached stay and its section of the stream.
+    pub fn finish(mut self: Box<Self>) {
+        self.switch_out(true);
+        self.publish();
+        lock(&self.outlet).close_section(self.section);
+        let mut past = self.past();
+        past.counts.add(&self.counts);
+        past.sent.add(&self.unit.sent());
+        past.anomalies.append(&mut self.anomalies.clone());
+    }
+
+    /// TSC at which it was detached.
+    pub fn detached(&self) -> Option<u64> {
+        self.detached
+    }
+
+    fn past(&self) -> MutexGuard<'_, Past> {
+        self.board.past.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The time, which ends for a detached thread when it loses the core.
+    fn now(&self) -> u64 {
+        self.detached.unwrap_or_else(clock::tsc)
     }
 
     /// The published counters.
@@ -122,12 +170,16 @@ impl Core {
 
     /// Counters of this core.
     pub fn counts(&self) -> Counts {
-        self.counts
+        let mut sum = self.counts;
+        sum.add(&self.past().counts);
+        sum
     }
 
     /// Packets of this core.
     pub fn sent(&self) -> Sent {
-        self.unit.sent()
+        let mut sum = self.unit.sent();
+        sum.add(&self.past().sent);
+        sum
     }
 
     /// TSC when a thread entered or left last.
@@ -137,12 +189,28 @@ impl Core {
 
     /// Descriptions of the first anomalies; empties the list.
     pub fn take_anomalies(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.anomalies)
+        let mut all = std::mem::take(&mut self.past().anomalies);
+        all.append(&mut self.anomalies);
+        all
     }
 
     /// Writes out the record of executed blocks.
     pub fn flush_truth(&mut self) -> std::io::Result<()> {
-        self.truth.as_mut().map_or(Ok(()), CoreLog::flush)
+        self.pass_truth();
+        lock(&self.outlet).flush_truth()
+    }
+
+    fn pass_truth(&mut self) {
+        if let Some(entries) = &mut self.truth {
+            let entries = std::mem::take(entries);
+            lock(&self.outlet).truth(self.section, entries);
+        }
+    }
+
+    fn note(&mut self, entry: Entry) {
+        if let Some(entries) = &mut self.truth {
+            entries.push(entry);
+        }
     }
 
     /// Thread `tid` enters the core; inside the range if it has an unresolved block.
@@ -158,13 +226,11 @@ impl Core {
         if lost && lock(&self.outlet).resume() {
             self.recovered();
         }
-        if let Some(t) = &mut self.truth {
-            t.switch_in(tid);
-        }
+        self.note(Entry::SwitchIn(tid));
         if self.state == State::On {
             self.unit.start(first || lost);
         }
-        lock(&self.outlet).switch_in(self.pid, tid, clock::tsc(), first);
+        lock(&self.outlet).switch_in(self.section, self.pid, tid, clock::tsc(), first);
         match *unresolved {
             Some(b) if self.state == State::On => self.enter(b.start),
             _ => *unresolved = None,
@@ -184,12 +250,10 @@ impl Core {
         self.inside = 0;
         self.counts.preemptions += u64::from(preempted);
         self.flush(tid);
-        self.switched = clock::tsc();
-        let mut outlet = lock(&self.outlet);
-        outlet.switch_out(tid, self.switched, preempted);
-        let position = outlet.position();
-        drop(outlet);
-        self.mark(truth::SWITCH_OUT, position);
+        self.switched = self.now();
+        lock(&self.outlet).switch_out(self.section, tid, self.switched, preempted);
+        self.mark(truth::SWITCH_OUT, self.unit.position());
+        self.pass_truth();
     }
 
     /// The thread begins `block`, inside the range. Returns whether bytes went to the rings.
@@ -332,8 +396,8 @@ impl Core {
             Outcome::Unexplained => 0,
             _ => block.len(),
         };
-        if let Some(t) = &mut self.truth {
-            t.retired(block.id, n);
+        if n > 0 {
+            self.note(Entry::Retired { id: block.id, n: n as u32 });
         }
     }
 
@@ -359,9 +423,7 @@ impl Core {
     }
 
     fn mark(&mut self, marker: u32, position: u64) {
-        if let Some(t) = &mut self.truth {
-            t.mark(marker, position);
-        }
+        self.note(Entry::Mark { marker, position });
     }
 
     #[cold]
@@ -372,16 +434,15 @@ impl Core {
 
     /// Passes the unit's bytes on; `None` after output has stopped.
     fn flush(&mut self, tid: u32) -> Option<()> {
-        self.board.blocks.store(self.counts.blocks, Relaxed);
-        self.board.anomalies.store(self.counts.anomalies, Relaxed);
-        let bytes = self.unit.bytes();
-        if bytes.is_empty() {
+        self.publish();
+        if self.unit.bytes().is_empty() {
             return Some(());
         }
         let mut outlet = lock(&self.outlet);
-        let flow = outlet.write(bytes, tid, clock::tsc());
+        let flow = outlet.write(self.section, self.unit.bytes(), tid, self.now());
         let position = outlet.position();
         drop(outlet);
+        self.pass_truth();
         if flow == Flow::Taken {
             self.unit.clear();
             return Some(());
@@ -392,6 +453,13 @@ impl Core {
             self.mark(truth::TRUNCATED, position);
         }
         None
+    }
+
+    fn publish(&mut self) {
+        let (blocks, anomalies) = (self.counts.blocks, self.counts.anomalies);
+        self.board.blocks.fetch_add(blocks - self.published.0, Relaxed);
+        self.board.anomalies.fetch_add(anomalies - self.published.1, Relaxed);
+        self.published = (blocks, anomalies);
     }
 
     #[cold]
@@ -457,9 +525,7 @@ impl Core {
         if let Some(blocks) = self.injection.overflows_now(self.unit.position()) {
             self.state = State::Overflow(blocks);
             self.unit.begin_overflow();
-            if let Some(t) = &mut self.truth {
-                t.lost();
-            }
+            self.note(Entry::Lost);
         }
     }
 

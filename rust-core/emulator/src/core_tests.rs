@@ -25,9 +25,9 @@ fn rig_with(config: Config) -> Rig {
     let dir = tempfile::tempdir().unwrap();
     let sizes = UnitConfig { cores: 1, aux_bytes: 8192, data_bytes: 4096, ..UnitConfig::default() };
     let shared = EmulatedUnit::create(&dir.path().join("rings"), sizes).unwrap();
-    let outlet = Arc::new(Mutex::new(Outlet::new(shared.producer(0, 7).unwrap(), config.mode)));
+    let outlet = Arc::new(Mutex::new(Outlet::new(shared.producer(0, 7).unwrap(), config.mode, None)));
     Rig {
-        core: Core::new(&config, 0, 7, outlet, None),
+        core: Core::new(&config, 0, 7, outlet),
         consumer: shared.consumer(0).unwrap(),
         last_ip: LastIp::default(),
         _dir: dir,

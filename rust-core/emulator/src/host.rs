@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use jportal_perf_abi::emulated::Counter;
 
+use crate::clock;
 use crate::config::OnFull;
 use crate::outlet::Totals;
 use crate::plugin::Plugin;
 
 const PERIOD: Duration = Duration::from_micros(500);
+/// A thread may go so long without an event while its section of a stream is open.
+const LONGEST_STAY_MS: u64 = 2000;
 /// Exit status of a run that was ended because its trace could not be kept.
 const EXIT_LIMIT: i32 = 112;
 
@@ -22,11 +25,14 @@ pub struct Host {
     generation: u64,
     /// Whether it has been acknowledged.
     acknowledged: bool,
+    /// TSC ticks after which a detached stay is ended for its thread.
+    longest_stay: u64,
 }
 
 /// Runs until the process exits.
 pub fn run(plugin: &'static Plugin) {
-    let mut host = Host { acknowledged: true, ..Host::default() };
+    let longest_stay = plugin.shared.config().tsc_khz.saturating_mul(LONGEST_STAY_MS);
+    let mut host = Host { acknowledged: true, longest_stay, ..Host::default() };
     while !plugin.exiting.load(Relaxed) {
         host.step(plugin);
         std::thread::sleep(PERIOD);
@@ -39,6 +45,7 @@ impl Host {
         if plugin.shared.generation() != self.generation {
             self.command(plugin);
         }
+        plugin.scheduler.end_stays_before(clock::tsc().saturating_sub(self.longest_stay));
         let queued = advance(plugin);
         plugin.peak.fetch_max(queued, Relaxed);
         if plugin.config.mode == OnFull::Stall && queued > plugin.config.limit {

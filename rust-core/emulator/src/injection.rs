@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::random::Random;
 
 /// When the events of one core are due.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Injection {
     irq: u64,
     irq_left: u64,
@@ -30,6 +30,11 @@ impl Injection {
             overflow_blocks: config.overflow_blocks,
             random: Random::new(config.seed ^ u64::from(core) << 32),
         }
+    }
+
+    /// Stream positions are counted from `position` on from now on.
+    pub fn rebase(&mut self, position: u64) {
+        self.overflow_at = self.overflow_at.saturating_sub(position);
     }
 
     /// Whether there is anything to look at when a block begins.

@@ -31,6 +31,7 @@ pub mod block;
 pub mod clock;
 pub mod config;
 pub mod core;
+pub mod counts;
 pub mod error;
 pub mod guest;
 pub mod host;

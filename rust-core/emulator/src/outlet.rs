@@ -7,6 +7,10 @@
 //! PT unit (`pt_buffer_reset_markers`): the AUX record says TRUNCATED and tracing is off until
 //! there is a free region again.
 //!
+//! A core's stream consists of *sections*, each written by one unit. There is more than one when a
+//! thread lost the core in the middle of a block: its section stays open until the thread tells how
+//! the block ended, and what comes behind waits ([`Outlet::open_section`]).
+//!
 //! AUX records are written, and `aux_head` moves, when a thread leaves the core and whenever a
 //! quarter of the ring is pending; the bytes of a record belong to one thread.
 
@@ -17,6 +21,7 @@ use jportal_perf_abi::record::aux_flags;
 use jportal_perf_abi::ring::CoreProducer;
 
 use crate::config::OnFull;
+use crate::truth::{CoreLog, Entry};
 
 /// Something that waits for room.
 #[derive(Debug)]
@@ -24,6 +29,24 @@ enum Item {
     Bytes(Vec<u8>),
     Aux { tid: u32, tsc: u64 },
     Record { body: Body, tid: u32, tsc: u64 },
+}
+
+/// Names a section of one core's stream; later ones are greater.
+pub type Section = u64;
+
+/// A call that waits for the sections before to be closed.
+#[derive(Debug)]
+enum Call {
+    Write { bytes: Vec<u8>, tid: u32, tsc: u64 },
+    SwitchIn { pid: u32, tid: u32, tsc: u64, first: bool },
+    SwitchOut { tid: u32, tsc: u64, preempted: bool },
+    Truth(Vec<Entry>),
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    calls: Vec<Call>,
+    closed: bool,
 }
 
 /// Whether the unit may go on.
@@ -52,6 +75,12 @@ pub struct Outlet {
     stop_at: u64,
     off: bool,
     totals: Totals,
+    /// The section that is written through, and where it began.
+    front: Section,
+    base: u64,
+    /// The sections behind it.
+    waiting: VecDeque<Waiting>,
+    truth: Option<CoreLog>,
 }
 
 /// What an outlet has counted.
@@ -71,7 +100,7 @@ pub struct Totals {
 
 impl Outlet {
     /// Takes the producing half of a core's rings.
-    pub fn new(producer: CoreProducer, mode: OnFull) -> Outlet {
+    pub fn new(producer: CoreProducer, mode: OnFull, truth: Option<CoreLog>) -> Outlet {
         let region = producer.aux.size() / 4;
         let position = producer.aux.position();
         let mut outlet = Outlet {
@@ -85,6 +114,10 @@ impl Outlet {
             stop_at: 0,
             off: false,
             totals: Totals::default(),
+            front: 0,
+            base: position,
+            waiting: VecDeque::new(),
+            truth,
         };
         outlet.set_stop();
         outlet
@@ -102,7 +135,77 @@ impl Outlet {
 
     /// Whether nothing waits.
     pub fn is_drained(&self) -> bool {
-        self.queue.is_empty()
+        self.queue.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Begins a section behind all others.
+    pub fn open_section(&mut self) -> Section {
+        self.waiting.push_back(Waiting::default());
+        self.front + self.waiting.len() as u64
+    }
+
+    /// Nothing more comes from `section`; there is one behind it.
+    pub fn close_section(&mut self, section: Section) {
+        match self.behind(section) {
+            Some(waiting) => waiting.closed = true,
+            None => self.next_section(),
+        }
+    }
+
+    fn behind(&mut self, section: Section) -> Option<&mut Waiting> {
+        let i = usize::try_from(section.checked_sub(self.front + 1)?).ok()?;
+        self.waiting.get_mut(i)
+    }
+
+    fn next_section(&mut self) {
+        while let Some(next) = self.waiting.pop_front() {
+            self.front += 1;
+            self.base = self.position;
+            for call in next.calls {
+                if let Call::Write { bytes, .. } = &call {
+                    self.queued -= bytes.len() as u64;
+                }
+                let _ = self.apply(call);
+            }
+            if !next.closed {
+                break;
+            }
+        }
+    }
+
+    /// Does what `call` says if its section has come to the front, else keeps it.
+    fn call(&mut self, section: Section, call: Call) -> Flow {
+        let len = if let Call::Write { bytes, .. } = &call { bytes.len() as u64 } else { 0 };
+        if let Some(waiting) = self.behind(section) {
+            waiting.calls.push(call);
+            self.queued += len;
+            return Flow::Taken;
+        }
+        self.apply(call)
+    }
+
+    fn apply(&mut self, call: Call) -> Flow {
+        match call {
+            Call::Write { bytes, tid, tsc } => return self.write_through(&bytes, tid, tsc),
+            Call::SwitchIn { pid, tid, tsc, first } => self.enter(pid, tid, tsc, first),
+            Call::SwitchOut { tid, tsc, preempted } => self.leave(tid, tsc, preempted),
+            Call::Truth(entries) => {
+                if let Some(t) = &mut self.truth {
+                    t.write(&entries, self.base);
+                }
+            }
+        }
+        Flow::Taken
+    }
+
+    /// Appends to the record of executed blocks; positions count from the section's start.
+    pub fn truth(&mut self, section: Section, entries: Vec<Entry>) {
+        let _ = self.call(section, Call::Truth(entries));
+    }
+
+    /// Writes out the record of executed blocks.
+    pub fn flush_truth(&mut self) -> std::io::Result<()> {
+        self.truth.as_mut().map_or(Ok(()), CoreLog::flush)
     }
 
     /// Stream position behind the last byte taken.
@@ -121,7 +224,14 @@ impl Outlet {
     }
 
     /// Appends trace bytes of thread `tid`: whole packets. Only where output stops is a packet cut.
-    pub fn write(&mut self, bytes: &[u8], tid: u32, tsc: u64) -> Flow {
+    pub fn write(&mut self, section: Section, bytes: &[u8], tid: u32, tsc: u64) -> Flow {
+        if section == self.front {
+            return self.write_through(bytes, tid, tsc);
+        }
+        self.call(section, Call::Write { bytes: bytes.to_vec(), tid, tsc })
+    }
+
+    fn write_through(&mut self, bytes: &[u8], tid: u32, tsc: u64) -> Flow {
         match self.mode {
             OnFull::Stall => {
                 self.write_or_queue(bytes);
@@ -192,7 +302,7 @@ impl Outlet {
     }
 
     /// Ends the bytes written so far: they belong to `tid`.
-    pub fn end_aux(&mut self, tid: u32, tsc: u64) {
+    fn end_aux(&mut self, tid: u32, tsc: u64) {
         if self.position == self.recorded {
             return;
         }
@@ -234,7 +344,11 @@ impl Outlet {
     }
 
     /// Thread `tid` enters the core. `first`: for the first time, which the kernel announces.
-    pub fn switch_in(&mut self, pid: u32, tid: u32, tsc: u64, first: bool) {
+    pub fn switch_in(&mut self, section: Section, pid: u32, tid: u32, tsc: u64, first: bool) {
+        let _ = self.call(section, Call::SwitchIn { pid, tid, tsc, first });
+    }
+
+    fn enter(&mut self, pid: u32, tid: u32, tsc: u64, first: bool) {
         self.totals.switches += 1;
         if first {
             self.record(Body::ItraceStart { pid, tid }, tid, tsc);
@@ -244,7 +358,11 @@ impl Outlet {
 
     /// Thread `tid` leaves the core. The kernel writes the switch first, then stops the unit
     /// (`__perf_event_task_sched_out`).
-    pub fn switch_out(&mut self, tid: u32, tsc: u64, preempted: bool) {
+    pub fn switch_out(&mut self, section: Section, tid: u32, tsc: u64, preempted: bool) {
+        let _ = self.call(section, Call::SwitchOut { tid, tsc, preempted });
+    }
+
+    fn leave(&mut self, tid: u32, tsc: u64, preempted: bool) {
         self.record(Body::Switch { out: true, preempted }, tid, tsc);
         self.end_aux(tid, tsc);
     }

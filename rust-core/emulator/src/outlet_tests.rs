@@ -18,7 +18,7 @@ fn rig(mode: OnFull) -> Rig {
     let unit = EmulatedUnit::create(&dir.path().join("rings"), config).unwrap();
     Rig {
         _dir: dir,
-        outlet: Outlet::new(unit.producer(0, 7).unwrap(), mode),
+        outlet: Outlet::new(unit.producer(0, 7).unwrap(), mode, None),
         consumer: unit.consumer(0).unwrap(),
     }
 }
@@ -47,10 +47,10 @@ fn aux(offset: u64, size: u64, flags: u64) -> Body {
 #[test]
 fn bytes_become_visible_with_their_record() {
     let mut r = rig(OnFull::Stall);
-    r.outlet.switch_in(7, 11, 1, true);
-    assert_eq!(r.outlet.write(&numbered(0, 100), 11, 2), Flow::Taken);
+    r.outlet.switch_in(0, 7, 11, 1, true);
+    assert_eq!(r.outlet.write(0, &numbered(0, 100), 11, 2), Flow::Taken);
     assert!(r.drain_aux().is_empty(), "not before the AUX record");
-    r.outlet.switch_out(11, 3, true);
+    r.outlet.switch_out(0, 11, 3, true);
     assert_eq!(r.drain_aux(), numbered(0, 100));
     let switch = |out, preempted| Body::Switch { out, preempted };
     assert_eq!(
@@ -62,7 +62,7 @@ fn bytes_become_visible_with_their_record() {
             (aux(0, 100, 0), 11)
         ]
     );
-    r.outlet.switch_out(11, 4, false);
+    r.outlet.switch_out(0, 11, 4, false);
     assert_eq!(r.drain_records(), [(switch(true, false), 11)], "no AUX record for no bytes");
 }
 
@@ -70,7 +70,7 @@ fn bytes_become_visible_with_their_record() {
 fn a_quarter_of_the_ring_is_recorded_at_once() {
     let mut r = rig(OnFull::Stall);
     for i in 0..5 {
-        let _ = r.outlet.write(&numbered(500 * i, 500), 11, 2);
+        let _ = r.outlet.write(0, &numbered(500 * i, 500), 11, 2);
     }
     assert_eq!(r.drain_records(), [(aux(0, 2500, 0), 11)]);
     assert_eq!(r.drain_aux().len(), 2500);
@@ -84,10 +84,10 @@ fn stall_loses_nothing_and_keeps_order() {
     for i in 0..100 {
         let bytes = numbered(i * 700, 700);
         expected.extend_from_slice(&bytes);
-        assert_eq!(r.outlet.write(&bytes, 11, i as u64), Flow::Taken);
+        assert_eq!(r.outlet.write(0, &bytes, 11, i as u64), Flow::Taken);
         if i % 10 == 9 {
-            r.outlet.switch_out(11, 0, false);
-            r.outlet.switch_in(7, 11, 0, false);
+            r.outlet.switch_out(0, 11, 0, false);
+            r.outlet.switch_in(0, 7, 11, 0, false);
         }
     }
     assert!(r.outlet.queued() > 60_000 && !r.outlet.is_drained());
@@ -116,7 +116,7 @@ fn drop_stops_at_the_last_free_region_and_says_so() {
     let mut r = rig(OnFull::Drop);
     let mut stopped = 0;
     for i in 0..40 {
-        if r.outlet.write(&numbered(i * 300, 300), 11, 0) == Flow::Stopped {
+        if r.outlet.write(0, &numbered(i * 300, 300), 11, 0) == Flow::Stopped {
             stopped += 1;
         }
     }
@@ -133,7 +133,7 @@ fn drop_stops_at_the_last_free_region_and_says_so() {
     assert!(!r.outlet.resume(), "nothing was drained");
     assert_eq!(r.drain_aux(), numbered(0, 6144));
     assert!(r.outlet.resume());
-    assert_eq!(r.outlet.write(&numbered(0, 10), 12, 0), Flow::Taken);
+    assert_eq!(r.outlet.write(0, &numbered(0, 10), 12, 0), Flow::Taken);
     r.outlet.end_aux(12, 0);
     assert_eq!(r.drain_records(), [(aux(6144, 10, 0), 12)]);
 }
@@ -143,7 +143,7 @@ fn drop_does_not_stop_while_the_drain_keeps_up() {
     let mut r = rig(OnFull::Drop);
     let mut seen = 0;
     for i in 0..400 {
-        assert_eq!(r.outlet.write(&numbered(i * 300, 300), 11, 0), Flow::Taken);
+        assert_eq!(r.outlet.write(0, &numbered(i * 300, 300), 11, 0), Flow::Taken);
         seen += r.drain_aux().len();
         r.drain_records();
     }
@@ -156,11 +156,50 @@ fn drop_does_not_stop_while_the_drain_keeps_up() {
 fn drop_counts_records_without_room() {
     let mut r = rig(OnFull::Drop);
     for i in 0..200 {
-        r.outlet.switch_in(7, 11, i, false);
+        r.outlet.switch_in(0, 7, 11, i, false);
     }
     assert!(r.outlet.totals().lost_records > 0);
     r.drain_records();
-    r.outlet.switch_in(7, 12, 0, false);
+    r.outlet.switch_in(0, 7, 12, 0, false);
     let first = &r.drain_records()[0].0;
     assert_eq!(*first, Body::Lost { id: 1, lost: r.outlet.totals().lost_records });
+}
+
+#[test]
+fn sections_come_in_order_whichever_is_written_first() {
+    let mut r = rig(OnFull::Stall);
+    r.outlet.switch_in(0, 7, 11, 1, false);
+    let _ = r.outlet.write(0, b"one", 11, 1);
+    let second = r.outlet.open_section();
+    r.outlet.switch_in(second, 7, 12, 3, false);
+    let _ = r.outlet.write(second, b"three", 12, 4);
+    let third = r.outlet.open_section();
+    r.outlet.switch_in(third, 7, 13, 6, false);
+    let _ = r.outlet.write(third, b"five", 13, 7);
+    r.outlet.switch_out(second, 12, 5, true);
+    r.outlet.close_section(second);
+    assert!(r.drain_aux().is_empty() && !r.outlet.is_drained());
+    assert_eq!(r.outlet.queued(), 9);
+    let _ = r.outlet.write(0, b"two", 11, 2);
+    r.outlet.switch_out(0, 11, 2, true);
+    r.outlet.close_section(0);
+    r.outlet.switch_out(third, 13, 8, false);
+    assert_eq!(r.drain_aux(), b"onetwothreefive");
+    assert!(r.outlet.is_drained());
+    assert_eq!(r.outlet.queued(), 0);
+    let switch = |out, preempted| Body::Switch { out, preempted };
+    assert_eq!(
+        r.drain_records(),
+        [
+            (switch(false, false), 11),
+            (switch(true, true), 11),
+            (aux(0, 6, 0), 11),
+            (switch(false, false), 12),
+            (switch(true, true), 12),
+            (aux(6, 5, 0), 12),
+            (switch(false, false), 13),
+            (switch(true, false), 13),
+            (aux(11, 4, 0), 13)
+        ]
+    );
 }

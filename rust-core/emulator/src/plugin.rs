@@ -13,13 +13,14 @@ use jportal_perf_abi::emulated::EmulatedUnit;
 use crate::block::{Block, InsnBytes};
 use crate::clock;
 use crate::config::{Config, OnFull};
-use crate::core::{Board, Core, Unresolved};
+use crate::core::{Core, Unresolved};
+use crate::counts::Board;
 use crate::error::Error;
 use crate::guest::{self, Guest};
 use crate::log::Log;
 use crate::outlet::Outlet;
 use crate::range::Filter;
-use crate::scheduler::{Scheduler, Tenant};
+use crate::scheduler::{Scheduler, Taken, Tenant};
 use crate::setup;
 use crate::signals::{GuestMemory, Prologue, StackAccess, prologue, read_frame};
 use crate::truth::{CodeLog, CoreLog};
@@ -102,9 +103,9 @@ impl Plugin {
         let mut boards = Vec::new();
         for n in 0..config.cores {
             let producer = shared.producer(n, pid)?;
-            let outlet = Arc::new(Mutex::new(Outlet::new(producer, config.mode)));
             let truth = config.truth.as_deref().map(|d| CoreLog::create(d, n)).transpose()?;
-            let core = Core::new(&config, n, pid, Arc::clone(&outlet), truth);
+            let outlet = Arc::new(Mutex::new(Outlet::new(producer, config.mode, truth)));
+            let core = Core::new(&config, n, pid, Arc::clone(&outlet));
             boards.push(core.board());
             cores.push(core);
             outlets.push(outlet);
@@ -254,7 +255,6 @@ impl Plugin {
                     self.scheduler.hint(&t.tenant, true);
                 }
                 let flushed = core.begin_block(&mut t.unresolved, block);
-                self.scheduler.progress(&t.tenant, core.counts().blocks);
                 drop(core);
                 if t.tenant.spend() {
                     self.scheduler.release(&t.tenant);
@@ -264,14 +264,33 @@ impl Plugin {
                 }
                 return;
             }
-            if !self.take_core(t) {
+            if self.begin_elsewhere(t, block) {
                 return;
             }
         }
     }
 
+    /// The thread has no core. If it lost one in the middle of a block, the new block ends that and
+    /// begins on the next core; whether all is done.
     #[cold]
-    fn take_core(&self, t: &mut Thread) -> bool {
+    #[inline(never)]
+    fn begin_elsewhere(&self, t: &mut Thread, block: &'static Block) -> bool {
+        let mut ended = false;
+        loop {
+            let unresolved = &mut t.unresolved;
+            ended |= self.scheduler.end_stay(&t.tenant, |core| {
+                core.begin_block(unresolved, block);
+            });
+            match self.take_core(t) {
+                Taken::Core => return ended,
+                Taken::Nothing => return true,
+                Taken::OpenStay => {}
+            }
+        }
+    }
+
+    #[cold]
+    fn take_core(&self, t: &mut Thread) -> Taken {
         if t.tenant.tid == 0 {
             t.tenant.tid = guest::thread_id();
         }
@@ -305,24 +324,25 @@ impl Plugin {
         if t.awaits_frame {
             return;
         }
-        if let Some(mut core) = self.with_core(t) {
-            core.leave(&mut t.unresolved, to);
-            self.scheduler.hint(&t.tenant, false);
-        }
-        t.unresolved = None;
+        self.event(t, |core, unresolved| core.leave(unresolved, to));
     }
 
-    /// The thread's core, taken if it has none; `None` when nothing is traced.
-    fn with_core(&self, t: &mut Thread) -> Option<crate::seat::Inside<'_, Core>> {
+    /// Shows `what` the core of thread `t`, taken if it has none, after which it executes outside the range.
+    fn event(&self, t: &mut Thread, mut what: impl FnMut(&mut Core, &mut Unresolved)) {
         while self.filter.is_active() {
-            if let Some(core) = self.scheduler.enter(&t.tenant) {
-                return Some(core);
+            if let Some(mut core) = self.scheduler.enter(&t.tenant) {
+                what(&mut core, &mut t.unresolved);
+                self.scheduler.hint(&t.tenant, false);
+                break;
             }
-            if !self.take_core(t) {
+            let unresolved = &mut t.unresolved;
+            if self.scheduler.end_stay(&t.tenant, |core| what(core, unresolved))
+                || self.take_core(t) == Taken::Nothing
+            {
                 break;
             }
         }
-        None
+        t.unresolved = None;
     }
 
     /// A block that was translated before the range was known begins.
@@ -372,11 +392,8 @@ impl Plugin {
         if t.unresolved.is_none() && (t.from_kernel || !within) {
             return;
         }
-        if let Some(mut core) = self.with_core(t) {
-            core.signal(&mut t.unresolved, signal.rip, signal.fault, within);
-            self.scheduler.hint(&t.tenant, false);
-        }
-        t.unresolved = None;
+        let (rip, fault) = (signal.rip, signal.fault);
+        self.event(t, |core, unresolved| core.signal(unresolved, rip, fault, within));
     }
 
     /// A handler returns by a path on which its frame could not be found: where the thread was
@@ -384,14 +401,9 @@ impl Plugin {
     #[cold]
     fn frame_missed(&self, t: &mut Thread) {
         t.awaits_frame = false;
-        if t.unresolved.is_none() {
-            return;
+        if t.unresolved.is_some() {
+            self.event(t, |core, unresolved| core.abandon(unresolved));
         }
-        if let Some(mut core) = self.with_core(t) {
-            core.abandon(&mut t.unresolved);
-            self.scheduler.hint(&t.tenant, false);
-        }
-        t.unresolved = None;
     }
 
     /// A system call begins.

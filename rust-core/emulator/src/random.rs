@@ -1,7 +1,7 @@
 //! Pseudo-random choices.
 
 /// Choices that are the same in every run with one seed (xorshift64*).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {

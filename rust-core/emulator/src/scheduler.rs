@@ -3,13 +3,15 @@
 //! A thread that wants to execute inside the range takes a core: a free one, else the one that
 //! switched longest ago, without its owner's help. It never waits for another guest thread without
 //! bound: QEMU's exclusive sections wait for every thread, and a thread parked in a callback for
-//! the one that wants such a section would wait for ever. It does let a thread that makes progress
-//! have its time slice, for at most a few slices, so that cores do not change hands at every block;
-//! a thread that the host does not run loses its core at once. Waiting is kept short because the
-//! waiting thread's block was chosen by QEMU before: if its code changes meanwhile, the old code runs.
+//! the one that wants such a section would wait for ever. It does let a core's thread have a time
+//! slice, so that cores do not change hands at every block; a short one, because the waiting
+//! thread's block was translated before: if its code changes meanwhile, the old code runs.
+//!
+//! The thread that loses its core keeps the state in which its block is not resolved yet
+//! ([`Core::detach`]) and ends that stay at its next event ([`Scheduler::end_stay`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard};
 
 use crate::clock;
 use crate::config::Config;
@@ -20,8 +22,6 @@ use crate::seat::{Inside, Seats, ThreadNumber};
 
 /// A thread waits for no more than this many slices.
 const PATIENCE: u64 = 4;
-/// How long a thread watches whether others make progress.
-const LOOK: Duration = Duration::from_micros(20);
 
 /// What a thread without a core may know about one: hints, read without holding the core.
 #[derive(Debug, Default)]
@@ -31,8 +31,17 @@ struct Hint {
     switched: AtomicU64,
     /// Its thread executes inside the range.
     inside: AtomicBool,
-    /// Changes with every block.
-    blocks: AtomicU64,
+}
+
+/// What came of taking a core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// The thread has one.
+    Core,
+    /// Nothing is traced any more; the unresolved block is forgotten.
+    Nothing,
+    /// The thread lost a core in the middle of its block just now: [`Scheduler::end_stay`] first.
+    OpenStay,
 }
 
 /// A guest thread's place in the scheme.
@@ -74,6 +83,8 @@ impl Tenant {
 pub struct Scheduler {
     seats: Seats<Core>,
     hints: Box<[Hint]>,
+    /// Per thread: the stay that it has to end.
+    stays: Box<[Mutex<Option<Box<Core>>>]>,
     quantum: u64,
     slice: u64,
 }
@@ -84,6 +95,7 @@ impl Scheduler {
         Scheduler {
             hints: cores.iter().map(|_| Hint::default()).collect(),
             seats: Seats::new(cores, threads),
+            stays: (0..=threads).map(|_| Mutex::new(None)).collect(),
             quantum: config.quantum,
             slice: config.slice.saturating_mul(khz) / 1000,
         }
@@ -101,59 +113,80 @@ impl Scheduler {
         self.hints[tenant.core].inside.store(inside, Relaxed);
     }
 
-    /// Tells others that the tenant's thread makes progress.
-    #[inline]
-    pub fn progress(&self, tenant: &Tenant, blocks: u64) {
-        self.hints[tenant.core].blocks.store(blocks, Relaxed);
-    }
-
-    /// Finds a core for `tenant` and switches it in; false when nothing is traced any more (the
-    /// unresolved block is then forgotten).
+    /// Finds a core for `tenant` and switches it in.
     #[cold]
-    pub fn take(&self, tenant: &mut Tenant, unresolved: &mut Unresolved, filter: &Filter) -> bool {
+    pub fn take(&self, tenant: &mut Tenant, unresolved: &mut Unresolved, filter: &Filter) -> Taken {
         let deadline = clock::tsc().saturating_add(self.slice.saturating_mul(PATIENCE));
-        let mut seen = vec![None; self.seats.len()];
         loop {
             let right = self.seats.claimant();
             if !filter.is_active() {
                 *unresolved = None;
-                return false;
+                return Taken::Nothing;
+            }
+            // Whoever took the core was at it until now.
+            if self.stay(tenant.number).is_some() {
+                return Taken::OpenStay;
             }
             let now = clock::tsc();
-            let Some(i) = self.choose(now, now >= deadline, &seen) else {
+            let Some(i) = self.choose(now, now >= deadline) else {
                 drop(right);
-                for (seen, hint) in seen.iter_mut().zip(&self.hints) {
-                    *seen = Some(hint.blocks.load(Relaxed));
-                }
-                std::thread::sleep(LOOK);
+                std::thread::yield_now();
                 continue;
             };
             let mut core = self.seats.claim(i, &right);
-            core.switch_out(true);
+            match core.old_owner() {
+                Some(owner) if core.should_detach() => *self.stay(owner) = Some(core.detach()),
+                _ => core.switch_out(true),
+            }
             core.switch_in(tenant.tid, unresolved);
             tenant.core = i;
             tenant.budget = self.next_quantum(tenant);
             self.hints[i].switched.store(core.switched(), Relaxed);
             self.hints[i].inside.store(unresolved.is_some(), Relaxed);
             core.assign(tenant.number);
-            return true;
+            return Taken::Core;
         }
     }
 
-    /// `seen`: what the cores' block counters were a moment ago.
-    fn choose(&self, now: u64, force: bool, seen: &[Option<u64>]) -> Option<usize> {
+    fn choose(&self, now: u64, force: bool) -> Option<usize> {
         let age = |i: &usize| self.hints[*i].switched.load(Relaxed);
         let all = 0..self.seats.len();
         all.clone().filter(|&i| self.seats.is_free(i)).min_by_key(age).or_else(|| {
             let ripe = |i: &usize| {
-                let hint = &self.hints[*i];
-                force
-                    || !hint.inside.load(Relaxed)
-                    || now.saturating_sub(age(i)) >= self.slice
-                    || seen[*i] == Some(hint.blocks.load(Relaxed))
+                force || !self.hints[*i].inside.load(Relaxed) || now.saturating_sub(age(i)) >= self.slice
             };
             all.filter(ripe).min_by_key(age)
         })
+    }
+
+    fn stay(&self, thread: ThreadNumber) -> MutexGuard<'_, Option<Box<Core>>> {
+        self.stays[thread as usize].lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// If the thread lost its core in the middle of a block: shows `event` the core's state of then,
+    /// which learns how the block ended, and ends the stay. Whether it was so.
+    #[cold]
+    pub fn end_stay(&self, tenant: &Tenant, event: impl FnOnce(&mut Core)) -> bool {
+        let stay = self.stay(tenant.number).take();
+        match stay {
+            Some(mut core) => {
+                event(&mut core);
+                core.finish();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Ends stays that were detached before `tsc` as interrupted before their unresolved block: their
+    /// threads have had no event since, and the streams must go on.
+    pub fn end_stays_before(&self, tsc: u64) {
+        for stay in &self.stays {
+            let mut stay = stay.lock().unwrap_or_else(|e| e.into_inner());
+            if let Some(core) = stay.take_if(|core| core.detached().is_some_and(|t| t < tsc)) {
+                core.finish();
+            }
+        }
     }
 
     fn next_quantum(&self, tenant: &mut Tenant) -> u64 {
@@ -171,12 +204,15 @@ impl Scheduler {
             hint.switched.store(core.switched(), Relaxed);
             hint.inside.store(false, Relaxed);
             core.release();
+        } else {
+            self.end_stay(tenant, |_| ());
         }
     }
 
-    /// Takes every core from its thread and shows it to `each`.
+    /// Takes every core from its thread and shows it to `each`; ends all stays.
     pub fn stop_all(&self, mut each: impl FnMut(usize, &mut Core)) {
         let right = self.seats.claimant();
+        self.end_stays_before(u64::MAX);
         for i in 0..self.seats.len() {
             let mut core = self.seats.claim(i, &right);
             core.switch_out(false);

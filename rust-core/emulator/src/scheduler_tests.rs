@@ -1,5 +1,4 @@
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
 
@@ -23,8 +22,8 @@ fn rig(cores: u32, quantum: u64, slice: u64) -> Rig {
     let sizes = UnitConfig { cores, aux_bytes: 8192, data_bytes: 4096, ..UnitConfig::default() };
     let shared = EmulatedUnit::create(&dir.path().join("rings"), sizes).unwrap();
     let core = |n| {
-        let outlet = Outlet::new(shared.producer(n, 7).unwrap(), config.mode);
-        Core::new(&config, n, 7, Arc::new(Mutex::new(outlet)), None)
+        let outlet = Outlet::new(shared.producer(n, 7).unwrap(), config.mode, None);
+        Core::new(&config, n, 7, Arc::new(Mutex::new(outlet)))
     };
     let scheduler = Scheduler::new(&config, (0..cores).map(core).collect(), 16, KHZ);
     let filter = Filter::default();
@@ -40,7 +39,7 @@ impl Rig {
     }
 
     fn take(&self, tenant: &mut Tenant) -> usize {
-        assert!(self.scheduler.take(tenant, &mut None, &self.filter));
+        assert_eq!(self.scheduler.take(tenant, &mut None, &self.filter), Taken::Core);
         assert!(self.scheduler.enter(tenant).is_some());
         tenant.core
     }
@@ -71,33 +70,51 @@ fn whose_core_may_be_taken() {
     let s = &r.scheduler;
     let switched = s.hints[0].switched.load(Relaxed);
     let slice = 1000 * (KHZ / 1000);
-    s.progress(&a, 7);
     // Outside the range: at once.
     s.hint(&a, false);
-    assert_eq!(s.choose(switched, false, &[None]), Some(0));
-    // Inside: after its slice, or when it made no progress since the last look, or when patience is over.
+    assert_eq!(s.choose(switched, false), Some(0));
+    // Inside: after its slice, or when patience is over.
     s.hint(&a, true);
-    assert_eq!(s.choose(switched, false, &[None]), None);
-    assert_eq!(s.choose(switched + slice - 1, false, &[Some(6)]), None);
-    assert_eq!(s.choose(switched + slice, false, &[Some(6)]), Some(0));
-    assert_eq!(s.choose(switched, false, &[Some(7)]), Some(0));
-    assert_eq!(s.choose(switched, true, &[Some(6)]), Some(0));
+    assert_eq!(s.choose(switched + slice - 1, false), None);
+    assert_eq!(s.choose(switched + slice, false), Some(0));
+    assert_eq!(s.choose(switched, true), Some(0));
     // Nobody's: at once.
     s.release(&a);
-    assert_eq!(s.choose(switched, false, &[None]), Some(0));
+    assert_eq!(s.choose(switched, false), Some(0));
 }
 
 #[test]
-fn a_thread_that_the_host_does_not_run_is_preempted_soon() {
-    let r = rig(1, 0, 100_000);
+fn a_thread_that_lost_its_core_ends_its_stay_with_its_next_event() {
+    let r = rig(1, 0, 0);
+    let (mut a, mut b) = (r.tenant(1), r.tenant(2));
+    let mut thread = None;
+    r.take(&mut a);
+    r.scheduler.enter(&a).unwrap().begin_block(&mut thread, some_block());
+    r.take(&mut b);
+    let mut events = 0;
+    let mut event = |core: &mut Core| {
+        events += 1;
+        core.leave(&mut thread, 0x9000);
+    };
+    assert_eq!(r.scheduler.take(&mut a, &mut None, &r.filter), Taken::OpenStay);
+    assert!(!r.scheduler.end_stay(&b, &mut event));
+    assert!(r.scheduler.end_stay(&a, &mut event));
+    assert!(!r.scheduler.end_stay(&a, &mut event), "once");
+    assert_eq!(events, 1);
+}
+
+#[test]
+fn stays_without_events_are_ended() {
+    let r = rig(1, 0, 0);
     let (mut a, mut b) = (r.tenant(1), r.tenant(2));
     r.take(&mut a);
     r.scheduler.enter(&a).unwrap().begin_block(&mut None, some_block());
-    r.scheduler.hint(&a, true);
-    let start = Instant::now();
+    let before = clock::tsc();
     r.take(&mut b);
-    // Not after its slice of at least 30 ms.
-    assert!(start.elapsed() < Duration::from_millis(25), "{:?}", start.elapsed());
+    r.scheduler.end_stays_before(before);
+    assert!(r.scheduler.stay(1).is_some());
+    r.scheduler.end_stays_before(u64::MAX);
+    assert!(r.scheduler.stay(1).is_none());
 }
 
 #[test]
@@ -105,7 +122,7 @@ fn nothing_is_taken_when_nothing_is_traced() {
     let r = rig(1, 0, 0);
     r.filter.activate(false);
     let mut unresolved = Some(some_block());
-    assert!(!r.scheduler.take(&mut r.tenant(1), &mut unresolved, &r.filter));
+    assert_eq!(r.scheduler.take(&mut r.tenant(1), &mut unresolved, &r.filter), Taken::Nothing);
     assert!(unresolved.is_none());
 }
 

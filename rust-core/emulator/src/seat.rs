@@ -131,7 +131,7 @@ impl<T> Seats<T> {
                 }
             }
         }
-        Claimed { seat: place, next: FREE }
+        Claimed { seat: place, old, next: FREE }
     }
 }
 
@@ -180,10 +180,16 @@ impl<T> Drop for Inside<'_, T> {
 #[derive(Debug)]
 pub struct Claimed<'a, T> {
     seat: &'a Seat<T>,
+    old: ThreadNumber,
     next: ThreadNumber,
 }
 
 impl<T> Claimed<'_, T> {
+    /// The thread that owned the seat.
+    pub fn old_owner(&self) -> Option<ThreadNumber> {
+        (self.old != FREE && self.old != CLAIMED).then_some(self.old)
+    }
+
     /// Hands the seat to thread `to`.
     pub fn assign(mut self, to: ThreadNumber) {
         self.next = to;

@@ -92,10 +92,48 @@ impl CodeLog {
     }
 }
 
+/// What a core's record is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// The first instructions of a block retired.
+    Retired {
+        /// The block's number.
+        id: u32,
+        /// How many of its instructions.
+        n: u32,
+    },
+    /// [`SWITCH_IN`] of this thread.
+    SwitchIn(u32),
+    /// [`LOST`].
+    Lost,
+    /// A marker with a stream position.
+    Mark {
+        /// Which.
+        marker: u32,
+        /// Where.
+        position: u64,
+    },
+}
+
 impl CoreLog {
     /// Creates `core<N>` in `directory`.
     pub fn create(directory: &Path, core: u32) -> Result<CoreLog, Error> {
         Ok(CoreLog { file: create(directory, &format!("core{core}"))? })
+    }
+
+    /// Appends `entries`, whose positions count from stream position `base`.
+    pub fn write(&mut self, entries: &[Entry], base: u64) {
+        for entry in entries {
+            match *entry {
+                Entry::Retired { id, n } => self.put(&[id, n]),
+                Entry::SwitchIn(tid) => self.put(&[SWITCH_IN, tid]),
+                Entry::Lost => self.put(&[LOST]),
+                Entry::Mark { marker, position } => {
+                    let position = base + position;
+                    self.put(&[marker, position as u32, (position >> 32) as u32]);
+                }
+            }
+        }
     }
 
     fn put(&mut self, words: &[u32]) {
@@ -103,28 +141,6 @@ impl CoreLog {
             // The record serves tests only; a full disk shows as a short file there.
             let _ = self.file.write_all(&w.to_le_bytes());
         }
-    }
-
-    /// The first `n` instructions of block `id` retired.
-    pub fn retired(&mut self, id: u32, n: usize) {
-        if n > 0 {
-            self.put(&[id, n as u32]);
-        }
-    }
-
-    /// Thread `tid` enters.
-    pub fn switch_in(&mut self, tid: u32) {
-        self.put(&[SWITCH_IN, tid]);
-    }
-
-    /// Packets begin to be lost.
-    pub fn lost(&mut self) {
-        self.put(&[LOST]);
-    }
-
-    /// A marker with a stream position.
-    pub fn mark(&mut self, marker: u32, position: u64) {
-        self.put(&[marker, position as u32, (position >> 32) as u32]);
     }
 
     /// Writes out what is buffered.

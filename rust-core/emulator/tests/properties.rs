@@ -103,6 +103,8 @@ struct Thread {
     calls: Vec<u64>,
     /// The core it is on.
     core: Option<usize>,
+    /// The stay it lost in the middle of a block, with the core and the section of the stream.
+    stay: Option<(Box<Core>, usize, usize)>,
 }
 
 struct World {
@@ -110,7 +112,8 @@ struct World {
     cores: Vec<Core>,
     consumers: Vec<CoreConsumer>,
     traces: Vec<Vec<u8>>,
-    executed: Vec<Vec<u64>>,
+    /// Per core and section.
+    executed: Vec<Vec<Vec<u64>>>,
     threads: Vec<Thread>,
     random: Random,
     _dir: tempfile::TempDir,
@@ -121,8 +124,8 @@ fn world(seed: u64, config: &Config) -> World {
     let sizes = UnitConfig { cores: 2, aux_bytes: 1 << 20, data_bytes: 1 << 20, ..UnitConfig::default() };
     let shared = EmulatedUnit::create(&dir.path().join("rings"), sizes).unwrap();
     let core = |n| {
-        let outlet = Outlet::new(shared.producer(n, 7).unwrap(), config.mode);
-        Core::new(config, n, 7, Arc::new(Mutex::new(outlet)), None)
+        let outlet = Outlet::new(shared.producer(n, 7).unwrap(), config.mode, None);
+        Core::new(config, n, 7, Arc::new(Mutex::new(outlet)))
     };
     let mut random = Random::new(seed);
     World {
@@ -130,7 +133,7 @@ fn world(seed: u64, config: &Config) -> World {
         cores: (0..2).map(core).collect(),
         consumers: (0..2).map(|n| shared.consumer(n).unwrap()).collect(),
         traces: vec![Vec::new(); 2],
-        executed: vec![Vec::new(); 2],
+        executed: vec![vec![Vec::new()]; 2],
         threads: (0..3).map(|_| Thread::default()).collect(),
         random,
         _dir: dir,
@@ -148,6 +151,9 @@ impl World {
         }
         for t in 0..3 {
             self.remove(t, false);
+            if let Some((core, ..)) = self.threads[t].stay.take() {
+                core.finish();
+            }
         }
         for (consumer, trace) in self.consumers.iter_mut().zip(&mut self.traces) {
             consumer.aux.drain(trace, usize::MAX).unwrap();
@@ -162,17 +168,29 @@ impl World {
 
     /// Puts thread `t` on a core if it has none, and sometimes on another one.
     fn place(&mut self, t: usize) {
-        if self.threads[t].core.is_some() && self.random.below(20) != 0 {
+        if self.threads[t].stay.is_some() || self.threads[t].core.is_some() && self.random.below(20) != 0 {
             return;
         }
         self.remove(t, false);
         let c = self.random.below(2) as usize;
         if let Some(other) = (0..3).find(|&o| self.threads[o].core == Some(c)) {
-            self.remove(other, true);
+            if self.cores[c].should_detach() && self.random.below(4) != 0 {
+                self.threads[other].core = None;
+                let section = self.executed[c].len() - 1;
+                self.threads[other].stay = Some((self.cores[c].detach(), c, section));
+                self.executed[c].push(Vec::new());
+            } else {
+                self.remove(other, true);
+            }
         }
         let thread = &mut self.threads[t];
         self.cores[c].switch_in(100 + t as u32, &mut thread.unresolved);
         thread.core = Some(c);
+    }
+
+    fn ran(&mut self, c: usize, section: Option<usize>, b: &Block, n: usize) {
+        let section = section.unwrap_or(self.executed[c].len() - 1);
+        self.executed[c][section].extend((0..n).map(|i| b.address(i)));
     }
 
     /// Where the block that thread `t` is in goes.
@@ -205,26 +223,40 @@ impl World {
     }
 
     fn step(&mut self, t: usize) {
-        let Some(c) = self.threads[t].core else { return };
-        let before = self.threads[t].unresolved;
-        if self.random.below(40) == 0 {
-            return self.signal(t, c);
+        let mut stay = self.threads[t].stay.take();
+        let (c, section) = match (&stay, self.threads[t].core) {
+            (Some((_, c, section)), _) => (*c, Some(*section)),
+            (None, Some(c)) => (c, None),
+            (None, None) => return,
+        };
+        let signal = self.threads[t].unresolved.is_some() && self.random.below(40) == 0;
+        if signal {
+            self.signal(t, c, section, stay.as_mut().map(|s| &mut *s.0));
+        } else {
+            self.go_on(t, c, section, stay.as_mut().map(|s| &mut *s.0));
         }
+        if let Some((core, ..)) = stay {
+            core.finish();
+        }
+    }
+
+    fn go_on(&mut self, t: usize, c: usize, section: Option<usize>, stay: Option<&mut Core>) {
         let next = self.next(t);
-        if let Some(b) = before {
-            self.executed[c].extend((0..b.len()).map(|i| b.address(i)));
+        if let Some(b) = self.threads[t].unresolved {
+            self.ran(c, section, b, b.len());
         }
-        let thread = &mut self.threads[t];
+        let core = stay.unwrap_or(&mut self.cores[c]);
+        let unresolved = &mut self.threads[t].unresolved;
         match self.program.at.get(&next) {
             Some(&i) => {
-                self.cores[c].begin_block(&mut thread.unresolved, self.program.blocks[i].0);
+                core.begin_block(unresolved, self.program.blocks[i].0);
             }
-            None => self.cores[c].leave(&mut thread.unresolved, next),
+            None => core.leave(unresolved, next),
         }
     }
 
     /// A fault at some instruction of the block, or a signal before what comes next.
-    fn signal(&mut self, t: usize, c: usize) {
+    fn signal(&mut self, t: usize, c: usize, section: Option<usize>, stay: Option<&mut Core>) {
         let Some(b) = self.threads[t].unresolved else { return };
         let (n, rip, fault) = match self.random.below(2) {
             0 => {
@@ -233,9 +265,9 @@ impl World {
             }
             _ => (b.len(), self.next(t), false),
         };
-        self.executed[c].extend((0..n).map(|i| b.address(i)));
-        let within = rip != OUTSIDE;
-        self.cores[c].signal(&mut self.threads[t].unresolved, rip, fault, within);
+        self.ran(c, section, b, n);
+        let core = stay.unwrap_or(&mut self.cores[c]);
+        core.signal(&mut self.threads[t].unresolved, rip, fault, rip != OUTSIDE);
     }
 }
 
@@ -309,7 +341,7 @@ proptest! {
             let mut trace = std::mem::take(&mut world.traces[c]);
             prop_assert!(trace.len() < 1 << 19, "the ring must hold everything");
             let decoded = decode(&mut trace, &world.program, &config).map_err(TestCaseError::fail)?;
-            prop_assert_eq!(&decoded, &world.executed[c], "core {}", c);
+            prop_assert_eq!(&decoded, &world.executed[c].concat(), "core {}", c);
         }
     }
 }

@@ -38,6 +38,21 @@ pub struct Sent {
     pub compressed: u64,
 }
 
+impl Sent {
+    /// Adds `other`.
+    pub fn add(&mut self, other: &Sent) {
+        self.tnt_bits += other.tnt_bits;
+        self.tip += other.tip;
+        self.pge += other.pge;
+        self.pgd += other.pgd;
+        self.fup += other.fup;
+        self.psb += other.psb;
+        self.ovf += other.ovf;
+        self.returns += other.returns;
+        self.compressed += other.compressed;
+    }
+}
+
 /// State of one core's PT unit.
 #[derive(Debug)]
 pub struct Unit {
@@ -56,6 +71,8 @@ pub struct Unit {
     pop: Pop,
     returns: ReturnStack,
     timing: TimingState,
+    /// The clock stands still from this TSC on.
+    clock_limit: u64,
     sent: Sent,
 }
 
@@ -76,8 +93,19 @@ impl Unit {
             pop: config.pop,
             returns: ReturnStack::default(),
             timing: TimingState::new(config, clock::tsc()),
+            clock_limit: u64::MAX,
             sent: Sent::default(),
         }
+    }
+
+    /// Nothing is sent with a time behind `tsc`.
+    pub fn limit_clock(&mut self, tsc: u64) {
+        self.clock_limit = tsc;
+    }
+
+    #[inline]
+    fn now(&self) -> u64 {
+        clock::tsc().min(self.clock_limit)
     }
 
     /// Bytes not yet taken by [`Unit::clear`].
@@ -124,7 +152,8 @@ impl Unit {
         if self.position() >= self.psb_due {
             self.psb(None);
         } else {
-            self.timing.tsc(&mut self.out, clock::tsc());
+            let now = self.now();
+            self.timing.tsc(&mut self.out, now);
             self.timing.cbr(&mut self.out);
         }
         self.mode_sent = false;
@@ -149,7 +178,8 @@ impl Unit {
         self.sent.psb += 1;
         self.out.psb();
         self.returns.clear();
-        self.timing.tsc(&mut self.out, clock::tsc());
+        let now = self.now();
+        self.timing.tsc(&mut self.out, now);
         self.timing.cbr(&mut self.out);
         self.mode_sent = false;
         if let Some(ip) = ip {
@@ -165,14 +195,16 @@ impl Unit {
     #[inline]
     fn mtc(&mut self) {
         if self.timing.runs() {
-            self.timing.mtc(&mut self.out, clock::tsc());
+            let now = self.now();
+            self.timing.mtc(&mut self.out, now);
         }
     }
 
     #[inline]
     fn cyc(&mut self) {
         if self.timing.counts_cycles() {
-            self.timing.cyc(&mut self.out, clock::tsc());
+            let now = self.now();
+            self.timing.cyc(&mut self.out, now);
         }
     }
 
