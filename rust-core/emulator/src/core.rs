@@ -61,6 +61,8 @@ pub struct Core {
     /// Not yet passed on.
     truth: Option<Vec<Entry>>,
     switched: u64,
+    /// The latest time of a record.
+    latest: u64,
     board: Arc<Board>,
     /// [`Counts::blocks`] and anomalies as published.
     published: (u64, u64),
@@ -93,6 +95,7 @@ impl Core {
             off_blocks: 0,
             truth: config.truth.is_some().then(Vec::new),
             switched: 0,
+            latest: 0,
             board: Arc::default(),
             published: (0, 0),
             detached: None,
@@ -107,8 +110,9 @@ impl Core {
     /// Makes room for another thread: this becomes the core's next section, without a thread and with a
     /// fresh unit. Returns what belongs to the thread that loses the core; after the thread's next
     /// event, or when it is given up, [`Core::finish`] must be called on it.
-    pub fn detach(&mut self) -> Box<Core> {
-        let now = clock::tsc();
+    /// `at`: when the other thread needed a core.
+    pub fn detach(&mut self, at: u64) -> Box<Core> {
+        let now = self.not_before(at);
         let mut injection = self.injection.clone();
         injection.rebase(self.unit.position());
         let successor = Core {
@@ -128,6 +132,7 @@ impl Core {
             off_blocks: 0,
             truth: self.truth.is_some().then(Vec::new),
             switched: now,
+            latest: now,
             board: Arc::clone(&self.board),
             published: (0, 0),
             detached: None,
@@ -156,6 +161,11 @@ impl Core {
 
     fn past(&self) -> MutexGuard<'_, Past> {
         self.board.past.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// `at`, unless packets or records with a later time have been written.
+    fn not_before(&self, at: u64) -> u64 {
+        at.max(self.latest).max(self.unit.latest())
     }
 
     /// The time, which ends for a detached thread when it loses the core.
@@ -217,10 +227,15 @@ impl Core {
     ///
     /// The thread's first start here clears the unit's byte counter, as the kernel does
     /// (`pt_config`), so it begins with a PSB+; later ones restate the time.
-    pub fn switch_in(&mut self, tid: u32, unresolved: &mut Unresolved) {
+    ///
+    /// `at`: when the thread needed a core. QEMU had chosen its block then, whatever has happened to
+    /// the code since, so the stay begins with that time if it can.
+    pub fn switch_in(&mut self, tid: u32, unresolved: &mut Unresolved, at: u64) {
         debug_assert!(self.running.is_none() && !self.unit.enabled());
         self.running = Some(tid);
         self.switched = clock::tsc();
+        let at = self.not_before(at);
+        self.latest = at;
         let first = self.started.insert(tid);
         let lost = self.state != State::On;
         if lost && lock(&self.outlet).resume() {
@@ -228,9 +243,9 @@ impl Core {
         }
         self.note(Entry::SwitchIn(tid));
         if self.state == State::On {
-            self.unit.start(first || lost);
+            self.unit.start(first || lost, at);
         }
-        lock(&self.outlet).switch_in(self.section, self.pid, tid, clock::tsc(), first);
+        lock(&self.outlet).switch_in(self.section, self.pid, tid, at, first);
         match *unresolved {
             Some(b) if self.state == State::On => self.enter(b.start),
             _ => *unresolved = None,
@@ -240,6 +255,11 @@ impl Core {
     /// The running thread, if any, leaves the core. Inside the range it is interrupted before the
     /// first instruction of its unresolved block: the block has begun, but nothing of it is encoded.
     pub fn switch_out(&mut self, preempted: bool) {
+        self.switch_out_at(preempted, self.now());
+    }
+
+    /// As [`Core::switch_out`], at time `at` if nothing later has been written.
+    pub fn switch_out_at(&mut self, preempted: bool, at: u64) {
         let Some(tid) = self.running.take() else { return };
         if let State::Overflow(_) = self.state {
             self.end_overflow((self.inside != 0).then_some(self.inside));
@@ -249,9 +269,11 @@ impl Core {
         }
         self.inside = 0;
         self.counts.preemptions += u64::from(preempted);
-        self.flush(tid);
-        self.switched = self.now();
-        lock(&self.outlet).switch_out(self.section, tid, self.switched, preempted);
+        let at = self.not_before(at);
+        self.flush(tid, at);
+        self.switched = clock::tsc();
+        self.latest = at;
+        lock(&self.outlet).switch_out(self.section, tid, at, preempted);
         self.mark(truth::SWITCH_OUT, self.unit.position());
         self.pass_truth();
     }
@@ -433,13 +455,13 @@ impl Core {
     }
 
     /// Passes the unit's bytes on; `None` after output has stopped.
-    fn flush(&mut self, tid: u32) -> Option<()> {
+    fn flush(&mut self, tid: u32, now: u64) -> Option<()> {
         self.publish();
         if self.unit.bytes().is_empty() {
             return Some(());
         }
         let mut outlet = lock(&self.outlet);
-        let flow = outlet.write(self.section, self.unit.bytes(), tid, self.now());
+        let flow = outlet.write(self.section, self.unit.bytes(), tid, now);
         let position = outlet.position();
         drop(outlet);
         self.pass_truth();
@@ -466,7 +488,9 @@ impl Core {
     #[inline(never)]
     fn flush_inside(&mut self, unresolved: &mut Unresolved) {
         let tid = self.running.unwrap_or_default();
-        if self.flush(tid).is_none() {
+        let now = self.not_before(self.now());
+        self.latest = now;
+        if self.flush(tid, now).is_none() {
             *unresolved = None;
             self.inside = 0;
         }
@@ -497,7 +521,7 @@ impl Core {
                     return false;
                 }
                 self.recovered();
-                self.unit.start(true);
+                self.unit.start(true, clock::tsc());
                 true
             }
         }

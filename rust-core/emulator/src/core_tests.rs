@@ -93,7 +93,7 @@ fn behind(list: &[String], skip: &[&str]) -> Vec<String> {
 fn preemption_interrupts_the_block_that_has_begun_and_another_core_goes_on_with_it() {
     let (mut a, mut b) = (rig(), rig());
     let mut thread = None;
-    a.core.switch_in(11, &mut thread);
+    a.core.switch_in(11, &mut thread, clock::tsc());
     a.core.begin_block(&mut thread, leak(0x1000, BRANCH));
     a.core.begin_block(&mut thread, leak(0x1013, BRANCH));
     a.core.switch_out(true);
@@ -101,7 +101,7 @@ fn preemption_interrupts_the_block_that_has_begun_and_another_core_goes_on_with_
     assert_eq!(behind(&a.packets(), &START), sent);
     assert!(thread.is_some(), "the unresolved block stays with the thread");
 
-    b.core.switch_in(11, &mut thread);
+    b.core.switch_in(11, &mut thread, clock::tsc());
     b.core.begin_block(&mut thread, leak(0x1016, BRANCH));
     b.core.leave(&mut thread, 0x1029);
     b.core.switch_out(false);
@@ -113,11 +113,11 @@ fn preemption_interrupts_the_block_that_has_begun_and_another_core_goes_on_with_
 fn bytes_and_records_of_a_stay() {
     let mut r = rig();
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.switch_out(false);
-    r.core.switch_in(12, &mut None);
+    r.core.switch_in(12, &mut None, clock::tsc());
     r.core.switch_out(true);
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.switch_out(false);
     let switch = |out, preempted| Body::Switch { out, preempted };
     let all = r.records();
@@ -153,7 +153,7 @@ fn bytes_and_records_of_a_stay() {
 fn a_fault_inside_a_block() {
     let mut r = rig();
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
     r.core.signal(&mut thread, 0x1001, true, true);
     assert!(thread.is_none());
@@ -168,7 +168,7 @@ fn a_fault_inside_a_block() {
 fn an_asynchronous_signal_comes_behind_the_outcome() {
     let mut r = rig();
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
     r.core.signal(&mut thread, 0x1013, false, true);
     r.core.switch_out(false);
@@ -180,7 +180,7 @@ fn an_asynchronous_signal_comes_behind_the_outcome() {
 fn a_signal_behind_a_branch_out_of_the_range() {
     let mut r = rig();
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
     r.core.signal(&mut thread, 0x1013, false, false);
     r.core.switch_out(false);
@@ -191,7 +191,7 @@ fn a_signal_behind_a_branch_out_of_the_range() {
 fn a_signal_at_the_entry_into_the_range() {
     let mut r = rig();
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.signal(&mut thread, 0x1000, false, true);
     r.core.switch_out(false);
     assert_eq!(behind(&r.packets(), &START), ["MODE.Exec", "TIP.PGE 1000", "FUP 1000", "TIP.PGD -"]);
@@ -202,7 +202,7 @@ fn a_signal_at_the_entry_into_the_range() {
 fn what_nothing_explains_is_counted_and_stays_decodable() {
     let mut r = rig();
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.begin_block(&mut thread, leak(0x1000, &[0x90, 0x90]));
     r.core.begin_block(&mut thread, leak(0x5000, BRANCH));
     r.core.leave(&mut thread, 0x7777);
@@ -218,7 +218,7 @@ fn what_nothing_explains_is_counted_and_stays_decodable() {
 fn a_block_whose_end_cannot_be_found_out() {
     let mut r = rig();
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
     r.core.abandon(&mut thread);
     r.core.switch_out(false);
@@ -231,7 +231,7 @@ fn a_block_whose_end_cannot_be_found_out() {
 fn a_system_call_inside_the_range() {
     let mut r = rig();
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     r.core.begin_block(&mut thread, leak(0x1000, &[0x0f, 0x05]));
     r.core.begin_block(&mut thread, leak(0x1002, BRANCH));
     r.core.leave(&mut thread, 0x1005);
@@ -244,7 +244,7 @@ fn a_system_call_inside_the_range() {
 fn an_overflow_swallows_blocks_and_ends_before_a_switch() {
     let mut r = rig_with(Config { overflow: 1, overflow_blocks: 1000, ..config() });
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     for at in [0x1000, 0x1013, 0x1026] {
         r.core.begin_block(&mut thread, leak(at, BRANCH));
     }
@@ -257,7 +257,7 @@ fn an_overflow_swallows_blocks_and_ends_before_a_switch() {
 fn injected_interrupts_at_and_inside_blocks() {
     let mut r = rig_with(Config { irq: 2, irq_inside: 2, ..config() });
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     for i in 0..9 {
         r.core.begin_block(&mut thread, leak(0x1000 + i * 0x13, BRANCH));
     }
@@ -274,7 +274,7 @@ fn injected_interrupts_at_and_inside_blocks() {
 fn output_stops_when_the_ring_is_full_and_begins_again_with_psb() {
     let mut r = rig_with(Config { mode: OnFull::Drop, ..config() });
     let mut thread = None;
-    r.core.switch_in(11, &mut thread);
+    r.core.switch_in(11, &mut thread, clock::tsc());
     let jump = leak(0x1000, &[0xff, 0xe0]);
     for _ in 0..10_000 {
         r.core.begin_block(&mut thread, jump);

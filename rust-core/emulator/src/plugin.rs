@@ -257,7 +257,7 @@ impl Plugin {
                 let flushed = core.begin_block(&mut t.unresolved, block);
                 drop(core);
                 if t.tenant.spend() {
-                    self.scheduler.release(&t.tenant);
+                    self.change_core(t);
                 }
                 if flushed {
                     self.press();
@@ -270,18 +270,28 @@ impl Plugin {
         }
     }
 
+    /// The quantum is over. The block that has begun is interrupted here and goes on on the next core.
+    #[cold]
+    #[inline(never)]
+    fn change_core(&self, t: &mut Thread) {
+        let since = clock::tsc();
+        self.scheduler.release(&t.tenant);
+        self.take_core(t, since);
+    }
+
     /// The thread has no core. If it lost one in the middle of a block, the new block ends that and
     /// begins on the next core; whether all is done.
     #[cold]
     #[inline(never)]
     fn begin_elsewhere(&self, t: &mut Thread, block: &'static Block) -> bool {
+        let since = clock::tsc();
         let mut ended = false;
         loop {
             let unresolved = &mut t.unresolved;
             ended |= self.scheduler.end_stay(&t.tenant, |core| {
                 core.begin_block(unresolved, block);
             });
-            match self.take_core(t) {
+            match self.take_core(t, since) {
                 Taken::Core => return ended,
                 Taken::Nothing => return true,
                 Taken::OpenStay => {}
@@ -290,11 +300,11 @@ impl Plugin {
     }
 
     #[cold]
-    fn take_core(&self, t: &mut Thread) -> Taken {
+    fn take_core(&self, t: &mut Thread, since: u64) -> Taken {
         if t.tenant.tid == 0 {
             t.tenant.tid = guest::thread_id();
         }
-        self.scheduler.take(&mut t.tenant, &mut t.unresolved, &self.filter)
+        self.scheduler.take(&mut t.tenant, &mut t.unresolved, &self.filter, since)
     }
 
     /// While much is queued, producers are slowed so that the drain gets its share; for a moment only,
@@ -329,6 +339,7 @@ impl Plugin {
 
     /// Shows `what` the core of thread `t`, taken if it has none, after which it executes outside the range.
     fn event(&self, t: &mut Thread, mut what: impl FnMut(&mut Core, &mut Unresolved)) {
+        let since = clock::tsc();
         while self.filter.is_active() {
             if let Some(mut core) = self.scheduler.enter(&t.tenant) {
                 what(&mut core, &mut t.unresolved);
@@ -337,7 +348,7 @@ impl Plugin {
             }
             let unresolved = &mut t.unresolved;
             if self.scheduler.end_stay(&t.tenant, |core| what(core, unresolved))
-                || self.take_core(t) == Taken::Nothing
+                || self.take_core(t, since) == Taken::Nothing
             {
                 break;
             }

@@ -113,10 +113,16 @@ impl Scheduler {
         self.hints[tenant.core].inside.store(inside, Relaxed);
     }
 
-    /// Finds a core for `tenant` and switches it in.
+    /// Finds a core for `tenant`, which needed one at `since`, and switches it in.
     #[cold]
-    pub fn take(&self, tenant: &mut Tenant, unresolved: &mut Unresolved, filter: &Filter) -> Taken {
-        let deadline = clock::tsc().saturating_add(self.slice.saturating_mul(PATIENCE));
+    pub fn take(
+        &self,
+        tenant: &mut Tenant,
+        unresolved: &mut Unresolved,
+        filter: &Filter,
+        since: u64,
+    ) -> Taken {
+        let deadline = since.saturating_add(self.slice.saturating_mul(PATIENCE));
         loop {
             let right = self.seats.claimant();
             if !filter.is_active() {
@@ -135,10 +141,10 @@ impl Scheduler {
             };
             let mut core = self.seats.claim(i, &right);
             match core.old_owner() {
-                Some(owner) if core.should_detach() => *self.stay(owner) = Some(core.detach()),
-                _ => core.switch_out(true),
+                Some(owner) if core.should_detach() => *self.stay(owner) = Some(core.detach(since)),
+                _ => core.switch_out_at(true, since),
             }
-            core.switch_in(tenant.tid, unresolved);
+            core.switch_in(tenant.tid, unresolved, since);
             tenant.core = i;
             tenant.budget = self.next_quantum(tenant);
             self.hints[i].switched.store(core.switched(), Relaxed);

@@ -39,7 +39,7 @@ impl Rig {
     }
 
     fn take(&self, tenant: &mut Tenant) -> usize {
-        assert_eq!(self.scheduler.take(tenant, &mut None, &self.filter), Taken::Core);
+        assert_eq!(self.scheduler.take(tenant, &mut None, &self.filter, clock::tsc()), Taken::Core);
         assert!(self.scheduler.enter(tenant).is_some());
         tenant.core
     }
@@ -96,7 +96,7 @@ fn a_thread_that_lost_its_core_ends_its_stay_with_its_next_event() {
         events += 1;
         core.leave(&mut thread, 0x9000);
     };
-    assert_eq!(r.scheduler.take(&mut a, &mut None, &r.filter), Taken::OpenStay);
+    assert_eq!(r.scheduler.take(&mut a, &mut None, &r.filter, clock::tsc()), Taken::OpenStay);
     assert!(!r.scheduler.end_stay(&b, &mut event));
     assert!(r.scheduler.end_stay(&a, &mut event));
     assert!(!r.scheduler.end_stay(&a, &mut event), "once");
@@ -122,7 +122,7 @@ fn nothing_is_taken_when_nothing_is_traced() {
     let r = rig(1, 0, 0);
     r.filter.activate(false);
     let mut unresolved = Some(some_block());
-    assert_eq!(r.scheduler.take(&mut r.tenant(1), &mut unresolved, &r.filter), Taken::Nothing);
+    assert_eq!(r.scheduler.take(&mut r.tenant(1), &mut unresolved, &r.filter, clock::tsc()), Taken::Nothing);
     assert!(unresolved.is_none());
 }
 

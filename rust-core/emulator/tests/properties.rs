@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use jportal_emulator::block::{Block, InsnBytes};
+use jportal_emulator::clock;
 use jportal_emulator::config::{Config, Pop, Timing};
 use jportal_emulator::core::{Core, Unresolved};
 use jportal_emulator::outlet::Outlet;
@@ -177,14 +178,14 @@ impl World {
             if self.cores[c].should_detach() && self.random.below(4) != 0 {
                 self.threads[other].core = None;
                 let section = self.executed[c].len() - 1;
-                self.threads[other].stay = Some((self.cores[c].detach(), c, section));
+                self.threads[other].stay = Some((self.cores[c].detach(clock::tsc()), c, section));
                 self.executed[c].push(Vec::new());
             } else {
                 self.remove(other, true);
             }
         }
         let thread = &mut self.threads[t];
-        self.cores[c].switch_in(100 + t as u32, &mut thread.unresolved);
+        self.cores[c].switch_in(100 + t as u32, &mut thread.unresolved, clock::tsc());
         thread.core = Some(c);
     }
 

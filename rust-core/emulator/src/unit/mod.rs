@@ -92,7 +92,7 @@ impl Unit {
             compress_returns: config.return_compression,
             pop: config.pop,
             returns: ReturnStack::default(),
-            timing: TimingState::new(config, clock::tsc()),
+            timing: TimingState::new(config),
             clock_limit: u64::MAX,
             sent: Sent::default(),
         }
@@ -142,18 +142,22 @@ impl Unit {
         self.sent
     }
 
-    /// TraceEn goes from 0 to 1. `fresh`: the byte counter was cleared, so a PSB+ comes first;
+    /// The latest time that has been sent.
+    pub fn latest(&self) -> u64 {
+        self.timing.latest()
+    }
+
+    /// TraceEn goes from 0 to 1 at `tsc`. `fresh`: the byte counter was cleared, so a PSB+ comes first;
     /// otherwise the time is restated.
-    pub fn start(&mut self, fresh: bool) {
+    pub fn start(&mut self, fresh: bool, tsc: u64) {
         debug_assert!(!self.enabled);
         if fresh {
             self.psb_due = self.position();
         }
         if self.position() >= self.psb_due {
-            self.psb(None);
+            self.psb(None, tsc);
         } else {
-            let now = self.now();
-            self.timing.tsc(&mut self.out, now);
+            self.timing.tsc(&mut self.out, tsc);
             self.timing.cbr(&mut self.out);
         }
         self.mode_sent = false;
@@ -165,20 +169,20 @@ impl Unit {
         if self.position() < self.psb_due {
             return false;
         }
-        self.psb(self.enabled.then_some(ip));
+        let now = self.now();
+        self.psb(self.enabled.then_some(ip), now);
         true
     }
 
     /// PSB+: PSB, TSC, TMA, CBR, with PacketEn also MODE.Exec and FUP, PSBEND. The last IP and the
     /// return stack start afresh (SDM, "PSB").
     #[cold]
-    fn psb(&mut self, ip: Option<u64>) {
+    fn psb(&mut self, ip: Option<u64>, now: u64) {
         self.flush_tnt();
         self.psb_due = self.position() + self.psb_distance;
         self.sent.psb += 1;
         self.out.psb();
         self.returns.clear();
-        let now = self.now();
         self.timing.tsc(&mut self.out, now);
         self.timing.cbr(&mut self.out);
         self.mode_sent = false;

@@ -13,7 +13,7 @@ fn config() -> Config {
 
 fn traced(config: &Config) -> Unit {
     let mut u = Unit::new(config);
-    u.start(true);
+    u.start(true, clock::tsc());
     u.enter(A);
     u
 }
@@ -143,7 +143,7 @@ fn leaving_by_an_event_has_source_and_no_target() {
 #[test]
 fn addresses_are_compressed_against_the_last_one_sent() {
     let mut u = Unit::new(&config());
-    u.start(true);
+    u.start(true, clock::tsc());
     let begin = u.position() as usize;
     u.enter(0x4000_1234_5678);
     for ip in [0x4000_1234_9999, 0x4000_7777_0000, 0x4111_0000_0000, 0x1234_8000_0000_0000] {
@@ -232,7 +232,7 @@ fn overflow_that_ends_outside() {
 fn a_start_without_psb_restates_time_and_mode() {
     let mut u = traced(&config());
     u.interrupt(A);
-    u.start(false);
+    u.start(false, clock::tsc());
     u.enter(A);
     let want = ["FUP 4000001000", "TIP.PGD -", "TSC", "CBR", "MODE.Exec", "TIP.PGE 4000001000"];
     assert_eq!(after(&u, START), want);
@@ -269,7 +269,7 @@ fn mtc_and_cyc_accompany_packets() {
 #[test]
 fn mtc_behind_a_long_silence_restates_the_time() {
     let c = Config { timing: Timing::Mtc, mtc_freq: 0, ..config() };
-    let mut t = TimingState::new(&c, 0);
+    let mut t = TimingState::new(&c);
     let mut out = Encoder::new();
     t.mtc(&mut out, 3 << 7);
     assert_eq!(out.bytes(), [0x59, 1, 0x59, 2, 0x59, 3]);
@@ -284,7 +284,7 @@ fn mtc_behind_a_long_silence_restates_the_time() {
 #[test]
 fn cycles_add_up_to_the_time_between_tsc_packets() {
     let mut u = Unit::new(&Config { timing: Timing::Cyc, mtc_freq: 0, psb: 2048, ..config() });
-    u.start(true);
+    u.start(true, clock::tsc());
     u.enter(A);
     let mut n = 0;
     while u.bytes().len() < 20_000 {

@@ -16,26 +16,34 @@ pub struct TimingState {
     mtc_shift: u32,
     /// `CTC >> MTCFreq` as of the last MTC or TMA.
     last_mtc: u64,
+    /// The last TSC packet.
+    last_tsc: u64,
     /// TSC at the last CYC.
     last_cyc: u64,
 }
 
 impl TimingState {
     /// A clock that has sent nothing yet.
-    pub fn new(config: &Config, now: u64) -> Self {
+    pub fn new(config: &Config) -> Self {
         let mtc_shift = CTC_SHIFT + u32::from(config.mtc_freq);
         TimingState {
             timing: config.timing,
             cbr: config.cbr,
             mtc_shift,
-            last_mtc: now >> mtc_shift,
-            last_cyc: now,
+            last_mtc: 0,
+            last_tsc: 0,
+            last_cyc: 0,
         }
     }
 
     /// CBR.
     pub fn cbr(&self, out: &mut Encoder) {
         out.cbr(self.cbr);
+    }
+
+    /// The latest time that has been sent.
+    pub fn latest(&self) -> u64 {
+        self.last_tsc.max(self.last_mtc << self.mtc_shift).max(self.last_cyc)
     }
 
     /// Whether packets in mid-stream depend on the time.
@@ -47,6 +55,7 @@ impl TimingState {
     /// TSC, and TMA where MTC is on. Decoders count cycles from here on.
     pub fn tsc(&mut self, out: &mut Encoder, now: u64) {
         out.tsc(now);
+        self.last_tsc = now;
         self.last_cyc = now;
         if self.timing != Timing::Tsc {
             out.tma((now >> CTC_SHIFT) as u16, (now & ((1 << CTC_SHIFT) - 1)) as u16);
