@@ -28,6 +28,15 @@ pub(crate) struct View {
     settled: usize,
     /// Changes `settled..settled + overlay.len()`, in order.
     overlay: Vec<Recent>,
+    /// Those of the overlay that are pending, in order.
+    pending: Vec<u32>,
+}
+
+/// Which changes a core had seen at some point.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    active: usize,
+    pending: Vec<u32>,
 }
 
 impl View {
@@ -39,12 +48,18 @@ impl View {
             owners: BTreeMap::new(),
             settled: 0,
             overlay: Vec::new(),
+            pending: Vec::new(),
         }
     }
 
-    /// The overlay, in order of time.
-    pub fn overlay(&self) -> &[Recent] {
-        &self.overlay
+    /// The pending changes, in order of time.
+    pub fn pending(&self) -> &[u32] {
+        &self.pending
+    }
+
+    /// Whether all changes up to [`View::active`] are in the base.
+    pub fn is_settled(&self) -> bool {
+        self.overlay.is_empty()
     }
 
     /// Index of the first change that is neither base nor overlay.
@@ -56,6 +71,7 @@ impl View {
     pub fn activate(&mut self) {
         let change = self.active() as u32;
         self.overlay.push(Recent { change, seen: false });
+        self.pending.push(change);
     }
 
     /// Takes the overlay's last change out again, if it is pending and `which` agrees.
@@ -63,29 +79,50 @@ impl View {
         let remove = self.overlay.last().is_some_and(|r| !r.seen && which(r.change));
         if remove {
             self.overlay.pop();
+            self.pending.pop();
         }
         remove
     }
 
     /// Marks a change of the overlay.
-    pub fn set_seen(&mut self, change: u32, seen: bool) {
+    pub fn see(&mut self, change: u32) {
+        if let Ok(at) = self.pending.binary_search(&change) {
+            self.pending.remove(at);
+        }
         if let Some(recent) = self.overlay.get_mut((change as usize).wrapping_sub(self.settled)) {
-            recent.seen = seen;
+            recent.seen = true;
         }
     }
 
-    /// Puts the overlay back to what [`View::overlay`] returned earlier, since when changes may
-    /// have been added at its end only. Changes whose state differs go to `differing`.
-    pub fn restore(&mut self, earlier: &[Recent], differing: &mut Vec<u32>) {
-        let skip = earlier.first().map_or(0, |r| self.settled.saturating_sub(r.change as usize));
-        let earlier = &earlier[skip.min(earlier.len())..];
-        for (i, now) in self.overlay.iter().enumerate() {
-            if earlier.get(i).is_none_or(|e| e.seen != now.seen) {
-                differing.push(now.change);
+    /// To come back to with [`View::restore`].
+    pub fn seen(&self) -> Seen {
+        Seen { active: self.active(), pending: self.pending.clone() }
+    }
+
+    /// Puts the overlay back to what it was at `earlier`. Changes whose state differs go to
+    /// `differing`.
+    pub fn restore(&mut self, earlier: &Seen, differing: &mut Vec<u32>) {
+        while self.active() > earlier.active {
+            match self.overlay.pop() {
+                Some(r) => differing.push(r.change),
+                None => break,
             }
         }
-        self.overlay.clear();
-        self.overlay.extend_from_slice(earlier);
+        // Changes were taken out of the overlay again when the tolerance narrowed.
+        while self.active() < earlier.active {
+            let change = self.active() as u32;
+            self.overlay.push(Recent { change, seen: true });
+            differing.push(change);
+        }
+        for &change in &earlier.pending {
+            if self.pending.binary_search(&change).is_err() {
+                differing.push(change);
+            }
+            if let Some(recent) = self.overlay.get_mut((change as usize).wrapping_sub(self.settled)) {
+                recent.seen = false;
+            }
+        }
+        self.pending.clone_from(&earlier.pending);
     }
 
     /// Merges the overlay's leading seen changes for which `old` holds into the base.

@@ -24,27 +24,33 @@ impl IpCompression {
     /// From the field's value, the top three bits of the packet's first byte.
     #[inline]
     pub const fn from_bits(bits: u8) -> Option<Self> {
-        Some(match bits {
-            0 => Self::Suppressed,
-            1 => Self::Update16,
-            2 => Self::Update32,
-            3 => Self::Sext48,
-            4 => Self::Update48,
-            6 => Self::Full,
-            _ => return None,
-        })
+        // A table: a branch on this field is hard to predict.
+        use IpCompression::*;
+        const ALL: [Option<IpCompression>; 8] = [
+            Some(Suppressed),
+            Some(Update16),
+            Some(Update32),
+            Some(Sext48),
+            Some(Update48),
+            None,
+            Some(Full),
+            None,
+        ];
+        ALL[bits as usize & 7]
     }
 
     /// Number of payload bytes.
     #[inline]
     pub const fn len(self) -> usize {
-        match self {
-            Self::Suppressed => 0,
-            Self::Update16 => 2,
-            Self::Update32 => 4,
-            Self::Sext48 | Self::Update48 => 6,
-            Self::Full => 8,
-        }
+        const LEN: [u8; 8] = [0, 2, 4, 6, 6, 0, 8, 0];
+        LEN[self as usize & 7] as usize
+    }
+
+    /// The bits of the address that the payload carries.
+    #[inline]
+    pub(crate) const fn mask(self) -> u64 {
+        const MASK: [u64; 8] = [0, 0xffff, 0xffff_ffff, LOW48, LOW48, 0, u64::MAX, 0];
+        MASK[self as usize & 7]
     }
 
     /// Whether there is no payload.
@@ -114,13 +120,11 @@ impl LastIp {
     #[inline]
     pub fn update(&mut self, payload: IpPayload) -> Option<u64> {
         let IpPayload { compression, raw } = payload;
+        let mask = compression.mask();
         self.0 = match compression {
             IpCompression::Suppressed => return None,
-            IpCompression::Update16 => self.0 & !0xffff | raw & 0xffff,
-            IpCompression::Update32 => self.0 & !0xffff_ffff | raw & 0xffff_ffff,
             IpCompression::Sext48 => sext48(raw),
-            IpCompression::Update48 => self.0 & !LOW48 | raw & LOW48,
-            IpCompression::Full => raw,
+            _ => self.0 & !mask | raw & mask,
         };
         Some(self.0)
     }

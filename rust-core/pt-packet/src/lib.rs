@@ -37,7 +37,7 @@ mod ip;
 mod packet;
 mod sync;
 
-pub use decode::{PacketDecoder, decode_packet};
+pub use decode::{HEAD, PacketDecoder, decode_packet, hot_tip, hot_tnt};
 pub use encode::Encoder;
 pub use error::Error;
 pub use ip::{IpCompression, IpPayload, LastIp};

@@ -20,14 +20,14 @@ use crate::cache::{NONE, SCRATCH};
 use crate::error::Error;
 use crate::image::{ChangeKind, CodeHistory};
 use crate::item::{Item, NativeGapReason};
-use crate::view::Recent;
+use crate::view::{Recent, Seen};
 use jportal_pt_packet::{Packet, PacketDecoder, find_psb};
 use jportal_units::{CodeId, StreamOffset};
 
 /// Branch packets after which a choice is settled.
-const SETTLED: u64 = 4096;
+const SETTLED: u64 = 2048;
 /// Branch packets between checkpoints.
-const CHECKPOINT: u64 = 2048;
+const CHECKPOINT: u64 = 1024;
 /// Branch packets behind a contradiction that prove a trial right.
 const CONVINCING: u64 = 64;
 /// Alternatives tried for one contradiction, per level of tolerance; each contradiction on this
@@ -48,7 +48,7 @@ pub(super) struct Choice {
     pub state: State,
     /// Items there were, those handed out included.
     pub items: u64,
-    overlay: Vec<Recent>,
+    seen: Seen,
     /// Untried alternatives, the likeliest last: how many of the changes pending here are seen.
     alternatives: Vec<usize>,
     checkpoint: bool,
@@ -65,6 +65,8 @@ pub(super) struct Trouble {
     trials: u32,
     /// Packet of the first one.
     packet: u64,
+    /// Latest time at the furthest one.
+    latest: u64,
 }
 
 /// Bounds of the present time.
@@ -114,7 +116,7 @@ impl CoreDecoder {
         let possibly = self.window.latest.saturating_add(slack.before << (4 * self.level));
         self.see_old(image, surely);
         let changes = image.changes();
-        if self.view.overlay().is_empty() && self.choices.is_empty() {
+        if self.view.is_settled() && self.choices.is_empty() {
             let from = self.view.active();
             self.view.settle_directly(image, |tsc| tsc < surely);
             for (i, c) in changes[from..self.view.active()].iter().enumerate() {
@@ -137,21 +139,15 @@ impl CoreDecoder {
 
     /// Marks pending changes that are older than `surely`.
     fn see_old(&mut self, image: &CodeHistory, surely: u64) {
-        let overlay = self.view.overlay();
-        if overlay.iter().all(|r| r.seen) {
-            return;
-        }
         let changes = image.changes();
-        let old: Vec<u32> = (overlay.iter())
-            .filter(|r| !r.seen && changes[r.change as usize].tsc < surely)
-            .map(|r| r.change)
-            .collect();
+        let pending = self.view.pending().iter().copied();
+        let old: Vec<u32> = pending.take_while(|&c| changes[c as usize].tsc < surely).collect();
         old.into_iter().for_each(|c| self.see(c));
     }
 
     /// From here on this core executes what `change` wrote.
     fn see(&mut self, change: u32) {
-        self.view.set_seen(change, true);
+        self.view.see(change);
         self.log(change);
     }
 
@@ -231,12 +227,12 @@ impl CoreDecoder {
         let ip = self.state.ip;
         let mut end = old.as_ref().map_or(ip + 1, |b| b.end);
         loop {
-            let touches = |r: &&Recent| {
-                let c = &image.changes()[r.change as usize];
-                !r.seen && c.kind != ChangeKind::Free && c.overlaps(ip, end)
+            let touches = |&number: &u32| {
+                let c = &image.changes()[number as usize];
+                c.kind != ChangeKind::Free && c.overlaps(ip, end)
             };
-            let overlay = self.view.overlay().iter();
-            let pending: Vec<u32> = overlay.filter(touches).map(|r| r.change).take(MAX_PENDING).collect();
+            let pending: Vec<u32> =
+                self.view.pending().iter().copied().filter(touches).take(MAX_PENDING).collect();
             let mut versions = vec![old];
             versions.extend((1..=pending.len()).map(|n| self.decode_at(ip, image, &pending[..n])));
             let furthest = versions.iter().flatten().map(|b| b.end).max().unwrap_or(end);
@@ -330,7 +326,7 @@ impl CoreDecoder {
         self.choices.push(Choice {
             state: State { block: NONE, ..self.state.clone() },
             items: self.handed + self.items.len() as u64,
-            overlay: self.view.overlay().to_vec(),
+            seen: self.view.seen(),
             alternatives,
             checkpoint,
             decisions: self.decisions.len(),
@@ -369,9 +365,13 @@ impl CoreDecoder {
         if self.surrender || self.give_up_at == packet {
             return self.give_up(error);
         }
-        let new = Trouble { reached, trials: 0, packet };
+        let latest = self.window.latest;
+        let new = Trouble { reached, trials: 0, packet, latest };
         match &mut self.trouble {
-            Some(t) if reached <= t.reached + CONVINCING => t.reached = t.reached.max(reached),
+            Some(t) if reached <= t.reached + CONVINCING => {
+                t.reached = t.reached.max(reached);
+                t.latest = t.latest.max(latest);
+            }
             other => *other = Some(new),
         }
         if self.next_trial(image) || self.widen(image) {
@@ -412,12 +412,14 @@ impl CoreDecoder {
 
     /// Widens the clock tolerance if that brings further changes into view.
     fn widen(&mut self, image: &CodeHistory) -> bool {
-        let Some(first) = self.choices.first() else { return false };
-        let possibly =
-            |level: u32| self.window.latest.saturating_add(self.config.slack.before << (4 * level));
-        let reach = |level| image.changes().partition_point(|c| c.tsc <= possibly(level));
-        let active = first.overlay.last().map_or(0, |r| r.change as usize + 1).max(reach(self.level));
-        let Some(level) = (self.level + 1..=MAX_LEVEL).find(|&l| reach(l) > active) else { return false };
+        let Some(trouble) = self.trouble.as_ref().filter(|_| !self.choices.is_empty()) else { return false };
+        let slack = self.config.slack.before;
+        let reach = |level: u32| {
+            let possibly = trouble.latest.saturating_add(slack << (4 * level));
+            image.changes().partition_point(|c| c.tsc <= possibly)
+        };
+        let now = reach(self.level);
+        let Some(level) = (self.level + 1..=MAX_LEVEL).find(|&l| reach(l) > now) else { return false };
         self.statistics.widenings += 1;
         self.level = level;
         if let Some(t) = &mut self.trouble {
@@ -443,7 +445,7 @@ impl CoreDecoder {
         self.decisions.truncate(choice.decisions);
         self.next_checkpoint = self.state.branches + CHECKPOINT;
         let mut differing = Vec::new();
-        self.view.restore(&choice.overlay, &mut differing);
+        self.view.restore(&choice.seen, &mut differing);
         for number in differing {
             let change = &image.changes()[number as usize];
             self.cache.invalidate(change.start, change.end());

@@ -18,13 +18,13 @@ use crate::image::CodeHistory;
 use crate::item::{Item, NativeGap, NativeGapReason};
 use crate::view::View;
 use choice::{Choice, Trouble, Window};
-use jportal_pt_packet::{Error as PacketError, decode_packet, find_psb};
+use jportal_pt_packet::{Error as PacketError, HEAD, decode_packet, find_psb, hot_tip, hot_tnt};
 use jportal_units::{Address, StreamOffset, Tsc};
 use state::{Mode, State};
 use std::collections::VecDeque;
 
 /// About as many items are handed out at a time.
-const BATCH: usize = 1 << 15;
+const BATCH: usize = 1 << 14;
 
 /// Counts of what a decoder did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -253,8 +253,10 @@ impl CoreDecoder {
             Some(choice) => (choice.items - self.handed) as usize,
             None => self.items.len(),
         };
-        if ready == self.items.len() && out.is_empty() {
+        if out.is_empty() && ready > 0 {
+            // What stays is the smaller part.
             std::mem::swap(out, &mut self.items);
+            self.items.extend(out.drain(ready..));
         } else {
             out.extend(self.items.drain(..ready));
         }
@@ -330,20 +332,50 @@ impl CoreDecoder {
             if from >= end {
                 return Ok(true);
             }
-            let offset = StreamOffset(self.state.at);
             self.state.packet = self.state.at;
-            match decode_packet(&self.buffer[from..end], offset, &mut self.state.block_items) {
-                Ok((packet, len)) => {
-                    self.state.at += len as u64;
-                    self.statistics.packets += 1;
-                    self.packet(packet, image)?;
-                }
-                Err(PacketError::Truncated { .. }) => return Ok(true),
-                Err(error) => return Err(error.into()),
+            self.statistics.packets += 1;
+            if !self.hot_packet(from, end, image)? && !self.any_packet(from, end, image)? {
+                self.statistics.packets -= 1;
+                return Ok(true);
             }
             if self.state.branches >= self.next_checkpoint {
                 self.checkpoint();
             }
+        }
+    }
+
+    /// The short way for the packets that most of a trace consists of; `false` for others.
+    #[inline(always)]
+    fn hot_packet(&mut self, from: usize, end: usize, image: &CodeHistory) -> Result<bool, Error> {
+        let Some(head) = self.buffer.get(from..from + HEAD) else { return Ok(false) };
+        if from + HEAD > end || self.state.mode != Mode::Running || self.state.block_items.is_some() {
+            return Ok(false);
+        }
+        if let Some(tnt) = hot_tnt(head[0]) {
+            self.state.at += 1;
+            self.tnt(tnt, image)?;
+        } else if let Some((payload, len)) = hot_tip(head) {
+            self.state.at += len as u64;
+            if let Some(ip) = self.state.last_ip.update(payload) {
+                self.tip(ip, image)?;
+            }
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// One packet; `false` if it is not whole yet.
+    fn any_packet(&mut self, from: usize, end: usize, image: &CodeHistory) -> Result<bool, Error> {
+        let offset = StreamOffset(self.state.at);
+        match decode_packet(&self.buffer[from..end], offset, &mut self.state.block_items) {
+            Ok((packet, len)) => {
+                self.state.at += len as u64;
+                self.packet(packet, image)?;
+                Ok(true)
+            }
+            Err(PacketError::Truncated { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -30,7 +30,7 @@ impl CoreDecoder {
     }
 
     #[inline]
-    fn tnt(&mut self, tnt: Tnt, image: &CodeHistory) -> Result<(), Error> {
+    pub(super) fn tnt(&mut self, tnt: Tnt, image: &CodeHistory) -> Result<(), Error> {
         self.state.branches += 1;
         if self.state.outcomes != 0 || !self.state.enabled || self.state.pending != Pending::No {
             return self.odd_tnt(tnt, image);
@@ -61,7 +61,7 @@ impl CoreDecoder {
     }
 
     #[inline]
-    fn tip(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
+    pub(super) fn tip(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
         self.state.branches += 1;
         if !self.state.enabled || self.state.pending != Pending::No {
             return self.odd_tip(ip, image);
