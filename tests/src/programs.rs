@@ -62,7 +62,7 @@ pub const WORKLOADS: &[Program] = &[
     Program {
         name: "xalan",
         main: "XalanLoad",
-        jars: &["xalan2", "serializer", "xercesImpl", "xml-apis"],
+        jars: &["xalan2", "serializer", "xercesImpl"],
         small: &["@stylesheet", "@document", "1"],
         full: &["@stylesheet", "@document", "6"],
     },

@@ -11,7 +11,7 @@ import javax.xml.transform.stream.StreamSource;
 
 /**
  * Xalan (the interpreting processor) transforms a document. Arguments: stylesheet, document, how often (1 by default).
- * Needs xalan2.jar, serializer.jar, xercesImpl.jar and xml-apis.jar on the class path.
+ * Needs xalan2.jar, serializer.jar and xercesImpl.jar on the class path.
  */
 public final class XalanLoad {
     private XalanLoad() {}
