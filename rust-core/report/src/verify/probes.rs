@@ -135,7 +135,11 @@ impl HitFinder {
                 Exit::Unwind => !self.entered,
                 Exit::Return | Exit::Lost => false,
             },
-            EventKind::Leave { .. } => return None,
+            // The probe itself never throws: a native frame that was unwound had been refused its stack.
+            EventKind::Leave { exit, .. } => {
+                self.entered &= *exit != Exit::Unwind;
+                return None;
+            }
             EventKind::Catch { .. } => !self.entered,
             // The call again: it is being executed anew after a deoptimisation.
             EventKind::Bytecode { method: m, bci: b, .. } => {
@@ -192,6 +196,8 @@ mod tests {
         assert_eq!(hits(&unwound), []);
         let caught = Event::decoded(EventKind::Catch { method: MethodId(3), bci: Bci(9) });
         assert_eq!(hits(&[bytecode(3, 6), caught, bytecode(3, 9)]), []);
+        let refused = [bytecode(3, 6), enter(4), leave_as(4, Exit::Unwind), leave_as(3, Exit::Unwind), bytecode(0, 0)];
+        assert_eq!(hits(&refused), [], "no stack for the native method's frame");
         let again = [
             bytecode(3, 6),
             leave_as(3, Exit::Replaced),
