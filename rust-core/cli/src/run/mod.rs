@@ -64,7 +64,14 @@ fn source_message(emulate: bool) -> &'static str {
 fn java_flags(args: &RunArgs, output: &Path) -> Vec<OsString> {
     let mut file = OsString::from("-XX:JPortalFile=");
     file.push(output);
-    let mut flags = vec!["-XX:+JPortal".into(), "-XX:JPortalSource=emulated".into(), file];
+    // The VM logs to stdout by default, which is the program's: what the recorder has to say goes to stderr.
+    let mut flags = vec![
+        "-XX:+JPortal".into(),
+        "-XX:JPortalSource=emulated".into(),
+        "-Xlog:jportal*=off:stdout".into(),
+        "-Xlog:jportal*=error:stderr".into(),
+        file,
+    ];
     // The unit has its size from us; the VM is told so that the two agree. Its flag takes no
     // smaller buffers.
     if let Some(size) = args.aux.filter(|&n| n >= 64 << 10) {
