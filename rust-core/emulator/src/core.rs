@@ -353,7 +353,7 @@ impl Core {
 
     /// The usual end of a block, with the next one inside the range. Whatever is not usual goes the
     /// long way.
-    #[inline]
+    #[inline(always)]
     fn completed(&mut self, block: &'static Block, next: u64) {
         completed_then(block, next, |outcome| match outcome {
             Outcome::Unexplained | Outcome::RepeatAgain | Outcome::Syscall => {
@@ -411,6 +411,7 @@ impl Core {
     }
 
     #[cold]
+    #[inline(never)]
     fn retired(&mut self, block: &Block, outcome: Outcome) {
         let n = match outcome {
             Outcome::Cut(n) => n,

@@ -15,6 +15,8 @@ use crate::plugin::Plugin;
 const PERIOD: Duration = Duration::from_micros(500);
 /// A thread may go so long without an event while its section of a stream is open.
 const LONGEST_STAY_MS: u64 = 2000;
+/// Rounds of the host thread between two looks for such threads.
+const STAY_ROUNDS: u64 = 1000;
 /// Exit status of a run that was ended because its trace could not be kept.
 const EXIT_LIMIT: i32 = 112;
 
@@ -25,6 +27,7 @@ pub struct Host {
     generation: u64,
     /// Whether it has been acknowledged.
     acknowledged: bool,
+    rounds: u64,
     /// TSC ticks after which a detached stay is ended for its thread.
     longest_stay: u64,
 }
@@ -45,7 +48,10 @@ impl Host {
         if plugin.shared.generation() != self.generation {
             self.command(plugin);
         }
-        plugin.scheduler.end_stays_before(clock::tsc().saturating_sub(self.longest_stay));
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(STAY_ROUNDS) {
+            plugin.scheduler.end_stays_before(clock::tsc().saturating_sub(self.longest_stay));
+        }
         let queued = advance(plugin);
         plugin.peak.fetch_max(queued, Relaxed);
         if plugin.config.mode == OnFull::Stall && queued > plugin.config.limit {
