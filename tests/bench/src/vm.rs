@@ -80,7 +80,7 @@ fn command(vm: &Vm, program: &Program) -> Command {
 fn programs(root: &Path, steady: &Path) -> [Program; 2] {
     let workloads = root.join("build/programs/workloads.jar");
     let class_path = format!("{}:{}:/usr/share/java/h2.jar", steady.display(), workloads.display());
-    let sources = root.join("tests/oracle-agent").display().to_string();
+    let sources = root.join("tests/programs/src").display().to_string();
     [
         Program {
             name: "H2",
