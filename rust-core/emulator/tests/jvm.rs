@@ -1,7 +1,7 @@
 //! Whole JVM runs, decoded by libipt and compared with the executed instructions.
 //!
 //! The JVM is an unmodified one; the code cache, which lies at the same place in every run under QEMU,
-//! is given to the plugin as a fixed range. These runs are long without optimisation:
+//! is given to the plugin as a fixed range. The longer runs need optimisation:
 //! `cargo test --release -p jportal-emulator --test jvm`.
 
 mod common;
@@ -89,11 +89,12 @@ fn jvm(arguments: &str, java_arguments: &[&str]) -> (Run, Matched) {
 
 #[test]
 fn interpreter() {
-    let (_, m) = jvm("cores=2", &["-Xint", "Work", "fib", "22"]);
-    assert!(m.instructions > 5_000_000);
+    let (_, m) = jvm("cores=2", &["-Xint", "Work", "fib", if cfg!(debug_assertions) { "5" } else { "22" }]);
+    assert!(m.instructions > 1_000_000);
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long without optimisation: cargo test --release")]
 fn implicit_null_checks() {
     let (run, _) = jvm("cores=2,quantum=30000", &["Work", "npe", "40"]);
     assert!(run.log.contains("faults"), "{}", run.log);
@@ -101,16 +102,21 @@ fn implicit_null_checks() {
 
 #[test]
 fn threads_over_three_cores() {
-    let (_, m) = jvm("cores=3,quantum=20000,slice=200", &["Work", "threads", "40"]);
+    let (_, m) = jvm(
+        "cores=3,quantum=20000,slice=200",
+        &["Work", "threads", if cfg!(debug_assertions) { "1" } else { "40" }],
+    );
     assert!(m.tids.iter().all(|t| t.len() > 5), "{:?}", m.tids);
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long without optimisation: cargo test --release")]
 fn return_compression() {
     jvm("cores=2,retcomp=1,pop=compressed", &["Work", "threads", "20"]);
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "long without optimisation: cargo test --release")]
 fn injected_interrupts_long_tnt_and_cycles() {
     jvm("cores=2,irqmid=37,tnt=long,timing=cyc", &["Work", "npe", "20"]);
 }
