@@ -28,7 +28,7 @@ fn decode(trace: &[u8], pieces: usize, history: &CodeHistory, config: Config, la
 
 /// Bytes that are mostly packets of the kinds a trace consists of.
 fn trace() -> impl Strategy<Value = Vec<u8>> {
-    let psb = vec![2u8, 0x82].repeat(8);
+    let psb = [2u8, 0x82].repeat(8);
     let packet = prop_oneof![
         4 => any::<u8>().prop_map(|b| vec![b & !1]),
         4 => any::<u16>().prop_map(|a| vec![0x2d, a as u8, (a >> 8) as u8 & 0x0f]),
@@ -38,7 +38,7 @@ fn trace() -> impl Strategy<Value = Vec<u8>> {
         1 => Just(vec![0x01]),
         1 => Just([&psb[..], &[0x02, 0x23]].concat()),
         1 => any::<u16>().prop_map(move |a| {
-            [&vec![2u8, 0x82].repeat(8)[..], &[0x3d, a as u8, (a >> 8) as u8 & 0x0f, 0x02, 0x23]].concat()
+            [&[2u8, 0x82].repeat(8)[..], &[0x3d, a as u8, (a >> 8) as u8 & 0x0f, 0x02, 0x23]].concat()
         }),
         1 => Just(vec![0x02, 0xf3]),
         1 => any::<[u8; 7]>().prop_map(|t| [&[0x19][..], &t].concat()),
