@@ -274,11 +274,29 @@ fn mtc_behind_a_long_silence_restates_the_time() {
     t.mtc(&mut out, 3 << 7);
     assert_eq!(out.bytes(), [0x59, 1, 0x59, 2, 0x59, 3]);
     out.clear();
+    // A jump is told with the next packet.
+    t.mtc(&mut out, 1000 << 7);
+    assert_eq!(out.bytes(), [0u8; 0]);
     t.mtc(&mut out, 1000 << 7);
     assert_eq!(out.bytes()[0], 0x19, "TSC");
     out.clear();
     t.mtc(&mut out, 999 << 7);
     assert_eq!(out.bytes(), [0u8; 0], "a lagging counter sends nothing");
+}
+
+#[test]
+fn packets_far_apart_tell_the_time_of_the_one_before() {
+    let mut t = TimingState::new(&Config { timing: Timing::Mtc, ..config() });
+    let mut out = Encoder::new();
+    let mut now = 1 << 30;
+    t.tsc(&mut out, now);
+    for _ in 0..3 {
+        out.clear();
+        let before = now;
+        now += 1 << 20;
+        t.mtc(&mut out, now);
+        assert!(t.latest() <= before && t.latest() > before - (1 << 13), "{} {before}", t.latest());
+    }
 }
 
 #[test]

@@ -7,6 +7,8 @@ use crate::config::{Config, Timing};
 
 /// MTC carries 8 bits; behind a longer silence TSC and TMA restate the time.
 const MTC_CATCH_UP: u64 = 200;
+/// TSC ticks between two packets that are a jump of the clock.
+const JUMP: u64 = 1 << 14;
 
 /// What the timing packets of one core remember.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub struct TimingState {
     last_mtc: u64,
     /// The last TSC packet.
     last_tsc: u64,
+    /// When MTC last looked at the clock.
+    looked: u64,
     /// TSC at the last CYC.
     last_cyc: u64,
 }
@@ -32,6 +36,7 @@ impl TimingState {
             mtc_shift,
             last_mtc: 0,
             last_tsc: 0,
+            looked: 0,
             last_cyc: 0,
         }
     }
@@ -56,6 +61,7 @@ impl TimingState {
     pub fn tsc(&mut self, out: &mut Encoder, now: u64) {
         out.tsc(now);
         self.last_tsc = now;
+        self.looked = self.looked.max(now);
         self.last_cyc = now;
         if self.timing != Timing::Tsc {
             out.tma((now >> CTC_SHIFT) as u16, (now & ((1 << CTC_SHIFT) - 1)) as u16);
@@ -64,11 +70,17 @@ impl TimingState {
     }
 
     /// The MTC packets due at `now`.
+    ///
+    /// When the clock has jumped since the last look, the host may have suspended the thread behind
+    /// QEMU's choice of the block that begins: for that block the time of the last look is the sure one,
+    /// and the jump is told with the next packet.
     #[inline]
     pub fn mtc(&mut self, out: &mut Encoder, now: u64) {
-        let ticks = now >> self.mtc_shift;
+        let sure = if now.saturating_sub(self.looked) > JUMP { self.looked } else { now };
+        self.looked = now;
+        let ticks = sure >> self.mtc_shift;
         if ticks != self.last_mtc {
-            self.mtc_due(out, now, ticks);
+            self.mtc_due(out, sure, ticks);
         }
     }
 
