@@ -457,7 +457,7 @@ impl CoreDecoder {
     fn give_up(&mut self, error: Error) {
         let address = self.state.enabled.then(|| self.address(self.state.ip));
         // A PSB+ that contradicts the flow before it is as good a start as any other.
-        if matches!(self.state.demand, Demand::Sync(_)) {
+        if matches!(self.state.demand, Demand::Sync(_)) && self.state.psb >= self.base {
             self.state.at = self.state.psb;
         }
         let reason = NativeGapReason::Undecodable(error);

@@ -265,8 +265,13 @@ impl CoreDecoder {
     }
 
     fn drop_consumed(&mut self) {
-        let oldest = self.choices.first().map_or(self.state.at, |c| c.state.at);
-        let consumed = (oldest.min(self.state.at) - self.base) as usize;
+        let oldest = self.choices.first().map_or(self.state.at, |c| c.state.at).min(self.state.at);
+        // A PSB+ under way may turn out to contradict the flow; decoding then begins with it.
+        let oldest = match self.state.mode {
+            Mode::PsbPlus { .. } => oldest.min(self.state.psb),
+            _ => oldest,
+        };
+        let consumed = oldest.saturating_sub(self.base) as usize;
         if consumed >= self.buffer.len() / 2 {
             self.buffer.drain(..consumed);
             self.base += consumed as u64;
@@ -314,7 +319,7 @@ impl CoreDecoder {
         }
         self.choices.clear();
         self.trouble = None;
-        self.state.at = offset;
+        self.state.at = offset.max(self.base);
         self.state.lose();
     }
 
