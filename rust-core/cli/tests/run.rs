@@ -70,7 +70,9 @@ fn arguments_environment_and_streams() {
     let stdout = text(&out.stdout);
     let lines: Vec<&str> = stdout.lines().collect();
     let file = stage.path("a.jportal");
-    let flags = format!("-XX:+JPortal -XX:JPortalSource=emulated -XX:JPortalFile={}", file.display());
+    let logging = "-Xlog:jportal*=off:stdout -Xlog:jportal*=error:stderr";
+    let flags =
+        format!("-XX:+JPortal -XX:JPortalSource=emulated {logging} -XX:JPortalFile={}", file.display());
     assert_eq!(lines[0], format!("{flags} -cp x Main a b"));
     assert_eq!(lines[1], lines[2], "plugin and VM are told the same place");
     assert_eq!(lines[3..], ["from stdin"]);
