@@ -196,7 +196,8 @@ mod tests {
         assert_eq!(hits(&unwound), []);
         let caught = Event::decoded(EventKind::Catch { method: MethodId(3), bci: Bci(9) });
         assert_eq!(hits(&[bytecode(3, 6), caught, bytecode(3, 9)]), []);
-        let refused = [bytecode(3, 6), enter(4), leave_as(4, Exit::Unwind), leave_as(3, Exit::Unwind), bytecode(0, 0)];
+        let refused =
+            [bytecode(3, 6), enter(4), leave_as(4, Exit::Unwind), leave_as(3, Exit::Unwind), bytecode(0, 0)];
         assert_eq!(hits(&refused), [], "no stack for the native method's frame");
         let again = [
             bytecode(3, 6),
