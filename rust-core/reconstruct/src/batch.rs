@@ -4,7 +4,7 @@ use crate::driver::NativeDecoder;
 use crate::error::Error;
 use crate::recording::Recording;
 use crate::stretches::Stretch;
-use jportal_capture::header::{Header, packet_flags, return_pops};
+use jportal_capture::header::{Header, packet_flags, return_pops, sources};
 use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::sync::mpsc::SyncSender;
@@ -71,6 +71,8 @@ pub(crate) fn config(header: &Header) -> Config {
     Config {
         return_compression: pt.has(packet_flags::RETURN_COMPRESSION).then_some(pop),
         mtc: (pt.has(packet_flags::MTC) && mtc.numerator != 0 && mtc.denominator != 0).then_some(mtc),
+        // The emulated unit sends outcomes and addresses in order.
+        deferred_tips: pt.source != sources::EMULATED,
         nominal_ratio: (pt.nominal_ratio != 0).then_some(pt.nominal_ratio),
         ..Config::default()
     }
