@@ -64,7 +64,8 @@ impl FakeUnit {
         let cores = (0..config.cores).map(|core| {
             let (unit, left) = (Arc::clone(&unit), Arc::clone(&left));
             std::thread::spawn(move || {
-                while !unit.command().enabled {
+                // Not "until it is enabled": a short recording may be over again before this thread looks.
+                while unit.generation() == 0 {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 assert_eq!((unit.command().low, unit.command().high), (0x1000, 0x9000));
