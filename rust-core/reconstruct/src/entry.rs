@@ -79,11 +79,6 @@ impl Machine<'_> {
         self.outcome = Default::default();
         self.emit_enter(method, tier, entry);
     }
-    /// A method entry of the interpreter. The stub in front of it has named the callee; an
-    /// intrinsic entry may go on in the ordinary one.
-    pub(crate) fn method_entry(&mut self, _kind: u8, _start: u32) -> Walk<()> {
-        Ok(())
-    }
     /// A block of a native wrapper; entered at its start, it is a call.
     pub(crate) fn wrapper_block(&mut self, start: u32, code: CodeId, exit: Exit) -> Walk<()> {
         self.enter_wrapper(start, code)?;

@@ -210,7 +210,7 @@ impl<'a> Machine<'a> {
     #[inline]
     fn landmark_block(&mut self, start: u32, end: u32, exit: Exit) -> Walk<()> {
         if let Some(landmark) = self.shared.tags.landmark(start) {
-            self.landmark(landmark, start)?;
+            self.landmark(landmark)?;
         }
         let taken = match exit {
             Exit::Taken => true,
@@ -223,7 +223,7 @@ impl<'a> Machine<'a> {
         }
         Ok(())
     }
-    fn landmark(&mut self, landmark: Landmark, start: u32) -> Walk<()> {
+    fn landmark(&mut self, landmark: Landmark) -> Walk<()> {
         match landmark {
             Landmark::Template(t) => {
                 // Templates jump inside themselves (entries per TosState); only an
@@ -233,7 +233,8 @@ impl<'a> Machine<'a> {
                 }
                 Ok(())
             }
-            Landmark::MethodEntry(kind) => self.method_entry(kind, start),
+            // The stub in front has named the callee; an intrinsic entry may go on in the ordinary one.
+            Landmark::MethodEntry(_) => Ok(()),
             Landmark::ReturnEntry => self.return_entry(),
             Landmark::DeoptEntry => self.deopt_entry(false),
             Landmark::DeoptReexecute => self.deopt_entry(true),
