@@ -20,7 +20,8 @@
 //! leaves a core, at a disable, and when a quarter of the AUX ring is pending. So the bytes of
 //! an AUX record belong to one thread: that of its trailer. `PERF_RECORD_SWITCH` frames each
 //! thread's stay, its trailer holds the TSC. In `drop` mode bytes that find no room are lost:
-//! the AUX record before the loss carries `TRUNCATED` and the trace resumes with a PSB+.
+//! the AUX record before the loss carries `TRUNCATED` and the trace resumes with a PSB+. One record
+//! is the unit's own: [`crate::record::STALE_BLOCK`].
 
 use crate::Error;
 use crate::layout::PAGE_SIZE;

@@ -10,6 +10,12 @@ pub const HEADER_BYTES: usize = 8;
 /// Bytes of the trailer for [`SAMPLE_TYPE`].
 pub const SAMPLE_ID_BYTES: usize = 32;
 
+/// Type of the one record that is not the kernel's (whose types are small numbers): `offset` u64,
+/// `address` u64, `len` u64, `len` bytes. QEMU executes a translated block to its end; if a thread had to
+/// wait for a core when it had begun a block, and the block's code changed meanwhile, the old
+/// code runs, which no processor would do. The unit then says so.
+pub const STALE_BLOCK: u32 = u32::from_le_bytes(*b"\x01\x00PJ");
+
 /// Bits of [`Body::Aux`]'s `flags`.
 pub mod aux_flags {
     use crate::bindings as abi;
@@ -138,6 +144,16 @@ pub enum Body {
         /// The other side's thread.
         tid: u32,
     },
+    /// [`STALE_BLOCK`], from an emulated unit only: the first block behind `offset` that begins at
+    /// `address` by a TIP.PGE executed bytes that were older than its time.
+    StaleBlock {
+        /// Position in the stream (not masked).
+        offset: u64,
+        /// First instruction.
+        address: u64,
+        /// The bytes that ran.
+        bytes: Vec<u8>,
+    },
     /// Any other type, kept as it is.
     Unknown {
         /// `perf_event_type`.
@@ -174,6 +190,7 @@ impl Body {
             Self::ItraceStart { .. } => abi::PERF_RECORD_ITRACE_START,
             Self::Switch { .. } => abi::PERF_RECORD_SWITCH,
             Self::SwitchCpuWide { .. } => abi::PERF_RECORD_SWITCH_CPU_WIDE,
+            Self::StaleBlock { .. } => STALE_BLOCK,
             Self::Unknown { kind, .. } => *kind,
         }
     }
@@ -188,7 +205,7 @@ impl Body {
             Self::Comm { exec, .. } => bit(*exec, COMM_EXEC),
             Self::Mmap2(m) => m.misc,
             Self::Unknown { misc, .. } => *misc,
-            Self::Aux { .. } | Self::ItraceStart { .. } => user,
+            Self::Aux { .. } | Self::ItraceStart { .. } | Self::StaleBlock { .. } => user,
             Self::Lost { .. } | Self::Exit(_) | Self::Fork(_) => 0,
         }
     }
@@ -214,6 +231,10 @@ impl Body {
             Self::Aux { offset, size, flags } => put64(to, &[*offset, *size, *flags]),
             Self::ItraceStart { pid, tid } | Self::SwitchCpuWide { pid, tid, .. } => put32(to, &[*pid, *tid]),
             Self::Switch { .. } => {}
+            Self::StaleBlock { offset, address, bytes } => {
+                put64(to, &[*offset, *address, bytes.len() as u64]);
+                to.extend_from_slice(bytes);
+            }
             Self::Unknown { bytes, .. } => {
                 to.extend_from_slice(bytes);
             }
@@ -252,6 +273,11 @@ impl Body {
                 pid: f.u32()?,
                 tid: f.u32()?,
             },
+            STALE_BLOCK => {
+                let (offset, address, len) = (f.u64()?, f.u64()?, f.u64()?);
+                let bytes = f.0.get(..usize::try_from(len).ok()?)?.to_vec();
+                Self::StaleBlock { offset, address, bytes }
+            }
             _ => Self::Unknown { kind, misc, bytes: body.to_vec() },
         })
     }

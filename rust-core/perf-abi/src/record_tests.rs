@@ -115,6 +115,8 @@ fn body() -> impl Strategy<Value = Body> {
             pid,
             tid
         }),
+        (any::<(u64, u64)>(), prop::collection::vec(any::<u8>(), 0..40))
+            .prop_map(|((offset, address), bytes)| Body::StaleBlock { offset, address, bytes }),
         (100u32.., any::<u16>(), prop::collection::vec(any::<[u8; 8]>(), 0..9))
             .prop_map(|(kind, misc, words)| Body::Unknown { kind, misc, bytes: words.concat() }),
     ]
