@@ -68,6 +68,8 @@ pub struct Block {
     pub restart: bool,
     /// Instruction starts relative to `start`.
     offsets: Box<[u16]>,
+    /// The bytes that were translated.
+    bytes: Box<[u8]>,
 }
 
 impl Block {
@@ -80,6 +82,7 @@ impl Block {
         let first = insns.first().ok_or(Error::EmptyBlock)?;
         let start = first.address;
         let mut offsets = Vec::with_capacity(insns.len());
+        let mut bytes = Vec::with_capacity(insns.iter().map(|i| i.bytes.len()).sum());
         let mut last: Option<Instruction> = None;
         let mut end = start;
         let mut retracted = false;
@@ -93,6 +96,7 @@ impl Block {
                 return Err(Error::Undecodable { address: insn.address });
             }
             offsets.push((insn.address - start) as u16);
+            bytes.extend_from_slice(insn.bytes);
             end = insn.address.wrapping_add(insn.bytes.len() as u64);
             last = Some(decoded);
         }
@@ -110,7 +114,14 @@ impl Block {
             kind,
             restart: offsets.len() == 1 && kind == End::Sequential && !near_page_end,
             offsets: offsets.into_boxed_slice(),
+            bytes: bytes.into_boxed_slice(),
         })
+    }
+
+    /// The bytes that were translated: those that run, whatever stands there by now.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Number of instructions.

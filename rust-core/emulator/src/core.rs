@@ -61,6 +61,8 @@ pub struct Core {
     /// Not yet passed on.
     truth: Option<Vec<Entry>>,
     switched: u64,
+    /// Position of the unit before the last TIP.PGE.
+    entered_at: u64,
     /// The latest time of a record.
     latest: u64,
     board: Arc<Board>,
@@ -95,6 +97,7 @@ impl Core {
             off_blocks: 0,
             truth: config.truth.is_some().then(Vec::new),
             switched: 0,
+            entered_at: 0,
             latest: 0,
             board: Arc::default(),
             published: (0, 0),
@@ -132,6 +135,7 @@ impl Core {
             off_blocks: 0,
             truth: self.truth.is_some().then(Vec::new),
             switched: now,
+            entered_at: 0,
             latest: now,
             board: Arc::clone(&self.board),
             published: (0, 0),
@@ -249,6 +253,16 @@ impl Core {
         match *unresolved {
             Some(b) if self.state == State::On => self.enter(b.start),
             _ => *unresolved = None,
+        }
+    }
+
+    /// `block`, which the running thread entered the range with, is not what stands in memory: QEMU
+    /// chose it before the thread had to wait for the core or was held up by the host.
+    pub fn stale(&mut self, block: &Block) {
+        if let (Some(tid), State::On) = (self.running, self.state) {
+            self.counts.stale += 1;
+            let (at, tsc) = (self.entered_at, self.latest);
+            lock(&self.outlet).stale(self.section, at, block.start, block.bytes(), tid, tsc);
         }
     }
 
@@ -441,6 +455,7 @@ impl Core {
     }
 
     fn enter(&mut self, ip: u64) {
+        self.entered_at = self.unit.position();
         self.unit.enter(ip);
         self.inside = ip;
     }

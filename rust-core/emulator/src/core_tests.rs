@@ -110,6 +110,28 @@ fn preemption_interrupts_the_block_that_has_begun_and_another_core_goes_on_with_
 }
 
 #[test]
+fn a_stale_block_is_told_with_the_place_where_its_stay_began() {
+    let mut r = rig();
+    r.core.switch_in(11, &mut None, clock::tsc());
+    r.core.switch_out(false);
+    let begun = leak(0x1000, BRANCH);
+    r.core.switch_in(12, &mut None, clock::tsc());
+    r.core.begin_block(&mut None, begun);
+    r.core.stale(begun);
+    r.core.switch_out(false);
+    assert_eq!(r.core.counts().stale, 1);
+    let all = r.records();
+    let size = |(b, tid): &(Body, u32)| match b {
+        Body::Aux { size, .. } if *tid == 11 => Some(*size),
+        _ => None,
+    };
+    let offset = all.iter().find_map(size).unwrap();
+    // Behind the PSB+ with which each of the two began.
+    let stale = Body::StaleBlock { offset: 2 * offset, address: 0x1000, bytes: BRANCH.to_vec() };
+    assert!(all.contains(&(stale, 12)), "{all:?}");
+}
+
+#[test]
 fn bytes_and_records_of_a_stay() {
     let mut r = rig();
     let mut thread = None;

@@ -22,6 +22,8 @@ pub struct Counts {
     pub at_entry: u64,
     /// Threads that were preempted.
     pub preemptions: u64,
+    /// Blocks that ran as they had been before their thread waited for a core.
+    pub stale: u64,
 }
 
 impl Counts {
@@ -34,6 +36,7 @@ impl Counts {
         self.interrupts += other.interrupts;
         self.at_entry += other.at_entry;
         self.preemptions += other.preemptions;
+        self.stale += other.stale;
     }
 }
 

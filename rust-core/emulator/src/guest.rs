@@ -20,6 +20,17 @@ impl Guest {
         };
         Guest { base }
     }
+
+    /// Whether guest memory at `at` holds other bytes than `bytes`.
+    ///
+    /// # Safety
+    /// The guest's `bytes.len()` bytes from `at` on are mapped and readable.
+    #[inline]
+    pub unsafe fn differs(&self, at: u64, bytes: &[u8]) -> bool {
+        let there = self.base.wrapping_add(at) as *const u8;
+        // SAFETY: the caller's promise; volatile, because guest threads write there at any time.
+        bytes.iter().enumerate().any(|(i, b)| unsafe { there.add(i).read_volatile() } != *b)
+    }
 }
 
 impl GuestMemory for Guest {
@@ -50,5 +61,9 @@ mod tests {
         let word = 0x1122_3344_5566_7788u64;
         assert_eq!(g.word(&raw const word as u64), Some(word));
         assert_eq!(g.word(8), None);
+        let at = &raw const word as u64;
+        // SAFETY: `word` is there.
+        let differs = |bytes: &[u8]| unsafe { g.differs(at, bytes) };
+        assert!(!differs(&[0x88, 0x77, 0x66]) && differs(&[0x88, 0x76, 0x66]));
     }
 }

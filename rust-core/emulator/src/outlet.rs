@@ -40,6 +40,7 @@ enum Call {
     Write { bytes: Vec<u8>, tid: u32, tsc: u64 },
     SwitchIn { pid: u32, tid: u32, tsc: u64, first: bool },
     SwitchOut { tid: u32, tsc: u64, preempted: bool },
+    Stale { at: u64, address: u64, bytes: Vec<u8>, tid: u32, tsc: u64 },
     Truth(Vec<Entry>),
 }
 
@@ -189,6 +190,9 @@ impl Outlet {
             Call::Write { bytes, tid, tsc } => return self.write_through(&bytes, tid, tsc),
             Call::SwitchIn { pid, tid, tsc, first } => self.enter(pid, tid, tsc, first),
             Call::SwitchOut { tid, tsc, preempted } => self.leave(tid, tsc, preempted),
+            Call::Stale { at, address, bytes, tid, tsc } => {
+                self.record(Body::StaleBlock { offset: self.base + at, address, bytes }, tid, tsc);
+            }
             Call::Truth(entries) => {
                 if let Some(t) = &mut self.truth {
                     t.write(&entries, self.base);
@@ -354,6 +358,11 @@ impl Outlet {
             self.record(Body::ItraceStart { pid, tid }, tid, tsc);
         }
         self.record(Body::Switch { out: false, preempted: false }, tid, tsc);
+    }
+
+    /// The first block behind `at`, counted from the section's start, runs `bytes` of the past.
+    pub fn stale(&mut self, section: Section, at: u64, address: u64, bytes: &[u8], tid: u32, tsc: u64) {
+        let _ = self.call(section, Call::Stale { at, address, bytes: bytes.to_vec(), tid, tsc });
     }
 
     /// Thread `tid` leaves the core. The kernel writes the switch first, then stops the unit

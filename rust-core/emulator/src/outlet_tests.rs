@@ -173,6 +173,7 @@ fn sections_come_in_order_whichever_is_written_first() {
     let second = r.outlet.open_section();
     r.outlet.switch_in(second, 7, 12, 3, false);
     let _ = r.outlet.write(second, b"three", 12, 4);
+    r.outlet.stale(second, 2, 0x1000, b"old", 12, 4);
     let third = r.outlet.open_section();
     r.outlet.switch_in(third, 7, 13, 6, false);
     let _ = r.outlet.write(third, b"five", 13, 7);
@@ -195,6 +196,7 @@ fn sections_come_in_order_whichever_is_written_first() {
             (switch(true, true), 11),
             (aux(0, 6, 0), 11),
             (switch(false, false), 12),
+            (Body::StaleBlock { offset: 8, address: 0x1000, bytes: b"old".to_vec() }, 12),
             (switch(true, true), 12),
             (aux(6, 5, 0), 12),
             (switch(false, false), 13),

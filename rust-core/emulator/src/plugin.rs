@@ -251,10 +251,15 @@ impl Plugin {
         t.from_kernel = false;
         loop {
             if let Some(mut core) = self.scheduler.enter(&t.tenant) {
-                if t.unresolved.is_none() {
-                    self.scheduler.hint(&t.tenant, true);
-                }
+                let enters = t.unresolved.is_none();
                 let flushed = core.begin_block(&mut t.unresolved, block);
+                if enters {
+                    self.scheduler.hint(&t.tenant, true);
+                    // The time was told before: whatever changes from now on, changes later than that.
+                    if self.is_stale(block) {
+                        core.stale(block);
+                    }
+                }
                 drop(core);
                 if t.tenant.spend() {
                     self.change_core(t);
@@ -276,7 +281,7 @@ impl Plugin {
     fn change_core(&self, t: &mut Thread) {
         let since = clock::tsc();
         self.scheduler.release(&t.tenant);
-        self.take_core(t, since);
+        self.take_core(t, since, t.unresolved);
     }
 
     /// The thread has no core. If it lost one in the middle of a block, the new block ends that and
@@ -291,7 +296,7 @@ impl Plugin {
             ended |= self.scheduler.end_stay(&t.tenant, |core| {
                 core.begin_block(unresolved, block);
             });
-            match self.take_core(t, since) {
+            match self.take_core(t, since, Some(block)) {
                 Taken::Core => return ended,
                 Taken::Nothing => return true,
                 Taken::OpenStay => {}
@@ -299,12 +304,27 @@ impl Plugin {
         }
     }
 
+    /// Finds a core for thread `t`, which has begun `block`, if any.
     #[cold]
-    fn take_core(&self, t: &mut Thread, since: u64) -> Taken {
+    fn take_core(&self, t: &mut Thread, since: u64, block: Unresolved) -> Taken {
         if t.tenant.tid == 0 {
             t.tenant.tid = guest::thread_id();
         }
-        self.scheduler.take(&mut t.tenant, &mut t.unresolved, &self.filter, since)
+        let taken = self.scheduler.take(&mut t.tenant, &mut t.unresolved, &self.filter, since);
+        if let (Taken::Core, Some(block)) = (taken, block)
+            && self.is_stale(block)
+            && let Some(mut core) = self.scheduler.enter(&t.tenant)
+        {
+            core.stale(block);
+        }
+        taken
+    }
+
+    /// Whether other code stands where `block`, which is being executed, was translated from.
+    fn is_stale(&self, block: &Block) -> bool {
+        // SAFETY: the calling thread is about to execute these bytes' translation; a guest that unmaps
+        // code while it runs ends by the same fault natively.
+        unsafe { self.guest.differs(block.start, block.bytes()) }
     }
 
     /// While much is queued, producers are slowed so that the drain gets its share; for a moment only,
@@ -348,7 +368,7 @@ impl Plugin {
             }
             let unresolved = &mut t.unresolved;
             if self.scheduler.end_stay(&t.tenant, |core| what(core, unresolved))
-                || self.take_core(t, since) == Taken::Nothing
+                || self.take_core(t, since, t.unresolved) == Taken::Nothing
             {
                 break;
             }
