@@ -28,7 +28,7 @@ mod peer;
 mod view;
 
 pub use config::{Config, MtcConfig, PopRule, Progress, Slack, Stretch};
-pub use decoder::{CoreDecoder, Decision, Statistics};
+pub use decoder::{CoreDecoder, Decided, Decision, Statistics};
 pub use error::Error;
 pub use image::{CodeHistory, Version};
 pub use item::{Exit, Item, NativeGap, NativeGapReason, Target};

@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use crate::config::Config;
-use crate::decoder::Decision;
+use crate::decoder::{Decided, Decision};
 use crate::image::CodeHistory;
 use crate::item::{Item, NativeGap, NativeGapReason};
 use jportal_units::{Address, StreamOffset};
@@ -149,22 +149,41 @@ impl<'t> Peer<'t> {
     ) -> Result<(), PeerError> {
         match item {
             Item::Block { start, end, .. } => {
-                self.see_changes(decisions, history);
+                let past = self.see_changes(decisions, history);
                 self.blocks += 1;
-                self.block(*start, *end)
+                let result = self.block(*start, *end);
+                if let Some((at, bytes)) = past {
+                    self.memory.borrow_mut().write(at, &bytes);
+                }
+                result
             }
             Item::Gap(gap) => self.gap(gap),
             _ => Ok(()),
         }
     }
-    /// Brings the memory to what the core saw when the next block ran.
-    fn see_changes(&mut self, decisions: &[Decision], history: &CodeHistory) {
+    /// Brings the memory to what the core saw when the next block ran. Returns what to put back
+    /// behind it.
+    fn see_changes(&mut self, decisions: &[Decision], history: &CodeHistory) -> Option<(u32, Vec<u8>)> {
+        let mut memory = self.memory.borrow_mut();
+        let mut past = None;
         while let Some(d) = decisions.get(self.applied).filter(|d| d.block <= self.blocks) {
-            if let Some(change) = history.changes().get(d.change as usize) {
-                self.memory.borrow_mut().write(change.start, history.bytes_of(change));
+            match &d.what {
+                Decided::Seen(change) => {
+                    if let Some(change) = history.changes().get(*change as usize) {
+                        memory.write(change.start, history.bytes_of(change));
+                    }
+                }
+                Decided::Stale { start, bytes } if past.is_none() => {
+                    let mut now = vec![0; bytes.len()];
+                    memory.read(self.low + u64::from(*start), &mut now);
+                    memory.write(*start, bytes);
+                    past = Some((*start, now));
+                }
+                Decided::Stale { .. } => {}
             }
             self.applied += 1;
         }
+        past
     }
     fn block(&mut self, start: u32, end: u32) -> Result<(), PeerError> {
         let (mut at, end) = (self.low + u64::from(start), self.low + u64::from(end));

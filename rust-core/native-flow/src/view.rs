@@ -94,6 +94,18 @@ impl View {
         }
     }
 
+    /// Makes the overlay's changes pending again for which `which` holds; returns them.
+    pub fn unsee(&mut self, which: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut undone = Vec::new();
+        for recent in self.overlay.iter_mut().filter(|r| r.seen && which(r.change)) {
+            recent.seen = false;
+            undone.push(recent.change);
+        }
+        self.pending.extend(&undone);
+        self.pending.sort_unstable();
+        undone
+    }
+
     /// To come back to with [`View::restore`].
     pub fn seen(&self) -> Seen {
         Seen { active: self.active(), pending: self.pending.clone() }

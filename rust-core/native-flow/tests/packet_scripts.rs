@@ -13,6 +13,7 @@
 //! tnt TN...  tnt64 TN...           oldest branch first
 //! tip A  pge A  pgd A|-  fup A     ptw  exstop  tsx-begin  tsx-abort    raw BYTES
 //! lost                             trace was lost here
+//! stale ADDRESS : BYTES            the unit says what the next block behind a TIP.PGE consisted of
 //! ```
 //! Behind it, the items, as `block START END cID EXIT`, `enter A`, `leave A|-`, `interrupt A`,
 //! `time T`, and `gap WHY` with `start`, `truncated`, `overflow`, or words of the error.
@@ -30,6 +31,7 @@ struct Script {
     window: (u64, u64),
     trace: Encoder,
     losses: Vec<u64>,
+    stale: Vec<(u64, u64, Vec<u8>)>,
     expect: Vec<String>,
 }
 
@@ -58,6 +60,7 @@ impl Script {
             window: (0, u64::MAX),
             trace: Encoder::new(),
             losses: Vec::new(),
+            stale: Vec::new(),
             expect: Vec::new(),
         };
         let mut expecting = false;
@@ -84,6 +87,9 @@ impl Script {
             ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
             ("install" | "patch" | "free", _) => self.change(word, rest),
             ("lost", []) => self.losses.push(self.trace.len() as u64),
+            ("stale", [at, ":", code @ ..]) => {
+                self.stale.push((self.trace.len() as u64, hex(at), bytes(code)));
+            }
             ("raw", _) => self.trace.raw(&bytes(rest)),
             _ => self.packet(word, rest),
         }
@@ -158,6 +164,7 @@ impl Script {
         let mut decoder = CoreDecoder::new(self.config, &history);
         decoder.push(StreamOffset(0), &trace);
         self.losses.iter().for_each(|&l| decoder.loss(StreamOffset(l)));
+        self.stale.iter().for_each(|(o, a, b)| decoder.stale(StreamOffset(*o), Address(*a), b));
         let stretch = Stretch {
             until: StreamOffset(trace.len() as u64),
             since: Tsc(self.window.0),

@@ -85,7 +85,10 @@ impl<'a> CoreStream<'a> {
             return Err(Error::NoLibipt);
         }
         let config = Config { record_decisions: checked, ..config(recording.reader().header()) };
-        let decoder = CoreDecoder::new(config, recording.history());
+        let mut decoder = CoreDecoder::new(config, recording.history());
+        for stale in recording.stale_blocks(core) {
+            decoder.stale(stale.offset, stale.address, &stale.bytes);
+        }
         Ok(Self { recording, core, decoder, checked, stretches: recording.turns(core), piece: 0, pushed: 0 })
     }
     /// Decodes every stretch, in stream order. Ends early when nobody listens any more.

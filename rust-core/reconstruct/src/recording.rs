@@ -2,7 +2,7 @@
 
 use crate::driver::{DecodeOptions, Progress, decode};
 use crate::error::Error;
-use crate::stretches::{CoreSideband, Stretch, digest};
+use crate::stretches::{CoreSideband, StaleBlock, Stretch, digest};
 use crate::summary::DecodeSummary;
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
@@ -119,6 +119,10 @@ impl<'a> Recording<'a> {
     /// The stretches of `core` in stream order.
     pub fn stretches(&self, core: Core) -> &[Stretch] {
         self.sidebands.iter().find(|s| s.0 == core).map_or(&[], |s| &s.1.stretches)
+    }
+    /// The blocks of `core` that the unit says ran with older bytes, in stream order.
+    pub fn stale_blocks(&self, core: Core) -> &[StaleBlock] {
+        self.sidebands.iter().find(|s| s.0 == core).map_or(&[], |s| &s.1.stale)
     }
     /// The stretches of all cores in the order in which they were closed; those of one
     /// core stay in stream order whatever their times say.

@@ -6,7 +6,7 @@
 //! (kernel/events/ring_buffer.c, `perf_aux_output_end`).
 
 use jportal_perf_abi::record::{Body, RecordReader, aux_flags};
-use jportal_units::{Core, StreamOffset, Tid, Tsc};
+use jportal_units::{Address, Core, StreamOffset, Tid, Tsc};
 
 /// A contiguous piece of one core's PT stream that belongs to one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,11 +25,25 @@ pub struct Stretch {
     pub truncated: bool,
 }
 
+/// A block that an emulated unit says ran with other bytes than its time suggests
+/// ([`jportal_perf_abi::record::STALE_BLOCK`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StaleBlock {
+    /// It is the first one behind.
+    pub offset: StreamOffset,
+    /// First instruction.
+    pub address: Address,
+    /// The bytes that ran.
+    pub bytes: Vec<u8>,
+}
+
 /// The sideband of one core, digested.
 #[derive(Clone, Debug, Default)]
 pub struct CoreSideband {
     /// In stream order.
     pub stretches: Vec<Stretch>,
+    /// In stream order.
+    pub stale: Vec<StaleBlock>,
     /// `PERF_RECORD_LOST`: records the data ring had no room for.
     pub lost_records: u64,
     /// Bytes that are no records.
@@ -48,6 +62,7 @@ pub fn digest(core: Core, pieces: impl Iterator<Item = Vec<u8>>) -> CoreSideband
         }
     }
     side.stretches.sort_by_key(|s| s.from);
+    side.stale.sort_by_key(|s| s.offset);
     side
 }
 
@@ -64,6 +79,11 @@ impl CoreSideband {
                     truncated: flags & aux_flags::TRUNCATED != 0,
                 });
             }
+            Body::StaleBlock { offset, address, ref bytes } => self.stale.push(StaleBlock {
+                offset: StreamOffset(offset),
+                address: Address(address),
+                bytes: bytes.clone(),
+            }),
             Body::Lost { lost, .. } => self.lost_records = self.lost_records.saturating_add(lost),
             _ => {}
         }

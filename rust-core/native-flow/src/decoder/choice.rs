@@ -14,7 +14,7 @@
 //! within a few branches: one TNT bit too many or too few suffices.
 
 use super::state::{Demand, State};
-use super::{CoreDecoder, Decision, Lost};
+use super::{CoreDecoder, Decided, Decision, Lost};
 use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decode_block};
 use crate::cache::{NONE, SCRATCH};
 use crate::error::Error;
@@ -153,7 +153,7 @@ impl CoreDecoder {
 
     fn log(&mut self, change: u32) {
         if self.config.record_decisions {
-            self.decisions.push(Decision { block: self.state.blocks, change });
+            self.decisions.push(Decision { block: self.state.blocks, what: Decided::Seen(change) });
         }
     }
 
@@ -199,6 +199,17 @@ impl CoreDecoder {
     /// Decodes the block at `state.ip`; chooses if several versions are possible.
     pub(super) fn resolve(&mut self, image: &CodeHistory) -> Result<u32, Error> {
         let ip = self.state.ip;
+        if let Some(stale) = self.stale_bytes(ip) {
+            let bytes = stale.into();
+            let block = self.decode_stale(image)?;
+            if self.config.record_decisions {
+                let what = Decided::Stale { start: ip, bytes };
+                self.decisions.push(Decision { block: self.state.blocks, what });
+            }
+            self.cache.blocks[SCRATCH as usize] = block;
+            self.state.block = SCRATCH;
+            return Ok(SCRATCH);
+        }
         self.state.block = self.cache.find(ip);
         if self.state.block != NONE {
             return Ok(self.state.block);
@@ -255,6 +266,35 @@ impl CoreDecoder {
         self.view.read(image, ip, bytes, visible);
         decode_block(bytes, ip, code, self.bounds)
             .map_err(|NoInstruction { at }| Error::NoInstruction { address: self.address(at), offset })
+    }
+
+    /// The bytes that the unit said the next block consisted of, if it begins at `ip`.
+    fn stale_bytes(&self, ip: u32) -> Option<&[u8]> {
+        let (stale, blocks) = self.state.stale?;
+        let stale = self.stale.get(stale).filter(|s| s.start == ip && blocks == self.state.blocks)?;
+        Some(&stale.bytes)
+    }
+
+    /// The block at `state.ip` as the unit said.
+    fn decode_stale(&self, image: &CodeHistory) -> Result<Block, Error> {
+        let (ip, offset) = (self.state.ip, StreamOffset(self.state.packet));
+        let Some((code, end)) = self.view.owner(image, ip, |r| r.seen) else {
+            return Err(Error::NoCode { address: self.address(ip), offset });
+        };
+        let mut room = [0u8; BLOCK_BYTES];
+        let bytes = &mut room[..((end - ip) as usize).min(BLOCK_BYTES)];
+        self.read_seen(ip, image, bytes);
+        decode_block(bytes, ip, code, self.bounds)
+            .map_err(|NoInstruction { at }| Error::NoInstruction { address: self.address(at), offset })
+    }
+
+    /// The bytes from `at` on as this core executes them next.
+    pub(super) fn read_seen(&self, at: u32, image: &CodeHistory, out: &mut [u8]) {
+        self.view.read(image, at, out, |r| r.seen);
+        if let Some(stale) = self.stale_bytes(at) {
+            let n = stale.len().min(out.len());
+            out[..n].copy_from_slice(&stale[..n]);
+        }
     }
 
     /// Takes the likeliest version of the block at `state.ip` and remembers the others.
@@ -363,7 +403,7 @@ impl CoreDecoder {
         let (reached, packet) = (self.state.branches, self.state.packet);
         // The second time round nothing else is tried, whatever was settled in between.
         if self.surrender || self.give_up_at == packet {
-            return self.give_up(error);
+            return self.give_up(error, image);
         }
         let latest = self.window.latest;
         let new = Trouble { reached, trials: 0, packet, latest };
@@ -379,7 +419,7 @@ impl CoreDecoder {
         }
         let untouched = self.trouble.take().is_none_or(|t| t.trials == 0 && t.packet == packet);
         if untouched {
-            return self.give_up(error);
+            return self.give_up(error, image);
         }
         // Nothing explains the trace: decode once more as far as the likeliest versions lead.
         self.level = 0;
@@ -454,7 +494,7 @@ impl CoreDecoder {
         self.update_window(image);
     }
 
-    fn give_up(&mut self, error: Error) {
+    fn give_up(&mut self, error: Error, image: &CodeHistory) {
         let address = self.state.enabled.then(|| self.address(self.state.ip));
         // A PSB+ that contradicts the flow before it is as good a start as any other.
         if matches!(self.state.demand, Demand::Sync(_)) && self.state.psb >= self.base {
@@ -468,5 +508,15 @@ impl CoreDecoder {
         self.surrender = false;
         self.give_up_at = u64::MAX;
         self.state.lose();
+        // What the flow seemed to prove about changes that time leaves open, or puts in the future, it
+        // did not.
+        let now = self.state.clock.now();
+        let changes = image.changes();
+        for number in self.view.unsee(|c| changes[c as usize].tsc > now) {
+            let change = &changes[number as usize];
+            self.cache.invalidate(change.start, change.end());
+        }
+        self.window.forget();
+        self.update_window(image);
     }
 }

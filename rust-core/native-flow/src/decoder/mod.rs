@@ -48,13 +48,37 @@ pub struct Statistics {
     pub skipped: u64,
 }
 
-/// From which block on a core saw a change of code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What code a core executed, as far as time alone did not say it.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decision {
     /// Number of [`Item::Block`]s before.
     pub block: u64,
-    /// The change ([`CodeHistory::change`]).
-    pub change: u32,
+    /// What from there on.
+    pub what: Decided,
+}
+
+/// See [`Decision`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Decided {
+    /// The core sees this change of code ([`CodeHistory::change`]).
+    Seen(u32),
+    /// The next block, and only that, consists of the bytes that the unit named
+    /// ([`CoreDecoder::stale`]).
+    Stale {
+        /// Offset from the start of the code cache.
+        start: u32,
+        /// The bytes.
+        bytes: Box<[u8]>,
+    },
+}
+
+/// A block that ran although it stood in memory no more.
+#[derive(Clone, Debug)]
+struct Stale {
+    offset: u64,
+    start: u32,
+    bytes: Vec<u8>,
 }
 
 /// A gap that is not over.
@@ -89,6 +113,8 @@ pub struct CoreDecoder {
     /// Runs of trace behind holes.
     later: VecDeque<(u64, Vec<u8>)>,
     losses: VecDeque<u64>,
+    /// In order of place.
+    stale: Vec<Stale>,
     state: State,
     view: View,
     cache: Cache,
@@ -124,6 +150,7 @@ impl CoreDecoder {
             base: 0,
             later: VecDeque::new(),
             losses: VecDeque::new(),
+            stale: Vec::new(),
             state: State::new(),
             view: View::new(range.len()),
             cache: Cache::new(range.len()),
@@ -183,6 +210,17 @@ impl CoreDecoder {
         let at = self.losses.partition_point(|&l| l < offset.0);
         if offset.0 >= self.state.at && self.losses.get(at) != Some(&offset.0) {
             self.losses.insert(at, offset.0);
+        }
+    }
+
+    /// The unit says that the first block behind `offset` to which a TIP.PGE leads and that begins at
+    /// `address` executed `bytes`, whatever the code image has there. Emulated units have to say so
+    /// now and then; no processor has. To be called before the trace at `offset` is decoded.
+    pub fn stale(&mut self, offset: StreamOffset, address: Address, bytes: &[u8]) {
+        let start = self.bounds.offset(address.0);
+        let at = self.stale.partition_point(|s| s.offset <= offset.0);
+        if start < self.bounds.len && !bytes.is_empty() && at >= self.state.next_stale {
+            self.stale.insert(at, Stale { offset: offset.0, start, bytes: bytes.to_vec() });
         }
     }
 
@@ -404,6 +442,8 @@ impl CoreDecoder {
 
     /// Decoding goes on after a gap.
     fn resumed(&mut self) {
+        let skipped = self.stale[self.state.next_stale..].iter();
+        self.state.next_stale += skipped.take_while(|s| s.offset < self.state.psb).count();
         if let Some(lost) = self.lost.take() {
             let now = Tsc(self.state.clock.now());
             if !lost.carried || lost.resumed != Some(lost.offset) {

@@ -266,7 +266,21 @@ impl CoreDecoder {
         }
         self.state.stack.clear();
         self.tell_time();
-        self.enter(ip)
+        self.enter(ip)?;
+        self.find_stale();
+        Ok(())
+    }
+
+    /// Whether the unit said that the block just entered is an old one. What it said about places
+    /// before, where decoding did not come by, is passed over.
+    fn find_stale(&mut self) {
+        self.state.stale = None;
+        while let Some(s) = self.stale.get(self.state.next_stale).filter(|s| s.offset <= self.state.packet) {
+            if s.start == self.state.ip {
+                self.state.stale = Some((self.state.next_stale, self.state.blocks));
+            }
+            self.state.next_stale += 1;
+        }
     }
 
     fn generation_disabled(&mut self, ip: Option<u64>, image: &CodeHistory) -> Result<(), Error> {

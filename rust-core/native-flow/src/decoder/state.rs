@@ -115,6 +115,10 @@ pub(crate) struct State {
     /// Last time said in an item.
     pub told: u64,
     pub stack: ReturnStack,
+    /// Number of the next stale block the unit told of ([`super::CoreDecoder::stale`]).
+    pub next_stale: usize,
+    /// The next block is this one of them, if so many blocks came before.
+    pub stale: Option<(usize, u64)>,
     /// TNT and TIP packets so far.
     pub branches: u64,
     /// Block items so far.
@@ -140,6 +144,8 @@ impl State {
             clock: Clock::default(),
             told: 0,
             stack: ReturnStack { entries: [0; DEPTH], top: 0, len: 0 },
+            next_stale: 0,
+            stale: None,
             branches: 0,
             blocks: 0,
         }
@@ -157,6 +163,7 @@ impl State {
         self.block = 0;
         self.tnt = 0;
         self.outcomes = 0;
+        self.stale = None;
         self.demand = Demand::None;
         self.pending = Pending::No;
         self.last_ip.reset();

@@ -126,7 +126,8 @@ impl CoreDecoder {
         let index = self.cache.find(to);
         if index != NONE {
             let from = self.cache.find(block.start);
-            if from != NONE {
+            // A block that is valid only once may stand beside a cached one.
+            if from != NONE && self.cache.blocks[from as usize].same_flow(block) {
                 self.cache.blocks[from as usize].links[side] = index;
             }
         }
@@ -312,7 +313,7 @@ impl CoreDecoder {
         let bytes = &mut room[..((block.end - block.start) as usize).min(BLOCK_BYTES)];
         // A scratch block may have been decoded under an assumption that became a fact only now;
         // either way its bytes are those of the changes marked as seen.
-        self.view.read(image, block.start, bytes, |r| r.seen);
+        self.read_seen(block.start, image, bytes);
         bytes
     }
 
