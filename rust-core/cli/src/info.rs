@@ -111,6 +111,7 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
             "notices": recording.image().notices,
             "refused_code": recording.refused_code(),
             "lost_sideband_records": recording.lost_records(),
+            "stale_blocks": stale_blocks(recording),
         },
         "threads": reported_threads(recording),
     });
@@ -128,6 +129,11 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
         all["completeness"] = d.completeness.into();
     }
     all
+}
+
+/// Blocks that the emulated unit says ran with bytes of the past.
+fn stale_blocks(recording: &Recording<'_>) -> usize {
+    recording.cores().map(|core| recording.stale_blocks(core).len()).sum()
 }
 
 fn counters(all: &[jportal_capture::Counter]) -> BTreeMap<String, u64> {
@@ -188,6 +194,10 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
     if recording.damaged_records() + recording.image().oddity_count > 0 {
         let (damaged, odd) = (recording.damaged_records(), recording.image().oddity_count);
         rows.push(("records", format!("{damaged} could not be read, {odd} contradict others")));
+    }
+    if stale_blocks(recording) > 0 {
+        let n = stale_blocks(recording);
+        rows.push(("stale blocks", format!("{n} (the emulated unit ran them as they had been before a patch)")));
     }
     let mut text = String::new();
     let mut threads = Vec::new();
