@@ -107,15 +107,8 @@ fn run(name: &str, mode: Mode, size: Size) {
     if let Some(missing) = program.missing() {
         return skip::skip(&test, &missing);
     }
-    // Known and open (CONTRIBUTING.md): in some runs with several threads in compiled code a version of the
-    // code is chosen wrongly. Such a recording is made again, and the figures say so each time.
-    let mut tries = if mode == Mode::Tiered { 3 } else { 1 };
-    while let Err(error) = check(&place, &program, &Plan { size, ..Plan::new(mode) }) {
-        tries -= 1;
-        if tries == 0 || !error.to_string().contains("native-flow errors") {
-            panic!("{test}: {error}");
-        }
-        figure(&format!("{test}: {error}; recorded again"));
+    if let Err(error) = check(&place, &program, &Plan { size, ..Plan::new(mode) }) {
+        panic!("{test}: {error}");
     }
 }
 
