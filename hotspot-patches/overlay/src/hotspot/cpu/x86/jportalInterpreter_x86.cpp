@@ -54,4 +54,12 @@ void JPortalReveal::bci(InterpreterMacroAssembler* masm, const char* name, Regis
   emit(masm, name, temp2);
 }
 
+JPortalAside::JPortalAside(InterpreterMacroAssembler* masm) : _masm(masm), _begin(masm->pc()) {}
+
+JPortalAside::~JPortalAside() {
+  if (JPortal) {
+    JPortalReveal::note("aside", _begin, _masm->pc());
+  }
+}
+
 #undef __

@@ -56,11 +56,25 @@ class JPortalReveal : AllStatic {
   static const Instance& instance(int i)     { assert(i < _count, "bounds"); return _instances[i]; }
 
  private:
-  enum { MaxInstances = 96 };
+  friend class JPortalAside;
+  // A debug VM has an aside in each template that profiles.
+  enum { MaxInstances = 96 DEBUG_ONLY(+ 512) };
   static Instance _instances[MaxInstances];
   static int      _count;
 
   static void note(const char* name, address begin, address end);
+};
+
+// Code inside a bytecode template that decides nothing about the bytecode, such as what
+// a debug VM verifies: a reader of the trace must not take its branches for the bytecode's.
+// Covers what is emitted in its scope; exported as the entries "aside" and "aside.end".
+class JPortalAside : public StackObj {
+  InterpreterMacroAssembler* const _masm;
+  const address                    _begin;
+
+ public:
+  explicit JPortalAside(InterpreterMacroAssembler* masm);
+  ~JPortalAside();
 };
 
 #endif // SHARE_JPORTAL_JPORTALINTERPRETER_HPP
