@@ -10,7 +10,7 @@ use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Compiled, Frame};
 use crate::outcome::{Outcome, Reveals};
 use crate::paths::Paths;
-use crate::tags::{CodeClass, Tags};
+use crate::tags::{CodeClass, Jump, Tags};
 use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier};
 use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tsc};
@@ -217,8 +217,9 @@ impl<'a> Machine<'a> {
             Exit::NotTaken => false,
             _ => return Ok(()),
         };
-        match self.shared.tags.reveal(end) {
-            Some(what) => self.outcome.reveal_bit(what, taken),
+        match self.shared.tags.jump(end) {
+            Some(Jump::Bit(what)) => self.outcome.reveal_bit(what, taken),
+            Some(Jump::Aside) => {}
             None => self.outcome.conditional(taken),
         }
         Ok(())

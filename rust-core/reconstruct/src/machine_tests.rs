@@ -21,6 +21,9 @@ const CALL_STUB_RETURN: u32 = 0x3220;
 const CATCH_EXCEPTION: u32 = 0x3240;
 const REVEAL_SWITCH: u32 = 0x3300;
 const REVEAL_HANDLER: u32 = 0x3310;
+const ASIDE: u32 = 0x3320;
+/// `jnz +1; nop`
+const ASIDE_CODE: [u8; 3] = [0x75, 0x01, 0x90];
 const STUBS: u32 = 0x4000;
 /// `shr eax,1; jnc +1; nop; test eax,eax; jnz -9`
 const REVEAL_CODE: [u8; 9] = [0xd1, 0xe8, 0x73, 0x01, 0x90, 0x85, 0xc0, 0x75, 0xf7];
@@ -69,6 +72,8 @@ fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
             entry("catch_exception", CATCH_EXCEPTION),
             entry("reveal.tableswitch", REVEAL_SWITCH),
             entry("reveal.exception_handler", REVEAL_HANDLER),
+            entry("aside", ASIDE),
+            entry("aside.end", ASIDE + ASIDE_CODE.len() as u32),
         ],
     }));
     let kind = blob_kinds::METHOD_STUBS;
@@ -91,6 +96,7 @@ fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
     for at in [REVEAL_SWITCH, REVEAL_HANDLER] {
         history.install(Tsc(1), Address(address(at)), &REVEAL_CODE, CodeId(0)).unwrap();
     }
+    history.install(Tsc(1), Address(address(ASIDE)), &ASIDE_CODE, CodeId(0)).unwrap();
     Vm { image: b.finish(), history }
 }
 
@@ -172,6 +178,18 @@ fn both_ways_of_a_branch() {
     assert_eq!(run(&vm, through.op(Opcode::NOP)), ["> m0", "m0@0", "m0@1", "m0@4"]);
     let over = Script::default().upcall().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, false);
     assert_eq!(run(&vm, over.op(Opcode::RETURN)), ["> m0", "m0@0", "m0@1", "m0@5"]);
+}
+
+#[test]
+fn what_a_template_verifies_decides_nothing() {
+    let vm = vm(&[(&[26, 153, 0, 4, 0, 177], &[])]);
+    let ifeq = TEMPLATES + 16 * u32::from(Opcode::IFEQ.0);
+    for aside in [Exit::Taken, Exit::NotTaken] {
+        let s = Script::default().upcall().call(0).op(Opcode::ILOAD_0);
+        let s = s.block(ifeq, ASIDE + 2, aside).block(ASIDE + 3, ifeq + 4, Exit::NotTaken);
+        let s = s.block(ifeq + 4, ifeq + 8, Exit::IndirectJump).op(Opcode::RETURN);
+        assert_eq!(run(&vm, s), ["> m0", "m0@0", "m0@1", "m0@5"]);
+    }
 }
 
 #[test]

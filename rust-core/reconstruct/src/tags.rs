@@ -83,12 +83,21 @@ impl<T: Copy + PartialEq> Paged<T> {
     }
 }
 
+/// A conditional jump in a template that is not the bytecode's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Jump {
+    /// Shows a bit of a value.
+    Bit(Reveal),
+    /// Says nothing about the bytecode.
+    Aside,
+}
+
 /// The landmarks of one recording by offset in the code cache.
 #[derive(Debug)]
 pub(crate) struct Tags {
     landmarks: Paged<Landmark>,
-    /// By the end of the conditional jump that shows a bit.
-    reveals: Paged<Reveal>,
+    /// By the end of the conditional jump.
+    jumps: Paged<Jump>,
     classes: Vec<CodeClass>,
 }
 
@@ -97,7 +106,7 @@ impl Tags {
         let cache = history.range();
         let mut tags = Self {
             landmarks: Paged::new(cache),
-            reveals: Paged::new(cache),
+            jumps: Paged::new(cache),
             classes: image.codes().iter().map(|c| classify(&c.body)).collect(),
         };
         for (address, landmark) in image.interpreter.landmarks() {
@@ -106,9 +115,13 @@ impl Tags {
             }
         }
         for &(address, reveal) in image.interpreter.reveals() {
-            if let Some(end) = bit_jump_end(history, address) {
-                tags.reveals.insert(end.minus(cache.start), reveal);
+            const LONGEST: u64 = 32;
+            if let Some(&end) = jump_ends(history, AddressRange::at(address, LONGEST)).first() {
+                tags.jumps.insert(end.minus(cache.start), Jump::Bit(reveal));
             }
+        }
+        for end in image.interpreter.asides().iter().flat_map(|&aside| jump_ends(history, aside)) {
+            tags.jumps.insert(end.minus(cache.start), Jump::Aside);
         }
         tags
     }
@@ -117,10 +130,10 @@ impl Tags {
     pub(crate) fn landmark(&self, offset: u32) -> Option<Landmark> {
         self.landmarks.get(offset)
     }
-    /// The value of which the conditional jump that ends at `offset` shows a bit.
+    /// What is special about the conditional jump of a template that ends at `offset`.
     #[inline]
-    pub(crate) fn reveal(&self, offset: u32) -> Option<Reveal> {
-        self.reveals.get(offset)
+    pub(crate) fn jump(&self, offset: u32) -> Option<Jump> {
+        self.jumps.get(offset)
     }
     /// The class of a code version.
     #[inline]
@@ -129,18 +142,20 @@ impl Tags {
     }
 }
 
-/// The end of the first conditional jump from `at` on.
-fn bit_jump_end(history: &CodeHistory, at: Address) -> Option<Address> {
-    const LONGEST: usize = 32;
-    if !history.range().contains(at.plus(LONGEST as u64)) {
-        return None;
+/// The ends of the conditional jumps in `range`, which is cut to a template's length.
+fn jump_ends(history: &CodeHistory, range: AddressRange) -> Vec<Address> {
+    const LONGEST: u64 = 4096;
+    let cache = history.range();
+    let len = range.len().min(LONGEST).min(cache.end.0.saturating_sub(range.start.0));
+    if !cache.contains(range.start) {
+        return Vec::new();
     }
     // The interpreter is generated once: the last version is the only one with code.
-    let version = history.versions(at, LONGEST, Tsc(0), Tsc(u64::MAX)).pop()?;
-    let mut decoder = Decoder::with_ip(64, &version.bytes, at.0, DecoderOptions::NONE);
-    decoder
-        .iter()
-        .take_while(|i| !i.is_invalid())
-        .find(|i| i.flow_control() == FlowControl::ConditionalBranch)
-        .map(|i| Address(i.next_ip()))
+    let Some(version) = history.versions(range.start, len as usize, Tsc(0), Tsc(u64::MAX)).pop() else {
+        return Vec::new();
+    };
+    let mut decoder = Decoder::with_ip(64, &version.bytes, range.start.0, DecoderOptions::NONE);
+    let instructions = decoder.iter().take_while(|i| !i.is_invalid());
+    let jumps = instructions.filter(|i| i.flow_control() == FlowControl::ConditionalBranch);
+    jumps.map(|i| Address(i.next_ip())).collect()
 }

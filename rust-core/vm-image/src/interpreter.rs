@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use jportal_bytecode::Opcode;
 use jportal_capture::schema::{BytecodeNames, InterpreterCodelet, InterpreterTable, NamedAddress, tables};
-use jportal_units::Address;
+use jportal_units::{Address, AddressRange};
 
 /// A bytecode of the VM: Java's own or an internal (quickened) one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,6 +93,7 @@ pub struct Interpreter {
     landmarks: HashMap<u64, Landmark>,
     codelets: Vec<(u64, u64, Box<str>)>,
     reveals: Vec<(Address, Reveal)>,
+    asides: Vec<AddressRange>,
     /// Template entries by address until all bytecodes have their names: address, code, wide.
     templates: Vec<(u64, u8, bool)>,
 }
@@ -101,6 +102,10 @@ impl Interpreter {
     /// The code sequences that reveal a value, by their first instruction.
     pub fn reveals(&self) -> &[(Address, Reveal)] {
         &self.reveals
+    }
+    /// Code inside templates that decides nothing about the bytecode (what a debug VM verifies).
+    pub fn asides(&self) -> &[AddressRange] {
+        &self.asides
     }
     /// What begins at `at`.
     pub fn landmark(&self, at: Address) -> Option<Landmark> {
@@ -181,8 +186,16 @@ impl Interpreter {
         }
     }
     pub(crate) fn entries(&mut self, entries: &[NamedAddress]) {
+        let mut aside = None;
         for e in entries.iter().filter(|e| e.address != 0) {
             let name = e.name.text();
+            match (&*name, aside) {
+                ("aside", _) => aside = Some(Address(e.address)),
+                ("aside.end", Some(start)) => {
+                    self.asides.push(AddressRange { start, end: Address(e.address) })
+                }
+                _ => {}
+            }
             if let Some(l) = landmark_of(&name) {
                 self.landmarks.insert(e.address, l);
             } else if let Some(r) = reveal_of(&name) {
