@@ -155,6 +155,9 @@ constants! {
     values {
         /// `parent` of a [`Scope`] that is the outermost frame, `scope` of a [`PcDescriptor`] without one.
         NO_SCOPE: u32 = u32::MAX;
+        /// `parent` of an [`InlineContext`] that is the outermost frame, `context` of a [`PathMarker`] that
+        /// names no block but an ambiguous stretch.
+        NO_CONTEXT: u32 = u32::MAX;
         /// HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
         SYNCHRONIZATION_ENTRY_BCI: i32 = -1;
         /// `osr_bci` of an nmethod that is entered at the method's start (`InvocationEntryBci`).
@@ -266,6 +269,55 @@ constants! {
             /// `unloaded`.
             UNLOADED: u8 = 3;
         }
+        /// Values of [`NMethodMarkers::precision`] (`-XX:JPortalPrecision`).
+        path_precisions {
+            /// The compiler optimised as ever; what it folded is said to be ambiguous.
+            DEFAULT: u8 = 0;
+            /// The compiler refused the folds that lose a path.
+            EXACT: u8 = 1;
+        }
+        /// Values of [`MarkedEdge::outcome`]. *Branch* is the instruction at [`MarkedEdge::from`].
+        edge_outcomes {
+            /// The conditional branch was taken.
+            TAKEN: u8 = 0;
+            /// Control went on to the instruction behind it; it may be any kind of instruction.
+            NOT_TAKEN: u8 = 1;
+            /// The indirect jump through a jump table led to `to`.
+            JUMP_TABLE: u8 = 2;
+            /// The call whose *return address* is `from` returned there.
+            CALL_RETURN: u8 = 3;
+            /// The call whose *return address* is `from` ended with an exception, and the handler at `to` runs.
+            EXCEPTION: u8 = 4;
+            /// The instruction faulted (implicit exception) and control went on at `to`.
+            FAULT: u8 = 5;
+        }
+        /// Why a path is not known; [`PathMarker::bci`] of a marker without context.
+        ambiguities {
+            /// Two arms became a conditional move, minimum, maximum or the like (C2).
+            CONDITIONAL_MOVE: u16 = 1;
+            /// Two arms without instructions were removed together with their test (C2).
+            EMPTY_DIAMOND: u16 = 2;
+            /// Two comparisons became one unsigned comparison (C2).
+            FOLDED_COMPARES: u16 = 3;
+            /// Two comparisons of the same values became one (C2).
+            TRICHOTOMY: u16 = 4;
+            /// Two comparisons that clip a number moved behind its conversion (C2).
+            CLIPPING: u16 = 5;
+            /// A loop without effect was removed; its last iteration follows (C2).
+            EMPTY_LOOP: u16 = 6;
+            /// A loop became a call that fills an array (C2).
+            ARRAY_FILL: u16 = 7;
+            /// Edges with different markers lead from one jump table or call to one address (C2).
+            SHARED_TARGET: u16 = 8;
+            /// A conditional expression without a branch (C1).
+            CONDITIONAL_EXPRESSION: u16 = 9;
+            /// More markers at one place than are kept.
+            TOO_MANY: u16 = 10;
+            /// A machine instruction that the exporter of the markers does not know.
+            UNKNOWN_INSTRUCTION: u16 = 11;
+            /// A concatenation of strings was rewritten together with tests inside it (C2).
+            STRING_CONCATENATION: u16 = 12;
+        }
         /// Values of [`NMethodInstalled::compiler`].
         compilers {
             /// No compiler: a native wrapper.
@@ -356,6 +408,45 @@ schema! {
             pc_offset: u32,
             /// Where execution goes on; 0 means deoptimise.
             continuation: u32,
+        }
+        /// One frame of an inline chain: `method`, inlined at `call_bci` of the frame `parent`.
+        InlineContext {
+            /// Index of the caller in the same list, smaller than this one's; `NO_CONTEXT` for the outermost frame.
+            parent: u32,
+            /// Bci of the call in the caller; meaningless for the outermost frame.
+            call_bci: u16,
+            /// The frame's method.
+            method: u64,
+        }
+        /// "The bytecode block at `bci` begins", or "the path is not known from here to the next marker".
+        PathMarker {
+            /// Index into `contexts`; `NO_CONTEXT` for an ambiguous stretch.
+            context: u32,
+            /// First bci of the block; one of `ambiguities` without a context.
+            bci: u16,
+        }
+        /// Markers passed, in order, whenever control reaches the instruction at `offset`.
+        MarkedOffset {
+            /// From `code_begin`.
+            offset: u32,
+            /// First of them, index into `markers`.
+            first: u32,
+            /// How many.
+            count: u32,
+        }
+        /// Markers passed, in order, when control takes an edge: behind those of the offset at `from` and before
+        /// those of the offset it leads to.
+        MarkedEdge {
+            /// Offset of the instruction that decides, or of a call's return address: see `edge_outcomes`.
+            from: u32,
+            /// Offset of the instruction that runs next.
+            to: u32,
+            /// `edge_outcomes`.
+            outcome: u8,
+            /// First of them, index into `markers`.
+            first: u32,
+            /// How many; 0 where only another outcome of the same instruction has markers.
+            count: u32,
         }
     }
     records {
@@ -567,6 +658,27 @@ schema! {
             start: u64,
             /// Bytes.
             size: u64,
+        }
+        /// Path markers of the nmethod whose `NMethodInstalled` the same thread committed just before (records of
+        /// other threads may stand in between); committed before it can run. Not there for native wrappers, nor for
+        /// code compiled with path markers off. `FORMAT.md` says what may be concluded from them.
+        NMethodMarkers = 29 {
+            /// `code_begin()` of the nmethod, base of every offset below.
+            start: u64,
+            /// `nmethod*`.
+            nmethod: u64,
+            /// Compile id.
+            compile_id: u32,
+            /// `path_precisions`.
+            precision: u8,
+            /// Inline chains; a caller precedes its callees.
+            contexts: Vec<InlineContext>,
+            /// The lists of the offsets and edges, one behind the other.
+            markers: Vec<PathMarker>,
+            /// By ascending offset, each offset once.
+            offsets: Vec<MarkedOffset>,
+            /// By ascending `from`, then `outcome`, then `to`; each such triple once.
+            edges: Vec<MarkedEdge>,
         }
         /// Something the recorder could not do, in words; shown by `jportal info`.
         Notice = 32 {

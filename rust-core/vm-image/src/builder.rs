@@ -2,11 +2,12 @@
 
 use crate::code::{CodeBody, CodeVersion, nmethod};
 use crate::interpreter::Interpreter;
+use crate::markers::markers;
 use crate::methods::MethodIndex;
 use crate::threads::Threads;
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
-use jportal_capture::schema::{Record, Stamped};
+use jportal_capture::schema::{self, Record, Stamped};
 use jportal_units::{Address, AddressRange, CodeId, MethodId, MethodPtr, Tsc};
 
 /// Receives the bytes of code as records name them, in commit order.
@@ -31,6 +32,8 @@ pub enum Oddity {
     UnknownThread(u32),
     /// A record of a kind this version does not know.
     UnknownRecord(u16),
+    /// Path markers of an nmethod that was not just installed.
+    StrayMarkers(Address),
     /// A jump of a method stub that does not reach its target.
     StubOutOfReach(Address),
 }
@@ -147,6 +150,7 @@ impl Builder {
                 let n = nmethod(r, |ptr| methods.at(MethodPtr(ptr), tsc));
                 self.install(tsc, start, &code.0, CodeBody::NMethod(Box::new(n)), sink);
             }
+            Record::NMethodMarkers(r) => self.markers(tsc, r),
             Record::CodePatched(r) => sink.patch(tsc, Address(r.address), &r.code.0),
             Record::CodeFreed(r) => sink.free(tsc, Address(r.start), r.size),
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
@@ -162,6 +166,20 @@ impl Builder {
         let range = AddressRange::at(Address(start), code.len() as u64);
         self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
         sink.install(tsc, Address(start), code, id);
+    }
+    /// They follow the nmethod's own record; other threads may have written something in between.
+    fn markers(&mut self, tsc: Tsc, r: schema::NMethodMarkers) {
+        const LOOK_BACK: usize = 4096;
+        let image = &mut self.image;
+        let (start, pointer) = (Address(r.start), r.nmethod);
+        let methods = &image.methods;
+        let found = image.codes.iter_mut().rev().take(LOOK_BACK).find(|c| c.range.start == start);
+        match found.map(|c| &mut c.body) {
+            Some(CodeBody::NMethod(n)) if n.pointer == pointer && n.markers.is_none() => {
+                n.markers = Some(Box::new(markers(r, |ptr| methods.at(MethodPtr(ptr), tsc))));
+            }
+            _ => image.odd(Oddity::StrayMarkers(start)),
+        }
     }
     /// A method entry stub is a `jmp rel32`; the record stands for its bytes.
     fn stub(&mut self, tsc: Tsc, method: u64, address: u64, target: u64, sink: &mut impl CodeSink) {

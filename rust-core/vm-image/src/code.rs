@@ -1,5 +1,6 @@
 //! Versions of code blobs and what their addresses mean.
 
+use crate::markers::PathMarkers;
 use jportal_capture::schema::{self, NMethodInstalled, NO_SCOPE, blob_kinds};
 use jportal_units::{AddressRange, CodeId, MethodId, Tsc};
 
@@ -64,6 +65,8 @@ pub struct NMethod {
     pub handlers: Box<[schema::HandlerEntry]>,
     /// Implicit exceptions.
     pub implicit: Box<[schema::ImplicitEntry]>,
+    /// Path markers; `None` where the VM recorded none.
+    pub markers: Option<Box<PathMarkers>>,
 }
 
 impl NMethod {
@@ -187,5 +190,6 @@ pub(crate) fn nmethod(r: NMethodInstalled, method: impl Fn(u64) -> Option<Method
         positions: positions.into(),
         handlers: r.handlers.into(),
         implicit: r.implicit.into(),
+        markers: None,
     }
 }

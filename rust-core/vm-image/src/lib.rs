@@ -12,11 +12,13 @@
 mod builder;
 pub mod code;
 pub mod interpreter;
+pub mod markers;
 mod methods;
 mod threads;
 
 pub use builder::{Builder, CodeSink, Oddity, VmImage};
 pub use code::{CodeBody, CodeVersion, NMethod, PcPosition, Scope};
 pub use interpreter::{Interpreter, Landmark, Template};
+pub use markers::{Marker, Outcome, PathMarkers};
 pub use methods::MethodIndex;
 pub use threads::{ThreadSpan, Threads};

@@ -30,6 +30,9 @@
 
 // `parent` of a `Scope` that is the outermost frame, `scope` of a `PcDescriptor` without one.
 const u4 JPORTAL_NO_SCOPE = 4294967295u;
+// `parent` of an `InlineContext` that is the outermost frame, `context` of a `PathMarker` that
+// names no block but an ambiguous stretch.
+const u4 JPORTAL_NO_CONTEXT = 4294967295u;
 // HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
 const int32_t JPORTAL_SYNCHRONIZATION_ENTRY_BCI = -1;
 // `osr_bci` of an nmethod that is entered at the method's start (`InvocationEntryBci`).
@@ -138,6 +141,55 @@ struct JPortalNmethodStates : AllStatic {
   static const u1 ZOMBIE = 2u;
   // `unloaded`.
   static const u1 UNLOADED = 3u;
+};
+
+struct JPortalPathPrecisions : AllStatic {
+  // The compiler optimised as ever; what it folded is said to be ambiguous.
+  static const u1 DEFAULT = 0u;
+  // The compiler refused the folds that lose a path.
+  static const u1 EXACT = 1u;
+};
+
+struct JPortalEdgeOutcomes : AllStatic {
+  // The conditional branch was taken.
+  static const u1 TAKEN = 0u;
+  // Control went on to the instruction behind it; it may be any kind of instruction.
+  static const u1 NOT_TAKEN = 1u;
+  // The indirect jump through a jump table led to `to`.
+  static const u1 JUMP_TABLE = 2u;
+  // The call whose *return address* is `from` returned there.
+  static const u1 CALL_RETURN = 3u;
+  // The call whose *return address* is `from` ended with an exception, and the handler at `to` runs.
+  static const u1 EXCEPTION = 4u;
+  // The instruction faulted (implicit exception) and control went on at `to`.
+  static const u1 FAULT = 5u;
+};
+
+struct JPortalAmbiguities : AllStatic {
+  // Two arms became a conditional move, minimum, maximum or the like (C2).
+  static const u2 CONDITIONAL_MOVE = 1u;
+  // Two arms without instructions were removed together with their test (C2).
+  static const u2 EMPTY_DIAMOND = 2u;
+  // Two comparisons became one unsigned comparison (C2).
+  static const u2 FOLDED_COMPARES = 3u;
+  // Two comparisons of the same values became one (C2).
+  static const u2 TRICHOTOMY = 4u;
+  // Two comparisons that clip a number moved behind its conversion (C2).
+  static const u2 CLIPPING = 5u;
+  // A loop without effect was removed; its last iteration follows (C2).
+  static const u2 EMPTY_LOOP = 6u;
+  // A loop became a call that fills an array (C2).
+  static const u2 ARRAY_FILL = 7u;
+  // Edges with different markers lead from one jump table or call to one address (C2).
+  static const u2 SHARED_TARGET = 8u;
+  // A conditional expression without a branch (C1).
+  static const u2 CONDITIONAL_EXPRESSION = 9u;
+  // More markers at one place than are kept.
+  static const u2 TOO_MANY = 10u;
+  // A machine instruction that the exporter of the markers does not know.
+  static const u2 UNKNOWN_INSTRUCTION = 11u;
+  // A concatenation of strings was rewritten together with tests inside it (C2).
+  static const u2 STRING_CONCATENATION = 12u;
 };
 
 struct JPortalCompilers : AllStatic {
@@ -287,6 +339,74 @@ struct JPortalImplicitEntry {
   void write(JPortalBuffer* b) const {
     b->put_u4(pc_offset);
     b->put_u4(continuation);
+  }
+};
+
+// One frame of an inline chain: `method`, inlined at `call_bci` of the frame `parent`.
+struct JPortalInlineContext {
+  // Index of the caller in the same list, smaller than this one's; `NO_CONTEXT` for the outermost frame.
+  u4 parent;
+  // Bci of the call in the caller; meaningless for the outermost frame.
+  u2 call_bci;
+  // The frame's method.
+  u8 method;
+
+  void write(JPortalBuffer* b) const {
+    b->put_u4(parent);
+    b->put_u2(call_bci);
+    b->put_u8(method);
+  }
+};
+
+// "The bytecode block at `bci` begins", or "the path is not known from here to the next marker".
+struct JPortalPathMarker {
+  // Index into `contexts`; `NO_CONTEXT` for an ambiguous stretch.
+  u4 context;
+  // First bci of the block; one of `ambiguities` without a context.
+  u2 bci;
+
+  void write(JPortalBuffer* b) const {
+    b->put_u4(context);
+    b->put_u2(bci);
+  }
+};
+
+// Markers passed, in order, whenever control reaches the instruction at `offset`.
+struct JPortalMarkedOffset {
+  // From `code_begin`.
+  u4 offset;
+  // First of them, index into `markers`.
+  u4 first;
+  // How many.
+  u4 count;
+
+  void write(JPortalBuffer* b) const {
+    b->put_u4(offset);
+    b->put_u4(first);
+    b->put_u4(count);
+  }
+};
+
+// Markers passed, in order, when control takes an edge: behind those of the offset at `from` and before
+// those of the offset it leads to.
+struct JPortalMarkedEdge {
+  // Offset of the instruction that decides, or of a call's return address: see `edge_outcomes`.
+  u4 from;
+  // Offset of the instruction that runs next.
+  u4 to;
+  // `edge_outcomes`.
+  u1 outcome;
+  // First of them, index into `markers`.
+  u4 first;
+  // How many; 0 where only another outcome of the same instruction has markers.
+  u4 count;
+
+  void write(JPortalBuffer* b) const {
+    b->put_u4(from);
+    b->put_u4(to);
+    b->put_u1(outcome);
+    b->put_u4(first);
+    b->put_u4(count);
   }
 };
 
@@ -637,6 +757,32 @@ struct JPortalCodeFreed {
   void write(JPortalBuffer* b) const {
     b->put_u8(start);
     b->put_u8(size);
+  }
+};
+
+// Path markers of the nmethod whose `NMethodInstalled` the same thread committed just before (records of
+// other threads may stand in between); committed before it can run. Not there for native wrappers, nor for
+// code compiled with path markers off. `FORMAT.md` says what may be concluded from them.
+struct JPortalNMethodMarkers {
+  static const u2 KIND = 29;
+  // `code_begin()` of the nmethod, base of every offset below.
+  u8 start;
+  // `nmethod*`.
+  u8 nmethod;
+  // Compile id.
+  u4 compile_id;
+  // `path_precisions`.
+  u1 precision;
+  // list contexts: JPortalInlineContext. Inline chains; a caller precedes its callees.
+  // list markers: JPortalPathMarker. The lists of the offsets and edges, one behind the other.
+  // list offsets: JPortalMarkedOffset. By ascending offset, each offset once.
+  // list edges: JPortalMarkedEdge. By ascending `from`, then `outcome`, then `to`; each such triple once.
+
+  void write(JPortalBuffer* b) const {
+    b->put_u8(start);
+    b->put_u8(nmethod);
+    b->put_u4(compile_id);
+    b->put_u1(precision);
   }
 };
 

@@ -1,0 +1,249 @@
+//! Path markers: where bytecode blocks begin in compiled code (`FORMAT.md`, *Path markers*).
+
+use jportal_capture::schema::{
+    self, InlineContext, MarkedEdge, MarkedOffset, NO_CONTEXT, ambiguities, edge_outcomes, path_precisions,
+};
+use jportal_units::MethodId;
+
+/// A frame of an inline chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Context {
+    /// The caller's frame; `None` for the outermost one.
+    pub parent: Option<u32>,
+    /// Bci of the call in the caller.
+    pub call_bci: u16,
+    /// The frame's method; `None` if the VM never described it.
+    pub method: Option<MethodId>,
+}
+
+/// What control passes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Marker {
+    /// The bytecode block at `bci` of the frame `context` begins.
+    Block {
+        /// Index for [`PathMarkers::context`].
+        context: u32,
+        /// First bci of the block.
+        bci: u16,
+    },
+    /// From here to the next marker the path is not known; one of [`ambiguities`].
+    Ambiguous(u16),
+}
+
+/// How control left an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Outcome {
+    /// The conditional branch was taken.
+    Taken = edge_outcomes::TAKEN,
+    /// The next instruction followed.
+    NotTaken = edge_outcomes::NOT_TAKEN,
+    /// The jump through a table.
+    JumpTable = edge_outcomes::JUMP_TABLE,
+    /// The call returned; the edge starts at its return address.
+    CallReturn = edge_outcomes::CALL_RETURN,
+    /// The call ended with an exception; the edge starts at its return address.
+    Exception = edge_outcomes::EXCEPTION,
+    /// The instruction faulted.
+    Fault = edge_outcomes::FAULT,
+}
+
+/// The path markers of one nmethod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathMarkers {
+    /// Whether the compiler refused the folds that lose a path.
+    pub exact: bool,
+    contexts: Box<[Context]>,
+    markers: Box<[Marker]>,
+    offsets: Box<[MarkedOffset]>,
+    edges: Box<[MarkedEdge]>,
+}
+
+impl PathMarkers {
+    /// The frame of a [`Marker::Block`].
+    pub fn context(&self, index: u32) -> Option<&Context> {
+        self.contexts.get(index as usize)
+    }
+    /// All frames; callers precede their callees.
+    pub fn contexts(&self) -> &[Context] {
+        &self.contexts
+    }
+    /// The frames from `context` outwards. Ends early at a dangling or cyclic reference.
+    pub fn chain(&self, context: u32) -> impl Iterator<Item = &Context> {
+        let mut next = Some(context);
+        let mut left = self.contexts.len();
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let c = self.context(next?)?;
+            next = c.parent;
+            Some(c)
+        })
+    }
+    fn list(&self, first: u32, count: u32) -> &[Marker] {
+        let first = first as usize;
+        self.markers.get(first..first.saturating_add(count as usize)).unwrap_or(&[])
+    }
+    /// Passed when control reaches the instruction at `offset`, whatever the way.
+    pub fn at(&self, offset: u32) -> &[Marker] {
+        match self.offsets.binary_search_by_key(&offset, |o| o.offset) {
+            Ok(i) => self.list(self.offsets[i].first, self.offsets[i].count),
+            Err(_) => &[],
+        }
+    }
+    /// The marked offsets with `from <= offset <= last`, ascending, each with its markers: what a run of
+    /// instructions passes that begins at `from` and whose last instruction, executed or not, is at `last`.
+    pub fn reached(&self, from: u32, last: u32) -> impl Iterator<Item = (u32, &[Marker])> {
+        let a = self.offsets.partition_point(|o| o.offset < from);
+        let b = self.offsets.partition_point(|o| o.offset <= last).max(a);
+        self.offsets[a..b].iter().map(|o| (o.offset, self.list(o.first, o.count)))
+    }
+    fn edge(&self, from: u32, outcome: Outcome, to: u32) -> Option<&MarkedEdge> {
+        let key = (from, outcome as u8, to);
+        let i = self.edges.binary_search_by_key(&key, |e| (e.from, e.outcome, e.to)).ok()?;
+        self.edges.get(i)
+    }
+    /// Passed when the instruction at `from` has this `outcome` and control goes on at `to`: behind what
+    /// [`Self::at`] names for `from`, before what it names for `to`.
+    pub fn on_edge(&self, from: u32, outcome: Outcome, to: u32) -> &[Marker] {
+        self.edge(from, outcome, to).map_or(&[], |e| self.list(e.first, e.count))
+    }
+    /// Both outcomes of the conditional branch at `from` lead to one address, with different markers: a decoder
+    /// whose source does not tell taken from not taken there (the emulated unit) does not know the path.
+    pub fn needs_direction(&self, from: u32) -> bool {
+        let a = self.edges.partition_point(|e| e.from < from);
+        let at_branch = || self.edges[a..].iter().take_while(move |e| e.from == from);
+        let ways = |outcome: Outcome| at_branch().filter(move |e| e.outcome == outcome as u8);
+        ways(Outcome::Taken).any(|t| {
+            ways(Outcome::NotTaken)
+                .any(|n| n.to == t.to && self.list(n.first, n.count) != self.list(t.first, t.count))
+        })
+    }
+    /// All marked offsets, ascending.
+    pub fn offsets(&self) -> impl Iterator<Item = (u32, &[Marker])> {
+        self.reached(0, u32::MAX)
+    }
+    /// All marked edges: from, outcome (`edge_outcomes`), to, markers.
+    pub fn edges(&self) -> impl Iterator<Item = (u32, u8, u32, &[Marker])> {
+        self.edges.iter().map(|e| (e.from, e.outcome, e.to, self.list(e.first, e.count)))
+    }
+}
+
+/// HotSpot-style name of a cause.
+pub fn ambiguity_name(cause: u16) -> &'static str {
+    match cause {
+        ambiguities::CONDITIONAL_MOVE => "conditional move",
+        ambiguities::EMPTY_DIAMOND => "empty diamond",
+        ambiguities::FOLDED_COMPARES => "folded compares",
+        ambiguities::TRICHOTOMY => "trichotomy",
+        ambiguities::CLIPPING => "clipping",
+        ambiguities::EMPTY_LOOP => "empty loop",
+        ambiguities::ARRAY_FILL => "array fill",
+        ambiguities::SHARED_TARGET => "shared target",
+        ambiguities::CONDITIONAL_EXPRESSION => "conditional expression",
+        ambiguities::TOO_MANY => "too many markers",
+        ambiguities::UNKNOWN_INSTRUCTION => "unknown instruction",
+        ambiguities::STRING_CONCATENATION => "string concatenation",
+        _ => "unknown cause",
+    }
+}
+
+fn context(c: &InlineContext, method: &impl Fn(u64) -> Option<MethodId>) -> Context {
+    Context {
+        parent: (c.parent != NO_CONTEXT).then_some(c.parent),
+        call_bci: c.call_bci,
+        method: method(c.method),
+    }
+}
+
+/// Converts the record; `method` resolves a `Method*` at the time of installation.
+pub(crate) fn markers(
+    mut r: schema::NMethodMarkers,
+    method: impl Fn(u64) -> Option<MethodId>,
+) -> PathMarkers {
+    r.offsets.sort_by_key(|o| o.offset);
+    r.edges.sort_by_key(|e| (e.from, e.outcome, e.to));
+    let marker = |m: &schema::PathMarker| match m.context {
+        NO_CONTEXT => Marker::Ambiguous(m.bci),
+        context => Marker::Block { context, bci: m.bci },
+    };
+    PathMarkers {
+        exact: r.precision == path_precisions::EXACT,
+        contexts: r.contexts.iter().map(|c| context(c, &method)).collect(),
+        markers: r.markers.iter().map(marker).collect(),
+        offsets: r.offsets.into(),
+        edges: r.edges.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_capture::schema::PathMarker;
+
+    fn block(bci: u16) -> Marker {
+        Marker::Block { context: 0, bci }
+    }
+
+    fn edge(from: u32, outcome: Outcome, to: u32, first: u32, count: u32) -> MarkedEdge {
+        MarkedEdge { from, to, outcome: outcome as u8, first, count }
+    }
+
+    fn sample() -> PathMarkers {
+        let record = schema::NMethodMarkers {
+            precision: path_precisions::EXACT,
+            contexts: vec![
+                InlineContext { parent: NO_CONTEXT, call_bci: 0, method: 1 },
+                InlineContext { parent: 0, call_bci: 7, method: 2 },
+                InlineContext { parent: 2, call_bci: 7, method: 2 },
+            ],
+            markers: [(0, 0), (0, 5), (NO_CONTEXT, ambiguities::CONDITIONAL_MOVE), (0, 9)]
+                .map(|(context, bci)| PathMarker { context, bci })
+                .into(),
+            offsets: vec![
+                MarkedOffset { offset: 40, first: 2, count: 1 },
+                MarkedOffset { offset: 12, first: 0, count: 2 },
+                MarkedOffset { offset: 60, first: 3, count: 9 },
+            ],
+            edges: vec![
+                edge(30, Outcome::NotTaken, 36, 0, 0),
+                edge(30, Outcome::Taken, 36, 3, 1),
+                edge(20, Outcome::Taken, 36, 3, 1),
+                edge(20, Outcome::NotTaken, 26, 0, 0),
+            ],
+            ..Default::default()
+        };
+        markers(record, |m| (m == 1).then_some(MethodId(0)))
+    }
+
+    #[test]
+    fn offsets_are_found_one_by_one_and_by_run() {
+        let m = sample();
+        assert_eq!(m.at(12), [block(0), block(5)]);
+        assert_eq!(m.at(13), []);
+        assert_eq!(m.at(40), [Marker::Ambiguous(ambiguities::CONDITIONAL_MOVE)]);
+        let run = |a, b| m.reached(a, b).map(|r| r.0).collect::<Vec<_>>();
+        assert_eq!(run(12, 40), [12, 40]);
+        assert_eq!(run(13, 39), []);
+        assert_eq!(run(41, 12), []);
+    }
+
+    #[test]
+    fn an_edge_is_told_by_its_outcome() {
+        let m = sample();
+        assert_eq!(m.on_edge(30, Outcome::Taken, 36), [block(9)]);
+        assert_eq!(m.on_edge(30, Outcome::NotTaken, 36), []);
+        assert_eq!(m.on_edge(30, Outcome::Taken, 99), []);
+        assert!(m.needs_direction(30));
+        assert!(!m.needs_direction(20));
+        assert!(!m.needs_direction(25));
+    }
+
+    #[test]
+    fn dangling_lists_and_cyclic_chains_end() {
+        let m = sample();
+        assert_eq!(m.at(60), []);
+        assert_eq!(m.chain(1).map(|c| c.method).collect::<Vec<_>>(), [None, Some(MethodId(0))]);
+        assert_eq!(m.chain(2).count(), 3);
+        assert_eq!(m.chain(77).count(), 0);
+    }
+}
