@@ -98,6 +98,14 @@ pub(crate) enum NativeDecoder {
     Libipt,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Positions {
+    /// Path markers where the VM recorded them, debug info elsewhere
+    Markers,
+    /// Debug info alone
+    DebugInfo,
+}
+
 /// Arguments of every command that decodes.
 #[derive(Args, Debug)]
 pub(crate) struct DecodeArgs {
@@ -107,6 +115,9 @@ pub(crate) struct DecodeArgs {
     /// Who turns packets into machine blocks
     #[arg(long, value_enum, default_value_t = NativeDecoder::Own)]
     pub(crate) native_decoder: NativeDecoder,
+    /// Where compiled code gets its positions from
+    #[arg(long, value_enum, default_value_t = Positions::Markers)]
+    pub(crate) positions: Positions,
     /// Only threads of this name or OS thread id; may be repeated
     #[arg(long = "thread", value_name = "NAME|TID")]
     pub(crate) threads: Vec<String>,

@@ -7,7 +7,7 @@ use jportal_bytecode::Method;
 use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage};
 use jportal_flow::FlowConsumer;
-use jportal_reconstruct::{DecodeOptions, DecodeSummary, NativeDecoder, Recording};
+use jportal_reconstruct::{DecodeOptions, DecodeSummary, NativeDecoder, Positions, Recording};
 use jportal_units::Tid;
 
 use crate::args::{self, DecodeArgs};
@@ -82,6 +82,10 @@ pub(crate) fn decode(
         native_decoder: match args.native_decoder {
             args::NativeDecoder::Own => NativeDecoder::Own,
             args::NativeDecoder::Libipt => NativeDecoder::Libipt,
+        },
+        positions: match args.positions {
+            args::Positions::Markers => Positions::Markers,
+            args::Positions::DebugInfo => Positions::DebugInfo,
         },
         only: select(recording, &args.threads)?,
     };

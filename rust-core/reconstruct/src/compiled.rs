@@ -6,8 +6,10 @@
 //! source of truth says nothing; path markers will (the seam is [`Machine::positions`]).
 
 use crate::contradiction::{Contradiction, Walk};
-use crate::frame::{Compiled, Frame, Interpreted, Position};
+use crate::driver::Positions;
+use crate::frame::{Compiled, Frame, Interpreted, Position, Trail};
 use crate::machine::{Before, Machine};
+use crate::marked::scope_chain;
 use crate::tags::CodeClass;
 use jportal_bytecode::Transfer;
 use jportal_capture::schema::compilers;
@@ -45,12 +47,19 @@ impl Machine<'_> {
         } else if !resumes {
             self.land_in(code, n)?;
         }
-        self.positions(n, from, to, exit);
+        match &n.markers {
+            Some(markers) if self.uses_markers(n) => self.follow_markers(n, markers, (from, to), exit),
+            _ => self.positions(n, from, to, exit),
+        }
         if exit == Exit::Return {
             // Popped when control lands: in the interpreter, the call stub or other compiled code.
             self.return_to_compiled();
         }
         Ok(())
+    }
+    /// Whether path markers position this code.
+    pub(crate) fn uses_markers(&self, n: &NMethod) -> bool {
+        n.markers.is_some() && self.shared.positions == Positions::Markers
     }
     /// Whether the block before belongs to the same code and did not leave it.
     pub(crate) fn resumes_in(&self, code: CodeId) -> bool {
@@ -69,12 +78,14 @@ impl Machine<'_> {
         let tier = Self::tier(n);
         let entry = self.entry_cause();
         let chain = vec![Position { method, bci: None }];
-        self.push(Frame::Compiled(Compiled { code, tier, chain }), method, tier, entry);
+        let trail = Trail::default();
+        self.push(Frame::Compiled(Compiled { code, tier, chain, trail }), method, tier, entry);
         Ok(())
     }
     fn enter_osr(&mut self, n: &NMethod, code: CodeId) -> Walk<()> {
         let method = n.method.ok_or(Contradiction::UnknownMethod(n.pointer))?;
-        let compiled = Compiled { code, tier: Self::tier(n), chain: Vec::new() };
+        let trail = Trail { fresh: true, ..Trail::default() };
+        let compiled = Compiled { code, tier: Self::tier(n), chain: Vec::new(), trail };
         self.on_stack_replacement(compiled, Position { method, bci: n.osr_bci.map(Bci) });
         Ok(())
     }
@@ -102,7 +113,8 @@ impl Machine<'_> {
         let tier = Self::tier(n);
         let chain = vec![Position { method, bci: None }];
         let entry = jportal_flow::Entry::Found;
-        self.push(Frame::Compiled(Compiled { code, tier, chain }), method, tier, entry);
+        let trail = Trail { fresh: true, ..Trail::default() };
+        self.push(Frame::Compiled(Compiled { code, tier, chain, trail }), method, tier, entry);
         Ok(())
     }
     #[cold]
@@ -159,14 +171,7 @@ impl Machine<'_> {
     }
     /// The thread stands at a debug-info position; `call`: it executes the call there.
     fn at_position(&mut self, n: &NMethod, scope: Option<u32>, call: bool) {
-        let mut chain: Vec<Position> = n
-            .chain(scope)
-            .filter_map(|s| {
-                let bci = u16::try_from(s.bci).ok().map(Bci);
-                s.method.map(|method| Position { method, bci })
-            })
-            .collect();
-        chain.reverse();
+        let chain = scope_chain(n, scope);
         let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
         if chain.is_empty() {
             return;
@@ -225,8 +230,16 @@ impl Machine<'_> {
         }
         self.paths = paths;
     }
+    /// Whether the frame was followed by path markers.
+    pub(crate) fn is_marked(&self, c: &Compiled) -> bool {
+        let n = self.shared.image.code(c.code).and_then(|v| v.nmethod());
+        n.is_some_and(|n| self.uses_markers(n))
+    }
     /// A compiled frame returned: what its frames did after their last position.
     pub(crate) fn walk_to_return(&mut self, c: &Compiled) {
+        if self.is_marked(c) {
+            return self.return_marked(&c.chain, &c.trail, c.tier);
+        }
         for p in c.chain.iter().rev() {
             self.walk(p.method, p.bci, None, c.tier);
             self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });

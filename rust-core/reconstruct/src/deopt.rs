@@ -11,12 +11,13 @@ impl Machine<'_> {
     pub(crate) fn deopt_entry(&mut self, again: bool) -> Walk<()> {
         self.deoptimise_if_compiled();
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
-            f.resume = if again { Resume::Again } else { Resume::Next };
+            f.resume = if again { Resume::Reexecute } else { Resume::Next };
         }
         Ok(())
     }
     /// Replaces a compiled top frame by the interpreted frames of its last position.
     pub(crate) fn deoptimise_if_compiled(&mut self) {
+        self.settle_cut();
         let Some(Frame::Compiled(c)) = self.stack.last() else { return };
         if c.chain.is_empty() {
             return;

@@ -59,7 +59,10 @@ impl Machine<'_> {
             self.throwing = false;
             self.emit(EventKind::Catch { method, bci });
         }
-        self.emit_bytecode(method, bci, Tier::Interpreter);
+        let begun = |f: &Frame| matches!(f, Frame::Interpreted(f) if f.resume == Resume::Reexecute && f.at == Some(bci));
+        if !self.stack.last().is_some_and(begun) {
+            self.emit_bytecode(method, bci, Tier::Interpreter);
+        }
         let mut at = bci;
         if t.second > 0 {
             at = Bci(bci.0.wrapping_add(t.second.into()));
@@ -79,7 +82,7 @@ impl Machine<'_> {
         if self.throwing {
             return self.handler(f.method, at);
         }
-        if f.resume == Resume::Again {
+        if f.resume != Resume::Next {
             return Ok(at);
         }
         let step = self.step(f.method, at)?;

@@ -28,11 +28,23 @@ pub enum NativeDecoder {
     Libipt,
 }
 
+/// Where compiled code gets its positions from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Positions {
+    /// Path markers where the VM recorded them, debug info elsewhere.
+    #[default]
+    Markers,
+    /// Debug info alone, as in the paper (section 3.2).
+    DebugInfo,
+}
+
 /// What to decode and how.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
     /// Packets to machine blocks.
     pub native_decoder: NativeDecoder,
+    /// Positions in compiled code.
+    pub positions: Positions,
     /// Only these threads; all when `None`.
     pub only: Option<Vec<Tid>>,
 }
@@ -69,7 +81,7 @@ impl Lane<'_> {
         if let Some(sink) = self.sink.take() {
             sink.end();
         }
-        let counters: ThreadCounters = self.machine.counters;
+        let counters: ThreadCounters = self.machine.counters.clone();
         ThreadSummary { info: self.info, counters, pt_bytes: self.pt_bytes }
     }
 }
@@ -81,7 +93,7 @@ pub(crate) fn decode(
     consumer: &mut dyn FlowConsumer,
     progress: &mut Progress<'_>,
 ) -> Result<DecodeSummary, Error> {
-    let shared = Shared::new(recording.image(), recording.history());
+    let shared = Shared::new(recording.image(), recording.history(), options.positions);
     let order = recording.stretches_in_order();
     let total: u64 = order.iter().map(|s| s.to.0.saturating_sub(s.from.0)).sum();
     std::thread::scope(|scope| {

@@ -2,7 +2,9 @@
 
 use crate::outcome::Outcome;
 use jportal_flow::Tier;
+use jportal_native_flow::Exit;
 use jportal_units::{Bci, CodeId, MethodId};
+use jportal_vm_image::Marker;
 
 /// A position of an inlined frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,8 +19,11 @@ pub(crate) struct Position {
 pub(crate) enum Resume {
     /// Behind the current bytecode (or at bci 0 when there is none yet).
     Next,
-    /// With the current bytecode once more (deoptimisation with the reexecute bit).
+    /// With the current bytecode once more (JVMTI's PopFrame).
     Again,
+    /// With the current bytecode, which compiled code has begun and reported (deoptimisation with the
+    /// reexecute bit).
+    Reexecute,
 }
 
 /// An interpreted activation.
@@ -37,6 +42,30 @@ pub(crate) struct Compiled {
     pub tier: Tier,
     /// Outermost first; empty until the first debug-info position was seen.
     pub chain: Vec<Position>,
+    /// What following path markers needs beside that.
+    pub trail: Trail,
+}
+
+/// The machine block that a compiled frame executed last; offsets in the nmethod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Run {
+    pub from: u32,
+    pub to: u32,
+    pub exit: Exit,
+}
+
+/// How far a compiled frame has been followed by path markers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trail {
+    pub last: Option<Run>,
+    /// Markers of an interrupted block that lie behind the interruption.
+    pub held: Vec<Marker>,
+    /// The compiler lost the path behind the position, for this cause.
+    pub ambiguous: Option<u16>,
+    /// The position stands in no relation to the next one: nothing is known of how control came there.
+    pub fresh: bool,
+    /// An exception was thrown at exactly the position.
+    pub thrown: bool,
 }
 
 /// A frame, oldest at the bottom.

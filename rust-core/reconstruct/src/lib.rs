@@ -25,6 +25,9 @@ mod landing;
 mod machine;
 #[cfg(test)]
 mod machine_tests;
+mod marked;
+#[cfg(test)]
+mod marked_tests;
 mod outcome;
 mod paths;
 mod recording;
@@ -35,7 +38,7 @@ mod tags;
 mod testing;
 
 pub use contradiction::Contradiction;
-pub use driver::{DecodeOptions, NativeDecoder, Progress};
+pub use driver::{DecodeOptions, NativeDecoder, Positions, Progress};
 pub use error::Error;
 pub use machine::ThreadCounters;
 pub use recording::Recording;

@@ -7,6 +7,7 @@
 
 use crate::code_map::CodeMaps;
 use crate::contradiction::{Contradiction, Walk};
+use crate::driver::Positions;
 use crate::frame::{Compiled, Frame};
 use crate::outcome::{Outcome, Reveals};
 use crate::paths::Paths;
@@ -16,6 +17,7 @@ use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tsc};
 use jportal_vm_image::interpreter::Reveal;
 use jportal_vm_image::{Landmark, VmImage};
+use std::collections::BTreeMap;
 
 /// What all machines of a recording share.
 #[derive(Debug)]
@@ -25,10 +27,11 @@ pub(crate) struct Shared<'a> {
     pub maps: CodeMaps<'a>,
     pub cache: AddressRange,
     pub reveals: Reveals,
+    pub positions: Positions,
 }
 
 impl<'a> Shared<'a> {
-    pub(crate) fn new(image: &'a VmImage, history: &CodeHistory) -> Self {
+    pub(crate) fn new(image: &'a VmImage, history: &CodeHistory, positions: Positions) -> Self {
         let has = |what| image.interpreter.reveals().iter().any(|r| r.1 == what);
         Self {
             image,
@@ -36,6 +39,7 @@ impl<'a> Shared<'a> {
             maps: CodeMaps::new(image.table()),
             cache: history.range(),
             reveals: Reveals { binary_switch: has(Reveal::BinarySwitch) },
+            positions,
         }
     }
 }
@@ -48,7 +52,7 @@ pub(crate) struct Place {
 }
 
 /// Counters of one thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounters {
     /// Machine blocks walked.
     pub blocks: u64,
@@ -60,6 +64,9 @@ pub struct ThreadCounters {
     pub contradictions: u64,
     /// Moves between two positions of compiled code that more than one path fits.
     pub unresolved: u64,
+    /// Places passed where a compiler had lost the path, by cause
+    /// ([`jportal_capture::schema::ambiguities`]).
+    pub ambiguous: BTreeMap<u16, u64>,
     /// Gaps that came from the native flow.
     pub native_gaps: u64,
 }
@@ -286,6 +293,9 @@ impl<'a> Machine<'a> {
     fn leave_compiled(&mut self, c: Compiled, exit: FrameExit) {
         if exit == FrameExit::Return {
             return self.walk_to_return(&c);
+        }
+        if exit == FrameExit::Unwind && self.is_marked(&c) {
+            return self.unwind_marked(&c.chain, &c.trail, c.tier);
         }
         for p in c.chain.iter().rev() {
             self.emit(EventKind::Leave { method: p.method, exit });

@@ -1,5 +1,6 @@
 //! The machine against a hand-made VM: a code cache of 64 KiB with one template per opcode.
 
+use crate::driver::Positions;
 use crate::machine::{Machine, Shared};
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::{Bytes, Str};
@@ -17,14 +18,17 @@ const RETHROW: u32 = 0x3100;
 const THROW: u32 = 0x3120;
 const REMOVE: u32 = 0x3140;
 const CALL_STUB: u32 = 0x3200;
-const CALL_STUB_RETURN: u32 = 0x3220;
+pub(crate) const CALL_STUB_RETURN: u32 = 0x3220;
 const CATCH_EXCEPTION: u32 = 0x3240;
+pub(crate) const DEOPT_REEXECUTE: u32 = 0x3260;
 const REVEAL_SWITCH: u32 = 0x3300;
 const REVEAL_HANDLER: u32 = 0x3310;
 const ASIDE: u32 = 0x3320;
 /// `jnz +1; nop`
 const ASIDE_CODE: [u8; 3] = [0x75, 0x01, 0x90];
 const STUBS: u32 = 0x4000;
+/// Where further records may install an nmethod.
+pub(crate) const NMETHOD: u32 = 0x8000;
 /// `shr eax,1; jnc +1; nop; test eax,eax; jnz -9`
 const REVEAL_CODE: [u8; 9] = [0xd1, 0xe8, 0x73, 0x01, 0x90, 0x85, 0xc0, 0x75, 0xf7];
 
@@ -35,7 +39,7 @@ impl CodeSink for NoBytes {
     fn free(&mut self, _: Tsc, _: Address, _: u64) {}
 }
 
-fn address(offset: u32) -> u64 {
+pub(crate) fn address(offset: u32) -> u64 {
     LOW + u64::from(offset)
 }
 fn entry(name: &str, offset: u32) -> NamedAddress {
@@ -43,12 +47,17 @@ fn entry(name: &str, offset: u32) -> NamedAddress {
 }
 
 /// The VM, with the methods `m0`, `m1` … of the given bytecodes and exception tables.
-struct Vm {
+pub(crate) struct Vm {
     image: VmImage,
     history: CodeHistory,
 }
 
 fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
+    vm_with(methods, &[])
+}
+
+/// The same with further records.
+pub(crate) fn vm_with(methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -> Vm {
     let mut b = Builder::default();
     let mut put = |record| b.record(Stamped { tsc: 1, record }, &mut NoBytes);
     let code = Bytes(vec![0; 0x4000].into());
@@ -62,6 +71,8 @@ fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
     put(Record::InterpreterTable(InterpreterTable { table: tables::NORMAL, index: 9, entries }));
     let entries = vec![CodeAddress { address: address(RETURN_ENTRY) }];
     put(Record::InterpreterTable(InterpreterTable { table: tables::INVOKE_RETURN, index: 0, entries }));
+    let entries = vec![CodeAddress { address: address(DEOPT_REEXECUTE) }];
+    put(Record::InterpreterTable(InterpreterTable { table: tables::DEOPT, index: 0, entries }));
     put(Record::InterpreterEntries(InterpreterEntries {
         entries: vec![
             entry("rethrow_exception", RETHROW),
@@ -91,6 +102,7 @@ fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
         let stub = address(STUBS + 8 * i as u32);
         put(Record::MethodStub(MethodStub { method, address: stub, target: address(0x3f00) }));
     }
+    more.iter().for_each(|record| put(record.clone()));
     let range = AddressRange::at(Address(LOW), 0x1_0000);
     let mut history = CodeHistory::new(range).unwrap();
     for at in [REVEAL_SWITCH, REVEAL_HANDLER] {
@@ -102,21 +114,27 @@ fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
 
 /// The items of a run.
 #[derive(Default)]
-struct Script(Vec<Item>);
+pub(crate) struct Script(pub(crate) Vec<Item>);
 
 impl Script {
-    fn block(mut self, start: u32, end: u32, exit: Exit) -> Self {
-        let code = CodeId(if start >= STUBS { 1 } else { 0 });
+    pub(crate) fn block(mut self, start: u32, end: u32, exit: Exit) -> Self {
+        let code = CodeId(if start >= NMETHOD {
+            2
+        } else if start >= STUBS {
+            1
+        } else {
+            0
+        });
         self.0.push(Item::Block { start, end, code, exit });
         self
     }
     /// A template that ends in a dispatch.
-    fn op(self, op: Opcode) -> Self {
+    pub(crate) fn op(self, op: Opcode) -> Self {
         let at = TEMPLATES + 16 * u32::from(op.0);
         self.block(at, at + 8, Exit::IndirectJump)
     }
     /// A template with one conditional jump in front of its dispatch.
-    fn branch(self, op: Opcode, jump: bool) -> Self {
+    pub(crate) fn branch(self, op: Opcode, jump: bool) -> Self {
         let at = TEMPLATES + 16 * u32::from(op.0);
         let exit = if jump { Exit::Taken } else { Exit::NotTaken };
         self.block(at, at + 4, exit).block(at + 4, at + 8, Exit::IndirectJump)
@@ -128,7 +146,7 @@ impl Script {
             Exit::IndirectJump,
         )
     }
-    fn at(self, landmark: u32, exit: Exit) -> Self {
+    pub(crate) fn at(self, landmark: u32, exit: Exit) -> Self {
         self.block(landmark, landmark + 2, exit)
     }
     /// The blocks of a reveal loop at `at` for `value`, entered from above.
@@ -143,15 +161,15 @@ impl Script {
         }
         self
     }
-    fn upcall(mut self) -> Self {
+    pub(crate) fn upcall(mut self) -> Self {
         self.0.push(Item::Enter { ip: Address(address(CALL_STUB)) });
         self.at(CALL_STUB, Exit::IndirectCall)
     }
 }
 
 /// One line per event.
-fn run(vm: &Vm, script: Script) -> Vec<String> {
-    let shared = Shared::new(&vm.image, &vm.history);
+pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
+    let shared = Shared::new(&vm.image, &vm.history, Positions::Markers);
     let mut machine = Machine::new(&shared);
     script.0.iter().for_each(|i| machine.item(i));
     machine

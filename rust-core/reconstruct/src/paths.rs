@@ -16,6 +16,7 @@ pub(crate) type Ends = (Option<Bci>, Option<Bci>);
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     known: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
+    hops: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
 }
 
 impl Paths {
@@ -29,6 +30,69 @@ impl Paths {
                 unique_path(m, map, ends).map(Vec::into_boxed_slice)
             })
             .as_deref()
+    }
+}
+
+impl Paths {
+    /// As [`Paths::between`] where no other block begins on the way: straight on to the end of the block, and
+    /// from there to `to`. `None` if that is no edge.
+    pub(crate) fn hop(&mut self, maps: &CodeMaps<'_>, method: MethodId, ends: Ends) -> Option<&[Bci]> {
+        self.hops
+            .entry((method, ends))
+            .or_insert_with(|| {
+                let (m, map) = (maps.method(method)?, maps.of(method)?);
+                hop(m, map, ends).map(Vec::into_boxed_slice)
+            })
+            .as_deref()
+    }
+}
+
+/// The `athrow` that ends the block of `from`, and the bytecodes that lead to it.
+pub(crate) fn to_throw(map: &CodeMap, from: Bci) -> Option<Vec<Bci>> {
+    let (mut path, mut at) = (Vec::new(), from);
+    loop {
+        let step = map.step(at)?;
+        match step.transfer {
+            Transfer::None | Transfer::Invoke => {
+                path.push(step.next);
+                at = step.next;
+            }
+            Transfer::Throw => return Some(path),
+            _ => return None,
+        }
+    }
+}
+
+fn hop(m: &Method, map: &CodeMap, (from, to): Ends) -> Option<Vec<Bci>> {
+    let mut path = Vec::new();
+    let mut at = from.unwrap_or(Bci(0));
+    if from.is_none() {
+        path.push(at);
+        if to == Some(at) {
+            return Some(path);
+        }
+    }
+    loop {
+        let step = map.step(at)?;
+        match step.transfer {
+            Transfer::None | Transfer::Invoke => {
+                path.push(step.next);
+                if to == Some(step.next) {
+                    return Some(path);
+                }
+                at = step.next;
+            }
+            Transfer::Return => return to.is_none().then_some(path),
+            // Where `ret` goes is data; the marker says it.
+            Transfer::Ret => {
+                path.push(to.filter(|&t| map.step(t).is_some())?);
+                return Some(path);
+            }
+            _ => {
+                path.push(to.filter(|t| successors(m, map, at).contains(t))?);
+                return Some(path);
+            }
+        }
     }
 }
 
@@ -124,6 +188,25 @@ mod tests {
         assert_eq!(path(&DIAMOND, (at(4), None)), Some(vec![5, 9]));
         assert_eq!(path(&DIAMOND, (at(1), at(9))), None);
         assert_eq!(path(&DIAMOND, (at(8), at(4))), None);
+    }
+
+    #[test]
+    fn a_hop_takes_one_edge() {
+        let mut table = MethodTable::default();
+        let id = table.push(Method { code: DIAMOND.into(), ..crate::testing::method("m") });
+        let maps = CodeMaps::new(&table);
+        let hop = |from: Option<u16>, to: Option<u16>| {
+            let path = Paths::default().hop(&maps, id, (from.map(Bci), to.map(Bci)))?.to_vec();
+            Some(path.iter().map(|b| b.0).collect::<Vec<_>>())
+        };
+        assert_eq!(hop(None, Some(0)), Some(vec![0]));
+        assert_eq!(hop(Some(0), Some(4)), Some(vec![1, 4]));
+        assert_eq!(hop(Some(0), Some(8)), Some(vec![1, 8]));
+        assert_eq!(hop(Some(0), Some(9)), None);
+        assert_eq!(hop(Some(4), Some(9)), Some(vec![5, 9]));
+        assert_eq!(hop(Some(8), None), Some(vec![9]));
+        assert_eq!(hop(Some(9), None), Some(vec![]));
+        assert_eq!(hop(Some(4), None), None);
     }
 
     #[test]

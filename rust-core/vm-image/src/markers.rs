@@ -107,6 +107,40 @@ impl PathMarkers {
     pub fn on_edge(&self, from: u32, outcome: Outcome, to: u32) -> &[Marker] {
         self.edge(from, outcome, to).map_or(&[], |e| self.list(e.first, e.count))
     }
+    /// Passed when control leaves the run of instructions `start..end` by its last instruction and goes on at
+    /// `to`. That instruction need not be known: no other one in its last 15 bytes has an edge to `to` that
+    /// leaves the run.
+    pub fn leaving(&self, start: u32, end: u32, outcome: Outcome, to: u32) -> &[Marker] {
+        const LONGEST_INSTRUCTION: u32 = 15;
+        let first = start.max(end.saturating_sub(LONGEST_INSTRUCTION));
+        let a = self.edges.partition_point(|e| e.from < first);
+        let b = self.edges.partition_point(|e| e.from < end).max(a);
+        let edge = self.edges[a..b].iter().rev().find(|e| e.outcome == outcome as u8 && e.to == to);
+        edge.map_or(&[], |e| self.list(e.first, e.count))
+    }
+    /// What the run of instructions `from..to` passes inside, in order, with the offset of the instruction that
+    /// follows: markers of offsets, and of edges from one instruction to the next.
+    pub fn passed(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &[Marker])> {
+        let a = self.offsets.partition_point(|o| o.offset < from);
+        let b = self.offsets.partition_point(|o| o.offset < to).max(a);
+        let c = self.edges.partition_point(|e| e.from < from);
+        let d = self.edges.partition_point(|e| e.from < to).max(c);
+        let straight =
+            move |e: &&MarkedEdge| e.outcome == Outcome::NotTaken as u8 && e.to < to && e.to > e.from;
+        let mut offsets = self.offsets[a..b].iter().peekable();
+        let mut edges = self.edges[c..d].iter().filter(straight).peekable();
+        std::iter::from_fn(move || {
+            let edge_first = match (edges.peek(), offsets.peek()) {
+                (Some(e), Some(o)) => e.to <= o.offset,
+                (edge, _) => edge.is_some(),
+            };
+            if edge_first {
+                edges.next().map(|e| (e.to, self.list(e.first, e.count)))
+            } else {
+                offsets.next().map(|o| (o.offset, self.list(o.first, o.count)))
+            }
+        })
+    }
     /// Both outcomes of the conditional branch at `from` lead to one address, with different markers: a decoder
     /// whose source does not tell taken from not taken there (the emulated unit) does not know the path.
     pub fn needs_direction(&self, from: u32) -> bool {
@@ -236,6 +270,35 @@ mod tests {
         assert!(m.needs_direction(30));
         assert!(!m.needs_direction(20));
         assert!(!m.needs_direction(25));
+    }
+
+    #[test]
+    fn a_run_passes_offsets_and_edges_in_order() {
+        let record = schema::NMethodMarkers {
+            contexts: vec![InlineContext { parent: NO_CONTEXT, call_bci: 0, method: 1 }],
+            markers: (0..5).map(|bci| PathMarker { context: 0, bci }).collect(),
+            offsets: vec![
+                MarkedOffset { offset: 10, first: 0, count: 1 },
+                MarkedOffset { offset: 20, first: 2, count: 1 },
+            ],
+            edges: vec![
+                edge(15, Outcome::NotTaken, 20, 1, 1),
+                edge(28, Outcome::NotTaken, 30, 3, 1),
+                edge(28, Outcome::Taken, 10, 4, 1),
+            ],
+            ..Default::default()
+        };
+        let m = markers(record, |_| Some(MethodId(0)));
+        let bcis = |list: Vec<(u32, &[Marker])>| -> Vec<(u32, Marker)> {
+            list.into_iter().map(|(o, l)| (o, l[0])).collect()
+        };
+        let inside = bcis(m.passed(10, 30).collect());
+        assert_eq!(inside, [(10, block(0)), (20, block(1)), (20, block(2))]);
+        assert_eq!(bcis(m.passed(11, 20).collect()), []);
+        assert_eq!(m.leaving(10, 30, Outcome::NotTaken, 30), [block(3)]);
+        assert_eq!(m.leaving(10, 30, Outcome::Taken, 10), [block(4)]);
+        assert_eq!(m.leaving(10, 30, Outcome::Taken, 30), []);
+        assert_eq!(m.leaving(29, 30, Outcome::NotTaken, 30), []);
     }
 
     #[test]

@@ -1,0 +1,159 @@
+//! Path markers against a hand-made nmethod.
+
+use crate::machine_tests::{CALL_STUB_RETURN, DEOPT_REEXECUTE, NMETHOD, Script, Vm, address, run, vm_with};
+use jportal_bytecode::Opcode;
+use jportal_capture::codec::Bytes;
+use jportal_capture::schema::*;
+use jportal_native_flow::{Exit, Item};
+use jportal_units::Address;
+
+/// `m0`: 0 iload_0; 1 ifeq 10; 4 invokestatic; 7 goto 0; 10 return. `m1`: 0 iload_0; 1 ifeq 5; 4 nop; 5 return.
+const M0: [u8; 11] = [26, 153, 0, 9, 184, 0, 0, 167, 0xff, 0xf9, 177];
+const M1: [u8; 6] = [26, 153, 0, 4, 0, 177];
+/// Method pointers of `vm_with`.
+const POINTERS: [u64; 2] = [0x9000, 0x9001];
+
+/// (offset, markers); a marker is (context, bci), or (`NO_CONTEXT`, cause).
+type Marks<'a> = &'a [(u32, &'a [(u32, u16)])];
+/// (from, outcome, to, markers).
+type Edges<'a> = &'a [(u32, u8, u32, &'a [(u32, u16)])];
+
+/// A C2 nmethod of `m0` in which `m1` is inlined at bci 4. Its positions: (offset, context, bci).
+fn nmethod(at: Marks<'_>, on: Edges<'_>, positions: &[(u32, u32, i32)], caught: &[ExceptionEntry]) -> Vm {
+    let mut m = NMethodMarkers { start: address(NMETHOD), nmethod: 0x99, ..Default::default() };
+    m.contexts = vec![
+        InlineContext { parent: NO_CONTEXT, call_bci: 0, method: POINTERS[0] },
+        InlineContext { parent: 0, call_bci: 4, method: POINTERS[1] },
+    ];
+    let mut list = |marks: &[(u32, u16)]| {
+        let first = m.markers.len() as u32;
+        m.markers.extend(marks.iter().map(|&(context, bci)| PathMarker { context, bci }));
+        (first, marks.len() as u32)
+    };
+    for &(offset, marks) in at {
+        let (first, count) = list(marks);
+        m.offsets.push(MarkedOffset { offset, first, count });
+    }
+    for &(from, outcome, to, marks) in on {
+        let (first, count) = list(marks);
+        m.edges.push(MarkedEdge { from, to, outcome, first, count });
+    }
+    let mut scopes = Vec::new();
+    let mut pc_descs = Vec::new();
+    for &(pc_offset, context, bci) in positions {
+        let outer = scopes.len() as u32;
+        let scope = |parent, method: usize, bci| Scope { parent, method: POINTERS[method], bci };
+        if context == 1 {
+            scopes.push(scope(NO_SCOPE, 0, 4));
+            scopes.push(scope(outer, 1, bci));
+        } else {
+            scopes.push(scope(NO_SCOPE, 0, bci));
+        }
+        pc_descs.push(PcDescriptor { pc_offset, scope: scopes.len() as u32 - 1, flags: 0 });
+    }
+    let installed = NMethodInstalled {
+        start: address(NMETHOD),
+        method: POINTERS[0],
+        nmethod: 0x99,
+        compiler: compilers::C2,
+        level: 4,
+        osr_bci: INVOCATION_ENTRY_BCI,
+        stub: 0x100,
+        exception_handler: 0x100,
+        deopt_handler: u32::MAX,
+        deopt_mh_handler: u32::MAX,
+        unwind_handler: u32::MAX,
+        code: Bytes(vec![0x90; 0x120].into()),
+        scopes,
+        pc_descs,
+        ..Default::default()
+    };
+    vm_with(&[(&M0, caught), (&M1, &[])], &[Record::NMethodInstalled(installed), Record::NMethodMarkers(m)])
+}
+
+fn start() -> Script {
+    Script::default().upcall()
+}
+
+impl Script {
+    /// A block of the nmethod.
+    fn nm(self, from: u32, to: u32, exit: Exit) -> Self {
+        self.block(NMETHOD + from, NMETHOD + to, exit)
+    }
+    fn push(mut self, item: Item) -> Self {
+        self.0.push(item);
+        self
+    }
+}
+
+const TAKEN: u8 = edge_outcomes::TAKEN;
+const NOT_TAKEN: u8 = edge_outcomes::NOT_TAKEN;
+
+#[test]
+fn markers_at_blocks_and_on_edges_give_every_bytecode() {
+    // The test of m1 falls through over an empty block; 0x20 is the loop's exit.
+    let vm = nmethod(
+        &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x30, &[(1, 5), (0, 0)]), (0x20, &[(0, 10)])],
+        &[(0x16, NOT_TAKEN, 0x18, &[(1, 4)]), (0x1e, TAKEN, 0x30, &[])],
+        &[],
+        &[],
+    );
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::NotTaken).nm(0x18, 0x20, Exit::Taken);
+    let s = s.nm(0x30, 0x38, Exit::Taken).nm(0x20, 0x28, Exit::Return);
+    let lines = run(&vm, s.at(CALL_STUB_RETURN, Exit::Jump));
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@4 m1@5 < m1 m0@7 m0@0 m0@1 m0@10 < m0";
+    assert_eq!(lines.join(" "), expected);
+}
+
+#[test]
+fn where_the_compiler_lost_the_path_nothing_is_guessed() {
+    let cmove = (NO_CONTEXT, ambiguities::CONDITIONAL_MOVE);
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), cmove, (1, 5)])], &[], &[], &[]);
+    let lines = run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump));
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 m1@5");
+}
+
+#[test]
+fn a_lost_marker_is_noticed() {
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), (0, 10)])], &[], &[], &[]);
+    let lines = run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump));
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 ? m0 m0@10");
+}
+
+#[test]
+fn an_exception_of_an_inlined_callee_is_caught_by_the_caller() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let vm = nmethod(
+        &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)])],
+        &[(0x18, edge_outcomes::EXCEPTION, 0x40, &[(0, 10)])],
+        &[(0x18, 1, 0)],
+        &[row],
+    );
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call);
+    // The exception handler's stub leads into the VM and that to the handler.
+    let s = s.nm(0x100, 0x108, Exit::Jump).nm(0x40, 0x48, Exit::Return);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ! m1 catch m0@10 m0@10");
+}
+
+/// Two blocks in one machine block, interrupted at the first one's position.
+fn interrupted() -> (Vm, Script) {
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 4)])], &[], &[(0x14, 1, 1)], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x14, Exit::Cut);
+    (vm, s.push(Item::Interrupt { ip: Address(address(NMETHOD + 0x14)) }))
+}
+
+#[test]
+fn an_interrupted_block_goes_on() {
+    let (vm, s) = interrupted();
+    let s = s.push(Item::Enter { ip: Address(address(NMETHOD + 0x14)) }).nm(0x14, 0x18, Exit::Jump);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@4");
+}
+
+#[test]
+fn an_interrupted_block_that_is_deoptimised_has_not_gone_on() {
+    let (vm, s) = interrupted();
+    let s = s.push(Item::Enter { ip: Address(address(DEOPT_REEXECUTE)) });
+    let s = s.at(DEOPT_REEXECUTE, Exit::IndirectJump).branch(Opcode::IFEQ, true).op(Opcode::NOP);
+    // The test is not reported twice.
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 < m1 < m0 > m0 > m1 m1@4");
+}
