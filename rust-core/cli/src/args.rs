@@ -204,8 +204,15 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     /// Directory the oracle agent wrote
-    #[arg(long, value_name = "DIR")]
-    pub(crate) oracle: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "against")]
+    pub(crate) oracle: Option<PathBuf>,
+    /// Compare with another recording of the same deterministic program, made with -Xint: bytecode by bytecode
+    #[arg(long, value_name = "CAPTURE", conflicts_with = "oracle")]
+    pub(crate) against: Option<PathBuf>,
+    /// With --against: only classes whose binary name begins with this; may be repeated; default: the
+    /// application's
+    #[arg(long, value_name = "PREFIX", requires = "against")]
+    pub(crate) class: Vec<String>,
     /// Succeed when nothing is wrong, though gaps or unresolved stretches hide some probes
     #[arg(long)]
     pub(crate) allow_gaps: bool,

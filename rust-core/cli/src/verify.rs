@@ -4,8 +4,11 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use jportal_bytecode::Method;
+use jportal_report::against::{StepsConsumer, compare};
 use jportal_report::verify::{ProbeLog, Verifier};
 use jportal_units::{Tid, Tsc};
 
@@ -13,10 +16,65 @@ use crate::args::VerifyArgs;
 use crate::{Outcome, decode, put_json, put_text, say};
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
+    match (&args.oracle, &args.against) {
+        (_, Some(reference)) => against(args, reference),
+        (Some(oracle), None) => with_oracle(args, oracle),
+        (None, None) => bail!("nothing to verify with: --oracle or --against is needed"),
+    }
+}
+
+/// Compares the thread named by `--thread` (default `main`) with the same one of another recording.
+fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
+    let thread = match &args.decode.threads[..] {
+        [] => "main",
+        [one] => one,
+        _ => bail!("--against compares one thread; name one with --thread"),
+    };
+    let (ours, theirs) = (decode::open(&args.decode.capture)?, decode::open(reference)?);
+    let (ours, theirs) = (decode::recording(&ours)?, decode::recording(&theirs)?);
+    let wanted = |m: &Method| match &args.class[..] {
+        [] => decode::is_application(m),
+        prefixes => {
+            let name = m.class_name.replace('/', ".");
+            prefixes.iter().any(|p| name.starts_with(p.as_str()))
+        }
+    };
+    const BATCHES: usize = 16;
+    let comparison = std::thread::scope(|scope| {
+        let start = |recording| {
+            let (to, from) = sync_channel(BATCHES);
+            let recording: &jportal_reconstruct::Recording<'_> = recording;
+            let mut consumer = StepsConsumer::new(recording.methods(), wanted, thread, to);
+            // The consumer goes with the decoder, so that the receiver sees the end.
+            let decoded = scope.spawn(move || decode::decode(&args.decode, recording, &mut consumer));
+            (from, decoded)
+        };
+        let (tested, ours_decoded) = start(&ours);
+        let (reference, theirs_decoded) = start(&theirs);
+        let comparison = compare((reference, theirs.methods()), (tested, ours.methods()));
+        for decoded in [ours_decoded, theirs_decoded] {
+            decoded.join().map_err(|_| anyhow!("a decoder panicked"))??;
+        }
+        anyhow::Ok(comparison)
+    })?;
+    if args.decode.json {
+        put_json(&comparison)?;
+    } else {
+        put_text(&comparison.text())?;
+    }
+    if comparison.matched == 0 {
+        say("no bytecode was compared: is there such a thread, and are there such classes?");
+        return Ok(Outcome::Findings);
+    }
+    let passed = if args.allow_gaps { comparison.agrees() } else { comparison.equal() };
+    Ok(if passed { Outcome::Done } else { Outcome::Findings })
+}
+
+fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     let reader = decode::open(&args.decode.capture)?;
-    let mut logs = open_logs(&args.oracle)?;
+    let mut logs = open_logs(oracle)?;
     let recording = decode::recording(&reader)?;
-    check_process(&args.oracle, reader.header().pid)?;
+    check_process(oracle, reader.header().pid)?;
     if !args.decode.threads.is_empty() {
         // The logs of threads that are not looked at must not count as missing.
         let threads = &recording.image().threads;
