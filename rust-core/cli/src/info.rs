@@ -197,7 +197,10 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
     }
     if stale_blocks(recording) > 0 {
         let n = stale_blocks(recording);
-        rows.push(("stale blocks", format!("{n} (the emulated unit ran them as they had been before a patch)")));
+        rows.push((
+            "stale blocks",
+            format!("{n} (the emulated unit ran them as they had been before a patch)"),
+        ));
     }
     let mut text = String::new();
     let mut threads = Vec::new();
