@@ -14,6 +14,8 @@ use crate::{Error, Result};
 
 /// A run may take this long; the limit only catches hangs.
 pub const LIMIT: Duration = Duration::from_secs(1200);
+/// The same at full size: libipt follows gigabytes of trace.
+const FULL_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
 /// Which engines of the VM run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +63,7 @@ impl Plan {
 pub struct Recording {
     folder: tempfile::TempDir,
     place: Place,
+    limit: Duration,
     /// The traced program's own end and output.
     pub program: Finished,
 }
@@ -91,8 +94,9 @@ impl Recording {
             let prepared = prepare(place, arguments, folder.path())?;
             command.arg(agent(place, folder.path(), "oracle", &format!("use={}", prepared.display())));
         }
-        let program = process::run(command.args(arguments), LIMIT)?;
-        let recording = Self { folder, place: place.clone(), program };
+        let limit = if plan.size == Size::Full { FULL_LIMIT } else { LIMIT };
+        let program = process::run(command.args(arguments), limit)?;
+        let recording = Self { folder, place: place.clone(), limit, program };
         if !recording.capture().exists() {
             return Err(
                 format!("no capture; {:?}: {}", recording.program.status, recording.program.stderr).into()
@@ -130,7 +134,7 @@ impl Recording {
     /// When it cannot be started or hangs.
     pub fn jportal(&self, subcommand: &[&str], capture: &Path, arguments: &[&str]) -> Result<Finished> {
         let mut command = Command::new(&self.place.jportal);
-        process::run(command.args(subcommand).arg(capture).args(arguments), LIMIT)
+        process::run(command.args(subcommand).arg(capture).args(arguments), self.limit)
     }
 
     /// `jportal info --json`.
