@@ -134,7 +134,12 @@ impl Code {
     }
     /// Whether the bytecode at `to` (`None`: some return) can be reached after the one at `from`
     /// (`None`: from the entry on), exceptions included. `thrown`: the bytecode at `from` threw.
+    /// A return is at a return.
     pub(crate) fn reaches(&self, from: Option<Bci>, to: Option<Bci>, thrown: bool) -> bool {
+        let is_return = |b| self.op(b).is_some_and(|op| op.transfer == Transfer::Return);
+        if to.is_none() && !thrown && from.is_some_and(is_return) {
+            return true;
+        }
         let mut work: Vec<Bci> = match from {
             None => vec![Bci(0)],
             Some(f) => {
@@ -235,7 +240,8 @@ mod tests {
         assert!(code.reaches(Some(Bci(0)), Some(Bci(1)), false));
         assert!(!code.reaches(Some(Bci(0)), Some(Bci(1)), true));
         assert!(code.reaches(Some(Bci(0)), Some(Bci(3)), true));
-        assert!(!code.reaches(Some(Bci(1)), None, false) && code.reaches(None, None, false));
+        assert!(code.reaches(Some(Bci(1)), None, false) && code.reaches(None, None, false));
+        assert!(!code.reaches(Some(Bci(1)), Some(Bci(0)), false));
     }
 
     #[test]

@@ -108,9 +108,6 @@ impl Walk {
     }
     #[cold]
     fn no_call_site(&mut self, caller: &Frame, callee: MethodId) {
-        if self.is_coarse(caller) {
-            return self.reset(Reset::PositionStale);
-        }
         let at = caller.at.bci();
         self.broken(Rule::CallSite, |n| {
             let place = at.map_or_else(|| "no bytecode".to_owned(), |b| n.bytecode(caller.method, b));

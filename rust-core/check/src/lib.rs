@@ -30,5 +30,5 @@ mod walk;
 mod walk_tests;
 
 pub use finding::{Finding, Position};
-pub use report::{Checker, Figures, Options, Positions, Report};
+pub use report::{Checker, Options, Report};
 pub use rule::{Reset, Rule};

@@ -13,31 +13,16 @@ use crate::finding::Finding;
 use crate::rule::{Reset, Rule};
 use crate::walk::Walk;
 
-/// Where positions in compiled code come from; decides what may be asked of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Positions {
-    /// Exact: the rules hold in every tier.
-    Exact,
-    /// HotSpot's debug information: only calls, safepoints and faulting instructions are known, an
-    /// activation of an inlined method without one is not seen, and two activations of the same
-    /// inlined method at the same call site look like one. What follows from that is counted
-    /// as a [`Reset`] (those that say *debug info only*); everything else is asked as ever.
-    #[default]
-    DebugInfo,
-}
-
 /// How to check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Where positions in compiled code come from.
-    pub positions: Positions,
     /// So many findings are kept; all are counted.
     pub keep: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { positions: Positions::default(), keep: 20 }
+        Self { keep: 20 }
     }
 }
 

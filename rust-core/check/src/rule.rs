@@ -98,15 +98,8 @@ named! {
         Osr = "osr",
         /// The first step after deoptimisation: the bytecode may be executed once more.
         Deoptimised = "deoptimised",
-        /// Debug info only: a stretch that no path of the method leads through, in an inlined frame
-        /// whose caller can come to the same call site again: it may be two activations.
-        ActivationAgain = "activation-again",
-        /// Debug info only: the same position was seen twice with nothing in between.
-        PositionRepeated = "position-repeated",
-        /// Debug info only: a call by a compiled frame that is not known to stand at an invoke.
-        PositionStale = "position-stale",
-        /// Debug info only: a compiled frame went on in an unresolved stretch after its callee was
-        /// unwound; the handler lies in that stretch.
+        /// A compiled frame went on in an unresolved stretch after its callee was unwound; the
+        /// handler lies somewhere in that stretch.
         CaughtInStretch = "caught-in-stretch",
         /// An exception in choosing a handler was itself caught by a handler around that handler.
         HandlerOfHandler = "handler-of-handler",

@@ -7,7 +7,7 @@ use jportal_units::{Bci, MethodId};
 use crate::finding::{Names, tier_name};
 use crate::rule::{Reset, Rule};
 use crate::stack::{At, Due, Frame};
-use crate::walk::Walk;
+use crate::walk::{Stretch, Walk};
 
 impl Walk {
     /// The bytecode at `bci` began.
@@ -65,8 +65,6 @@ impl Walk {
             At::Bytecode(from) => {
                 if self.code(top.method).is_some_and(|c| c.is_edge(from, bci)) {
                     self.came_back(top, from);
-                } else if from == bci && self.is_coarse(top) {
-                    self.reset(Reset::PositionRepeated);
                 } else {
                     self.no_edge(top, from, bci);
                 }
@@ -155,25 +153,12 @@ impl Walk {
     }
     fn leads(&mut self, top: &Frame, from: Option<Bci>, to: Option<Bci>) {
         let thrown = top.due == Due::Exception;
-        let key = (top.method, from, to, thrown);
         // A frame that was found may come from anywhere.
         let anywhere = top.at == At::Unknown && from.is_none();
-        let known = anywhere.then_some(true).or_else(|| self.stretches.get(&key).copied());
-        let leads = known.unwrap_or_else(|| {
-            let leads = self.code(top.method).is_some_and(|c| c.reaches(from, to, thrown));
-            self.stretches.insert(key, leads);
-            leads
-        });
-        let coarse = self.is_coarse(top);
+        let leads = anywhere || self.reaches((top.method, from, to, thrown));
         match (leads, thrown) {
             (true, false) => {}
-            (true, true) if coarse => self.reset(Reset::CaughtInStretch),
-            (false, false) if coarse && self.may_be_again(top, from, to) => {
-                self.reset(Reset::ActivationAgain)
-            }
-            (true, true) => self.broken(Rule::ExceptionLost, |_| {
-                "the callee was unwound but its caller goes on in an unresolved stretch".into()
-            }),
+            (true, true) => self.reset(Reset::CaughtInStretch),
             (false, _) => self.broken(Rule::Stretch, |n| {
                 let end = |b: Option<Bci>, none: &str| {
                     b.map_or_else(|| none.to_owned(), |b| n.bytecode(top.method, b))
@@ -182,15 +167,15 @@ impl Walk {
             }),
         }
     }
-    /// Whether the stretch may begin in one activation of an inlined method and end in the next,
-    /// called from the same place.
-    fn may_be_again(&self, top: &Frame, from: Option<Bci>, to: Option<Bci>) -> bool {
-        let caller = self.stack.frames().nth(1).filter(|c| c.is_compiled() && !top.upcall);
-        let Some((caller, site)) = caller.and_then(|c| Some((c, c.at.bci()?))) else { return false };
-        let reaches = |m, from, to| self.code(m).is_some_and(|c| c.reaches(from, to, false));
-        reaches(top.method, from, None)
-            && reaches(top.method, None, to)
-            && reaches(caller.method, Some(site), Some(site))
+    /// [`Code::reaches`](crate::code::Code::reaches), remembered.
+    fn reaches(&mut self, stretch: Stretch) -> bool {
+        if let Some(known) = self.stretches.get(&stretch) {
+            return *known;
+        }
+        let (method, from, to, thrown) = stretch;
+        let reaches = self.code(method).is_some_and(|c| c.reaches(from, to, thrown));
+        self.stretches.insert(stretch, reaches);
+        reaches
     }
     /// The opcode at the frame's position.
     pub(crate) fn opcode_at(&self, frame: &Frame) -> Option<Opcode> {

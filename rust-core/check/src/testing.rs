@@ -6,7 +6,7 @@ use jportal_bytecode::{ExceptionRow, InvokeRef, Method, MethodTable};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, Gap, GapReason, ThreadInfo, Tier};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 
-use crate::report::{Checker, Options, Positions, Report};
+use crate::report::{Checker, Options, Report};
 
 /// A static method `a/A.<name>()V`.
 pub(crate) fn method(name: &str, code: &[u8]) -> Method {
@@ -135,9 +135,8 @@ impl Flow {
         sink.end();
         checker.report()
     }
-    /// With exact positions.
     pub(crate) fn check(&self) -> Report {
-        self.check_with(Options { positions: Positions::Exact, ..Options::default() })
+        self.check_with(Options::default())
     }
     /// The rules broken, in the order of the events.
     pub(crate) fn broken(&self) -> Vec<&'static str> {

@@ -10,7 +10,7 @@ use jportal_units::{Bci, MethodId, Tsc};
 
 use crate::code::{Code, Op};
 use crate::finding::{Finding, Names};
-use crate::report::{Figures, Positions, Shared};
+use crate::report::{Figures, Shared};
 use crate::rule::{Reset, Rule};
 use crate::stack::{At, Due, Frame, Stack};
 
@@ -173,10 +173,6 @@ impl Walk {
     #[inline]
     pub(crate) fn op(&self, method: MethodId, bci: Bci) -> Option<Op> {
         self.code(method)?.op(bci).copied()
-    }
-    /// Whether the positions of `frame` come from debug information.
-    pub(crate) fn is_coarse(&self, frame: &Frame) -> bool {
-        frame.is_compiled() && self.shared.options.positions == Positions::DebugInfo
     }
     /// The top frame, which must be one of `method`. After a finding the flow is believed: frames
     /// above the innermost one of `method` go, or one is put there.

@@ -304,22 +304,9 @@ fn unresolved_stretches_are_held_to_their_ends() {
     let back = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
     let back = back.unresolved(BRANCHY, Some(8), Some(4)).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]).ret(BRANCHY);
     assert_eq!(back.broken(), ["stretch"]);
-    assert_eq!(back.check_with(Options::default()).by_rule["stretch"], 1);
     // The interpreter leaves nothing unresolved.
     let flow = Flow::default().start(BRANCHY).unresolved(BRANCHY, None, None).ret(BRANCHY);
     assert_eq!(flow.broken(), ["stretch"]);
-}
-
-#[test]
-fn debug_info_may_repeat_a_position() {
-    let flow = Flow::default().enter(LEAF, Tier::C1, Entry::Upcall).in_tier(Tier::C1, LEAF, &[0, 0, 1]);
-    let flow = flow.ret(LEAF);
-    assert_eq!(flow.broken(), ["edge"]);
-    let report = flow.check_with(Options::default());
-    assert!(report.is_clean() && report.resets[Reset::PositionRepeated.name()] == 1);
-    // The interpreter's positions are never coarse.
-    let flow = Flow::default().start(LEAF).at(LEAF, &[0, 0, 1]).ret(LEAF);
-    assert_eq!(flow.check_with(Options::default()).by_rule["edge"], 1);
 }
 
 #[test]
@@ -327,10 +314,10 @@ fn an_exception_caught_in_a_stretch() {
     let start = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
     let flow = start.enter(LEAF, Tier::C1, Entry::Call).leave(LEAF, Exit::Unwind);
     let stretch = |to| flow.clone().unresolved(CALLER, Some(0), Some(to)).in_tier(Tier::C1, CALLER, &[to]);
-    let report = stretch(9).ret(CALLER).check_with(Options::default());
+    let report = stretch(9).ret(CALLER).check();
     assert!(report.is_clean() && report.resets[Reset::CaughtInStretch.name()] == 1, "{}", report.text());
     // Only the ordinary way leads to bci 6.
-    let report = stretch(6).ret(CALLER).check_with(Options::default());
+    let report = stretch(6).ret(CALLER).check();
     assert_eq!(report.by_rule["stretch"], 1, "{}", report.text());
 }
 
@@ -384,7 +371,7 @@ fn findings_say_where_and_only_the_first_are_kept() {
     assert!(f.what.contains("bci 5 (goto) follows bci 1 (ifeq), which leads to 4, 8"), "{}", f.what);
     assert!(f.text().contains("called from a.A.caller()V @3 invokestatic"), "{}", f.text());
     let many = (0..50).fold(Flow::default().start(LEAF), |flow, _| flow.at(LEAF, &[1]));
-    let report = many.check_with(Options { keep: 3, ..Options::default() });
+    let report = many.check_with(Options { keep: 3 });
     assert_eq!((report.first.len(), report.findings), (3, 51));
     assert!(report.text().contains("and 48 more findings"));
     assert_eq!(report.resets[Reset::AfterFinding.name()], 51);

@@ -135,9 +135,6 @@ pub(crate) struct CheckArgs {
     /// Check that every step of the flow is one a JVM could have done; findings make the exit status 1
     #[arg(long)]
     pub(crate) check: bool,
-    /// Ask of compiled code what debug information cannot fulfil
-    #[arg(long, requires = "check", hide_short_help = true)]
-    pub(crate) exact_positions: bool,
     /// So many findings are shown; all are counted
     #[arg(long, value_name = "N", default_value_t = 20, requires = "check")]
     pub(crate) findings: usize,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jportal_check::{Checker, Options, Positions, Report};
+use jportal_check::{Checker, Options, Report};
 use jportal_flow::{Event, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_reconstruct::Recording;
 
@@ -16,8 +16,7 @@ pub(crate) struct Checked<'a> {
 
 impl<'a> Checked<'a> {
     pub(crate) fn new(args: &CheckArgs, recording: &Recording<'_>, main: &'a mut dyn FlowConsumer) -> Self {
-        let positions = if args.exact_positions { Positions::Exact } else { Positions::DebugInfo };
-        let options = Options { positions, keep: args.findings };
+        let options = Options { keep: args.findings };
         let checker = args.check.then(|| Checker::new(Arc::new(recording.methods().clone()), options));
         Self { main, checker }
     }
