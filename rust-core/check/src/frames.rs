@@ -145,7 +145,7 @@ impl Walk {
             At::Bytecode(at) => At::Osr(at),
             _ => At::Unknown,
         };
-        Frame { tier, at, due: Due::Step, ..old }
+        Frame { tier, at, ..old }
     }
     fn deoptimised(&mut self, method: MethodId) -> Frame {
         self.reset(Reset::Deoptimised);

@@ -63,8 +63,8 @@ impl Frame {
     }
 }
 
-/// Frames kept; far beyond what a Java thread's stack can hold.
-const MAX_DEPTH: usize = 1 << 20;
+/// Frames kept; far beyond what a Java thread's stack can hold. Tests get by with fewer.
+pub(crate) const MAX_DEPTH: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 /// Frames of a thread, oldest first. Those beyond [`MAX_DEPTH`] are counted but not kept.
 #[derive(Debug, Default)]
@@ -78,9 +78,10 @@ impl Stack {
     pub(crate) fn top(&self) -> Option<Frame> {
         self.frames.last().copied()
     }
+    /// `None` also while the thread is in a frame that is not kept.
     #[inline]
     pub(crate) fn top_mut(&mut self) -> Option<&mut Frame> {
-        self.frames.last_mut()
+        self.frames.last_mut().filter(|_| self.beyond == 0)
     }
     /// Whether the thread is in a frame that is not kept.
     #[inline]

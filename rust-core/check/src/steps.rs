@@ -72,7 +72,8 @@ impl Walk {
             At::Entry if bci.0 == 0 => {}
             At::Entry => self.not_at_entry(top, bci),
             At::Resumed(from) | At::Osr(from) => {
-                let again = from == bci && matches!(top.at, At::Resumed(_));
+                // A callee that came back leaves nothing to be begun again.
+                let again = from == bci && matches!(top.at, At::Resumed(_)) && !top.called;
                 if !again && !self.code(top.method).is_some_and(|c| c.is_edge(from, bci)) {
                     self.no_edge(top, from, bci);
                 }

@@ -49,6 +49,7 @@ pub(crate) const THROWER: u32 = 4;
 pub(crate) const FINALLY: u32 = 5;
 pub(crate) const INTRINSIC: u32 = 6;
 pub(crate) const LOOP: u32 = 7;
+pub(crate) const NESTED: u32 = 8;
 
 /// The methods of the tests, in the order of the constants above.
 pub(crate) fn methods() -> Arc<MethodTable> {
@@ -71,6 +72,11 @@ pub(crate) fn methods() -> Arc<MethodTable> {
     t.push(Method { entry_kind: 20, ..method("intrinsic", &[0, 177]) });
     // 0 nop; 1 iload_0; 2 ifne 0; 5 return
     t.push(method("loop", &[0, 26, 154, 0xff, 0xfe, 177]));
+    // 0 invokestatic leaf; 3 return; 4 pop; 5 return; 6 pop; 7 return; 8 pop; 9 return
+    let code = [184, 0, 1, 177, 87, 177, 87, 177, 87, 177];
+    let exceptions =
+        Box::new([row(0, 3, 4, Some("a/E")), row(4, 5, 6, Some("a/F")), row(3, 4, 8, Some("a/G"))]);
+    t.push(Method { exceptions, invokes: Box::new([calls(0, "leaf")]), ..method("nested", &code) });
     Arc::new(t)
 }
 

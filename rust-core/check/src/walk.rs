@@ -83,7 +83,11 @@ impl Walk {
     /// What the events before ask of the kind of the next one.
     #[inline]
     fn in_order(&mut self, kind: &EventKind) {
-        if self.lost && !matches!(kind, EventKind::Leave { exit: Exit::Lost, .. } | EventKind::Gap(_)) {
+        let after_loss = matches!(
+            kind,
+            EventKind::Leave { exit: Exit::Lost, .. } | EventKind::Gap(_) | EventKind::Time(_)
+        );
+        if self.lost && !after_loss {
             self.lost = false;
             self.broken(Rule::Lost, |_| "the flow goes on behind frames that were given up as lost".into());
         }

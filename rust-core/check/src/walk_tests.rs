@@ -5,6 +5,7 @@ use jportal_units::{Bci, MethodId, Tsc};
 
 use crate::report::Options;
 use crate::rule::{Reset, Rule};
+use crate::stack::MAX_DEPTH;
 use crate::testing::*;
 
 /// The VM calls `caller`, which calls `leaf` and `branchy` and returns.
@@ -226,6 +227,27 @@ fn out_of_stack_handlers_may_be_passed_by() {
 }
 
 #[test]
+fn a_handler_around_the_handler_that_could_not_be_chosen() {
+    let caught = |bci: u16| {
+        let flow = Flow::default().start(NESTED).at(NESTED, &[0]).call(LEAF).leave(LEAF, Exit::Unwind);
+        flow.catch(NESTED, bci).at(NESTED, &[bci, bci + 1]).ret(NESTED).check()
+    };
+    assert!(caught(4).is_clean() && caught(4).resets.is_empty());
+    let around = caught(6);
+    assert!(around.is_clean() && around.resets[Reset::HandlerOfHandler.name()] == 1, "{}", around.text());
+    assert_eq!(caught(8).by_rule["handler"], 1);
+}
+
+#[test]
+fn frames_beyond_the_bound_are_not_looked_at() {
+    let deep = (0..=MAX_DEPTH).fold(Flow::default(), |flow, _| flow.start(LEAF).at(LEAF, &[0]));
+    // The last frame is not kept: what it does wrong is not seen, and its end is counted like its begin.
+    let report = deep.at(LEAF, &[7]).ret(LEAF).at(LEAF, &[1]).ret(LEAF).gap(true).check();
+    assert_eq!(report.by_rule.get("vm-call"), Some(&(MAX_DEPTH as u64)), "{}", report.text());
+    assert_eq!((report.by_rule.len(), report.resets[Reset::TooDeep.name()]), (1, 4));
+}
+
+#[test]
 fn pop_frame_executes_the_invoke_again() {
     let mut flow = good();
     let again: Vec<_> =
@@ -276,6 +298,12 @@ fn replacements_pair() {
     let mut flow = replaced();
     flow.0[5].kind = entered(LOOP, Tier::Interpreter, Entry::Osr).unwrap();
     assert_eq!(flow.broken()[0], "replacement");
+    // A callee came back before the caller was deoptimised: the invoke is over.
+    let flow = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
+    let flow = flow.enter(LEAF, Tier::C1, Entry::Call).in_tier(Tier::C1, LEAF, &[0, 1]).ret(LEAF);
+    let flow = flow.leave(CALLER, Exit::Replaced).enter(CALLER, Tier::Interpreter, Entry::Deoptimisation);
+    assert!(flow.clone().at(CALLER, &[3]).gap(true).check().is_clean());
+    assert_eq!(flow.at(CALLER, &[0]).gap(true).broken(), ["edge"]);
     // The branch does not lead there.
     let mut flow = replaced();
     flow.0[6].kind = EventKind::Bytecode { method: MethodId(LOOP), bci: Bci(1), tier: Tier::C2 };
@@ -331,7 +359,11 @@ fn a_gap_resets_as_much_as_it_must() {
     assert!(report.is_clean(), "{}", report.text());
     let reset = |r: Reset| report.resets.get(r.name()).copied().unwrap_or_default();
     assert_eq!((reset(Reset::GapStackLost), reset(Reset::FrameLost), reset(Reset::FrameFound)), (1, 1, 1));
-    assert_eq!(start.at(BRANCHY, &[5]).broken()[0], "no-frame");
+    assert_eq!(start.clone().at(BRANCHY, &[5]).broken()[0], "no-frame");
+    // A found frame calls before its position is known: the call's site cannot be looked at.
+    let calls = start.enter(CALLER, Tier::C1, Entry::Found).call(LEAF).at(LEAF, &[0, 1]).ret(LEAF).gap(true);
+    let report = calls.check();
+    assert!(report.is_clean() && report.resets[Reset::CallerUnknown.name()] == 1, "{}", report.text());
     // The stack is kept: the frames below still count.
     let kept = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).gap(false).at(LEAF, &[1]).ret(LEAF);
     assert!(kept.clone().at(CALLER, &[3]).call(BRANCHY).gap(true).check().is_clean());
