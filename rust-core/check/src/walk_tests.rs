@@ -70,6 +70,52 @@ fn a_flow_that_keeps_all_rules() {
 }
 
 #[test]
+fn no_event_can_be_missing_or_doubled() {
+    for flow in [good(), caught()] {
+        for i in 0..flow.0.len() {
+            let (mut missing, mut doubled) = (flow.clone(), flow.clone());
+            missing.0.remove(i);
+            doubled.0.insert(i, flow.0[i].clone());
+            for changed in [missing, doubled] {
+                let report = changed.check();
+                assert!(!report.is_clean(), "event {i}, {:?}", flow.0[i].kind);
+                assert!(report.findings <= 3, "one fault, many findings: {}", report.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn arbitrary_events_are_survived() {
+    let mut state = 1u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let tiers = [Tier::Interpreter, Tier::C1, Tier::C2, Tier::Native];
+    let entries = [Entry::Call, Entry::Upcall, Entry::Osr, Entry::Deoptimisation, Entry::Found];
+    let exits = [Exit::Return, Exit::Unwind, Exit::Replaced, Exit::Lost];
+    let mut flow = Flow::default();
+    for _ in 0..100_000 {
+        let (m, tier) = (random(11) as u32, tiers[random(4) as usize]);
+        let (bci, other) = (random(12) as u16, random(12) as u16);
+        flow = match random(16) {
+            0..6 => flow.in_tier(tier, m, &[bci]),
+            6..9 => flow.enter(m, tier, entries[random(5) as usize]),
+            9..12 => flow.leave(m, exits[random(4) as usize]),
+            12 => flow.catch(m, bci),
+            13 => flow.unresolved(m, Some(bci).filter(|b| *b > 3), Some(other).filter(|b| *b > 3)),
+            14 => flow.event(EventKind::Time(Tsc(random(1000)))),
+            _ => flow.gap(bci > 9),
+        };
+    }
+    let report = flow.check();
+    assert_eq!((report.events, report.first.len()), (100_000, 20));
+    let broken = report.by_rule.len();
+    assert!(broken > Rule::ALL.len() - 4, "{broken} rules: {:?}", report.by_rule);
+}
+
+#[test]
 fn a_moved_block_is_no_edge() {
     // The other arm of the branch, and a block that ends without its successor.
     assert_eq!(planted(10, bytecode(BRANCHY, 9)), ["edge", "edge"]);
