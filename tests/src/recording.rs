@@ -1,5 +1,6 @@
 //! One program recorded under the emulated PT unit, with the oracle's log of the same run.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -196,6 +197,17 @@ fn scratch() -> Result<PathBuf> {
 #[derive(Debug)]
 pub struct Info(pub Value);
 
+/// What `jportal info --check` says of a flow.
+#[derive(Debug)]
+pub struct Checked {
+    /// Findings by rule.
+    pub by_rule: BTreeMap<String, u64>,
+    /// Where less could be checked, by cause.
+    pub resets: BTreeMap<String, u64>,
+    /// The first findings, as text.
+    pub first: Vec<String>,
+}
+
 impl Info {
     /// A number by JSON pointer.
     ///
@@ -206,6 +218,24 @@ impl Info {
             .pointer(pointer)
             .and_then(Value::as_f64)
             .ok_or_else(|| format!("no number {pointer} in {}", self.0).into())
+    }
+
+    /// What the checker found; it must have looked at every bytecode of the flow.
+    ///
+    /// # Errors
+    /// When `--check` was not given, or bytecodes were passed over.
+    pub fn checked(&self) -> Result<Checked> {
+        let check = self.0.get("check").ok_or("info was not asked to check")?;
+        let counts = |field: &str| -> Result<BTreeMap<String, u64>> {
+            Ok(serde_json::from_value(check[field].clone())?)
+        };
+        let (by_rule, resets) = (counts("by_rule")?, counts("resets")?);
+        let (steps, bytecodes) = (self.number("/check/steps")?, self.number("/bytecodes")?);
+        if bytecodes == 0.0 || (by_rule.is_empty() && steps != bytecodes) {
+            return Err(format!("{steps} of {bytecodes} bytecodes were checked").into());
+        }
+        let first = check["first"].as_array().ok_or("no list of findings")?;
+        Ok(Checked { by_rule, resets, first: first.iter().map(Value::to_string).collect() })
     }
 
     /// Native-flow errors.
