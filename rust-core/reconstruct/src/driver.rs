@@ -104,7 +104,14 @@ pub(crate) fn decode(
             scope.spawn(move || stream.run(&send));
             inputs.insert(core.0, receive);
         }
-        let mut lanes = Lanes { recording, shared: &shared, options, consumer, open: HashMap::new() };
+        let mut lanes = Lanes {
+            recording,
+            shared: &shared,
+            options,
+            consumer,
+            open: HashMap::new(),
+            closed: HashMap::new(),
+        };
         let mut totals = NativeTotals::default();
         let mut done = 0;
         for stretch in &order {
@@ -145,11 +152,16 @@ struct Lanes<'a, 'c> {
     consumer: &'c mut dyn FlowConsumer,
     /// By OS thread id and start, because ids come again.
     open: HashMap<(u32, u64), Lane<'a>>,
+    /// When each core's last stretch was closed.
+    closed: HashMap<u32, Tsc>,
 }
 
 impl<'a> Lanes<'a, '_> {
+    /// The lane of the stretch's thread. Of two that share an OS thread one after the other (`main` and
+    /// `DestroyJavaVM`), a stretch in which both ran goes to the first.
     fn of(&mut self, stretch: &Stretch) -> &mut Lane<'a> {
-        let info = self.info(stretch.tid, stretch.closed);
+        let since = self.closed.insert(stretch.core.0, stretch.closed).unwrap_or(Tsc(0));
+        let info = self.info(stretch.tid, self.time_of_thread(stretch.tid, since, stretch.closed));
         let key = (info.tid.0, info.started.0);
         let (shared, options, consumer) = (self.shared, self.options, &mut *self.consumer);
         self.open.entry(key).or_insert_with(|| {
@@ -157,6 +169,13 @@ impl<'a> Lanes<'a, '_> {
             let sink = wanted.then(|| consumer.thread(&info));
             Lane { machine: Machine::new(shared), sink, info, pt_bytes: 0 }
         })
+    }
+    /// A time at which the thread that began what happened between `since` and `closed` was alive.
+    fn time_of_thread(&self, tid: Tid, since: Tsc, closed: Tsc) -> Tsc {
+        let threads = &self.recording.image().threads;
+        let began_inside = threads.at(tid, closed).is_some_and(|span| span.started > since);
+        let before = threads.at(tid, since).filter(|span| span.exited.is_none_or(|e| e >= since));
+        if began_inside && before.is_some() { since } else { closed }
     }
     fn info(&self, tid: Tid, when: Tsc) -> ThreadInfo {
         match self.recording.image().threads.at(tid, when) {
