@@ -194,16 +194,20 @@ void JPortalC1::put_pending(Code* c, int offset) {
   }
 }
 
-// The operation cannot be left but at its end.
-static bool is_plain(LIR_Op* op) {
-  if (op->info() != NULL) return false;
+// The operation may throw, call Java code or deoptimise. Some keep their debug
+// information in a stub.
+static bool may_leave(LIR_Op* op) {
+  if (op->info() != NULL) return true;
   switch (op->code()) {
-    case lir_label: case lir_move: case lir_cmp: case lir_cmove: case lir_add: case lir_sub:
-    case lir_mul: case lir_neg: case lir_logic_and: case lir_logic_or: case lir_logic_xor:
-    case lir_shl: case lir_shr: case lir_ushr: case lir_leal:
+    case lir_std_entry:  case lir_osr_entry:   case lir_safepoint:
+    case lir_return:     case lir_throw:       case lir_unwind:
+    case lir_alloc_object: case lir_alloc_array: case lir_arraycopy:
+    case lir_lock:       case lir_unlock:
+    case lir_instanceof: case lir_checkcast:   case lir_store_check:
+    case lir_static_call: case lir_optvirtual_call: case lir_icvirtual_call: case lir_dynamic_call:
       return true;
     case lir_branch: case lir_cond_float_branch:
-      return op->as_OpBranch()->stub() == NULL;
+      return op->as_OpBranch()->stub() != NULL;
     default:
       return false;
   }
@@ -252,8 +256,10 @@ void JPortalMarkersC1::op_emitted(LIR_Op* op, int offset) {
     jp->_branches->push(b);
   }
   const JPortalPath* path = jp->_behind.get(op);
-  const bool plain = is_plain(op);
-  if (path == NULL && (plain || offset == jp->_op_offset)) return;
+  if (!may_leave(op) || offset == jp->_op_offset) {
+    c->pending = jp->cat(c->pending, path);   // as good as before the operation
+    return;
+  }
   jp->put_pending(c, offset);
   c->pending = jp->cat(c->pending, path);
   c->exit = offset;
@@ -290,14 +296,14 @@ void JPortalC1::put_fall(int index) {
   const Code& c = _code->at(index);
   if (c.start == c.end || c.is_jump || index + 1 == _code->length()) return;
   const JPortalPath* path = cat(c.pending, _fall.get(c.block));
-  const int to = _code->at(skip_empty(index + 1, &path)).start;
+  skip_empty(index + 1, &path);
   if (c.branch >= 0 || path == NULL) {
     return;   // see put_branch
   }
   if (c.exit < c.end) {
     _table->add_offset(c.exit, path);
   } else if (c.is_call) {
-    _table->add_edge(c.end, to, JPortalEdgeOutcomes::CALL_RETURN, path);
+    _table->add_edge(c.end, c.end, JPortalEdgeOutcomes::CALL_RETURN, path);
   } else {
     // The operation ends where its slow path comes back: no instruction tells the way.
     _table->add_offset(c.start, _table->ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
@@ -316,13 +322,10 @@ void JPortalC1::put_branch(int index, const u1* code) {
   const JPortalPath* taken = _taken.get(b.op);
   const int to_taken = _code->at(skip_empty(target, &taken)).start;
   const JPortalPath* fall = NULL;
-  int to_fall = b.to;
   const Code& c = _code->at(b.code);
   if (c.branch == index) {
     fall = cat(c.pending, _fall.get(c.block));
-    if (b.code + 1 < _code->length()) {
-      to_fall = _code->at(skip_empty(b.code + 1, &fall)).start;
-    }
+    skip_empty(b.code + 1, &fall);
   }
   const JPortalPath* unordered = _unordered.get(b.op);
   int to_unordered = to_taken;
@@ -340,8 +343,8 @@ void JPortalC1::put_branch(int index, const u1* code) {
     }
     _table->add_edge(at, way == 0 ? to_unordered : to_taken, JPortalEdgeOutcomes::TAKEN,
                      way == 0 ? unordered : taken);
-    if (way == 1) _table->add_edge(at, to_fall, JPortalEdgeOutcomes::NOT_TAKEN, fall);
     at += x.length;
+    if (way == 1) _table->add_edge(at - x.length, at, JPortalEdgeOutcomes::NOT_TAKEN, fall);
   }
 }
 

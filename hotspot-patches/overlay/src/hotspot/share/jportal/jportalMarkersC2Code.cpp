@@ -154,7 +154,7 @@ void JPortalMarkersC2::block_emitting(Block* block, int offset) {
   if (jp->_code == NULL) {
     jp->_code = new (jp->_arena) GrowableArray<JPortalC2::Code>(jp->_arena, 64, 0, JPortalC2::Code());
   }
-  JPortalC2::Code c = { offset, offset, offset, -1, false, false, -1, -1, NULL };
+  JPortalC2::Code c = { offset, offset, offset, -1, false, false, -1, -1, NULL, NULL };
   if (block->head()->is_Mach()) {
     jp->set_path(block->head(), jp->_entry_path);   // the prolog
   } else if (!block->is_connector()) {
@@ -189,31 +189,35 @@ void JPortalMarkersC2::block_emitted(int offset) {
   JPortalC2::Code* c = jp->_code->adr_at(jp->_code->length() - 1);
   jp->settle(c, offset);
   c->end = offset;
+  if (c->start == offset) {
+    c->pending = NULL;   // without code: see skip_empty
+    return;
+  }
+  Block* block = jp->_compile->cfg()->get_block(jp->_code->length() - 1);
+  c->last = block->get_node(block->number_of_nodes() - 1);   // projections are gone
   if (c->exit < offset) {
     jp->_table->add_offset(c->exit, c->pending);
     c->pending = NULL;
-  } else if (c->start == offset) {
-    c->pending = NULL;   // without code: see skip_empty
   }
 }
 
 // The only way out of the block has the path.
-void JPortalC2::put_behind(const Code& c, int to, const JPortalPath* path) {
+void JPortalC2::put_behind(const Code& c, const JPortalPath* path) {
   if (path == NULL) return;
   if (c.exit < c.end) {
     _table->add_offset(c.exit, path);   // nothing behind 'exit' can prevent that the way is taken
   } else if (c.is_call) {
-    _table->add_edge(c.end, to, JPortalEdgeOutcomes::CALL_RETURN, path);
+    _table->add_edge(c.end, c.end, JPortalEdgeOutcomes::CALL_RETURN, path);
   } else if (c.is_prolog) {
     _table->add_offset(c.start, path);
   } else {
-    _table->add_edge(c.leaving, to, JPortalEdgeOutcomes::NOT_TAKEN, path);
+    _table->add_edge(c.leaving, c.end, JPortalEdgeOutcomes::NOT_TAKEN, path);
   }
 }
 
 // A float comparison branches twice: on unordered operands, then on the condition.
 void JPortalC2::put_branch(const u1* code, const Code& c, int to_taken, const JPortalPath* taken,
-                           int to_fall, const JPortalPath* fall) {
+                           const JPortalPath* fall) {
   if (taken == NULL && fall == NULL) return;
   int at[2];
   bool equal = false;
@@ -235,10 +239,10 @@ void JPortalC2::put_branch(const u1* code, const Code& c, int to_taken, const JP
     return;
   }
   if (count == 2) {
-    _table->add_edge(at[0], equal ? to_fall : to_taken, JPortalEdgeOutcomes::TAKEN, equal ? fall : taken);
+    _table->add_edge(at[0], equal ? c.end : to_taken, JPortalEdgeOutcomes::TAKEN, equal ? fall : taken);
   }
   _table->add_edge(at[count - 1], to_taken, JPortalEdgeOutcomes::TAKEN, taken);
-  _table->add_edge(at[count - 1], to_fall, JPortalEdgeOutcomes::NOT_TAKEN, fall);
+  _table->add_edge(at[count - 1], c.end, JPortalEdgeOutcomes::NOT_TAKEN, fall);
 }
 
 void JPortalC2::put_table(const u1* code, const Code& c, Block* block) {
@@ -262,7 +266,6 @@ void JPortalC2::put_table(const u1* code, const Code& c, Block* block) {
 }
 
 void JPortalC2::put_catch(const Code& c, Block* block) {
-  Node* end = block->end();
   bool marked = false;
   for (uint i = 0; i < block->_num_succs; i++) {
     const JPortalPath* path = c.pending;
@@ -275,10 +278,12 @@ void JPortalC2::put_catch(const Code& c, Block* block) {
     Block* to = skip_empty(first, &path);
     for (uint k = 1; k < first->num_preds(); k++) {
       Node* pred = first->pred(k);
-      if (!pred->is_CatchProj() || pred->in(0) != end) continue;
-      const bool returns = pred->as_CatchProj()->_con == CatchProjNode::fall_through_index;
-      _table->add_edge(c.exit, _code->at(to->_pre_order).start,
-                       returns ? JPortalEdgeOutcomes::CALL_RETURN : JPortalEdgeOutcomes::EXCEPTION, path);
+      if (!pred->is_CatchProj() || pred->in(0) != c.last) continue;
+      if (pred->as_CatchProj()->_con == CatchProjNode::fall_through_index) {
+        _table->add_edge(c.exit, c.exit, JPortalEdgeOutcomes::CALL_RETURN, path);
+      } else {
+        _table->add_edge(c.exit, _code->at(to->_pre_order).start, JPortalEdgeOutcomes::EXCEPTION, path);
+      }
     }
   }
 }
@@ -286,7 +291,7 @@ void JPortalC2::put_catch(const Code& c, Block* block) {
 void JPortalC2::put_ways(const u1* code, Block* block) {
   const Code& c = _code->at(block->_pre_order);
   if (block->is_connector() || c.end == c.start || block->_num_succs == 0) return;
-  Node* end = block->end();
+  Node* end = c.last;
   if (end->is_Catch()) {
     put_catch(c, block);
     return;
@@ -298,16 +303,16 @@ void JPortalC2::put_ways(const u1* code, Block* block) {
   const JPortalPath* first = c.pending;
   const int to_first = _code->at(skip_empty(block->_succs[0], &first)->_pre_order).start;
   if (block->_num_succs == 1) {
-    put_behind(c, to_first, first);
+    put_behind(c, first);
     return;
   }
   const JPortalPath* second = c.pending;
-  const int to_second = _code->at(skip_empty(block->_succs[1], &second)->_pre_order).start;
+  skip_empty(block->_succs[1], &second);
   if (end->is_MachNullCheck()) {
     if (first != NULL)  _table->add_edge(c.previous, to_first, JPortalEdgeOutcomes::FAULT, first);
-    if (second != NULL) _table->add_edge(c.previous, to_second, JPortalEdgeOutcomes::NOT_TAKEN, second);
+    if (second != NULL) _table->add_edge(c.previous, c.end, JPortalEdgeOutcomes::NOT_TAKEN, second);
   } else if (block->_num_succs == 2 && c.branch >= 0) {
-    put_branch(code, c, to_first, first, to_second, second);
+    put_branch(code, c, to_first, first, second);
   } else if (first != NULL || second != NULL) {
     assert(false, "unknown end of a block");
     _table->add_offset(c.exit, ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));

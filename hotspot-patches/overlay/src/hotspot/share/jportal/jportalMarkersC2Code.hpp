@@ -42,6 +42,7 @@ class JPortalC2 {
     bool is_prolog;   // it is the prolog
     int  branch;      // the conditional branch or the jump through a table, -1 for none
     int  previous;    // the instruction that an implicit null check relies on
+    Node* last;       // before padding
     const JPortalPath* pending;   // passed at exit; at the end: nothing follows there any more
   };
 
@@ -66,12 +67,12 @@ class JPortalC2 {
   const JPortalPath** new_paths(uint size);
 
   void settle(Code* c, int offset);
-  void put_behind(const Code& c, int to, const JPortalPath* path);
+  void put_behind(const Code& c, const JPortalPath* path);
   void put_ways(const u1* code, Block* block);
   void put_catch(const Code& c, Block* block);
   void put_table(const u1* code, const Code& c, Block* block);
   void put_branch(const u1* code, const Code& c, int to_taken, const JPortalPath* taken,
-                  int to_fall, const JPortalPath* fall);
+                  const JPortalPath* fall);
   int  find_jump(const u1* code, const Code& c) const;
   Block* skip_empty(Block* block, const JPortalPath** path) const;
 
