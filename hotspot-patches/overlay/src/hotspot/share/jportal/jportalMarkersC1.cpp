@@ -203,9 +203,11 @@ static bool may_leave(LIR_Op* op) {
     case lir_return:     case lir_throw:       case lir_unwind:
     case lir_alloc_object: case lir_alloc_array: case lir_arraycopy:
     case lir_lock:       case lir_unlock:
-    case lir_instanceof: case lir_checkcast:   case lir_store_check:
+    case lir_checkcast:  case lir_store_check:
     case lir_static_call: case lir_optvirtual_call: case lir_icvirtual_call: case lir_dynamic_call:
       return true;
+    case lir_instanceof:   // only when it has to load its class
+      return op->as_OpTypeCheck()->info_for_patch() != NULL;
     case lir_branch: case lir_cond_float_branch:
       return op->as_OpBranch()->stub() != NULL;
     default:
