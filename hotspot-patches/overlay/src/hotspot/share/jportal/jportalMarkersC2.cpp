@@ -230,9 +230,11 @@ void JPortalMarkersC2::compares_folded(Node* outer, Node* out, Node* in) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL) return;
   Node* sibling = outer->as_Proj()->other_if_proj();
-  const JPortalPath* between = path_between(jp, outer, out->in(0), true);
   Node* meet = out->unique_ctrl_out();
   const bool shared = meet != NULL && meet->is_Region() && sibling->unique_ctrl_out() == meet;
+  const bool first_is_gone = outer->in(0)->in(1)->is_Con();
+  if (shared && !first_is_gone) return;   // the second is decided by the first, no path is lost
+  const JPortalPath* between = path_between(jp, outer, out->in(0), true);
   if (shared) {
     jp->set_path(out, jp->merge(jp->path_of(sibling), jp->cat(between, jp->path_of(out)),
                                 JPortalAmbiguities::FOLDED_COMPARES));

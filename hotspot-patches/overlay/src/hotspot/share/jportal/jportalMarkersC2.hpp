@@ -91,7 +91,7 @@ class JPortalMarkersC2 : AllStatic {
   static bool may_fold_compares(Node* outer, Node* out) {
     return !JPortalMarkers::is_exact() || compares_fold_exactly(outer, out);
   }
-  // The first test is gone: 'in' is taken when both held, 'out' when one failed.
+  // One of the tests is gone: 'in' is taken when both held, 'out' when one failed.
   static void on_compares_folded(Node* outer, Node* out, Node* in) {
     if (is_on()) compares_folded(outer, out, in);
   }
