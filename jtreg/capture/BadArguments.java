@@ -35,6 +35,11 @@ public class BadArguments {
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=hardware"), "JPortalSource", "auto", "emulated", "none");
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalRingSize=1k"), "JPortalRingSize");
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalBufferSize=1k"), "JPortalBufferSize");
+        refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalPrecision=best"), "JPortalPrecision", "default", "exact");
+        refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalPrecision=exact", "-XX:-JPortalPathMarkers"),
+                "JPortalPrecision", "JPortalPathMarkers");
+        refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalPrecision=exact", "-XX:+UseShenandoahGC"),
+                "UseShenandoahGC", "JPortalPathMarkers");
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=perf"), "not in this build", "emulated");
         // Nothing to record with: no emulator has started this VM.
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=emulated"), "JPortal", "jportal run");

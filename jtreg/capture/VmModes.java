@@ -44,6 +44,10 @@ public class VmModes {
             List.of("-XX:-SegmentedCodeCache"),
             List.of("-XX:+UseLargePages"),
             List.of("-XX:-JPortalMethodStubs"),
+            List.of("-XX:-JPortalPathMarkers"),
+            List.of("-XX:JPortalPrecision=exact"),
+            List.of("-XX:JPortalPrecision=exact", "-XX:TieredStopAtLevel=1"),
+            List.of("-XX:JPortalPrecision=exact", "-XX:-TieredCompilation", "-XX:+UseZGC"),
             List.of("-XX:JPortalRingSize=64k"));
 
     public static void main(String[] args) throws Exception {

@@ -37,7 +37,9 @@ public class FlagsExist {
             "JPortalSource", "ccstr = auto {product}",
             "JPortalBufferSize", "size_t = 4194304 {product}",
             "JPortalRingSize", "size_t = 2097152 {product}",
-            "JPortalMethodStubs", "bool = true {product}");
+            "JPortalMethodStubs", "bool = true {product}",
+            "JPortalPathMarkers", "bool = true {product}",
+            "JPortalPrecision", "ccstr = default {product}");
 
     public static void main(String[] args) throws Exception {
         String flags = Vm.java(Path.of("."), "-XX:+PrintFlagsFinal", "-version").exits(0).out();

@@ -20,6 +20,7 @@
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBridge.hpp"
 #include "jportal/jportalCode.hpp"
+#include "jportal/jportalMarkers.hpp"
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
 #include "runtime/arguments.hpp"
@@ -103,6 +104,7 @@ static void print_flags(outputStream* st) {
 }
 
 void JPortalHooks::create_vm() {
+  JPortalMarkers::initialize();
   char path[JVM_MAXPATHLEN];
   const char* pattern = JPortalFile != NULL ? JPortalFile : DefaultFile;
   if (!expand_path(pattern, path, sizeof(path))) {

@@ -50,7 +50,15 @@
                                                                             \
   product(bool, JPortalMethodStubs, true,                                   \
           "Give each method an interpreter entry of its own, so that an "   \
-          "interpreted call names its callee in the JPortal capture")
+          "interpreted call names its callee in the JPortal capture")       \
+                                                                            \
+  product(bool, JPortalPathMarkers, true,                                   \
+          "Record with compiled code where bytecode blocks begin in it")    \
+                                                                            \
+  product(ccstr, JPortalPrecision, "default",                               \
+          "What the compilers do where an optimization hides which path "   \
+          "was taken: default (optimize, and record that the path is "      \
+          "ambiguous) or exact (do without the optimization)")
 
 // end of JPORTAL_FLAGS
 

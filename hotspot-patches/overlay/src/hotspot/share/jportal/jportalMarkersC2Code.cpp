@@ -1,0 +1,332 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#ifdef COMPILER2
+#include "asm/codeBuffer.hpp"
+#include "jportal/jportalMarkersC2.hpp"
+#include "jportal/jportalMarkersC2Code.hpp"
+#include "jportal/jportalRecords.hpp"
+#include "jportal/jportalX86.hpp"
+#include "memory/resourceArea.hpp"
+#include "opto/block.hpp"
+#include "opto/cfgnode.hpp"
+#include "opto/compile.hpp"
+#include "opto/machnode.hpp"
+
+// From blocks of mach nodes to code offsets and edges.
+//
+// Before anything is scheduled the paths of a block's nodes are gathered: those
+// of the edge into it, of its head and of its control nodes up to the first
+// safepoint stay with the head, those behind a safepoint with the safepoint. A
+// block may be left at a safepoint, so what lies behind is passed later.
+
+// The blocks that a block without code leads to are one way: their paths belong
+// to the edge, for their address is also reached on others.
+Block* JPortalC2::skip_empty(Block* block, const JPortalPath** path) const {
+  int limit = _code->length();
+  while (limit-- > 0 && block->_num_succs == 1) {
+    const Code& c = _code->at(block->_pre_order);
+    if (!block->is_connector() && c.end != c.start) break;
+    *path = cat(*path, path_of(block->head()));
+    block = block->_succs[0];
+  }
+  return block;
+}
+
+static bool is_leaving(const Node* n) { return n->is_MachSafePoint(); }
+
+void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
+  JPortalC2* jp = JPortalC2::current();
+  if (jp == NULL) return;
+  ResourceMark rm;
+  GrowableArray<Node*> chain;
+  // Several blocks may look at one projection: collect first, then store.
+  GrowableArray<const JPortalPath*> paths;
+  GrowableArray<Node*> owners;
+  for (uint i = 0; i < cfg->number_of_blocks(); i++) {
+    Block* block = cfg->get_block(i);
+    Node* head = block->head();
+    if (head->is_Root()) continue;
+    const JPortalPath* path = NULL;
+    if (block->num_preds() == 2) {
+      Node* pred = block->pred(1);
+      if (pred->is_Proj() && pred->is_block_proj() != pred && !pred->is_Start()) {
+        path = jp->path_of(pred);
+      }
+    }
+    path = jp->cat(path, jp->path_of(head));
+    Node* owner = head;
+    chain.clear();
+    int limit = block->number_of_nodes() + 1;
+    for (Node* n = block->end(); n != head && n != NULL && limit-- > 0; n = n->in(0)) {
+      if (n != block->end()) chain.push(n);
+    }
+    while (chain.is_nonempty()) {
+      Node* n = chain.pop();
+      if (is_leaving(n)) {
+        owners.push(owner);
+        paths.push(path);
+        owner = n;
+        path = NULL;
+      }
+      path = jp->cat(path, jp->path_of(n));
+    }
+    owners.push(owner);
+    paths.push(path);
+  }
+  jp->_paths = NULL;
+  jp->_size = 0;
+  for (int i = 0; i < owners.length(); i++) {
+    if (owners.at(i)->is_Start()) jp->_entry_path = paths.at(i);   // a prolog will replace it
+    else jp->set_path(owners.at(i), paths.at(i));
+  }
+}
+
+// Two outcomes of a test or table that lead to one address through empty blocks
+// with different paths: a nop in one of these tells them apart.
+static void keep_apart(JPortalC2* jp, PhaseCFG* cfg, Block* block) {
+  for (uint i = 0; i + 1 < block->_num_succs; i++) {
+    for (uint k = i + 1; k < block->_num_succs; k++) {
+      const JPortalPath* paths[2] = { NULL, NULL };
+      Block* ends[2] = { block->_succs[i], block->_succs[k] };
+      for (int way = 0; way < 2; way++) {
+        uint limit = cfg->number_of_blocks();
+        while (limit-- > 0 && ends[way]->is_Empty() != Block::not_empty && ends[way]->_num_succs == 1) {
+          paths[way] = jp->cat(paths[way], jp->path_of(ends[way]->head()));
+          ends[way] = ends[way]->_succs[0];
+        }
+      }
+      if (ends[0] != ends[1] || JPortalPath::equal(paths[0], paths[1])) continue;
+      Block* own = block->_succs[i] != ends[0] ? block->_succs[i] : block->_succs[k];
+      if (own->num_preds() != 2) continue;
+      Node* nop = new MachNopNode(1);
+      own->insert_node(nop, own->end_idx());
+      cfg->map_node_to_block(nop, own);
+    }
+  }
+}
+
+void JPortalMarkersC2::keep_ways_apart(PhaseCFG* cfg) {
+  JPortalC2* jp = JPortalC2::current();
+  if (jp == NULL) return;
+  for (uint i = 1; i < cfg->number_of_blocks(); i++) {
+    Block* block = cfg->get_block(i);
+    if (block->_num_succs > 1 && !block->end()->is_Catch()) {
+      keep_apart(jp, cfg, block);
+    }
+  }
+}
+
+// --- Emission
+
+// Called before each node and at the end: code has been emitted up to 'offset'.
+void JPortalC2::settle(Code* c, int offset) {
+  if (_leaving == NULL) return;
+  const JPortalPath* behind = path_of(_leaving);
+  _leaving = NULL;
+  if (offset == c->exit) {
+    c->pending = cat(c->pending, behind);
+  } else {
+    _table->add_offset(c->exit, c->pending);
+    c->exit = offset;
+    c->pending = behind;
+  }
+}
+
+void JPortalMarkersC2::block_emitting(Block* block, int offset) {
+  JPortalC2* jp = JPortalC2::current();
+  if (jp == NULL) return;
+  if (jp->_code == NULL) {
+    jp->_code = new (jp->_arena) GrowableArray<JPortalC2::Code>(jp->_arena, 64, 0, JPortalC2::Code());
+  }
+  JPortalC2::Code c = { offset, offset, offset, -1, false, false, -1, -1, NULL, NULL };
+  if (block->head()->is_Mach()) {
+    jp->set_path(block->head(), jp->_entry_path);   // the prolog
+  } else if (!block->is_connector()) {
+    c.pending = jp->path_of(block->head());
+  }
+  jp->_code->push(c);
+}
+
+void JPortalMarkersC2::node_emitting(Node* n, int offset) {
+  JPortalC2* jp = JPortalC2::current();
+  if (jp == NULL) return;
+  JPortalC2::Code* c = jp->_code->adr_at(jp->_code->length() - 1);
+  jp->settle(c, offset);
+  if (!n->is_Mach()) return;
+  MachNode* mach = n->as_Mach();
+  const bool is_prolog = offset == c->start && n == jp->_compile->cfg()->get_block(jp->_code->length() - 1)->head();
+  if (is_leaving(n) || is_prolog) {
+    c->leaving = offset;
+    c->is_call = n->is_MachCall();
+    c->is_prolog = is_prolog;
+    jp->_leaving = n;
+  } else if (n->is_MachBranch() || mach->ideal_Opcode() == Op_Jump) {
+    c->branch = offset;
+  } else if (!n->is_MachNullCheck() && !n->is_Proj()) {
+    c->previous = offset;
+  }
+}
+
+void JPortalMarkersC2::block_emitted(int offset) {
+  JPortalC2* jp = JPortalC2::current();
+  if (jp == NULL) return;
+  JPortalC2::Code* c = jp->_code->adr_at(jp->_code->length() - 1);
+  jp->settle(c, offset);
+  c->end = offset;
+  if (c->start == offset) {
+    c->pending = NULL;   // without code: see skip_empty
+    return;
+  }
+  Block* block = jp->_compile->cfg()->get_block(jp->_code->length() - 1);
+  c->last = block->get_node(block->number_of_nodes() - 1);   // projections are gone
+  if (c->exit < offset) {
+    jp->_table->add_offset(c->exit, c->pending);
+    c->pending = NULL;
+  }
+}
+
+// The only way out of the block has the path.
+void JPortalC2::put_behind(const Code& c, const JPortalPath* path) {
+  if (path == NULL) return;
+  if (c.exit < c.end) {
+    _table->add_offset(c.exit, path);   // nothing behind 'exit' can prevent that the way is taken
+  } else if (c.is_call) {
+    _table->add_edge(c.end, c.end, JPortalEdgeOutcomes::CALL_RETURN, path);
+  } else if (c.is_prolog) {
+    _table->add_offset(c.start, path);
+  } else {
+    _table->add_edge(c.leaving, c.end, JPortalEdgeOutcomes::NOT_TAKEN, path);
+  }
+}
+
+// A float comparison branches twice: on unordered operands, then on the condition.
+void JPortalC2::put_branch(const u1* code, const Code& c, int to_taken, const JPortalPath* taken,
+                           const JPortalPath* fall) {
+  if (taken == NULL && fall == NULL) return;
+  int at[2];
+  bool equal = false;
+  int count = 0;
+  for (int offset = c.branch; offset < c.end; ) {
+    JPortalX86::Branch b = JPortalX86::branch_at(code + offset);
+    if (b.length == 0 || (b.condition >= 0 && count == 2)) {
+      count = 0;
+      break;
+    }
+    if (b.condition >= 0) {
+      at[count++] = offset;
+      equal = b.condition == JPortalX86::Equal;
+    }
+    offset += b.length;
+  }
+  if (count == 0) {
+    _table->add_offset(c.exit, ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
+    return;
+  }
+  if (count == 2) {
+    _table->add_edge(at[0], equal ? c.end : to_taken, JPortalEdgeOutcomes::TAKEN, equal ? fall : taken);
+  }
+  _table->add_edge(at[count - 1], to_taken, JPortalEdgeOutcomes::TAKEN, taken);
+  _table->add_edge(at[count - 1], c.end, JPortalEdgeOutcomes::NOT_TAKEN, fall);
+}
+
+void JPortalC2::put_table(const u1* code, const Code& c, Block* block) {
+  bool marked = false;
+  for (uint i = 0; i < block->_num_succs; i++) {
+    const JPortalPath* path = NULL;
+    skip_empty(block->_succs[i], &path);
+    marked |= path != NULL;
+  }
+  if (!marked) return;
+  const int jump = JPortalX86::jump_through_table(code, c.branch, c.end);
+  if (jump < 0) {
+    _table->add_offset(c.exit, ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
+    return;
+  }
+  for (uint i = 0; i < block->_num_succs; i++) {
+    const JPortalPath* path = NULL;
+    Block* to = skip_empty(block->_succs[i], &path);
+    _table->add_edge(jump, _code->at(to->_pre_order).start, JPortalEdgeOutcomes::JUMP_TABLE, path);
+  }
+}
+
+void JPortalC2::put_catch(const Code& c, Block* block) {
+  bool marked = false;
+  for (uint i = 0; i < block->_num_succs; i++) {
+    const JPortalPath* path = c.pending;
+    skip_empty(block->_succs[i], &path);
+    marked |= path != NULL;
+  }
+  for (uint i = 0; marked && i < block->_num_succs; i++) {
+    const JPortalPath* path = c.pending;
+    Block* first = block->_succs[i];
+    Block* to = skip_empty(first, &path);
+    for (uint k = 1; k < first->num_preds(); k++) {
+      Node* pred = first->pred(k);
+      if (!pred->is_CatchProj() || pred->in(0) != c.last) continue;
+      if (pred->as_CatchProj()->_con == CatchProjNode::fall_through_index) {
+        _table->add_edge(c.exit, c.exit, JPortalEdgeOutcomes::CALL_RETURN, path);
+      } else {
+        _table->add_edge(c.exit, _code->at(to->_pre_order).start, JPortalEdgeOutcomes::EXCEPTION, path);
+      }
+    }
+  }
+}
+
+void JPortalC2::put_ways(const u1* code, Block* block) {
+  const Code& c = _code->at(block->_pre_order);
+  if (block->is_connector() || c.end == c.start || block->_num_succs == 0) return;
+  Node* end = c.last;
+  if (end->is_Catch()) {
+    put_catch(c, block);
+    return;
+  }
+  if (end->is_Mach() && end->as_Mach()->ideal_Opcode() == Op_Jump) {
+    put_table(code, c, block);
+    return;
+  }
+  const JPortalPath* first = c.pending;
+  const int to_first = _code->at(skip_empty(block->_succs[0], &first)->_pre_order).start;
+  if (block->_num_succs == 1) {
+    put_behind(c, first);
+    return;
+  }
+  const JPortalPath* second = c.pending;
+  skip_empty(block->_succs[1], &second);
+  if (end->is_MachNullCheck()) {
+    if (first != NULL)  _table->add_edge(c.previous, to_first, JPortalEdgeOutcomes::FAULT, first);
+    if (second != NULL) _table->add_edge(c.previous, c.end, JPortalEdgeOutcomes::NOT_TAKEN, second);
+  } else if (block->_num_succs == 2 && c.branch >= 0) {
+    put_branch(code, c, to_first, first, second);
+  } else if (first != NULL || second != NULL) {
+    assert(false, "unknown end of a block");
+    _table->add_offset(c.exit, ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
+  }
+}
+
+void JPortalMarkersC2::blocks_emitted(CodeBuffer* cb) {
+  JPortalC2* jp = JPortalC2::current();
+  if (jp == NULL || jp->_code == NULL) return;
+  PhaseCFG* cfg = jp->_compile->cfg();
+  for (uint i = 0; i < cfg->number_of_blocks(); i++) {
+    jp->put_ways(cb->insts_begin(), cfg->get_block(i));
+  }
+  jp->_table->finish(jp->_compile->compile_id(), jp->_compile->entry_bci());
+}
+
+#endif // COMPILER2

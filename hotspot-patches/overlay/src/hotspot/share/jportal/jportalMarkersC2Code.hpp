@@ -1,0 +1,95 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#ifndef SHARE_JPORTAL_JPORTALMARKERSC2CODE_HPP
+#define SHARE_JPORTAL_JPORTALMARKERSC2CODE_HPP
+
+#include "jportal/jportalMarkers.hpp"
+#include "opto/node.hpp"
+
+class Block;
+class Compile;
+class JVMState;
+class MachNode;
+
+// The path markers of one compilation by C2. Nobody but jportalMarkersC2*.cpp
+// looks inside.
+class JPortalC2 {
+  friend class JPortalMarkersC2;
+
+  // The code of one block, by its number. Offsets are from the beginning of the
+  // instructions.
+  struct Code {
+    int  start;
+    int  end;         // without padding
+    int  exit;        // behind the last instruction that may leave the block midway, or start
+    int  leaving;     // that instruction, -1 for none
+    bool is_call;     // it is a call
+    bool is_prolog;   // it is the prolog
+    int  branch;      // the conditional branch or the jump through a table, -1 for none
+    int  previous;    // the instruction that an implicit null check relies on
+    Node* last;       // before padding
+    const JPortalPath* pending;   // passed at exit; at the end: nothing follows there any more
+  };
+
+  Compile*            _compile;
+  Arena*              _arena;
+  JPortalMarkerTable* _table;
+
+  const JPortalPath** _paths;         // by Node::_idx
+  uint                _size;
+  const JPortalPath** _ideal_paths;   // while nodes are matched: the old ones
+  uint                _ideal_size;
+  bool                _matched;
+
+  JVMState*           _caller;        // the latest context
+  ciMethod*           _method;
+  u4                  _context;
+
+  GrowableArray<Code>* _code;
+  Node*                _leaving;      // the safepoint that was just emitted
+  const JPortalPath*   _entry_path;   // of the StartNode
+
+  const JPortalPath** new_paths(uint size);
+
+  void settle(Code* c, int offset);
+  void put_behind(const Code& c, const JPortalPath* path);
+  void put_ways(const u1* code, Block* block);
+  void put_catch(const Code& c, Block* block);
+  void put_table(const u1* code, const Code& c, Block* block);
+  void put_branch(const u1* code, const Code& c, int to_taken, const JPortalPath* taken,
+                  const JPortalPath* fall);
+  int  find_jump(const u1* code, const Code& c) const;
+  Block* skip_empty(Block* block, const JPortalPath** path) const;
+
+ public:
+  JPortalC2(Compile* C);
+  void* operator new(size_t size, Arena* arena) throw();
+  static JPortalC2* current();
+
+  const JPortalPath* path_of(const Node* n) const { return n->_idx < _size ? _paths[n->_idx] : NULL; }
+  void set_path(const Node* n, const JPortalPath* path);
+  void append(const Node* n, const JPortalPath* path);
+  const JPortalPath* take_path(const Node* n);
+
+  const JPortalPath* cat(const JPortalPath* a, const JPortalPath* b) const { return _table->cat(a, b); }
+  const JPortalPath* ambiguous(u2 cause) const                             { return _table->ambiguous(cause); }
+  const JPortalPath* merge(const JPortalPath* a, const JPortalPath* b, u2 cause);
+  u4 context(ciMethod* method, JVMState* caller);
+};
+
+#endif // SHARE_JPORTAL_JPORTALMARKERSC2CODE_HPP
