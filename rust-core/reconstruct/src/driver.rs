@@ -13,6 +13,7 @@ use crate::recording::Recording;
 use crate::stretches::Stretch;
 use crate::summary::{DecodeSummary, NativeTotals, ThreadSummary};
 use hashbrown::HashMap;
+use jportal_capture::header::sources;
 use jportal_flow::{FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::{Tid, Tsc};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -93,7 +94,8 @@ pub(crate) fn decode(
     consumer: &mut dyn FlowConsumer,
     progress: &mut Progress<'_>,
 ) -> Result<DecodeSummary, Error> {
-    let shared = Shared::new(recording.image(), recording.history(), options.positions);
+    let emulated = recording.reader().header().pt.source == sources::EMULATED;
+    let shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
     let order = recording.stretches_in_order();
     let total: u64 = order.iter().map(|s| s.to.0.saturating_sub(s.from.0)).sum();
     std::thread::scope(|scope| {

@@ -28,10 +28,17 @@ pub(crate) struct Shared<'a> {
     pub cache: AddressRange,
     pub reveals: Reveals,
     pub positions: Positions,
+    /// The unit infers the way of a branch from where control went.
+    pub sees_addresses_only: bool,
 }
 
 impl<'a> Shared<'a> {
-    pub(crate) fn new(image: &'a VmImage, history: &CodeHistory, positions: Positions) -> Self {
+    pub(crate) fn new(
+        image: &'a VmImage,
+        history: &CodeHistory,
+        positions: Positions,
+        sees_addresses_only: bool,
+    ) -> Self {
         let has = |what| image.interpreter.reveals().iter().any(|r| r.1 == what);
         Self {
             image,
@@ -40,6 +47,7 @@ impl<'a> Shared<'a> {
             cache: history.range(),
             reveals: Reveals { binary_switch: has(Reveal::BinarySwitch) },
             positions,
+            sees_addresses_only,
         }
     }
 }

@@ -169,7 +169,7 @@ impl Script {
 
 /// One line per event.
 pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
-    let shared = Shared::new(&vm.image, &vm.history, Positions::Markers);
+    let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, false);
     let mut machine = Machine::new(&shared);
     script.0.iter().for_each(|i| machine.item(i));
     machine

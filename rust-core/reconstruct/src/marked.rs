@@ -8,6 +8,7 @@
 use crate::frame::{Frame, Position, Run, Trail};
 use crate::machine::Machine;
 use crate::paths::{Ends, to_throw};
+use jportal_capture::schema::ambiguities;
 use jportal_flow::{Entry, EventKind, Exit as FrameExit, Tier};
 use jportal_native_flow::Exit;
 use jportal_units::{Bci, MethodId};
@@ -75,6 +76,12 @@ impl Machine<'_> {
             Exit::Call | Exit::IndirectCall => {
                 self.thrown();
                 m.on_edge(last.to, Outcome::Exception, at)
+            }
+            // QEMU does not say which way a branch to the next instruction went.
+            Exit::Taken | Exit::NotTaken
+                if last.to == at && self.shared.sees_addresses_only && m.leaves_undirected(last.from, at) =>
+            {
+                &[Marker::Ambiguous(ambiguities::SHARED_TARGET)]
             }
             Exit::Taken | Exit::Jump => m.leaving(last.from, last.to, Outcome::Taken, at),
             Exit::NotTaken | Exit::FallThrough => m.leaving(last.from, last.to, Outcome::NotTaken, at),

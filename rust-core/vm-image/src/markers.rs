@@ -118,6 +118,14 @@ impl PathMarkers {
         let edge = self.edges[a..b].iter().rev().find(|e| e.outcome == outcome as u8 && e.to == to);
         edge.map_or(&[], |e| self.list(e.first, e.count))
     }
+    /// Whether [`PathMarkers::needs_direction`] holds for the branch that ends the run `start..end`.
+    pub fn leaves_undirected(&self, start: u32, end: u32) -> bool {
+        const LONGEST_INSTRUCTION: u32 = 15;
+        let first = start.max(end.saturating_sub(LONGEST_INSTRUCTION));
+        let a = self.edges.partition_point(|e| e.from < first);
+        let leaving = self.edges[a..].iter().take_while(|e| e.from < end).filter(|e| e.to == end);
+        leaving.clone().any(|e| self.needs_direction(e.from))
+    }
     /// What the run of instructions `from..to` passes inside, in order, with the offset of the instruction that
     /// follows: markers of offsets, and of edges from one instruction to the next.
     pub fn passed(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &[Marker])> {
@@ -299,6 +307,9 @@ mod tests {
         assert_eq!(m.leaving(10, 30, Outcome::Taken, 10), [block(4)]);
         assert_eq!(m.leaving(10, 30, Outcome::Taken, 30), []);
         assert_eq!(m.leaving(29, 30, Outcome::NotTaken, 30), []);
+        assert!(!m.leaves_undirected(10, 30));
+        assert!(sample().leaves_undirected(25, 36));
+        assert!(!sample().leaves_undirected(31, 36));
     }
 
     #[test]
