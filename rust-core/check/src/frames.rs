@@ -67,6 +67,8 @@ impl Walk {
         match caller.at {
             At::Unknown => self.reset(Reset::CallerUnknown),
             At::Bytecode(at) => self.call_at(&caller, at, callee),
+            // Compiled code had begun the invoke, the interpreter does it.
+            At::Resumed(at) if !caller.called => self.call_at(&caller, at, callee),
             _ => self.no_call_site(&caller, callee),
         }
     }
