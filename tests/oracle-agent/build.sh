@@ -19,9 +19,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/classes" "$work/tool" "$work/jar" "$out"
 
-"$jdk/bin/javac" --release 17 -XDstringConcat=inline -Xlint:all -Werror -d "$work/classes" -cp "$asm_dir/asm.jar:$asm_dir/asm-tree.jar" \
+"$jdk/bin/javac" -encoding UTF-8 --release 17 -XDstringConcat=inline -Xlint:all -Werror -d "$work/classes" -cp "$asm_dir/asm.jar:$asm_dir/asm-tree.jar" \
   $(find "$here/src" -name '*.java')
-"$jdk/bin/javac" -d "$work/tool" -cp "$asm_dir/asm.jar:$asm_dir/asm-commons.jar" "$here/build-src/Relocate.java"
+"$jdk/bin/javac" -encoding UTF-8 -d "$work/tool" -cp "$asm_dir/asm.jar:$asm_dir/asm-commons.jar" "$here/build-src/Relocate.java"
 "$jdk/bin/java" -cp "$work/tool:$asm_dir/asm.jar:$asm_dir/asm-commons.jar:$asm_dir/asm-tree.jar" Relocate \
   "$work/jar" "$work/classes" "$asm_dir/asm.jar" "$asm_dir/asm-tree.jar"
 "$jdk/bin/jar" --create --file "$work/jportal-oracle.jar" --manifest "$here/manifest.mf" -C "$work/jar" .

@@ -17,11 +17,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out" "$work/tool" "$work/classes" "$work/workloads"
 
-"$jdk/bin/javac" --release 17 -g -Xlint:all,-fallthrough,-empty,-finally,-serial,-processing -Werror \
+"$jdk/bin/javac" -encoding UTF-8 --release 17 -g -Xlint:all,-fallthrough,-empty,-finally,-serial,-processing -Werror \
   -d "$work/classes" "$here"/src/programs/*.java
-"$jdk/bin/javac" --release 17 -d "$work/tool" -cp "$asm" "$here/generator/Generate.java"
+"$jdk/bin/javac" -encoding UTF-8 --release 17 -d "$work/tool" -cp "$asm" "$here/generator/Generate.java"
 "$jdk/bin/java" -cp "$work/tool:$asm" Generate "$work/classes"
-"$jdk/bin/javac" --release 17 -g -Xlint:all -Werror -d "$work/workloads" "$here"/workloads/*.java
+"$jdk/bin/javac" -encoding UTF-8 --release 17 -g -Xlint:all -Werror -d "$work/workloads" "$here"/workloads/*.java
 gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libprograms.so" "$here/native/programs.c" -lpthread
 

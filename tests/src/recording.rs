@@ -1,5 +1,6 @@
 //! One program recorded under the emulated PT unit, with the oracle's log of the same run.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use crate::{Error, Result};
 
 /// A run may take this long; the limit only catches hangs.
 pub const LIMIT: Duration = Duration::from_secs(1200);
+/// The same at full size: libipt follows gigabytes of trace.
+const FULL_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
 /// Which engines of the VM run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,7 @@ impl Plan {
 pub struct Recording {
     folder: tempfile::TempDir,
     place: Place,
+    limit: Duration,
     /// The traced program's own end and output.
     pub program: Finished,
 }
@@ -91,8 +95,9 @@ impl Recording {
             let prepared = prepare(place, arguments, folder.path())?;
             command.arg(agent(place, folder.path(), "oracle", &format!("use={}", prepared.display())));
         }
-        let program = process::run(command.args(arguments), LIMIT)?;
-        let recording = Self { folder, place: place.clone(), program };
+        let limit = if plan.size == Size::Full { FULL_LIMIT } else { LIMIT };
+        let program = process::run(command.args(arguments), limit)?;
+        let recording = Self { folder, place: place.clone(), limit, program };
         if !recording.capture().exists() {
             return Err(
                 format!("no capture; {:?}: {}", recording.program.status, recording.program.stderr).into()
@@ -130,7 +135,7 @@ impl Recording {
     /// When it cannot be started or hangs.
     pub fn jportal(&self, subcommand: &[&str], capture: &Path, arguments: &[&str]) -> Result<Finished> {
         let mut command = Command::new(&self.place.jportal);
-        process::run(command.args(subcommand).arg(capture).args(arguments), LIMIT)
+        process::run(command.args(subcommand).arg(capture).args(arguments), self.limit)
     }
 
     /// `jportal info --json`.
@@ -192,6 +197,17 @@ fn scratch() -> Result<PathBuf> {
 #[derive(Debug)]
 pub struct Info(pub Value);
 
+/// What `jportal info --check` says of a flow.
+#[derive(Debug)]
+pub struct Checked {
+    /// Findings by rule.
+    pub by_rule: BTreeMap<String, u64>,
+    /// Where less could be checked, by cause.
+    pub resets: BTreeMap<String, u64>,
+    /// The first findings, as text.
+    pub first: Vec<String>,
+}
+
 impl Info {
     /// A number by JSON pointer.
     ///
@@ -202,6 +218,24 @@ impl Info {
             .pointer(pointer)
             .and_then(Value::as_f64)
             .ok_or_else(|| format!("no number {pointer} in {}", self.0).into())
+    }
+
+    /// What the checker found; it must have looked at every bytecode of the flow.
+    ///
+    /// # Errors
+    /// When `--check` was not given, or bytecodes were passed over.
+    pub fn checked(&self) -> Result<Checked> {
+        let check = self.0.get("check").ok_or("info was not asked to check")?;
+        let counts = |field: &str| -> Result<BTreeMap<String, u64>> {
+            Ok(serde_json::from_value(check[field].clone())?)
+        };
+        let (by_rule, resets) = (counts("by_rule")?, counts("resets")?);
+        let (steps, bytecodes) = (self.number("/check/steps")?, self.number("/bytecodes")?);
+        if bytecodes == 0.0 || (by_rule.is_empty() && steps != bytecodes) {
+            return Err(format!("{steps} of {bytecodes} bytecodes were checked").into());
+        }
+        let first = check["first"].as_array().ok_or("no list of findings")?;
+        Ok(Checked { by_rule, resets, first: first.iter().map(Value::to_string).collect() })
     }
 
     /// Native-flow errors.

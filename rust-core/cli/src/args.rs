@@ -134,8 +134,21 @@ pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     /// Only what is known without decoding the trace
-    #[arg(long)]
+    #[arg(long, conflicts_with = "check")]
     pub(crate) no_decode: bool,
+    #[command(flatten)]
+    pub(crate) check: CheckArgs,
+}
+
+/// Arguments of the commands that can check the flow on the way.
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Check that every step of the flow is one a JVM could have done; findings make the exit status 1
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// So many findings are shown; all are counted
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "check")]
+    pub(crate) findings: usize,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -216,6 +229,8 @@ pub(crate) struct VerifyArgs {
     /// Succeed when nothing is wrong, though gaps or unresolved stretches hide some probes
     #[arg(long)]
     pub(crate) allow_gaps: bool,
+    #[command(flatten)]
+    pub(crate) check: CheckArgs,
 }
 
 #[derive(Args, Debug)]

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
+use crate::check::Checked;
 use crate::{Outcome, decode, put_json, put_text};
 
 /// What the trace decodes to.
@@ -27,6 +28,8 @@ struct Decoded {
     truncations: u64,
     unattributed_bytes: u64,
     completeness: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<jportal_check::Report>,
 }
 
 pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
@@ -36,15 +39,18 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
         None
     } else {
         let mut threads = Threads::default();
-        let summary = decode::decode(&args.decode, &recording, &mut threads)?;
-        Some(gather(&threads, &summary))
+        let mut checked = Checked::new(&args.check, &recording, &mut threads);
+        let summary = decode::decode(&args.decode, &recording, &mut checked)?;
+        let check = checked.report();
+        Some(Decoded { check, ..gather(&threads, &summary) })
     };
+    let clean = decoded.as_ref().and_then(|d| d.check.as_ref()).is_none_or(|c| c.is_clean());
     if args.decode.json {
         put_json(&as_json(&recording, decoded))?;
     } else {
         put_text(&as_text(&recording, decoded.as_ref()))?;
     }
-    Ok(Outcome::Done)
+    Ok(if clean { Outcome::Done } else { Outcome::Findings })
 }
 
 fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
@@ -66,6 +72,7 @@ fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
         truncations: s.native.truncations,
         unattributed_bytes: s.unattributed_bytes,
         completeness: s.completeness(),
+        check: None,
         threads,
     }
 }
@@ -127,6 +134,9 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
         all["truncations"] = d.truncations.into();
         all["unattributed_bytes"] = d.unattributed_bytes.into();
         all["completeness"] = d.completeness.into();
+        if let Some(check) = d.check {
+            all["check"] = json!(check);
+        }
     }
     all
 }
@@ -220,6 +230,9 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
     text.push_str("threads\n");
     for (tid, name, bytecodes) in threads {
         text.push_str(&format!("{tid:>9}  {bytecodes:>14}  {name}\n"));
+    }
+    if let Some(check) = decoded.and_then(|d| d.check.as_ref()) {
+        text.push_str(&check.text());
     }
     text
 }

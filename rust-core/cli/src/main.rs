@@ -5,6 +5,7 @@
 //! usage or input. `jportal run` ends as the traced program ends.
 
 mod args;
+mod check;
 mod decode;
 mod doctor;
 mod info;

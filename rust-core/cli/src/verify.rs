@@ -8,11 +8,13 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::{Context, Result, anyhow, bail};
 use jportal_bytecode::Method;
+use jportal_check::Report;
 use jportal_report::against::{StepsConsumer, compare};
-use jportal_report::verify::{ProbeLog, Verifier};
+use jportal_report::verify::{ProbeLog, Verdict, Verifier};
 use jportal_units::{Tid, Tsc};
 
 use crate::args::VerifyArgs;
+use crate::check::Checked;
 use crate::{Outcome, decode, put_json, put_text, say};
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
@@ -88,19 +90,30 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     let exits: Vec<(Tid, Tsc)> =
         recording.image().threads.iter().filter_map(|t| Some((t.tid, t.exited?))).collect();
     let mut verifier = Verifier::new(Arc::new(recording.methods().clone()), logs, exits);
-    decode::decode(&args.decode, &recording, &mut verifier)?;
+    let mut checked = Checked::new(&args.check, &recording, &mut verifier);
+    decode::decode(&args.decode, &recording, &mut checked)?;
+    let check = checked.report();
     let verdict = verifier.finish();
-    if args.decode.json {
-        put_json(&verdict)?;
-    } else {
-        put_text(&verdict.text())?;
-    }
+    show(args.decode.json, &verdict, check.as_ref())?;
     if verdict.probes == 0 {
         say("the oracle logged no probe; was the program run with the agent?");
         return Ok(Outcome::Findings);
     }
+    let clean = check.is_none_or(|c| c.is_clean());
     let passed = if args.allow_gaps { verdict.exact } else { verdict.complete };
-    Ok(if passed { Outcome::Done } else { Outcome::Findings })
+    Ok(if passed && clean { Outcome::Done } else { Outcome::Findings })
+}
+
+fn show(json: bool, verdict: &Verdict, check: Option<&Report>) -> Result<()> {
+    if json {
+        let mut all = serde_json::to_value(verdict)?;
+        if let Some(check) = check {
+            all["check"] = serde_json::to_value(check)?;
+        }
+        return put_json(&all);
+    }
+    put_text(&verdict.text())?;
+    check.map_or(Ok(()), |c| put_text(&c.text()))
 }
 
 fn open_logs(dir: &Path) -> Result<Vec<ProbeLog>> {

@@ -58,6 +58,27 @@ fn every_command_accepts_a_capture_without_trace() {
 }
 
 #[test]
+fn checking_is_asked_for_and_needs_the_flow() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jportal");
+    capture(&path, true);
+    let file = path.to_str().unwrap();
+    assert!(json(&jportal(&["info", "--json", file])).get("check").is_none());
+    let out = jportal(&["info", "--check", "--json", file]);
+    assert_eq!(out.status.code(), Some(0));
+    let check = &json(&out)["check"];
+    assert_eq!((&check["findings"], &check["events"]), (&0.into(), &0.into()));
+    assert!(check["by_rule"].is_object() && check["resets"].is_object() && check["first"].is_array());
+    let text = jportal(&["info", "--check", file]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("findings      none"));
+    assert_eq!(jportal(&["info", "--check", "--no-decode", file]).status.code(), Some(2));
+    assert_eq!(jportal(&["info", "--findings", "3", file]).status.code(), Some(2));
+    let oracle = dir.path().to_str().unwrap();
+    let verdict = json(&jportal(&["verify", "--check", "--json", "--oracle", oracle, file]));
+    assert_eq!((&verdict["probes"], &verdict["check"]["findings"]), (&0.into(), &0.into()));
+}
+
+#[test]
 fn a_cut_off_capture_gives_a_warning_and_what_there_is() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.jportal");

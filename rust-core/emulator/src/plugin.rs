@@ -433,6 +433,7 @@ impl Plugin {
     fn frame_missed(&self, t: &mut Thread) {
         t.awaits_frame = false;
         if t.unresolved.is_some() {
+            self.log.error("a signal handler returned, and QEMU reported no access to its stack");
             self.event(t, |core, unresolved| core.abandon(unresolved));
         }
     }

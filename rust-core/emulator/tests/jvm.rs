@@ -17,9 +17,12 @@ use jportal_perf_abi::emulated::Counter;
 
 const CACHE: [&str; 2] = ["-XX:ReservedCodeCacheSize=64m", "-XX:-SegmentedCodeCache"];
 
-/// The JDK to use: `JPORTAL_TEST_JAVA_HOME`, else the one `java` is found in.
+/// A tool of the JDK to use: that of `JPORTAL_TEST_JAVA_HOME`, else the unmodified one of `scripts/setup`.
 fn java(tool: &str) -> PathBuf {
-    std::env::var_os("JPORTAL_TEST_JAVA_HOME").map_or(tool.into(), |h| Path::new(&h).join("bin").join(tool))
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/jdk-debian");
+    let home = std::env::var_os("JPORTAL_TEST_JAVA_HOME").map_or(built, PathBuf::from);
+    let path = home.join("bin").join(tool);
+    std::fs::canonicalize(&path).unwrap_or_else(|e| panic!("{}: {e}; run scripts/setup", path.display()))
 }
 
 fn classes() -> &'static Path {
@@ -28,7 +31,11 @@ fn classes() -> &'static Path {
         .get_or_init(|| {
             let directory = tempfile::tempdir().unwrap();
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/Work.java");
-            let status = Command::new(java("javac")).arg("-d").arg(directory.path()).arg(source).status();
+            let status = Command::new(java("javac"))
+                .args(["-encoding", "UTF-8", "-d"])
+                .arg(directory.path())
+                .arg(source)
+                .status();
             assert!(status.expect("javac").success());
             directory
         })
@@ -40,7 +47,7 @@ fn code_cache() -> (u64, u64) {
     static BOUNDS: OnceLock<(u64, u64)> = OnceLock::new();
     *BOUNDS.get_or_init(|| {
         let output = Command::new("qemu-x86_64")
-            .arg(which(&java("java")))
+            .arg(java("java"))
             .args(CACHE)
             .args(["-XX:+PrintCodeCache", "-version"])
             .output()
@@ -56,20 +63,11 @@ fn code_cache() -> (u64, u64) {
     })
 }
 
-fn which(tool: &Path) -> PathBuf {
-    if tool.is_absolute() {
-        return tool.into();
-    }
-    let path = std::env::var_os("PATH").unwrap();
-    let found = std::env::split_paths(&path).map(|d| d.join(tool)).find(|p| p.exists());
-    std::fs::canonicalize(found.expect("java in PATH")).unwrap()
-}
-
 fn jvm(arguments: &str, java_arguments: &[&str]) -> (Run, Matched) {
     let (low, high) = code_cache();
     let mut setup = Setup::new(&format!("lo={low:#x},hi={high:#x},aux=64m,{arguments}"));
     setup.patience = Duration::from_secs(500);
-    let program = which(&java("java"));
+    let program = java("java");
     let mut command = vec![program.to_str().unwrap()];
     command.extend(CACHE);
     command.extend(["-cp", classes().to_str().unwrap()]);

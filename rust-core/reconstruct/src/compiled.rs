@@ -137,6 +137,8 @@ impl Machine<'_> {
             {
                 FrameExit::Return
             }
+            // What a native method throws, its caller finds pending: it returns in either case.
+            Some(Frame::Native { .. }) => FrameExit::Return,
             _ => FrameExit::Unwind,
         }
     }

@@ -36,6 +36,7 @@ impl Machine<'_> {
     /// An interpreted frame goes on in compiled code.
     pub(crate) fn on_stack_replacement(&mut self, compiled: Compiled, at: Position) {
         let tier = compiled.tier;
+        let marked = self.is_marked(&compiled);
         if matches!(self.stack.last(), Some(Frame::Interpreted(_))) {
             self.pop(FrameExit::Replaced);
         }
@@ -43,5 +44,9 @@ impl Machine<'_> {
         self.outcome = Default::default();
         self.throwing = false;
         self.emit_enter(at.method, tier, Entry::Osr);
+        // With path markers the entry's own marker says it.
+        if let Some(bci) = at.bci.filter(|_| !marked) {
+            self.emit_bytecode(at.method, bci, tier);
+        }
     }
 }

@@ -143,9 +143,31 @@ impl<'a> Machine<'a> {
     /// The thread is back in the code cache. After an interrupt at the same address nothing
     /// has happened in between; anywhere else VM or native code led here.
     fn enter(&mut self, ip: Address) {
-        if self.interrupted.take() != Some(ip) {
+        let stopped = self.interrupted.take();
+        if stopped != Some(ip) {
+            if let Some(at) = stopped {
+                self.faulted_at_once(at);
+            }
             self.before = Before::Nothing;
         }
+    }
+    /// Control had reached `at` and did not go on there. If no instruction of the block was executed, there was
+    /// no item for it: its template was dispatched all the same, its path markers were passed.
+    fn faulted_at_once(&mut self, at: Address) {
+        let Before::Block { exit, class, code } = self.before else { return };
+        let start = at.minus(self.shared.cache.start) as u32;
+        let walked = match (class, exit) {
+            (_, Exit::Cut) => return,
+            (CodeClass::Landmarks, Exit::IndirectJump) => self.landmark_block(start, start, Exit::Cut),
+            (CodeClass::NMethod, _) if self.is_in(code, at) => self.nmethod_block(start, start, code, Exit::Cut),
+            _ => return,
+        };
+        if let Err(c) = walked {
+            self.contradict(start, &c);
+        }
+    }
+    fn is_in(&self, code: CodeId, at: Address) -> bool {
+        self.shared.image.code(code).is_some_and(|v| v.range.contains(at))
     }
     fn native_gap(&mut self, gap: &NativeGap) {
         self.counters.native_gaps += 1;

@@ -95,7 +95,7 @@ fn programs(root: &Path, steady: &Path) -> [Program; 2] {
 fn compile(root: &Path, work: &Path) -> Result<PathBuf> {
     let classes = work.join("steady");
     run(Command::new(root.join("build/jdk/bin/javac"))
-        .arg("-d")
+        .args(["-encoding", "UTF-8", "-d"])
         .arg(&classes)
         .arg(root.join("tests/bench/java/Steady.java")))?;
     Ok(classes)

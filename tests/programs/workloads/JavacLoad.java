@@ -68,7 +68,7 @@ public final class JavacLoad {
         JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
         for (int i = 0; i < times; i++) {
             Discard output = new Discard(compiler.getStandardFileManager(null, null, null));
-            List<String> options = List.of("-proc:none", "-Xlint:none", "-g");
+            List<String> options = List.of("-encoding", "UTF-8", "-proc:none", "-Xlint:none", "-g");
             boolean good = compiler.getTask(null, output, null, options, null,
                     output.standard().getJavaFileObjectsFromPaths(sources)).call();
             System.out.println("JavacLoad " + (good ? "ok" : "errors") + " files=" + sources.size() + " classes="

@@ -1,5 +1,6 @@
 //! Each planted fault must turn the check red that is green on the untouched capture.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use jportal_capture::schema::patch_reasons;
@@ -23,6 +24,22 @@ fn planted_red(recording: &Recording, fault: &Fault) -> Result<bool> {
     println!("{fault:?}: {change}: {}", if red { "found" } else { "not found" });
     std::fs::remove_file(&copy)?;
     Ok(red)
+}
+
+/// The rules that the checker finds broken in a copy with `fault`; `None` when all hold.
+fn broken_rules(recording: &Recording, fault: &Fault) -> Result<Option<BTreeMap<String, u64>>> {
+    let copy = recording.file("faulty.jportal");
+    fault::plant(&recording.capture(), &copy, fault)?;
+    let by_rule = recording.info(&copy, &["--check"])?.checked()?.by_rule;
+    if !by_rule.is_empty() {
+        let said = recording.jportal(&["info", "--check"], &copy, &[])?;
+        let text = said.text();
+        assert_eq!(said.status.code(), Some(1), "{text}");
+        assert!(by_rule.keys().any(|rule| text.contains(&format!("\n{rule}: thread "))), "{text}");
+    }
+    std::fs::remove_file(&copy)?;
+    println!("{fault:?}: the checker finds {by_rule:?}");
+    Ok(Some(by_rule).filter(|rules| !rules.is_empty()))
 }
 
 fn record(test: &str, program: &str, mode: Mode) -> Option<Recording> {
@@ -102,6 +119,13 @@ fn a_method_stub_of_another_method_is_found() {
     assert!(count > 200, "{count} stubs");
     let found = (1..=40).any(|i| planted_red(&recording, &Fault::SwapStub { n: count - 5 * i }).unwrap());
     assert!(found, "no swapped stub showed");
+    // The checker knows without the oracle: the callee does not fit the call.
+    assert!(
+        recording.info(&recording.capture(), &["--check"]).unwrap().checked().unwrap().by_rule.is_empty()
+    );
+    let found =
+        (1..=40).find_map(|i| broken_rules(&recording, &Fault::SwapStub { n: count - 5 * i }).unwrap());
+    assert!(found.as_ref().is_some_and(|rules| rules.contains_key("callee")), "{found:?}");
 }
 
 /// The oracle's side: one id missing from one log.

@@ -186,7 +186,7 @@ static void* storm(void* unused) {
     (void)unused;
     while (atomic_load(&storming)) {
         pthread_kill(target, SIGUSR1);
-        pthread_kill(target, SIGUSR2);
+        pthread_kill(target, SIGUSR2); /* ignored unless the scenario has a handler */
         struct timespec t = {0, 20000};
         nanosleep(&t, NULL);
     }
@@ -197,7 +197,7 @@ static void scenario_signals(unsigned long n) {
     pthread_t thread;
     install(SIGSEGV, on_fault);
     install(SIGUSR1, on_tick);
-    install(SIGUSR2, on_leaf);
+    signal(SIGUSR2, SIG_IGN);
     pt_enable((uint64_t)__start_traced, (uint64_t)__stop_traced);
     fault_loop(n);
     target = pthread_self();
@@ -211,6 +211,20 @@ static void scenario_signals(unsigned long n) {
     pt_expect(faulting, 2 * n);
     if (faults != (sig_atomic_t)(4 * n)) { fprintf(stderr, "faults %d\n", (int)faults); exit(92); }
     printf("ticks %d\n", (int)ticks);
+}
+
+static void scenario_leaf(unsigned long n) {
+    pthread_t thread;
+    signal(SIGUSR1, SIG_IGN);
+    install(SIGUSR2, on_leaf);
+    pt_enable((uint64_t)__start_traced, (uint64_t)__stop_traced);
+    target = pthread_self();
+    atomic_store(&storming, 1);
+    pthread_create(&thread, NULL, storm, NULL);
+    busy(n * 50);
+    atomic_store(&storming, 0);
+    pthread_join(thread, NULL);
+    pt_disable();
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */
@@ -373,6 +387,7 @@ static const struct { const char* name; void (*run)(unsigned long); } scenarios[
     {"flow", scenario_flow},         {"syscalls", scenario_syscalls}, {"signals", scenario_signals},
     {"threads", scenario_threads},   {"patching", scenario_patching}, {"fork", scenario_fork},
     {"exit", scenario_exit},         {"exec", scenario_exec},         {"toggle", scenario_toggle},
+    {"leaf", scenario_leaf},
 };
 
 int main(int argc, char** argv) {

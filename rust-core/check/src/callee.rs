@@ -1,0 +1,258 @@
+//! Whether a method may be what an invoke bytecode calls.
+//!
+//! For the ordinary invokes selection keeps name and descriptor (JVMS 5.4.6); the holder is
+//! settled only where no subclass can come in between. Signature-polymorphic invokes and
+//! `invokedynamic` go through lambda forms, whose descriptors are erased: there the shapes must
+//! agree (number and basic types of arguments and result).
+
+use hashbrown::HashSet;
+use jportal_bytecode::{InvokeRef, Method, MethodTable, Opcode};
+use std::hash::BuildHasher;
+
+/// `MethodHandle` and `VarHandle` live here, and so do lambda forms, hidden classes included.
+const PACKAGE: &str = "java/lang/invoke/";
+
+/// The methods that classes declare themselves, by hash: a collision only makes a call pass.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    hashes: HashSet<u64>,
+    hasher: hashbrown::DefaultHashBuilder,
+}
+
+impl Declared {
+    pub(crate) fn new(methods: &MethodTable) -> Self {
+        let mut all = Self::default();
+        for m in methods.iter() {
+            let hash = all.hash(&m.class_name, &m.name, &m.signature);
+            all.hashes.insert(hash);
+        }
+        all
+    }
+    fn hash(&self, class: &str, name: &str, signature: &str) -> u64 {
+        self.hasher.hash_one((class, name, signature))
+    }
+    fn has(&self, target: &InvokeRef) -> bool {
+        self.hashes.contains(&self.hash(&target.class_name, &target.name, &target.signature))
+    }
+}
+
+/// Whether `callee` may be entered by the invoke `opcode` with the symbolic target `target`.
+pub(crate) fn fits(opcode: Opcode, target: &InvokeRef, callee: &Method, declared: &Declared) -> bool {
+    if is_thrower(callee) {
+        return true;
+    }
+    match Linkage::of(opcode, target) {
+        Linkage::Ordinary => ordinary(opcode, target, callee, declared),
+        Linkage::Adapter { receiver } => {
+            let mut arguments = receiver.then_some('L').into_iter().collect::<Vec<_>>();
+            arguments.extend(shape(&target.signature).arguments);
+            in_package(callee) && adapter_shape(&arguments, target, callee)
+        }
+        Linkage::Basic => {
+            let mut arguments = vec!['L'];
+            arguments.extend(shape(&target.signature).arguments);
+            same_shape(&arguments, target, callee)
+        }
+        Linkage::Linker => {
+            let mut arguments = shape(&target.signature).arguments;
+            // The last argument is the MemberName, which the linker takes off.
+            arguments.pop().is_some() && same_shape(&arguments, target, callee)
+        }
+    }
+}
+
+/// How an invoke finds its method.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Linkage {
+    /// Resolution and selection.
+    Ordinary,
+    /// A lambda form made for the call site, with an appendix if it needs one.
+    Adapter { receiver: bool },
+    /// `MethodHandle.invokeBasic`: the handle's own lambda form.
+    Basic,
+    /// `MethodHandle.linkTo*`: the method of a member name.
+    Linker,
+}
+
+impl Linkage {
+    fn of(opcode: Opcode, target: &InvokeRef) -> Self {
+        if opcode == Opcode::INVOKEDYNAMIC {
+            return Self::Adapter { receiver: false };
+        }
+        match (&*target.class_name, &*target.name) {
+            ("java/lang/invoke/MethodHandle", "invokeBasic") => Self::Basic,
+            ("java/lang/invoke/MethodHandle", "invoke" | "invokeExact") => Self::Adapter { receiver: true },
+            ("java/lang/invoke/MethodHandle", name) if name.starts_with("linkTo") => Self::Linker,
+            ("java/lang/invoke/VarHandle", name) if is_access_mode(name) => Self::Adapter { receiver: true },
+            _ => Self::Ordinary,
+        }
+    }
+}
+
+/// Names of `VarHandle.AccessMode`.
+fn is_access_mode(name: &str) -> bool {
+    let rest = ["getAnd", "compareAnd", "weakCompareAndSet"];
+    matches!(name, "get" | "set" | "getVolatile" | "setVolatile" | "getOpaque" | "setOpaque")
+        || matches!(name, "getAcquire" | "setRelease")
+        || rest.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// What HotSpot puts in the place of a method that cannot be selected (`Universe::throw_*_error`).
+fn is_thrower(callee: &Method) -> bool {
+    &*callee.class_name == "jdk/internal/misc/Unsafe"
+        && matches!(&*callee.name, "throwIllegalAccessError" | "throwNoSuchMethodError")
+}
+
+fn ordinary(opcode: Opcode, target: &InvokeRef, callee: &Method, declared: &Declared) -> bool {
+    if callee.name != target.name || callee.signature != target.signature {
+        return false;
+    }
+    if callee.is_static() != (opcode == Opcode::INVOKESTATIC) {
+        return false;
+    }
+    // A class's own declaration comes first in resolution, and neither is selected further.
+    let settled =
+        opcode == Opcode::INVOKESTATIC || (opcode == Opcode::INVOKESPECIAL && &*target.name == "<init>");
+    !settled || is_class(&callee.class_name, &target.class_name) || !declared.has(target)
+}
+
+/// Whether a class is the one named, or a hidden class made from one of that name.
+fn is_class(class: &str, named: &str) -> bool {
+    class.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', '/']))
+}
+
+fn in_package(callee: &Method) -> bool {
+    callee.class_name.starts_with(PACKAGE)
+}
+
+/// Basic types: `I` stands for `Z B S C` too, `L` for every reference.
+#[derive(Debug, PartialEq, Eq)]
+struct Shape {
+    arguments: Vec<char>,
+    result: char,
+}
+
+fn basic(c: char) -> char {
+    match c {
+        'Z' | 'B' | 'S' | 'C' => 'I',
+        '[' => 'L',
+        other => other,
+    }
+}
+
+/// The shape of a descriptor (JVMS 4.3.3); of a malformed one, whatever comes out.
+fn shape(descriptor: &str) -> Shape {
+    let mut arguments = Vec::new();
+    let mut result = None;
+    let mut rest = descriptor.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '(' => {}
+            ')' => result = rest.clone().next().map(basic),
+            _ => {
+                let mut last = c;
+                while last == '[' {
+                    last = rest.next().unwrap_or(';');
+                }
+                if last == 'L' {
+                    rest.by_ref().find(|&c| c == ';');
+                }
+                if result.is_none() {
+                    arguments.push(basic(c));
+                }
+            }
+        }
+    }
+    Shape { arguments, result: result.unwrap_or('V') }
+}
+
+/// What the callee takes, receiver included.
+fn taken(callee: &Method) -> Shape {
+    let mut shape = shape(&callee.signature);
+    if !callee.is_static() {
+        shape.arguments.insert(0, 'L');
+    }
+    shape
+}
+
+fn same_shape(arguments: &[char], target: &InvokeRef, callee: &Method) -> bool {
+    let (callee, result) = (taken(callee), shape(&target.signature).result);
+    callee.arguments == arguments && callee.result == result
+}
+
+fn adapter_shape(arguments: &[char], target: &InvokeRef, callee: &Method) -> bool {
+    let (callee, result) = (taken(callee), shape(&target.signature).result);
+    let rest = callee.arguments.strip_prefix(arguments);
+    rest.is_some_and(|rest| rest.is_empty() || rest == ['L']) && callee.result == result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::method;
+    use jportal_units::Bci;
+
+    fn target(class: &str, name: &str, signature: &str) -> InvokeRef {
+        InvokeRef { bci: Bci(0), class_name: class.into(), name: name.into(), signature: signature.into() }
+    }
+    fn callee(class: &str, name: &str, signature: &str, is_static: bool) -> Method {
+        Method {
+            class_name: class.into(),
+            signature: signature.into(),
+            access_flags: if is_static { 8 } else { 0 },
+            ..method(name, &[177])
+        }
+    }
+    fn passes(opcode: Opcode, target: &InvokeRef, callee: &Method) -> bool {
+        fits(opcode, target, callee, &Declared::default())
+    }
+
+    #[test]
+    fn shapes() {
+        let s = shape("(Z[[Ljava/lang/String;J[ILa;)[B");
+        assert_eq!((s.arguments, s.result), (vec!['I', 'L', 'J', 'L', 'L'], 'L'));
+        assert_eq!(shape("()V"), Shape { arguments: vec![], result: 'V' });
+        shape("([L");
+    }
+
+    #[test]
+    fn ordinary_calls_keep_name_and_descriptor() {
+        let t = target("a/A", "f", "(I)V");
+        assert!(passes(Opcode::INVOKEVIRTUAL, &t, &callee("a/B", "f", "(I)V", false)));
+        assert!(!passes(Opcode::INVOKEVIRTUAL, &t, &callee("a/B", "f", "(J)V", false)));
+        assert!(!passes(Opcode::INVOKEVIRTUAL, &t, &callee("a/B", "g", "(I)V", false)));
+        assert!(!passes(Opcode::INVOKEVIRTUAL, &t, &callee("a/B", "f", "(I)V", true)));
+    }
+
+    #[test]
+    fn a_static_call_stays_in_the_class_that_declares_it() {
+        let mut table = MethodTable::default();
+        table.push(callee("a/A", "f", "()V", true));
+        let declared = Declared::new(&table);
+        let fits = |t: &str, c: &str| {
+            fits(Opcode::INVOKESTATIC, &target(t, "f", "()V"), &callee(c, "f", "()V", true), &declared)
+        };
+        assert!(fits("a/A", "a/A") && fits("a/A", "a/A+0x0000000800c03000") && !fits("a/A", "a/B"));
+        // a/C inherits it.
+        assert!(fits("a/C", "a/A"));
+    }
+
+    #[test]
+    fn method_handles_keep_shapes() {
+        let mh = "java/lang/invoke/MethodHandle";
+        let lf = "java/lang/invoke/LambdaForm$MH+0x01";
+        let t = target(mh, "invokeExact", "(ILjava/lang/String;)Z");
+        let call = |s: &str| passes(Opcode::INVOKEVIRTUAL, &t, &callee(lf, "invokeExact_MT", s, true));
+        let object = "Ljava/lang/Object;";
+        assert!(call(&format!("({object}I{object})I")) && call(&format!("({object}I{object}{object})I")));
+        assert!(!call(&format!("({object}J{object})I")) && !call(&format!("({object}I{object})V")));
+        let t = target(mh, "linkToVirtual", "(Ljava/lang/Object;ILjava/lang/invoke/MemberName;)V");
+        assert!(passes(Opcode::INVOKESTATIC, &t, &callee("a/A", "f", "(Z)V", false)));
+        assert!(!passes(Opcode::INVOKESTATIC, &t, &callee("a/A", "f", "(Z)V", true)));
+        let t = target("", "run", "(La/A;)Ljava/lang/Runnable;");
+        let indy =
+            |c: &str, s: &str| passes(Opcode::INVOKEDYNAMIC, &t, &callee(c, "linkToTargetMethod", s, true));
+        assert!(indy(lf, "(Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;"));
+        assert!(!indy("a/A", "(Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;"));
+    }
+}

@@ -1,0 +1,135 @@
+//! What is wrong, where, and how it got there.
+
+use std::fmt::Write as _;
+
+use jportal_bytecode::{Method, MethodTable};
+use jportal_flow::Tier;
+use jportal_units::{Bci, MethodId};
+use serde::Serialize;
+
+use crate::code::Codes;
+use crate::rule::Rule;
+use crate::stack::Frame;
+
+/// A frame in front of the event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Position {
+    /// `class.name(descriptor)`.
+    pub method: String,
+    /// The bytecode that began last, if one is known.
+    pub bci: Option<u16>,
+    /// Its mnemonic.
+    pub opcode: Option<&'static str>,
+    /// Its source line.
+    pub line: Option<u16>,
+    /// Who executes the frame.
+    pub tier: &'static str,
+}
+
+/// An event that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Which rule.
+    pub rule: Rule,
+    /// OS thread id.
+    pub tid: u32,
+    /// The thread's name.
+    pub thread: String,
+    /// TSC of the thread's start.
+    pub started: u64,
+    /// The event's number in the thread's flow, from 0.
+    pub event: u64,
+    /// Last time that the flow told before the event.
+    pub tsc: Option<u64>,
+    /// What happened and what was expected.
+    pub what: String,
+    /// The innermost frames as they stood in front of the event, innermost first.
+    pub frames: Vec<Position>,
+}
+
+impl Finding {
+    /// Several lines: rule and place, what, the frames.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{}: thread \"{}\" (tid {}), event {}",
+            self.rule.name(),
+            self.thread,
+            self.tid,
+            self.event
+        );
+        if let Some(tsc) = self.tsc {
+            let _ = write!(text, ", after TSC {tsc}");
+        }
+        let _ = writeln!(text, "\n    {}", self.what);
+        for (i, frame) in self.frames.iter().enumerate() {
+            let _ = writeln!(text, "    {} {}", if i == 0 { "in" } else { "called from" }, frame.text());
+        }
+        text
+    }
+}
+
+impl Position {
+    fn text(&self) -> String {
+        let mut text = self.method.clone();
+        match self.bci {
+            Some(bci) => {
+                let _ = write!(text, " @{bci} {}", self.opcode.unwrap_or("?"));
+            }
+            None => text.push_str(" @?"),
+        }
+        if let Some(line) = self.line {
+            let _ = write!(text, " line {line}");
+        }
+        let _ = write!(text, " ({})", self.tier);
+        text
+    }
+}
+
+/// A tier in words.
+pub(crate) const fn tier_name(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Interpreter => "interpreter",
+        Tier::C1 => "C1",
+        Tier::C2 => "C2",
+        Tier::Native => "native",
+    }
+}
+
+/// Puts names to ids.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) methods: &'a MethodTable,
+    pub(crate) codes: &'a Codes,
+}
+
+impl Names<'_> {
+    pub(crate) fn method(&self, id: MethodId) -> String {
+        self.methods.get(id).map_or_else(|| format!("unknown method {id}"), Method::qualified_name)
+    }
+    fn opcode(&self, id: MethodId, bci: Bci) -> Option<&'static str> {
+        Some(self.codes.get(self.methods, id)?.op(bci)?.opcode.name())
+    }
+    /// `bci 7 (ifeq)`.
+    pub(crate) fn bytecode(&self, id: MethodId, bci: Bci) -> String {
+        format!("bci {bci} ({})", self.opcode(id, bci).unwrap_or("inside an instruction"))
+    }
+    /// A list of bcis in words.
+    pub(crate) fn bcis(list: &[Bci]) -> String {
+        const SHOWN: usize = 8;
+        let mut text: Vec<String> = list.iter().take(SHOWN).map(Bci::to_string).collect();
+        if list.len() > SHOWN {
+            text.push(format!("{} more", list.len() - SHOWN));
+        }
+        if text.is_empty() { "nothing".to_owned() } else { text.join(", ") }
+    }
+    pub(crate) fn position(&self, frame: &Frame) -> Position {
+        let bci = frame.at.bci();
+        Position {
+            method: self.method(frame.method),
+            bci: bci.map(Bci::get),
+            opcode: bci.and_then(|b| self.opcode(frame.method, b)),
+            line: bci.and_then(|b| self.methods.get(frame.method)?.line_at(b)),
+            tier: tier_name(frame.tier),
+        }
+    }
+}

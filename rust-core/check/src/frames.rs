@@ -1,0 +1,273 @@
+//! Calls, returns and changes of frame kind.
+
+use jportal_bytecode::{Method, Transfer};
+use jportal_flow::{Entry, Exit, Tier};
+use jportal_units::{Bci, MethodId};
+
+use crate::callee;
+use crate::code::may_enter_vm;
+use crate::finding::tier_name;
+use crate::rule::{Reset, Rule};
+use crate::stack::{At, Due, Frame};
+use crate::walk::Walk;
+
+/// First of HotSpot's `AbstractInterpreter::MethodKind`s whose entry may do the whole work and
+/// return without a bytecode (intrinsics; `abstractInterpreter.hpp`, JDK 17).
+const FIRST_INTRINSIC_ENTRY: u8 = 8;
+
+impl Walk {
+    /// A frame was pushed.
+    pub(crate) fn enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
+        self.executor(method, tier);
+        let mut frame = match entry {
+            Entry::Call => {
+                self.call(method);
+                Frame::new(method, tier, At::Entry)
+            }
+            Entry::Upcall => {
+                self.vm_call(method);
+                Frame { upcall: true, ..Frame::new(method, tier, At::Entry) }
+            }
+            Entry::Found => self.found(method, tier),
+            Entry::Osr => self.on_stack_replacement(method, tier),
+            Entry::Deoptimisation => self.deoptimised(method),
+        };
+        frame.tier = tier;
+        if !self.stack.push(frame) {
+            self.reset(Reset::TooDeep);
+        }
+    }
+    /// Native methods run natively, all others do not, but for intrinsics in the interpreter.
+    fn executor(&mut self, method: MethodId, tier: Tier) {
+        let Some(m) = self.method(method) else {
+            return self.broken(Rule::Method, |n| format!("a frame of {}", n.method(method)));
+        };
+        let intrinsic = tier == Tier::Interpreter && has_intrinsic_entry(m);
+        if m.is_native() != (tier == Tier::Native) && !intrinsic {
+            let tier = tier_name(tier);
+            self.broken(Rule::Tier, |n| format!("{} is executed by {tier}", n.method(method)));
+        }
+    }
+    fn call(&mut self, callee: MethodId) {
+        if self.stack.is_beyond() {
+            return;
+        }
+        let Some(caller) = self.stack.top() else {
+            return self.broken(Rule::CallSite, |n| {
+                format!("{} is called but no caller is known", n.method(callee))
+            });
+        };
+        if caller.due != Due::Step {
+            let rule = if caller.due == Due::Exception { Rule::ExceptionLost } else { Rule::CallSite };
+            self.broken(rule, |n| {
+                format!("{} is called where {} is due", n.method(callee), due_name(caller.due))
+            });
+            return;
+        }
+        match caller.at {
+            At::Unknown => self.reset(Reset::CallerUnknown),
+            At::Bytecode(at) => self.call_at(&caller, at, callee),
+            _ => self.no_call_site(&caller, callee),
+        }
+    }
+    fn call_at(&mut self, caller: &Frame, at: Bci, callee: MethodId) {
+        let Some(op) = self.op(caller.method, at) else { return };
+        if op.transfer != Transfer::Invoke {
+            return self.no_call_site(caller, callee);
+        }
+        self.figures().calls += 1;
+        let key = (caller.method, at, callee);
+        let fits = self.calls.get(&key).copied().unwrap_or_else(|| {
+            let fits = self.fits(op.opcode, caller.method, at, callee);
+            self.calls.insert(key, fits);
+            fits
+        });
+        if !fits {
+            let target = self.method(caller.method).and_then(|m| m.invoke_at(at));
+            let target = target.map_or_else(
+                || "nothing the capture names".to_owned(),
+                |t| format!("{}.{}{}", t.class_name.replace('/', "."), t.name, t.signature),
+            );
+            self.broken(Rule::Callee, |n| {
+                format!(
+                    "{} calls {target} but {} is entered",
+                    n.bytecode(caller.method, at),
+                    n.method(callee)
+                )
+            });
+        }
+    }
+    fn fits(&self, opcode: jportal_bytecode::Opcode, caller: MethodId, at: Bci, callee: MethodId) -> bool {
+        let target = self.method(caller).and_then(|m| m.invoke_at(at));
+        match (target, self.method(callee)) {
+            (Some(target), Some(callee)) => callee::fits(opcode, target, callee, &self.shared().declared),
+            // A callee that was never described is a finding of its own.
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+    #[cold]
+    fn no_call_site(&mut self, caller: &Frame, callee: MethodId) {
+        let at = caller.at.bci();
+        self.broken(Rule::CallSite, |n| {
+            let place = at.map_or_else(|| "no bytecode".to_owned(), |b| n.bytecode(caller.method, b));
+            format!("{} is called by {place}", n.method(callee))
+        });
+    }
+    /// The VM called; what stands below is whatever made the thread enter the VM.
+    fn vm_call(&mut self, callee: MethodId) {
+        let Some(below) = self.stack.top().filter(|_| !self.stack.is_beyond()) else { return };
+        if below.tier != Tier::Interpreter || !matches!(below.at, At::Bytecode(_)) {
+            return;
+        }
+        if let Some(opcode) = self.opcode_at(&below).filter(|o| !may_enter_vm(*o)) {
+            self.broken(Rule::VmCall, |n| format!("the VM calls {} out of {opcode}", n.method(callee)));
+        }
+    }
+    fn found(&mut self, method: MethodId, tier: Tier) -> Frame {
+        self.reset(Reset::FrameFound);
+        if !self.stack.is_empty() {
+            self.broken(Rule::CallSite, |n| {
+                format!("{} is found on a stack whose top frame is known", n.method(method))
+            });
+        }
+        Frame::new(method, tier, At::Unknown)
+    }
+    fn on_stack_replacement(&mut self, method: MethodId, tier: Tier) -> Frame {
+        self.reset(Reset::Osr);
+        let Some(old) = self.taken_over(method) else { return Frame::new(method, tier, At::Unknown) };
+        let compiled = matches!(tier, Tier::C1 | Tier::C2);
+        if !compiled || old.tier != Tier::Interpreter {
+            let (from, to) = (tier_name(old.tier), tier_name(tier));
+            self.broken(Rule::Replacement, |_| format!("on-stack replacement of a frame of {from} by {to}"));
+        }
+        let at = match old.at {
+            At::Bytecode(at) => At::Osr(at),
+            _ => At::Unknown,
+        };
+        Frame { tier, at, ..old }
+    }
+    fn deoptimised(&mut self, method: MethodId) -> Frame {
+        self.reset(Reset::Deoptimised);
+        let tier = Tier::Interpreter;
+        let Some(old) = self.taken_over(method) else { return Frame::new(method, tier, At::Unknown) };
+        if !old.is_compiled() {
+            let from = tier_name(old.tier);
+            self.broken(Rule::Replacement, |_| format!("deoptimisation of a frame of {from}"));
+        }
+        let at = match old.at {
+            At::Bytecode(at) => At::Resumed(at),
+            other => other,
+        };
+        Frame { tier, at, ..old }
+    }
+    /// The frame of `method` that goes on: the one left last of those left as replaced.
+    fn taken_over(&mut self, method: MethodId) -> Option<Frame> {
+        match self.replaced.pop() {
+            Some(old) if old.method == method => return Some(old),
+            Some(old) => self.broken(Rule::Replacement, |n| {
+                format!("{} goes on in the place of {}", n.method(method), n.method(old.method))
+            }),
+            None => self.broken(Rule::Replacement, |n| {
+                format!("{} goes on but no frame was replaced", n.method(method))
+            }),
+        }
+        None
+    }
+    /// The top frame was popped.
+    pub(crate) fn leave(&mut self, method: MethodId, exit: Exit) {
+        if self.stack.is_beyond() {
+            self.stack.pop();
+            return self.reset(Reset::TooDeep);
+        }
+        let Some(top) = self.leaver(method) else { return };
+        match exit {
+            Exit::Return => self.returns(&top),
+            Exit::Unwind => self.unwinds(&top),
+            Exit::Replaced => self.replaced.push(top),
+            Exit::Lost => self.give_up(),
+        }
+        self.stack.pop();
+        if matches!(exit, Exit::Return | Exit::Unwind) {
+            self.figures().exits += 1;
+            self.back_in_caller(&top, exit);
+        }
+    }
+    /// The frame that is left. An event of a method that is not on the stack changes nothing.
+    fn leaver(&mut self, method: MethodId) -> Option<Frame> {
+        match self.stack.top() {
+            Some(top) if top.method == method => Some(top),
+            Some(_) => {
+                self.broken(Rule::WrongFrame, |n| {
+                    format!("{} is left but is not the top frame", n.method(method))
+                });
+                if !self.stack.cut_to(method) {
+                    return None;
+                }
+                self.forget_position();
+                self.stack.top()
+            }
+            None => {
+                self.broken(Rule::NoFrame, |n| {
+                    format!("{} is left with no frame on the stack", n.method(method))
+                });
+                None
+            }
+        }
+    }
+    fn returns(&mut self, top: &Frame) {
+        match top.due {
+            Due::Step | Due::Stretch(None) => {}
+            Due::Exception => {
+                return self
+                    .broken(Rule::ExceptionLost, |_| "the callee was unwound but its caller returns".into());
+            }
+            due => {
+                return self
+                    .broken(Rule::Return, |_| format!("the frame returns where {} is due", due_name(due)));
+            }
+        }
+        let fits = match top.at {
+            _ if top.due != Due::Step || top.tier == Tier::Native => true,
+            At::Unknown => true,
+            At::Entry => self.method(top.method).is_some_and(has_intrinsic_entry),
+            At::Bytecode(at) | At::Resumed(at) => {
+                self.op(top.method, at).is_some_and(|op| op.transfer == Transfer::Return)
+            }
+            At::Osr(_) => false,
+        };
+        if fits {
+            return;
+        }
+        let at = top.at.bci();
+        self.broken(Rule::Return, |n| {
+            let place = at.map_or_else(
+                || "before its first bytecode".into(),
+                |b| format!("at {}", n.bytecode(top.method, b)),
+            );
+            format!("the frame returns {place}")
+        });
+    }
+    fn back_in_caller(&mut self, callee: &Frame, exit: Exit) {
+        let Some(caller) = self.stack.top_mut().filter(|_| !callee.upcall) else { return };
+        caller.called = true;
+        if exit == Exit::Unwind && caller.tier != Tier::Native {
+            caller.due = Due::Exception;
+        }
+    }
+}
+
+fn has_intrinsic_entry(m: &Method) -> bool {
+    m.entry_kind >= FIRST_INTRINSIC_ENTRY
+}
+
+/// What is due, in words.
+pub(crate) fn due_name(due: Due) -> String {
+    match due {
+        Due::Step => "a step".into(),
+        Due::Exception => "the exception of an unwound callee".into(),
+        Due::Handler(bci) => format!("the handler at bci {bci}"),
+        Due::Stretch(Some(bci)) => format!("bci {bci}, the end of an unresolved stretch,"),
+        Due::Stretch(None) => "the return at the end of an unresolved stretch".into(),
+    }
+}

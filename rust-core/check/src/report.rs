@@ -1,0 +1,202 @@
+//! The checker of a whole recording and what it reports.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jportal_bytecode::MethodTable;
+use jportal_flow::{Event, FlowConsumer, FlowSink, ThreadInfo};
+use serde::Serialize;
+
+use crate::callee::Declared;
+use crate::code::Codes;
+use crate::finding::Finding;
+use crate::rule::{Reset, Rule};
+use crate::walk::Walk;
+
+/// How to check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// So many findings are kept; all are counted.
+    pub keep: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { keep: 20 }
+    }
+}
+
+/// Counts of one thread, or of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Events received.
+    pub events: u64,
+    /// Bytecodes whose place was checked.
+    pub steps: u64,
+    /// Frames entered by a call of Java code whose site and callee were checked.
+    pub calls: u64,
+    /// Frames left by return or unwinding.
+    pub exits: u64,
+    /// Handlers entered.
+    pub catches: u64,
+    rules: [u64; Rule::ALL.len()],
+    resets: [u64; Reset::ALL.len()],
+}
+
+impl Figures {
+    /// Events that break `rule`.
+    pub fn broken(&self, rule: Rule) -> u64 {
+        self.rules[rule as usize]
+    }
+    /// Resets of that cause.
+    pub fn reset(&self, reset: Reset) -> u64 {
+        self.resets[reset as usize]
+    }
+    /// Findings of all rules.
+    pub fn findings(&self) -> u64 {
+        self.rules.iter().sum()
+    }
+    pub(crate) fn count_broken(&mut self, rule: Rule) {
+        self.rules[rule as usize] += 1;
+    }
+    pub(crate) fn count_reset(&mut self, reset: Reset) {
+        self.resets[reset as usize] += 1;
+    }
+    fn merge(&mut self, other: &Self) {
+        self.events += other.events;
+        self.steps += other.steps;
+        self.calls += other.calls;
+        self.exits += other.exits;
+        self.catches += other.catches;
+        self.rules.iter_mut().zip(other.rules).for_each(|(a, b)| *a += b);
+        self.resets.iter_mut().zip(other.resets).for_each(|(a, b)| *a += b);
+    }
+}
+
+/// What was checked and found in all threads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Threads whose flow has ended.
+    pub threads: u64,
+    /// Events received.
+    pub events: u64,
+    /// Bytecodes whose place was checked.
+    pub steps: u64,
+    /// Calls checked.
+    pub calls: u64,
+    /// Frames left by return or unwinding.
+    pub exits: u64,
+    /// Handlers entered.
+    pub catches: u64,
+    /// Findings in all.
+    pub findings: u64,
+    /// Findings by rule; rules that hold are left out.
+    pub by_rule: BTreeMap<&'static str, u64>,
+    /// Where less could be checked, by cause; causes that did not occur are left out.
+    pub resets: BTreeMap<&'static str, u64>,
+    /// The first findings, by thread and event.
+    pub first: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether no rule was broken.
+    pub const fn is_clean(&self) -> bool {
+        self.findings == 0
+    }
+    /// A few lines, and the first findings.
+    pub fn text(&self) -> String {
+        let list = |all: &BTreeMap<&str, u64>| {
+            let items: Vec<String> = all.iter().map(|(name, n)| format!("{n} {name}")).collect();
+            if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+        };
+        let mut text = format!(
+            "checked       {} events of {} threads: {} bytecodes, {} calls, {} exits, {} handlers\n",
+            self.events, self.threads, self.steps, self.calls, self.exits, self.catches
+        );
+        text.push_str(&format!("not checked   {}\n", list(&self.resets)));
+        text.push_str(&format!("findings      {}\n", list(&self.by_rule)));
+        self.first.iter().for_each(|f| text.push_str(&f.text()));
+        let rest = self.findings - self.first.len() as u64;
+        if rest > 0 {
+            text.push_str(&format!("and {rest} more findings\n"));
+        }
+        text
+    }
+}
+
+/// What the sinks of all threads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) methods: Arc<MethodTable>,
+    pub(crate) codes: Codes,
+    pub(crate) declared: Declared,
+    pub(crate) options: Options,
+    total: Mutex<Total>,
+}
+
+#[derive(Debug, Default)]
+struct Total {
+    threads: u64,
+    figures: Figures,
+    findings: Vec<Finding>,
+}
+
+/// Checks the flows of all threads of a recording.
+#[derive(Debug)]
+pub struct Checker {
+    shared: Arc<Shared>,
+}
+
+impl Checker {
+    /// For the methods of one recording.
+    pub fn new(methods: Arc<MethodTable>, options: Options) -> Self {
+        let (codes, declared) = (Codes::new(&methods), Declared::new(&methods));
+        Self { shared: Arc::new(Shared { methods, codes, declared, options, total: Mutex::default() }) }
+    }
+    /// What the threads whose flow has ended amount to.
+    pub fn report(&self) -> Report {
+        let total = self.shared.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let f = &total.figures;
+        let mut first = total.findings.clone();
+        first.sort_by_key(|f| (f.started, f.tid, f.event));
+        first.truncate(self.shared.options.keep);
+        let rules = Rule::ALL.iter().map(|r| (r.name(), f.broken(*r)));
+        let resets = Reset::ALL.iter().map(|r| (r.name(), f.reset(*r)));
+        Report {
+            threads: total.threads,
+            events: f.events,
+            steps: f.steps,
+            calls: f.calls,
+            exits: f.exits,
+            catches: f.catches,
+            findings: f.findings(),
+            by_rule: rules.filter(|r| r.1 > 0).collect(),
+            resets: resets.filter(|r| r.1 > 0).collect(),
+            first,
+        }
+    }
+}
+
+impl FlowConsumer for Checker {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        Box::new(Sink { walk: Walk::new(Arc::clone(&self.shared), info.clone()) })
+    }
+}
+
+struct Sink {
+    walk: Walk,
+}
+
+impl FlowSink for Sink {
+    fn events(&mut self, events: &[Event]) {
+        events.iter().for_each(|e| self.walk.event(&e.kind));
+    }
+    fn end(mut self: Box<Self>) {
+        let shared = Arc::clone(self.walk.shared());
+        let (figures, findings) = self.walk.end();
+        let mut total = shared.total.lock().unwrap_or_else(PoisonError::into_inner);
+        total.threads += 1;
+        total.figures.merge(&figures);
+        total.findings.extend(findings);
+    }
+}

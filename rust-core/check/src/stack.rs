@@ -1,0 +1,153 @@
+//! The checker's own shadow stack.
+
+use jportal_flow::Tier;
+use jportal_units::{Bci, MethodId};
+
+/// Where a frame stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum At {
+    /// No bytecode has begun.
+    Entry,
+    /// This bytecode began last.
+    Bytecode(Bci),
+    /// This bytecode began last in a compiled frame; the interpreter may begin it once more.
+    Resumed(Bci),
+    /// This branch began last in an interpreted frame; compiled code goes on at a target.
+    Osr(Bci),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl At {
+    /// The bytecode that began last.
+    pub(crate) const fn bci(self) -> Option<Bci> {
+        match self {
+            Self::Bytecode(b) | Self::Resumed(b) | Self::Osr(b) => Some(b),
+            Self::Entry | Self::Unknown => None,
+        }
+    }
+}
+
+/// What must come next in a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Due {
+    /// A step, as the position allows.
+    Step,
+    /// The exception of an unwound callee is caught or leaves the frame.
+    Exception,
+    /// The handler that was announced begins.
+    Handler(Bci),
+    /// An unresolved stretch ends here (`None`: at a return).
+    Stretch(Option<Bci>),
+}
+
+/// A frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Frame {
+    pub(crate) method: MethodId,
+    pub(crate) tier: Tier,
+    pub(crate) at: At,
+    pub(crate) due: Due,
+    /// A callee came back since the bytecode at `at` began.
+    pub(crate) called: bool,
+    /// The VM or native code called; below is not a caller.
+    pub(crate) upcall: bool,
+}
+
+impl Frame {
+    pub(crate) const fn new(method: MethodId, tier: Tier, at: At) -> Self {
+        Self { method, tier, at, due: Due::Step, called: false, upcall: false }
+    }
+    pub(crate) const fn is_compiled(&self) -> bool {
+        matches!(self.tier, Tier::C1 | Tier::C2)
+    }
+}
+
+/// Frames kept; far beyond what a Java thread's stack can hold. Tests get by with fewer.
+pub(crate) const MAX_DEPTH: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+
+/// Frames of a thread, oldest first. Those beyond [`MAX_DEPTH`] are counted but not kept.
+#[derive(Debug, Default)]
+pub(crate) struct Stack {
+    frames: Vec<Frame>,
+    beyond: u64,
+}
+
+impl Stack {
+    #[inline]
+    pub(crate) fn top(&self) -> Option<Frame> {
+        self.frames.last().copied()
+    }
+    /// `None` also while the thread is in a frame that is not kept.
+    #[inline]
+    pub(crate) fn top_mut(&mut self) -> Option<&mut Frame> {
+        self.frames.last_mut().filter(|_| self.beyond == 0)
+    }
+    /// Whether the thread is in a frame that is not kept.
+    #[inline]
+    pub(crate) fn is_beyond(&self) -> bool {
+        self.beyond > 0
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+    pub(crate) fn depth(&self) -> usize {
+        self.frames.len()
+    }
+    /// Innermost first.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.frames.iter().rev()
+    }
+    /// Whether there was room.
+    pub(crate) fn push(&mut self, frame: Frame) -> bool {
+        if self.beyond > 0 || self.frames.len() == MAX_DEPTH {
+            self.beyond += 1;
+            return false;
+        }
+        self.frames.push(frame);
+        true
+    }
+    /// `None` when the stack is empty or the frame was not kept.
+    pub(crate) fn pop(&mut self) -> Option<Frame> {
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return None;
+        }
+        self.frames.pop()
+    }
+    pub(crate) fn clear(&mut self) {
+        self.frames.clear();
+        self.beyond = 0;
+    }
+    /// Drops the frames above the innermost one of `method`; whether there is one.
+    pub(crate) fn cut_to(&mut self, method: MethodId) -> bool {
+        let found = self.frames.iter().rposition(|f| f.method == method);
+        if let Some(i) = found {
+            self.frames.truncate(i + 1);
+        }
+        found.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_beyond_the_bound_are_counted() {
+        let mut s = Stack::default();
+        let frame = Frame::new(MethodId(1), Tier::Interpreter, At::Entry);
+        (0..MAX_DEPTH).for_each(|_| assert!(s.push(frame)));
+        assert!(!s.push(frame) && s.is_beyond());
+        assert!(s.pop().is_none() && !s.is_beyond() && s.pop().is_some());
+        assert_eq!(s.depth(), MAX_DEPTH - 1);
+    }
+
+    #[test]
+    fn cutting_back_to_a_method() {
+        let mut s = Stack::default();
+        (1..4).for_each(|m| assert!(s.push(Frame::new(MethodId(m), Tier::C1, At::Entry))));
+        assert!(s.cut_to(MethodId(2)) && !s.cut_to(MethodId(3)));
+        assert_eq!(s.depth(), 2);
+    }
+}

@@ -1,0 +1,117 @@
+//! Exceptions: where they are thrown, who catches them, which frames they leave.
+
+use jportal_flow::Tier;
+use jportal_units::{Bci, MethodId};
+
+use crate::code::{Code, may_enter_vm};
+use crate::finding::Names;
+use crate::frames::due_name;
+use crate::rule::{Reset, Rule};
+use crate::stack::{At, Due, Frame};
+use crate::walk::Walk;
+
+/// With so many frames a thread may be out of stack, and then the VM may pass handlers by
+/// (`InterpreterRuntime::exception_handler_for_exception`: no room to put the guard pages back).
+const DEEP: usize = 500;
+
+impl Walk {
+    /// A handler of the top frame was entered.
+    pub(crate) fn catch(&mut self, method: MethodId, bci: Bci) {
+        if let Some(top) = self.top_of(method, Tier::Interpreter, "a handler") {
+            self.figures().catches += 1;
+            self.caught(&top, bci);
+        }
+        if let Some(top) = self.stack.top_mut().filter(|t| t.method == method) {
+            top.due = Due::Handler(bci);
+        }
+    }
+    fn caught(&mut self, top: &Frame, bci: Bci) {
+        if !self.can_throw(top) {
+            return self.nothing_thrown(Rule::Handler, top);
+        }
+        let Some(code) = self.code(top.method) else { return };
+        // In front of the first bytecode the VM looks for handlers of bci 0.
+        let thrown_at = match top.at {
+            At::Entry => Bci(0),
+            At::Unknown if code.is_handler(bci) => return,
+            At::Unknown => return self.wrong_handler(top, bci),
+            At::Bytecode(at) | At::Resumed(at) | At::Osr(at) => at,
+        };
+        if code.handlers(thrown_at).any(|e| e.handler == bci) {
+            return;
+        }
+        if around(code, thrown_at, bci) {
+            return self.reset(Reset::HandlerOfHandler);
+        }
+        self.wrong_handler(top, bci);
+    }
+    #[cold]
+    fn wrong_handler(&mut self, top: &Frame, bci: Bci) {
+        let may: Vec<Bci> = match (self.code(top.method), top.at.bci()) {
+            (Some(code), Some(at)) => code.handlers(at).map(|e| e.handler).collect(),
+            _ => Vec::new(),
+        };
+        self.broken(Rule::Handler, |n| {
+            format!("{} is no handler here; there are {}", n.bytecode(top.method, bci), Names::bcis(&may))
+        });
+    }
+    /// An exception leaves the top frame.
+    pub(crate) fn unwinds(&mut self, top: &Frame) {
+        if matches!(top.due, Due::Handler(_) | Due::Stretch(_)) {
+            return self.broken(Rule::Unwind, |_| {
+                format!("the frame is unwound where {} is due", due_name(top.due))
+            });
+        }
+        if !self.can_throw(top) {
+            return self.nothing_thrown(Rule::Unwind, top);
+        }
+        let (Some(at), Some(code)) = (top.at.bci(), self.code(top.method)) else { return };
+        if !code.catches_all(at) {
+            return;
+        }
+        if self.stack.depth() >= DEEP {
+            return self.reset(Reset::StackExhausted);
+        }
+        let all: Vec<Bci> = code.handlers(at).map(|e| e.handler).collect();
+        self.broken(Rule::Unwind, |n| {
+            let place = n.bytecode(top.method, at);
+            format!(
+                "an exception leaves the frame at {place} past handlers that take all: {}",
+                Names::bcis(&all)
+            )
+        });
+    }
+    /// Whether an exception can come out of the frame's position: where only the interpreter
+    /// knows it exactly, some bytecodes cannot throw.
+    fn can_throw(&self, top: &Frame) -> bool {
+        if top.due != Due::Step || top.tier != Tier::Interpreter || !matches!(top.at, At::Bytecode(_)) {
+            return !matches!(top.due, Due::Handler(_) | Due::Stretch(_));
+        }
+        self.opcode_at(top).is_none_or(may_enter_vm)
+    }
+    #[cold]
+    fn nothing_thrown(&mut self, rule: Rule, top: &Frame) {
+        let at = top.at.bci();
+        self.broken(rule, |n| match (top.due, at) {
+            (Due::Step, Some(at)) => format!("{} cannot throw", n.bytecode(top.method, at)),
+            (due, _) => format!("an exception where {} is due", due_name(due)),
+        });
+    }
+}
+
+/// Whether `handler` takes an exception that came up while a handler of `at` was being chosen
+/// (its class could not be loaded): then the search goes on as though that handler had thrown.
+fn around(code: &Code, at: Bci, handler: Bci) -> bool {
+    let typed = |b: Bci| code.handlers(b).filter(|e| e.catch_type.is_some()).map(|e| e.handler);
+    let mut seen: Vec<Bci> = typed(at).collect();
+    let mut next = 0;
+    while let Some(&b) = seen.get(next) {
+        next += 1;
+        if code.handlers(b).any(|e| e.handler == handler) {
+            return true;
+        }
+        let more: Vec<Bci> = typed(b).filter(|h| !seen.contains(h)).collect();
+        seen.extend(more);
+    }
+    false
+}

@@ -1,0 +1,216 @@
+//! Follows the flow of one thread. The rules stand in `steps` (inside a method), `frames` (calls,
+//! returns, changes of frame kind) and `throwing` (exceptions).
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use jportal_bytecode::Method;
+use jportal_flow::{Entry, EventKind, Exit, Gap, ThreadInfo};
+use jportal_units::{Bci, MethodId, Tsc};
+
+use crate::code::{Code, Op};
+use crate::finding::{Finding, Names};
+use crate::report::{Figures, Shared};
+use crate::rule::{Reset, Rule};
+use crate::stack::{At, Due, Frame, Stack};
+
+/// A question to the graph of a method: from, to, and whether an exception was thrown.
+pub(crate) type Stretch = (MethodId, Option<Bci>, Option<Bci>, bool);
+
+/// State of one thread.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    shared: Arc<Shared>,
+    thread: ThreadInfo,
+    figures: Figures,
+    findings: Vec<Finding>,
+    time: Option<Tsc>,
+    pub(crate) stack: Stack,
+    /// Frames just left as replaced, in the order of their events.
+    pub(crate) replaced: Vec<Frame>,
+    /// A frame was given up as lost; more of them, a gap or the end must follow.
+    lost: bool,
+    /// Answers about calls: bounded by the call sites and targets of the program.
+    pub(crate) calls: HashMap<(MethodId, Bci, MethodId), bool>,
+    /// Answers about stretches: bounded by the pairs of positions.
+    pub(crate) stretches: HashMap<Stretch, bool>,
+}
+
+impl Walk {
+    pub(crate) fn new(shared: Arc<Shared>, thread: ThreadInfo) -> Self {
+        Self {
+            shared,
+            thread,
+            figures: Figures::default(),
+            findings: Vec::new(),
+            time: None,
+            stack: Stack::default(),
+            replaced: Vec::new(),
+            lost: false,
+            calls: HashMap::new(),
+            stretches: HashMap::new(),
+        }
+    }
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+    pub(crate) const fn figures(&mut self) -> &mut Figures {
+        &mut self.figures
+    }
+    /// Looks at the next event.
+    pub(crate) fn event(&mut self, kind: &EventKind) {
+        self.in_order(kind);
+        match kind {
+            EventKind::Bytecode { method, bci, tier } => self.bytecode(*method, *bci, *tier),
+            EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
+            EventKind::Leave { method, exit } => self.leave(*method, *exit),
+            EventKind::Catch { method, bci } => self.catch(*method, *bci),
+            EventKind::Unresolved { method, from, to } => self.unresolved(*method, *from, *to),
+            EventKind::Time(tsc) => self.tick(*tsc),
+            EventKind::Gap(gap) => self.gap(gap),
+        }
+        self.figures.events += 1;
+    }
+    /// The flow is over.
+    pub(crate) fn end(&mut self) -> (Figures, Vec<Finding>) {
+        self.pair_replacements();
+        if !self.stack.is_empty() {
+            let depth = self.stack.depth();
+            self.broken(Rule::Open, |_| format!("the flow ends with {depth} frames on the stack"));
+        }
+        (std::mem::take(&mut self.figures), std::mem::take(&mut self.findings))
+    }
+    /// What the events before ask of the kind of the next one.
+    #[inline]
+    fn in_order(&mut self, kind: &EventKind) {
+        let after_loss = matches!(
+            kind,
+            EventKind::Leave { exit: Exit::Lost, .. } | EventKind::Gap(_) | EventKind::Time(_)
+        );
+        if self.lost && !after_loss {
+            self.lost = false;
+            self.broken(Rule::Lost, |_| "the flow goes on behind frames that were given up as lost".into());
+        }
+        if self.replaced.is_empty() {
+            return;
+        }
+        let pairs = matches!(
+            kind,
+            EventKind::Leave { exit: Exit::Replaced, .. }
+                | EventKind::Enter { entry: Entry::Osr | Entry::Deoptimisation, .. }
+                | EventKind::Time(_)
+        );
+        if !pairs {
+            self.pair_replacements();
+        }
+    }
+    /// No more frames come in the place of those that were replaced.
+    fn pair_replacements(&mut self) {
+        let Some(frame) = self.replaced.first().copied() else { return };
+        let n = self.replaced.len();
+        self.replaced.clear();
+        self.broken(Rule::Replacement, |names| {
+            format!("{n} replaced frames do not go on, among them {}", names.method(frame.method))
+        });
+    }
+    fn tick(&mut self, tsc: Tsc) {
+        if let Some(before) = self.time.filter(|b| *b > tsc) {
+            self.broken(Rule::Time, |_| format!("time {tsc} comes after {before}"));
+        }
+        self.time = Some(tsc);
+    }
+    fn gap(&mut self, gap: &Gap) {
+        self.lost = false;
+        if gap.stack_lost {
+            self.stack.clear();
+            self.reset(Reset::GapStackLost);
+        } else {
+            if let Some(top) = self.stack.top_mut() {
+                (top.at, top.due) = (At::Unknown, Due::Step);
+            }
+            self.reset(Reset::GapInFrame);
+        }
+    }
+    /// A frame was given up.
+    pub(crate) fn give_up(&mut self) {
+        self.lost = true;
+        self.reset(Reset::FrameLost);
+    }
+    /// Counts a place that could not be checked.
+    pub(crate) fn reset(&mut self, reset: Reset) {
+        self.figures.count_reset(reset);
+    }
+    /// The current event breaks `rule`.
+    #[cold]
+    pub(crate) fn broken(&mut self, rule: Rule, what: impl FnOnce(Names<'_>) -> String) {
+        /// Frames shown with a finding.
+        const FRAMES: usize = 4;
+        self.figures.count_broken(rule);
+        self.figures.count_reset(Reset::AfterFinding);
+        if self.findings.len() >= self.shared.options.keep {
+            return;
+        }
+        let names = self.names();
+        let finding = Finding {
+            rule,
+            tid: self.thread.tid.get(),
+            thread: self.thread.name.clone(),
+            started: self.thread.started.get(),
+            event: self.figures.events,
+            tsc: self.time.map(Tsc::get),
+            what: what(names),
+            frames: self.stack.frames().take(FRAMES).map(|f| names.position(f)).collect(),
+        };
+        self.findings.push(finding);
+    }
+    fn names(&self) -> Names<'_> {
+        Names { methods: &self.shared.methods, codes: &self.shared.codes }
+    }
+    pub(crate) fn method(&self, id: MethodId) -> Option<&Method> {
+        self.shared.methods.get(id)
+    }
+    #[inline]
+    pub(crate) fn code(&self, id: MethodId) -> Option<&Code> {
+        self.shared.codes.get(&self.shared.methods, id)
+    }
+    /// The bytecode of `method` at `bci`.
+    #[inline]
+    pub(crate) fn op(&self, method: MethodId, bci: Bci) -> Option<Op> {
+        self.code(method)?.op(bci).copied()
+    }
+    /// The top frame, which must be one of `method`. After a finding the flow is believed: frames
+    /// above the innermost one of `method` go, or one is put there.
+    #[inline]
+    pub(crate) fn top_of(&mut self, method: MethodId, tier: jportal_flow::Tier, what: &str) -> Option<Frame> {
+        match self.stack.top() {
+            _ if self.stack.is_beyond() => {
+                self.reset(Reset::TooDeep);
+                None
+            }
+            Some(top) if top.method == method => Some(top),
+            Some(_) => {
+                self.broken(Rule::WrongFrame, |n| {
+                    format!("{what} of {} which is not the top frame", n.method(method))
+                });
+                if !self.stack.cut_to(method) {
+                    self.stack.push(Frame::new(method, tier, At::Unknown));
+                }
+                self.forget_position();
+                None
+            }
+            None => {
+                self.broken(Rule::NoFrame, |n| {
+                    format!("{what} of {} with no frame on the stack", n.method(method))
+                });
+                self.stack.push(Frame::new(method, tier, At::Unknown));
+                None
+            }
+        }
+    }
+    /// The top frame may stand anywhere.
+    pub(crate) fn forget_position(&mut self) {
+        if let Some(top) = self.stack.top_mut() {
+            (top.at, top.due) = (At::Unknown, Due::Step);
+        }
+    }
+}
