@@ -217,11 +217,10 @@ impl Machine<'_> {
             let (method, ends) = (is.method, (was.bci, is.bci));
             was.bci != is.bci && self.is_handler(method, ends) && !self.is_edge(method, ends)
         });
-        for p in gone.iter().rev() {
-            if unwinds {
-                self.move_to_throw(p, way);
-                self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Unwind });
-                way.thrown = true;
+        for (i, p) in gone.iter().enumerate().rev() {
+            let caller = i.checked_sub(1).map(|i| gone[i]).or(joint.map(|(was, _)| was));
+            if unwinds && !self.returns_to_throw(p, caller, way) {
+                self.unwind(p, way);
             } else {
                 self.move_in_frame(p.method, (p.bci, None), *way);
                 self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
@@ -229,6 +228,19 @@ impl Machine<'_> {
             }
             way.ambiguous = false;
         }
+    }
+    /// The frame `p` ends by an exception.
+    fn unwind(&mut self, p: &Position, way: &mut Way) {
+        self.move_to_throw(p, way);
+        self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Unwind });
+        way.thrown = true;
+    }
+    /// Whether the inlined frame `p` returned, and its caller threw: the constructor of an exception, as a rule.
+    fn returns_to_throw(&mut self, p: &Position, caller: Option<Position>, way: &Way) -> bool {
+        let Some((caller, at)) = caller.and_then(|c| Some((c.method, c.bci?))) else { return false };
+        !way.thrown
+            && self.shared.maps.of(caller).and_then(|map| to_throw(map, at)).is_some()
+            && self.is_edge(p.method, (p.bci, None))
     }
     fn is_edge(&mut self, method: MethodId, ends: Ends) -> bool {
         self.paths.hop(&self.shared.maps, method, ends).is_some()
@@ -244,11 +256,20 @@ impl Machine<'_> {
             e.handler == to && (covers(from) || end.is_some_and(covers))
         })
     }
-    /// The position `p` throws: what leads to the `athrow`, unless it is known to have thrown itself.
+    /// The position `p` throws, unless it is known to have thrown itself: what leads to the `athrow`. Where there is
+    /// none, compiled code threw for another bytecode without a call, and nothing says for which.
     fn move_to_throw(&mut self, p: &Position, way: &Way) {
-        let Some(from) = p.bci.filter(|_| !way.thrown && !way.ambiguous) else { return };
-        let path = self.shared.maps.of(p.method).and_then(|map| to_throw(map, from));
-        path.into_iter().flatten().for_each(|b| self.emit_bytecode(p.method, b, way.tier));
+        if way.thrown && !way.ambiguous {
+            return;
+        }
+        let from = p.bci.filter(|_| !way.ambiguous);
+        match from.and_then(|from| to_throw(self.shared.maps.of(p.method)?, from)) {
+            Some(path) => path.into_iter().for_each(|b| self.emit_bytecode(p.method, b, way.tier)),
+            None => {
+                self.counters.unresolved += 1;
+                self.emit(EventKind::Unresolved { method: p.method, from: p.bci, to: None });
+            }
+        }
     }
     /// The bytecodes of one frame between two positions.
     fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) {
@@ -292,10 +313,15 @@ impl Machine<'_> {
         let called =
             trail.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall | Exit::Cut));
         let mut way = Way { tier, ambiguous: trail.ambiguous.is_some(), thrown: trail.thrown || called };
-        for p in chain.iter().rev() {
-            self.move_to_throw(p, &way);
-            self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Unwind });
-            way.thrown = true;
+        for (i, p) in chain.iter().enumerate().rev() {
+            let caller = i.checked_sub(1).map(|i| chain[i]);
+            if self.returns_to_throw(p, caller, &way) {
+                self.move_in_frame(p.method, (p.bci, None), way);
+                self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
+            } else {
+                self.unwind(p, &mut way);
+            }
+            way.ambiguous = false;
         }
     }
     /// The compiled top frame is about to be replaced by interpreted ones: its state is that of the
