@@ -12,8 +12,8 @@ use super::generate;
 use crate::process::{self, Finished};
 use crate::{Error, Result};
 
-/// A run may take this long; a generated program needs seconds.
-const LIMIT: Duration = Duration::from_secs(300);
+/// A run may take this long; a generated program needs seconds. The limit only catches hangs.
+const LIMIT: Duration = Duration::from_secs(1200);
 
 /// Which compilers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +139,21 @@ pub struct Reference {
     seed: u64,
     capture: PathBuf,
     output: String,
+}
+
+impl Reference {
+    /// Its capture.
+    pub fn capture(&self) -> &Path {
+        &self.capture
+    }
+
+    /// Removes the capture, which is large.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(self) -> Result<()> {
+        Ok(std::fs::remove_file(self.capture)?)
+    }
 }
 
 /// What the comparison of one program in one mode gave.
