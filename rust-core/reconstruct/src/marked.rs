@@ -44,7 +44,12 @@ impl Machine<'_> {
         if exit == Exit::Cut {
             return self.pass_until_cut(n, m, marks, to);
         }
-        marks.iter().for_each(|&mark| self.pass(m, mark));
+        let again = last.is_some_and(|l| l.exit == Exit::Jump && n.position_at(l.from).is_some());
+        for &mark in &marks {
+            if !(again && self.stands_at(m, mark)) {
+                self.pass(m, mark);
+            }
+        }
         if matches!(exit, Exit::Call | Exit::IndirectCall) {
             // C1 records the position of an athrow in front of the call that throws.
             let thrown = || n.positions_in(from, to).last();
@@ -53,6 +58,16 @@ impl Machine<'_> {
                 self.advance(chain, Target::Inside);
             }
         }
+    }
+    /// Whether control is at `mark` already and no edge leads from there to it: C1's patching stub, when its call
+    /// returned, jumps back to the instruction that had led into it, which may be the block's first.
+    fn stands_at(&mut self, m: &PathMarkers, mark: Marker) -> bool {
+        let Marker::Block { context, bci } = mark else { return false };
+        let (Some(chain), Some(Frame::Compiled(c))) = (marker_chain(m, context, bci), self.stack.last()) else {
+            return false;
+        };
+        let Some(&p) = chain.last().filter(|_| c.chain == chain) else { return false };
+        !self.is_edge(p.method, (p.bci, p.bci))
     }
     fn trail(&mut self) -> Option<&mut Trail> {
         match self.stack.last_mut() {

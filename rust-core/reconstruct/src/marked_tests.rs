@@ -167,6 +167,16 @@ fn an_exception_that_compiled_code_throws_without_a_call_has_no_place() {
     assert_eq!(run(&vm, s).join(" "), expected);
 }
 
+#[test]
+fn an_instruction_that_was_patched_is_the_same_bytecode_again() {
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])];
+    let vm = nmethod(marks, &[], &[(0xe5, 0, 4)], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump);
+    let s = s.nm(0xe0, 0xe5, Exit::Call).nm(0xe5, 0xea, Exit::Jump).nm(0x10, 0x18, Exit::Jump);
+    let s = s.nm(0x30, 0x38, Exit::NotTaken);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 m0@7 m0@0");
+}
+
 /// Two blocks in one machine block, interrupted at the first one's position.
 fn interrupted() -> (Vm, Script) {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 4)])], &[], &[(0x14, 1, 1)], &[]);
