@@ -142,11 +142,13 @@ impl Machine<'_> {
         if let Some(trail) = self.trail() {
             trail.held.clear();
         }
+        // C2 has no debug info where an implicit exception is thrown by code behind the method's own: what comes next
+        // is not thrown by the last known bytecode then.
         if let Some(p) = n.position_at(cut) {
             let chain = scope_chain(n, p.scope);
             self.advance(chain, Target::Inside);
+            self.thrown();
         }
-        self.thrown();
     }
     fn thrown(&mut self) {
         if let Some(trail) = self.trail() {

@@ -168,6 +168,16 @@ fn an_exception_that_compiled_code_throws_without_a_call_has_no_place() {
 }
 
 #[test]
+fn a_fault_without_debug_info_does_not_say_which_bytecode_threw() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x40, &[(0, 10)])];
+    let vm = nmethod(marks, &[], &[], &[row]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x14, Exit::Cut).nm(0x50, 0x58, Exit::Jump);
+    let lines = run(&vm, s.nm(0x40, 0x48, Exit::Return));
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 catch m0@10 m0@10");
+}
+
+#[test]
 fn an_instruction_that_was_patched_is_the_same_bytecode_again() {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])];
     let vm = nmethod(marks, &[], &[(0xe5, 0, 4)], &[]);
