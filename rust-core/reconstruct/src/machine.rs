@@ -159,7 +159,9 @@ impl<'a> Machine<'a> {
         let walked = match (class, exit) {
             (_, Exit::Cut) => return,
             (CodeClass::Landmarks, Exit::IndirectJump) => self.landmark_block(start, start, Exit::Cut),
-            (CodeClass::NMethod, _) if self.is_in(code, at) => self.nmethod_block(start, start, code, Exit::Cut),
+            (CodeClass::NMethod, _) if self.is_in(code, at) => {
+                self.nmethod_block(start, start, code, Exit::Cut)
+            }
             _ => return,
         };
         if let Err(c) = walked {

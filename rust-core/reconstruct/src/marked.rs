@@ -63,7 +63,8 @@ impl Machine<'_> {
     /// returned, jumps back to the instruction that had led into it, which may be the block's first.
     fn stands_at(&mut self, m: &PathMarkers, mark: Marker) -> bool {
         let Marker::Block { context, bci } = mark else { return false };
-        let (Some(chain), Some(Frame::Compiled(c))) = (marker_chain(m, context, bci), self.stack.last()) else {
+        let (Some(chain), Some(Frame::Compiled(c))) = (marker_chain(m, context, bci), self.stack.last())
+        else {
             return false;
         };
         let Some(&p) = chain.last().filter(|_| c.chain == chain) else { return false };
@@ -248,9 +249,10 @@ impl Machine<'_> {
     }
     /// The frame `p` ends by an exception.
     fn unwind(&mut self, p: &Position, way: &mut Way) {
-        self.move_to_throw(p, way);
+        let known = self.move_to_throw(p, way);
         self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Unwind });
-        way.thrown = true;
+        // Who may have returned need not have thrown: its caller's bytecodes are not certain either.
+        way.thrown = known || !self.is_edge(p.method, (p.bci, None));
     }
     /// Whether the inlined frame `p` returned, and its caller threw: the constructor of an exception, as a rule.
     fn returns_to_throw(&mut self, p: &Position, caller: Option<Position>, way: &Way) -> bool {
@@ -274,19 +276,21 @@ impl Machine<'_> {
         })
     }
     /// The position `p` throws, unless it is known to have thrown itself: what leads to the `athrow`. Where there is
-    /// none, compiled code threw for another bytecode without a call, and nothing says for which.
-    fn move_to_throw(&mut self, p: &Position, way: &Way) {
+    /// none, compiled code threw for another bytecode without a call, and nothing says for which. Returns whether the
+    /// place is known.
+    fn move_to_throw(&mut self, p: &Position, way: &Way) -> bool {
         if way.thrown && !way.ambiguous {
-            return;
+            return true;
         }
         let from = p.bci.filter(|_| !way.ambiguous);
-        match from.and_then(|from| to_throw(self.shared.maps.of(p.method)?, from)) {
-            Some(path) => path.into_iter().for_each(|b| self.emit_bytecode(p.method, b, way.tier)),
-            None => {
-                self.counters.unresolved += 1;
-                self.emit(EventKind::Unresolved { method: p.method, from: p.bci, to: None });
-            }
+        let path = from.and_then(|from| to_throw(self.shared.maps.of(p.method)?, from));
+        let known = path.is_some();
+        path.into_iter().flatten().for_each(|b| self.emit_bytecode(p.method, b, way.tier));
+        if !known {
+            self.counters.unresolved += 1;
+            self.emit(EventKind::Unresolved { method: p.method, from: p.bci, to: None });
         }
+        known
     }
     /// The bytecodes of one frame between two positions.
     fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) {

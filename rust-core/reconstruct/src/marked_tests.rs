@@ -168,6 +168,16 @@ fn an_exception_that_compiled_code_throws_without_a_call_has_no_place() {
 }
 
 #[test]
+fn an_inlined_method_that_may_have_returned_need_not_have_thrown() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 4)]), (0x40, &[(0, 10)])];
+    let vm = nmethod(marks, &[], &[], &[row]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).nm(0x40, 0x48, Exit::Return);
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@4 ? m1 ! m1 ? m0 catch m0@10 m0@10";
+    assert_eq!(run(&vm, s).join(" "), expected);
+}
+
+#[test]
 fn a_fault_without_debug_info_does_not_say_which_bytecode_threw() {
     let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x40, &[(0, 10)])];

@@ -4,11 +4,40 @@ use super::body::Body;
 
 /// Numbers at which compilers' transformations turn.
 const INTS: &[&str] = &[
-    "0", "1", "(-1)", "2", "3", "5", "7", "8", "10", "16", "31", "63", "64", "100", "127", "255", "(-128)",
-    "1000", "65535", "0x7fffffff", "0x80000000", "0x55555555",
+    "0",
+    "1",
+    "(-1)",
+    "2",
+    "3",
+    "5",
+    "7",
+    "8",
+    "10",
+    "16",
+    "31",
+    "63",
+    "64",
+    "100",
+    "127",
+    "255",
+    "(-128)",
+    "1000",
+    "65535",
+    "0x7fffffff",
+    "0x80000000",
+    "0x55555555",
 ];
 const LONGS: &[&str] = &[
-    "0L", "1L", "(-1L)", "2L", "10L", "63L", "1000L", "0xffffffffL", "0x100000000L", "0x7fffffffffffffffL",
+    "0L",
+    "1L",
+    "(-1L)",
+    "2L",
+    "10L",
+    "63L",
+    "1000L",
+    "0xffffffffL",
+    "0x100000000L",
+    "0x7fffffffffffffffL",
     "0x8000000000000000L",
 ];
 const DOUBLES: &[&str] = &["0.0", "(-0.0)", "1.0", "(-1.5)", "2.25", "1e3", "1e10", "(-1e19)", "Double.NaN"];
@@ -359,7 +388,11 @@ impl Body<'_> {
         match self.rng().below(5) {
             0 => format!("(HOLES[{} & 7] == null)", self.int(d)),
             1 => format!("(HOLES[{} & 7] != null)", self.int(d)),
-            2 => format!("(P[{} & 7] instanceof {})", self.int(d), self.shared.rng.pick(&["A", "B", "Op", "C"])),
+            2 => format!(
+                "(P[{} & 7] instanceof {})",
+                self.int(d),
+                self.shared.rng.pick(&["A", "B", "Op", "C"])
+            ),
             3 => format!("(HOLES[{} & 7] instanceof B)", self.int(d)),
             _ => format!("(P[{} & 7] == P[{}])", self.int(d), self.shared.rng.below(8)),
         }

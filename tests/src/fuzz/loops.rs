@@ -110,7 +110,11 @@ impl Body<'_> {
     fn empty(&mut self) {
         let (i, n) = (self.fresh("i"), self.trips());
         self.spend(4 * n);
-        let bound = if self.rng().chance(50) { format!("({} & {})", self.int_leaf(), mask(n)) } else { n.to_string() };
+        let bound = if self.rng().chance(50) {
+            format!("({} & {})", self.int_leaf(), mask(n))
+        } else {
+            n.to_string()
+        };
         if self.rng().chance(50) {
             self.line(&format!("for (int {i} = 0; {i} < {bound}; {i}++) {{ }}"));
         } else {

@@ -13,8 +13,8 @@
 mod body;
 mod expression;
 mod loops;
-mod rng;
 mod program;
+mod rng;
 mod statement;
 
 pub mod run;

@@ -30,7 +30,8 @@ pub fn generate(seed: u64) -> Source {
         members.push(kernel(&mut shared, i));
     }
     members.push(long_loop(&mut shared));
-    let calls: String = (0..kernels).map(|i| call(&format!("k{i}(round, S{} ^ round, round)", i % 4))).collect();
+    let calls: String =
+        (0..kernels).map(|i| call(&format!("k{i}(round, S{} ^ round, round)", i % 4))).collect();
     let rounds = shared.rounds;
     let text = format!(
         "import java.util.ArrayList;

@@ -150,8 +150,11 @@ impl Body<'_> {
             return;
         }
         // The innermost target is meant more often.
-        let target =
-            if self.rng().chance(60) { targets[targets.len() - 1].clone() } else { self.rng().pick(&targets).clone() };
+        let target = if self.rng().chance(60) {
+            targets[targets.len() - 1].clone()
+        } else {
+            self.rng().pick(&targets).clone()
+        };
         let how = if target.is_loop && self.rng().chance(50) { "continue" } else { "break" };
         self.line(&format!("if ({condition}) {how} {};", target.label));
     }
