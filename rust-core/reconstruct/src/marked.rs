@@ -67,7 +67,7 @@ impl Machine<'_> {
         else {
             return false;
         };
-        let Some(&p) = chain.last().filter(|_| c.chain == chain) else { return false };
+        let Some(&p) = chain.last().filter(|_| c.chain == chain && !c.trail.fresh) else { return false };
         !self.is_edge(p.method, (p.bci, p.bci))
     }
     fn trail(&mut self) -> Option<&mut Trail> {
