@@ -6,6 +6,7 @@
 //! skipped ([`skip`]).
 
 pub mod fault;
+pub mod fuzz;
 pub mod oracle;
 pub mod place;
 pub mod process;

@@ -45,7 +45,12 @@ impl Machine<'_> {
         if exit == Exit::Cut {
             return self.pass_until_cut(n, m, marks, to);
         }
-        marks.iter().for_each(|&mark| self.pass(m, mark));
+        let again = last.is_some_and(|l| l.exit == Exit::Jump && n.position_at(l.from).is_some());
+        for &mark in &marks {
+            if !(again && self.stands_at(m, mark)) {
+                self.pass(m, mark);
+            }
+        }
         if matches!(exit, Exit::Call | Exit::IndirectCall) {
             // C1 records the position of an athrow in front of the call that throws.
             let thrown = || n.positions_in(from, to).last();
@@ -54,6 +59,17 @@ impl Machine<'_> {
                 self.advance(chain, Target::Inside);
             }
         }
+    }
+    /// Whether control is at `mark` already and no edge leads from there to it: C1's patching stub, when its call
+    /// returned, jumps back to the instruction that had led into it, which may be the block's first.
+    fn stands_at(&mut self, m: &PathMarkers, mark: Marker) -> bool {
+        let Marker::Block { context, bci } = mark else { return false };
+        let (Some(chain), Some(Frame::Compiled(c))) = (marker_chain(m, context, bci), self.stack.last())
+        else {
+            return false;
+        };
+        let Some(&p) = chain.last().filter(|_| c.chain == chain && !c.trail.fresh) else { return false };
+        !self.is_edge(p.method, (p.bci, p.bci))
     }
     fn trail(&mut self) -> Option<&mut Trail> {
         match self.stack.last_mut() {
@@ -134,11 +150,13 @@ impl Machine<'_> {
         if let Some(trail) = self.trail() {
             trail.held.clear();
         }
+        // C2 has no debug info where an implicit exception is thrown by code behind the method's own: what comes next
+        // is not thrown by the last known bytecode then.
         if let Some(p) = n.position_at(cut) {
             let chain = scope_chain(n, p.scope);
             self.advance(chain, Target::Inside);
+            self.thrown();
         }
-        self.thrown();
     }
     fn thrown(&mut self) {
         if let Some(trail) = self.trail() {
@@ -224,11 +242,10 @@ impl Machine<'_> {
             let (method, ends) = (is.method, (was.bci, is.bci));
             was.bci != is.bci && self.is_handler(method, ends) && !self.is_edge(method, ends)
         });
-        for p in gone.iter().rev() {
-            if unwinds {
-                self.move_to_throw(p, way);
-                self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Unwind });
-                way.thrown = true;
+        for (i, p) in gone.iter().enumerate().rev() {
+            let caller = i.checked_sub(1).map(|i| gone[i]).or(joint.map(|(was, _)| was));
+            if unwinds && !self.returns_to_throw(p, caller, way) {
+                self.unwind(p, way);
             } else {
                 self.move_in_frame(p.method, (p.bci, None), *way);
                 self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
@@ -236,6 +253,20 @@ impl Machine<'_> {
             }
             way.ambiguous = false;
         }
+    }
+    /// The frame `p` ends by an exception.
+    fn unwind(&mut self, p: &Position, way: &mut Way) {
+        let known = self.move_to_throw(p, way);
+        self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Unwind });
+        // Who may have returned need not have thrown: its caller's bytecodes are not certain either.
+        way.thrown = known || !self.is_edge(p.method, (p.bci, None));
+    }
+    /// Whether the inlined frame `p` returned, and its caller threw: the constructor of an exception, as a rule.
+    fn returns_to_throw(&mut self, p: &Position, caller: Option<Position>, way: &Way) -> bool {
+        let Some((caller, at)) = caller.and_then(|c| Some((c.method, c.bci?))) else { return false };
+        !way.thrown
+            && self.shared.maps.of(caller).and_then(|map| to_throw(map, at)).is_some()
+            && self.is_edge(p.method, (p.bci, None))
     }
     fn is_edge(&mut self, method: MethodId, ends: Ends) -> bool {
         self.paths.hop(&self.shared.maps, method, ends).is_some()
@@ -251,11 +282,22 @@ impl Machine<'_> {
             e.handler == to && (covers(from) || end.is_some_and(covers))
         })
     }
-    /// The position `p` throws: what leads to the `athrow`, unless it is known to have thrown itself.
-    fn move_to_throw(&mut self, p: &Position, way: &Way) {
-        let Some(from) = p.bci.filter(|_| !way.thrown && !way.ambiguous) else { return };
-        let path = self.shared.maps.of(p.method).and_then(|map| to_throw(map, from));
+    /// The position `p` throws, unless it is known to have thrown itself: what leads to the `athrow`. Where there is
+    /// none, compiled code threw for another bytecode without a call, and nothing says for which. Returns whether the
+    /// place is known.
+    fn move_to_throw(&mut self, p: &Position, way: &Way) -> bool {
+        if way.thrown && !way.ambiguous {
+            return true;
+        }
+        let from = p.bci.filter(|_| !way.ambiguous);
+        let path = from.and_then(|from| to_throw(self.shared.maps.of(p.method)?, from));
+        let known = path.is_some();
         path.into_iter().flatten().for_each(|b| self.emit_bytecode(p.method, b, way.tier));
+        if !known {
+            self.counters.unresolved += 1;
+            self.emit(EventKind::Unresolved { method: p.method, from: p.bci, to: None });
+        }
+        known
     }
     /// The bytecodes of one frame between two positions.
     fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) {
@@ -299,10 +341,15 @@ impl Machine<'_> {
         let called =
             trail.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall | Exit::Cut));
         let mut way = Way { tier, ambiguous: trail.ambiguous.is_some(), thrown: trail.thrown || called };
-        for p in chain.iter().rev() {
-            self.move_to_throw(p, &way);
-            self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Unwind });
-            way.thrown = true;
+        for (i, p) in chain.iter().enumerate().rev() {
+            let caller = i.checked_sub(1).map(|i| chain[i]);
+            if self.returns_to_throw(p, caller, &way) {
+                self.move_in_frame(p.method, (p.bci, None), way);
+                self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
+            } else {
+                self.unwind(p, &mut way);
+            }
+            way.ambiguous = false;
         }
     }
     /// The compiled top frame is about to be replaced by interpreted ones: its state is that of the

@@ -20,6 +20,16 @@ type Edges<'a> = &'a [(u32, u8, u32, &'a [(u32, u16)])];
 
 /// A C2 nmethod of `m0` in which `m1` is inlined at bci 4. Its positions: (offset, context, bci).
 fn nmethod(at: Marks<'_>, on: Edges<'_>, positions: &[(u32, u32, i32)], caught: &[ExceptionEntry]) -> Vm {
+    nmethod_of(&M0, at, on, positions, caught)
+}
+
+fn nmethod_of(
+    m0: &[u8],
+    at: Marks<'_>,
+    on: Edges<'_>,
+    positions: &[(u32, u32, i32)],
+    caught: &[ExceptionEntry],
+) -> Vm {
     let mut m = NMethodMarkers { start: address(NMETHOD), nmethod: 0x99, ..Default::default() };
     m.contexts = vec![
         InlineContext { parent: NO_CONTEXT, call_bci: 0, method: POINTERS[0] },
@@ -68,7 +78,7 @@ fn nmethod(at: Marks<'_>, on: Edges<'_>, positions: &[(u32, u32, i32)], caught: 
         pc_descs,
         ..Default::default()
     };
-    vm_with(&[(&M0, caught), (&M1, &[])], &[Record::NMethodInstalled(installed), Record::NMethodMarkers(m)])
+    vm_with(&[(m0, caught), (&M1, &[])], &[Record::NMethodInstalled(installed), Record::NMethodMarkers(m)])
 }
 
 fn start() -> Script {
@@ -133,6 +143,58 @@ fn an_exception_of_an_inlined_callee_is_caught_by_the_caller() {
     // The exception handler's stub leads into the VM and that to the handler.
     let s = s.nm(0x100, 0x108, Exit::Jump).nm(0x40, 0x48, Exit::Return);
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ! m1 catch m0@10 m0@10");
+}
+
+#[test]
+fn an_inlined_constructor_returns_before_the_exception_is_thrown() {
+    // As `m0`, but at 7 athrow.
+    let m0 = [26, 153, 0, 9, 184, 0, 0, 191, 0, 0, 177];
+    let row = ExceptionEntry { start_bci: 4, end_bci: 8, handler_bci: 10, ..Default::default() };
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5)]), (0x40, &[(0, 10)])];
+    let vm = nmethod_of(&m0, marks, &[], &[], &[row]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).nm(0x40, 0x48, Exit::Return);
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 m0@7 catch m0@10 m0@10";
+    assert_eq!(run(&vm, s).join(" "), expected);
+}
+
+#[test]
+fn an_exception_that_compiled_code_throws_without_a_call_has_no_place() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x40, &[(0, 10)])];
+    let vm = nmethod(marks, &[], &[], &[row]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).nm(0x40, 0x48, Exit::Return);
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 ! m1 catch m0@10 m0@10";
+    assert_eq!(run(&vm, s).join(" "), expected);
+}
+
+#[test]
+fn an_inlined_method_that_may_have_returned_need_not_have_thrown() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 4)]), (0x40, &[(0, 10)])];
+    let vm = nmethod(marks, &[], &[], &[row]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).nm(0x40, 0x48, Exit::Return);
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@4 ? m1 ! m1 ? m0 catch m0@10 m0@10";
+    assert_eq!(run(&vm, s).join(" "), expected);
+}
+
+#[test]
+fn a_fault_without_debug_info_does_not_say_which_bytecode_threw() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x40, &[(0, 10)])];
+    let vm = nmethod(marks, &[], &[], &[row]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x14, Exit::Cut).nm(0x50, 0x58, Exit::Jump);
+    let lines = run(&vm, s.nm(0x40, 0x48, Exit::Return));
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 catch m0@10 m0@10");
+}
+
+#[test]
+fn an_instruction_that_was_patched_is_the_same_bytecode_again() {
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])];
+    let vm = nmethod(marks, &[], &[(0xe5, 0, 4)], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump);
+    let s = s.nm(0xe0, 0xe5, Exit::Call).nm(0xe5, 0xea, Exit::Jump).nm(0x10, 0x18, Exit::Jump);
+    let s = s.nm(0x30, 0x38, Exit::NotTaken);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 m0@7 m0@0");
 }
 
 /// Two blocks in one machine block, interrupted at the first one's position.

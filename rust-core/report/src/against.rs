@@ -167,6 +167,10 @@ impl Comparison {
 const SHOWN: usize = 8;
 /// Bytecodes that must agree behind a hidden stretch.
 const ANCHOR: usize = 16;
+/// Bytecodes that should agree there, if so many are certain.
+const LONG_ANCHOR: usize = 4096;
+/// How much further on a place may be at which they do.
+const REACH: usize = 1 << 20;
 
 /// One side, as one sequence.
 struct Side<'a> {
@@ -261,10 +265,11 @@ pub fn compare(
 
 /// The tested flow does not say how it came to its next bytecodes: goes on to them in the reference. Returns
 /// how many bytecodes that hides.
+///
+/// What is hidden may be rounds of a loop, and then the next bytecodes alone stand in the reference at several
+/// places: the first is taken after which all agrees up to the next hidden stretch.
 fn skip(a: &mut Side<'_>, b: &mut Side<'_>) -> Option<u64> {
-    b.fill(ANCHOR);
-    let anchor: Vec<Step> =
-        b.ready.iter().take_while(|s| matches!(s, Step::Bytecode { .. })).take(ANCHOR).copied().collect();
+    let anchor = resolved(b);
     let mut hidden = 0;
     if anchor.is_empty() {
         // Either nothing follows at all, or another such stretch.
@@ -273,16 +278,39 @@ fn skip(a: &mut Side<'_>, b: &mut Side<'_>) -> Option<u64> {
         }
         return Some(hidden);
     }
+    let short = anchor.len().min(ANCHOR);
+    let mut first = None;
+    let mut at = 0;
+    let found = loop {
+        a.fill(at + anchor.len());
+        let left = a.ready.len() - at.min(a.ready.len());
+        if left < short || first.is_some_and(|first| at > first + REACH) {
+            break first?;
+        }
+        let agree = a.ready.range(at..).zip(&anchor).take_while(|(x, y)| same(x, y)).count();
+        if agree == anchor.len() {
+            break at;
+        }
+        if agree >= short && first.is_none() {
+            first = Some(at);
+        }
+        at += 1;
+    };
+    a.ready.drain(..found);
+    Some(found as u64)
+}
+
+/// The bytecodes that `b` is certain of before the next hidden stretch, or the first of them.
+fn resolved(b: &mut Side<'_>) -> Vec<Step> {
+    let mut wanted = ANCHOR;
     loop {
-        a.fill(anchor.len());
-        if a.ready.len() < anchor.len() {
-            return None;
+        b.fill(wanted);
+        let steps = b.ready.iter().take_while(|s| matches!(s, Step::Bytecode { .. }));
+        let steps: Vec<Step> = steps.take(wanted).copied().collect();
+        if steps.len() < wanted || wanted >= LONG_ANCHOR {
+            return steps;
         }
-        if a.ready.iter().zip(&anchor).all(|(x, y)| same(x, y)) {
-            return Some(hidden);
-        }
-        a.ready.pop_front();
-        hidden += 1;
+        wanted *= 2;
     }
 }
 
@@ -348,5 +376,20 @@ mod tests {
         assert!(c.agrees() && !c.equal());
         tested.splice(40..41, [Step::Unresolved, bytecode(9, 9, Tier::C2)]);
         assert!(!run(&line(110), &tested).agrees());
+    }
+
+    #[test]
+    fn rounds_of_a_loop_may_be_hidden() {
+        let round: Vec<Step> = line(40);
+        let end: Vec<Step> = (200..230).map(|i| bytecode(1, i, Tier::C2)).collect();
+        let reference = [round.repeat(6), end.clone()].concat();
+        let mut tested = [round.repeat(4), end.clone()].concat();
+        tested.splice(43..46, [Step::Unresolved]);
+        let c = run(&reference, &tested);
+        assert!(c.agrees() && c.hidden == 2 * 40 + 3, "{c:?}");
+        // Without anything hidden it is a difference, and so is what stands nowhere behind the hidden stretch.
+        assert!(!run(&reference, &[round.repeat(4), end].concat()).agrees());
+        tested.push(bytecode(9, 9, Tier::C2));
+        assert!(!run(&reference, &tested).agrees());
     }
 }

@@ -9,4 +9,5 @@ mod faults;
 mod memory;
 mod passthrough;
 mod programs;
+mod random;
 mod truncation;

@@ -1,0 +1,351 @@
+//! A random program recorded twice, interpreted and compiled, and the two flows compared.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::generate;
+use crate::process::{self, Finished};
+use crate::{Error, Result};
+
+/// A run may take this long; a generated program needs seconds. The limit only catches hangs.
+const LIMIT: Duration = Duration::from_secs(1200);
+
+/// Which compilers run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// C1 alone, without profiling.
+    C1,
+    /// C2 alone.
+    C2,
+    /// Interpreter, C1 and C2 as the VM sees fit.
+    Tiered,
+    /// C2 alone, whose choices of order are made at random.
+    Stress,
+}
+
+/// What the VM promises about paths (`-XX:JPortalPrecision`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// Every bytecode known.
+    Exact,
+    /// Nothing wrong, but some stretches open.
+    Default,
+}
+
+/// One way to run a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mode {
+    /// Compilers.
+    pub engine: Engine,
+    /// Promise.
+    pub precision: Precision,
+}
+
+const ENGINES: [(&str, Engine); 4] =
+    [("c1", Engine::C1), ("c2", Engine::C2), ("tiered", Engine::Tiered), ("stress", Engine::Stress)];
+const PRECISIONS: [(&str, Precision); 2] = [("exact", Precision::Exact), ("default", Precision::Default)];
+
+impl Mode {
+    /// Every mode.
+    pub fn all() -> Vec<Self> {
+        let with = |precision| ENGINES.iter().map(move |&(_, engine)| Self { engine, precision });
+        PRECISIONS.iter().flat_map(|&(_, precision)| with(precision)).collect()
+    }
+
+    /// One mode of each precision, such that few neighbouring seeds have all modes among them.
+    pub fn in_turn(seed: u64) -> Vec<Self> {
+        let engine = |n: u64| ENGINES[(n % 4) as usize].1;
+        vec![
+            Self { engine: engine(seed), precision: Precision::Exact },
+            Self { engine: engine(seed + 1 + seed / 4), precision: Precision::Default },
+        ]
+    }
+
+    /// Flags of `java`. The program of that seed is compiled early, and nothing runs while it is.
+    fn flags(self, seed: u64) -> Vec<String> {
+        const SCALES: [&str; 3] = ["0.1", "0.05", "0.02"];
+        let mut flags = vec!["-Xbatch".to_owned()];
+        flags.push(format!("-XX:CompileThresholdScaling={}", SCALES[(seed % 3) as usize]));
+        let engine: &[&str] = match self.engine {
+            Engine::C1 => &["-XX:TieredStopAtLevel=1"],
+            Engine::C2 => &["-XX:-TieredCompilation"],
+            Engine::Tiered => &[],
+            Engine::Stress => &[
+                "-XX:-TieredCompilation",
+                "-XX:+UnlockDiagnosticVMOptions",
+                "-XX:+StressLCM",
+                "-XX:+StressGCM",
+                "-XX:+StressIGVN",
+                "-XX:+StressCCP",
+            ],
+        };
+        flags.extend(engine.iter().map(|&flag| flag.to_owned()));
+        if self.engine == Engine::Stress {
+            flags.push(format!("-XX:StressSeed={}", seed % 0x7fff_ffff + 1));
+        }
+        let precision = match self.precision {
+            Precision::Exact => "exact",
+            Precision::Default => "default",
+        };
+        flags.push(format!("-XX:JPortalPrecision={precision}"));
+        flags
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let engine = ENGINES.iter().find(|(_, e)| *e == self.engine).map_or("", |(name, _)| name);
+        let precision = PRECISIONS.iter().find(|(_, p)| *p == self.precision).map_or("", |(name, _)| name);
+        write!(f, "{engine}-{precision}")
+    }
+}
+
+impl FromStr for Mode {
+    type Err = Error;
+
+    /// `c1-exact`, or `c1`, which means the same.
+    fn from_str(text: &str) -> Result<Self> {
+        let (engine, precision) = text.split_once('-').unwrap_or((text, "exact"));
+        let engine = ENGINES.iter().find(|(name, _)| *name == engine);
+        let precision = PRECISIONS.iter().find(|(name, _)| *name == precision);
+        match (engine, precision) {
+            (Some(&(_, engine)), Some(&(_, precision))) => Ok(Self { engine, precision }),
+            _ => Err(format!("no mode {text:?}: c1, c2, tiered or stress, with -exact or -default").into()),
+        }
+    }
+}
+
+/// What is needed to record and compare, and where the files go.
+#[derive(Debug, Clone)]
+pub struct Rig {
+    /// The command.
+    pub jportal: PathBuf,
+    /// The recording JDK.
+    pub jdk: PathBuf,
+    /// Folder for sources, classes and captures.
+    pub work: PathBuf,
+    /// Folder in which the files of each failure stay, one folder per failure.
+    pub failures: PathBuf,
+}
+
+/// An interpreted run.
+#[derive(Debug)]
+pub struct Reference {
+    seed: u64,
+    capture: PathBuf,
+    output: String,
+}
+
+impl Reference {
+    /// Its capture.
+    pub fn capture(&self) -> &Path {
+        &self.capture
+    }
+
+    /// Removes the capture, which is large.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(self) -> Result<()> {
+        Ok(std::fs::remove_file(self.capture)?)
+    }
+}
+
+/// What the comparison of one program in one mode gave.
+#[derive(Debug, Default, Clone)]
+pub struct Outcome {
+    /// Bytecodes equal in both flows.
+    pub matched: u64,
+    /// Those of them that compiled code executed.
+    pub compiled: u64,
+    /// Stretches for which the tested flow names no path, and bytecodes of the reference in them and in gaps.
+    pub unresolved: u64,
+    /// See `unresolved`.
+    pub hidden: u64,
+    /// What is wrong, if anything.
+    pub failure: Option<String>,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = if self.matched == 0 { 0.0 } else { self.compiled as f64 / self.matched as f64 };
+        let Self { matched, unresolved, hidden, .. } = self;
+        write!(f, "{matched} bytecodes, {:.1} % compiled, ", 100.0 * share)?;
+        write!(f, "{unresolved} unresolved, {hidden} hidden: ")?;
+        match &self.failure {
+            None => write!(f, "ok"),
+            Some(failure) => write!(f, "FAILED: {}", failure.lines().next().unwrap_or_default()),
+        }
+    }
+}
+
+impl Rig {
+    /// Generates and compiles the programs of these seeds.
+    ///
+    /// # Errors
+    /// When javac refuses a program, which is a fault of the generator.
+    pub fn compile(&self, seeds: impl Iterator<Item = u64>) -> Result<()> {
+        std::fs::create_dir_all(&self.work)?;
+        let mut javac = Command::new(self.jdk.join("bin/javac"));
+        javac.args(["--release", "17", "-g", "-nowarn", "-d"]).arg(&self.work);
+        for seed in seeds {
+            let source = generate(seed);
+            let path = self.source(seed);
+            std::fs::write(&path, &source.text)?;
+            javac.arg(path);
+        }
+        let finished = process::run(&mut javac, LIMIT)?;
+        if finished.status.success() { Ok(()) } else { Err(format!("javac: {}", finished.stderr).into()) }
+    }
+
+    fn source(&self, seed: u64) -> PathBuf {
+        self.work.join(format!("Fuzz{seed}.java"))
+    }
+
+    /// Records the interpreted run.
+    ///
+    /// # Errors
+    /// When the program cannot be recorded or does not end well.
+    pub fn reference(&self, seed: u64) -> Result<Reference> {
+        let capture = self.work.join(format!("Fuzz{seed}.int.jportal"));
+        let finished = self.record(seed, &["-Xint".to_owned()], &capture)?;
+        if !finished.status.success() || !capture.exists() {
+            return Err(format!("the interpreted run: {}: {}", finished.status, finished.stderr).into());
+        }
+        Ok(Reference { seed, capture, output: finished.text() })
+    }
+
+    fn record(&self, seed: u64, flags: &[String], capture: &Path) -> Result<Finished> {
+        let mut command = Command::new(&self.jportal);
+        command.args(["run", "--quiet", "--emulate", "--on-full", "stall", "--cores", "2"]);
+        command.args(["--seed", &seed.to_string(), "--java"]).arg(&self.jdk);
+        // A crashing VM leaves its report where it runs.
+        command.arg("-o").arg(capture).arg("--").args(flags).current_dir(&self.work);
+        command.args(["-XX:-CreateCoredumpOnCrash", "-cp"]).arg(&self.work).arg(format!("Fuzz{seed}"));
+        process::run(&mut command, LIMIT)
+    }
+
+    /// Runs the program of `reference` in `mode` and compares. Only what hinders the test itself is an error; all
+    /// that the recording or the decoder does wrong is a failure in the outcome, and its files are kept.
+    ///
+    /// # Errors
+    /// When a process cannot be started, or a file not be written.
+    pub fn check(&self, reference: &Reference, mode: Mode) -> Result<Outcome> {
+        let seed = reference.seed;
+        let capture = self.work.join(format!("Fuzz{seed}.{mode}.jportal"));
+        let flags = mode.flags(seed);
+        let finished = self.record(seed, &flags, &capture)?;
+        let mut outcome = Outcome::default();
+        if !finished.status.success() || !capture.exists() {
+            let said = finished.text() + &finished.stderr;
+            outcome.failure = Some(format!("the program ended with {}\n{said}", finished.status));
+        } else if finished.text() != reference.output {
+            let (seen, wanted) = (finished.text(), &reference.output);
+            outcome.failure = Some(format!("the program printed {seen:?}, interpreted {wanted:?}"));
+        } else {
+            outcome = self.compare(reference, &capture, mode.precision)?;
+        }
+        if let Some(failure) = &outcome.failure {
+            let text = format!("seed {seed}, {mode}\njava {}\n\n{failure}\n", flags.join(" "));
+            self.keep(reference, mode, &capture, &text)?;
+        }
+        if capture.exists() {
+            std::fs::remove_file(&capture)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Compares a capture with the reference.
+    ///
+    /// # Errors
+    /// When `verify` cannot be started or hangs.
+    pub fn compare(&self, reference: &Reference, capture: &Path, precision: Precision) -> Result<Outcome> {
+        let mut command = Command::new(&self.jportal);
+        command.args(["verify", "--json"]).arg(capture).arg("--against").arg(&reference.capture);
+        let finished = process::run(&mut command, LIMIT)?;
+        let Ok(report) = finished.json() else {
+            let failure = format!("verify: {}\n{}", finished.status, finished.stderr);
+            return Ok(Outcome { failure: Some(failure), ..Outcome::default() });
+        };
+        Ok(judge(&report, &finished, precision))
+    }
+
+    /// Records the program once more in `mode` and leaves the capture, for tests that change it.
+    ///
+    /// # Errors
+    /// When the program cannot be recorded or does not end well.
+    pub fn capture(&self, reference: &Reference, mode: Mode) -> Result<PathBuf> {
+        let seed = reference.seed;
+        let capture = self.work.join(format!("Fuzz{seed}.{mode}.kept.jportal"));
+        let finished = self.record(seed, &mode.flags(seed), &capture)?;
+        if finished.status.success() { Ok(capture) } else { Err(finished.stderr.into()) }
+    }
+
+    fn keep(&self, reference: &Reference, mode: Mode, capture: &Path, report: &str) -> Result<()> {
+        let folder = self.failures.join(format!("Fuzz{}.{mode}", reference.seed));
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join("report.txt"), report)?;
+        std::fs::copy(self.source(reference.seed), folder.join(format!("Fuzz{}.java", reference.seed)))?;
+        std::fs::copy(&reference.capture, folder.join("interpreted.jportal"))?;
+        if capture.exists() {
+            std::fs::copy(capture, folder.join("tested.jportal"))?;
+        }
+        Ok(())
+    }
+}
+
+fn judge(report: &Value, finished: &Finished, precision: Precision) -> Outcome {
+    let count = |name: &str| report.get(name).and_then(Value::as_u64);
+    let (matched, compiled) = (count("matched"), count("matched_compiled"));
+    let (unresolved, hidden, gaps) = (count("unresolved"), count("hidden"), count("gaps"));
+    let parts = report.get("first").is_some_and(|first| !first.is_null());
+    let failure = match (matched, unresolved, gaps) {
+        (None, ..) | (_, None, _) | (.., None) => Some("verify's report lacks its figures"),
+        (Some(0), ..) => Some("nothing was compared"),
+        _ if parts => Some("the flows part"),
+        (.., Some(1..)) => Some("the flow has gaps"),
+        (_, Some(1..), _) if precision == Precision::Exact => Some("unresolved stretches"),
+        // The exit status is `verify`'s own word for what the figures say.
+        _ if precision == Precision::Exact && !finished.status.success() => Some("verify is not content"),
+        _ => None,
+    };
+    let text = |failure: &str| {
+        let pretty = serde_json::to_string_pretty(report).unwrap_or_default();
+        format!("{failure}\n{pretty}\n{}", finished.stderr)
+    };
+    Outcome {
+        matched: matched.unwrap_or(0),
+        compiled: compiled.unwrap_or(0),
+        unresolved: unresolved.unwrap_or(0),
+        hidden: hidden.unwrap_or(0),
+        failure: failure.map(text),
+    }
+}
+
+/// Sums over many outcomes.
+#[derive(Debug, Default, Clone)]
+pub struct Tally {
+    /// Comparisons.
+    pub runs: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// All figures added up.
+    pub sum: Outcome,
+}
+
+impl Tally {
+    /// Adds one.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.runs += 1;
+        self.failed += u64::from(outcome.failure.is_some());
+        self.sum.matched += outcome.matched;
+        self.sum.compiled += outcome.compiled;
+        self.sum.unresolved += outcome.unresolved;
+        self.sum.hidden += outcome.hidden;
+    }
+}

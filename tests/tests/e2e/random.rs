@@ -1,0 +1,85 @@
+//! Random programs: what compiled code executed against what the interpreter did.
+
+use jportal_tests::fault::{self, Fault};
+use jportal_tests::fuzz::run::{Engine, Mode, Precision, Rig, Tally};
+use jportal_tests::place;
+
+/// Programs and the first seed, unless the environment says otherwise; the long run makes 200.
+const COUNT: u64 = 10;
+const SEED: u64 = 1;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
+}
+
+/// The built things, and a folder for files.
+fn rig(test: &str) -> Option<(Rig, tempfile::TempDir)> {
+    let place = place::installed(test)?;
+    let failures = place.root.join("build/fuzz");
+    std::fs::create_dir_all(&failures).unwrap();
+    let work = tempfile::tempdir_in(&failures).unwrap();
+    let rig = Rig {
+        jportal: place.jportal,
+        jdk: place.root.join("build/jdk"),
+        work: work.path().to_owned(),
+        failures,
+    };
+    Some((rig, work))
+}
+
+/// Each program in two modes, one of each precision; `JPORTAL_FUZZ_COUNT` and `JPORTAL_FUZZ_SEED` choose others.
+#[test]
+fn random_programs() {
+    let Some((rig, _work)) = rig("random_programs") else { return };
+    let (seed, count) = (number("JPORTAL_FUZZ_SEED", SEED), number("JPORTAL_FUZZ_COUNT", COUNT));
+    rig.compile(seed..seed + count).unwrap();
+    let mut tally = Tally::default();
+    for seed in seed..seed + count {
+        let reference = rig.reference(seed).unwrap();
+        for mode in Mode::in_turn(seed) {
+            let outcome = rig.check(&reference, mode).unwrap();
+            println!("Fuzz{seed} {mode}: {outcome}");
+            tally.add(&outcome);
+        }
+        reference.remove().unwrap();
+    }
+    assert_eq!(tally.failed, 0, "of {} runs; their files are in {}", tally.runs, rig.failures.display());
+    // A comparison of interpreted code with itself would say little.
+    assert!(tally.sum.compiled * 2 > tally.sum.matched, "compiled code executed too little: {:?}", tally.sum);
+}
+
+/// The comparison must see one branch turned round in the trace of compiled code.
+#[test]
+fn a_turned_branch_of_a_random_program_is_found() {
+    let Some((rig, work)) = rig("a_turned_branch_of_a_random_program_is_found") else { return };
+    rig.compile(std::iter::once(SEED)).unwrap();
+    let reference = rig.reference(SEED).unwrap();
+    let mode = Mode { engine: Engine::C1, precision: Precision::Exact };
+    let capture = rig.capture(&reference, mode).unwrap();
+    let untouched = rig.compare(&reference, &capture, mode.precision).unwrap();
+    assert!(untouched.failure.is_none(), "{untouched}");
+    let packets = fault::count_tnt(&capture).unwrap();
+    let tries = 8;
+    let found = (0..tries)
+        .filter(|i| {
+            let copy = work.path().join("faulty.jportal");
+            // The second half of the run is compiled code for the most part.
+            let fault = Fault::FlipTnt { n: packets / 2 + packets * (2 * i + 1) / (4 * tries) };
+            fault::plant(&capture, &copy, &fault).unwrap();
+            let outcome = rig.compare(&reference, &copy, mode.precision).unwrap();
+            println!("{fault:?}: {outcome}");
+            outcome.failure.is_some()
+        })
+        .count();
+    assert!(found > tries / 2, "only {found} of {tries} turned branches showed");
+}
+
+/// Two different programs are not equal, whatever is compared.
+#[test]
+fn another_program_is_not_taken_for_the_same() {
+    let Some((rig, _work)) = rig("another_program_is_not_taken_for_the_same") else { return };
+    rig.compile(SEED..SEED + 2).unwrap();
+    let (one, other) = (rig.reference(SEED).unwrap(), rig.reference(SEED + 1).unwrap());
+    let outcome = rig.compare(&one, other.capture(), Precision::Default).unwrap();
+    assert!(outcome.failure.is_some(), "{outcome}");
+}
