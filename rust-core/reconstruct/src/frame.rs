@@ -66,6 +66,8 @@ pub(crate) struct Trail {
     pub fresh: bool,
     /// An exception was thrown at exactly the position.
     pub thrown: bool,
+    /// The bytecode at the position has made a call.
+    pub called: bool,
 }
 
 /// A frame, oldest at the bottom.

@@ -31,7 +31,8 @@ mod marked_tests;
 mod outcome;
 mod paths;
 mod recording;
-pub mod stretches;
+pub mod silent;
+mod stretches;
 mod summary;
 mod tags;
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::driver::Positions;
 use crate::frame::{Compiled, Frame};
 use crate::outcome::{Outcome, Reveals};
 use crate::paths::Paths;
+use crate::silent::{Known, SilentCalls};
 use crate::tags::{CodeClass, Jump, Tags};
 use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier};
 use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
@@ -30,6 +31,7 @@ pub(crate) struct Shared<'a> {
     pub positions: Positions,
     /// The unit infers the way of a branch from where control went.
     pub sees_addresses_only: bool,
+    pub silent: SilentCalls,
 }
 
 impl<'a> Shared<'a> {
@@ -48,6 +50,7 @@ impl<'a> Shared<'a> {
             reveals: Reveals { binary_switch: has(Reveal::BinarySwitch) },
             positions,
             sees_addresses_only,
+            silent: SilentCalls::new(image.table()),
         }
     }
 }
@@ -110,6 +113,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) out: Vec<Event>,
     pub(crate) counters: ThreadCounters,
     pub(crate) paths: Paths,
+    pub(crate) known_silent: Known,
 }
 
 impl<'a> Machine<'a> {
@@ -127,6 +131,7 @@ impl<'a> Machine<'a> {
             out: Vec::new(),
             counters: ThreadCounters::default(),
             paths: Paths::default(),
+            known_silent: Known::default(),
         }
     }
     /// Takes the next item of the thread.

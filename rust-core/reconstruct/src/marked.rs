@@ -6,8 +6,10 @@
 //! instruction faulted or was interrupted.
 
 use crate::frame::{Frame, Position, Run, Trail};
-use crate::machine::Machine;
+use crate::machine::{Machine, Shared};
 use crate::paths::{Ends, to_throw};
+use crate::silent::Known;
+use jportal_bytecode::Transfer;
 use jportal_capture::schema::ambiguities;
 use jportal_flow::{Entry, EventKind, Exit as FrameExit, Tier};
 use jportal_native_flow::Exit;
@@ -57,6 +59,9 @@ impl Machine<'_> {
             if let Some(p) = n.position_at(to).or_else(thrown) {
                 let chain = scope_chain(n, p.scope);
                 self.advance(chain, Target::Inside);
+            }
+            if let Some(trail) = self.trail() {
+                trail.called = true;
             }
         }
     }
@@ -193,6 +198,7 @@ impl Machine<'_> {
             tier,
             ambiguous: c.trail.ambiguous.take().is_some(),
             thrown: std::mem::take(&mut c.trail.thrown),
+            called: std::mem::take(&mut c.trail.called),
         };
         if fresh {
             return self.appear(&to, tier);
@@ -223,7 +229,7 @@ impl Machine<'_> {
             && (was.bci != is.bci || same == new.len() && target == Target::Block)
         {
             self.move_in_frame(is.method, (was.bci, is.bci), way);
-            way = Way { tier: way.tier, ambiguous: false, thrown: false };
+            way = Way { tier: way.tier, ambiguous: false, thrown: false, called: false };
         }
         for p in &new[same..] {
             self.emit_enter(p.method, way.tier, Entry::Call);
@@ -252,6 +258,8 @@ impl Machine<'_> {
                 way.thrown = false;
             }
             way.ambiguous = false;
+            // The caller's bytecode has called, whatever it was.
+            way.called = true;
         }
     }
     /// The frame `p` ends by an exception.
@@ -305,7 +313,9 @@ impl Machine<'_> {
         if !way.ambiguous {
             let mut paths = std::mem::take(&mut self.paths);
             let hop = paths.hop(&self.shared.maps, method, ends);
-            let found = hop.is_some() && !(way.thrown && self.is_handler(method, ends));
+            let found = hop.is_some_and(|path| {
+                !passes_callee(&self.shared, &mut self.known_silent, method, from, path, way.called)
+            }) && !(way.thrown && self.is_handler(method, ends));
             if found {
                 hop.into_iter().flatten().for_each(|&b| self.emit_bytecode(method, b, way.tier));
             }
@@ -327,20 +337,23 @@ impl Machine<'_> {
     }
     /// The compiled frame with this chain and trail returned: what its frames did after their last position.
     pub(crate) fn return_marked(&mut self, chain: &[Position], trail: &Trail, tier: Tier) {
-        let mut way = Way { tier, ambiguous: trail.ambiguous.is_some(), thrown: false };
+        let ambiguous = trail.ambiguous.is_some();
+        let mut way = Way { tier, ambiguous, thrown: false, called: trail.called };
         for p in chain.iter().rev() {
             if !trail.fresh {
                 self.move_in_frame(p.method, (p.bci, None), way);
             }
             self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
             way.ambiguous = false;
+            way.called = true;
         }
     }
     /// An exception leaves the compiled frame with this chain and trail.
     pub(crate) fn unwind_marked(&mut self, chain: &[Position], trail: &Trail, tier: Tier) {
         let called =
             trail.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall | Exit::Cut));
-        let mut way = Way { tier, ambiguous: trail.ambiguous.is_some(), thrown: trail.thrown || called };
+        let thrown = trail.thrown || called;
+        let mut way = Way { tier, ambiguous: trail.ambiguous.is_some(), thrown, called: true };
         for (i, p) in chain.iter().enumerate().rev() {
             let caller = i.checked_sub(1).map(|i| chain[i]);
             if self.returns_to_throw(p, caller, &way) {
@@ -372,6 +385,25 @@ struct Way {
     ambiguous: bool,
     /// By an exception thrown at exactly the position.
     thrown: bool,
+    /// The bytecode it starts from has made its call, if it is an invoke.
+    called: bool,
+}
+
+/// Whether one of the bytecodes from `from` on that `path` leaves behind is an invoke whose callee should have
+/// shown: the compiler lost its markers.
+fn passes_callee(
+    shared: &Shared<'_>,
+    known: &mut Known,
+    method: MethodId,
+    from: Option<Bci>,
+    path: &[Bci],
+    called: bool,
+) -> bool {
+    let Some(map) = shared.maps.of(method) else { return false };
+    let first = from.filter(|_| !called);
+    let behind = first.iter().chain(path.split_last().map_or(&[][..], |(_, passed)| passed));
+    let mut invokes = behind.filter(|&&b| map.step(b).is_some_and(|s| s.transfer == Transfer::Invoke));
+    invokes.any(|&b| !shared.silent.may_be(shared.image.table(), known, method, b))
 }
 
 /// The frames of `scope`, outermost first.

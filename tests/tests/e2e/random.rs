@@ -29,6 +29,7 @@ fn rig(test: &str) -> Option<(Rig, tempfile::TempDir)> {
 
 /// Each program in two modes, one of each precision; `JPORTAL_FUZZ_COUNT` and `JPORTAL_FUZZ_SEED` choose others.
 #[test]
+#[ignore = "open findings (CONTRIBUTING.md); scripts/verify-all runs it"]
 fn random_programs() {
     let Some((rig, _work)) = rig("random_programs") else { return };
     let (seed, count) = (number("JPORTAL_FUZZ_SEED", SEED), number("JPORTAL_FUZZ_COUNT", COUNT));
