@@ -97,6 +97,11 @@ pub(crate) fn vm_with(methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -
             name: Str::from(&*format!("m{i}")),
             code: Bytes((*code).into()),
             exceptions: exceptions.to_vec(),
+            // What an `invokestatic` at bci 4 calls.
+            invokes: match code.get(4) {
+                Some(184) => vec![InvokeTarget { bci: 4, name: Str::from("m1"), ..Default::default() }],
+                _ => Vec::new(),
+            },
             ..Default::default()
         }));
         let stub = address(STUBS + 8 * i as u32);

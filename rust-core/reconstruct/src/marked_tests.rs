@@ -124,6 +124,18 @@ fn where_the_compiler_lost_the_path_nothing_is_guessed() {
 }
 
 #[test]
+fn a_callee_that_does_not_show_is_noticed() {
+    // Inlined, but all that is left of it is what comes behind.
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (0, 0)])], &[], &[], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 m0@0");
+    // A call of the machine code's own shows by what is called.
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x18, &[(0, 0)])], &[], &[(0x18, 0, 4)], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call).nm(0x18, 0x20, Exit::Jump);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 m0@7 m0@0");
+}
+
+#[test]
 fn a_lost_marker_is_noticed() {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), (0, 10)])], &[], &[], &[]);
     let lines = run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump));

@@ -109,10 +109,10 @@ fn check(place: &Place, program: &Program, plan: &Plan) -> Result<()> {
     possible(program, plan.mode, &checked)?;
     match plan.mode {
         Mode::Interpreter => verdict.require_exact(&log)?,
-        // Positions from debug info are what they are: the figure is reported, nothing is asked of it but that it
-        // covers the whole log and is no accident.
+        // Path markers: nothing is wrong but what the compilers say they have lost, which is next to nothing where
+        // every block has a probe.
         Mode::Tiered => {
-            if probes != log.hits() || matched == 0 || verdict.code == 2 {
+            if probes != log.hits() || matched * 10_000 < probes * 9_999 || verdict.code == 2 {
                 let hits = log.hits();
                 return Err(format!(
                     "verify: exit {}, {probes} probes of {hits}, {matched} matched",
