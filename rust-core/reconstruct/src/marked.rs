@@ -314,7 +314,7 @@ impl Machine<'_> {
             let mut paths = std::mem::take(&mut self.paths);
             let hop = paths.hop(&self.shared.maps, method, ends);
             let found = hop.is_some_and(|path| {
-                !passes_callee(&self.shared, &mut self.known_silent, method, from, path, way.called)
+                !passes_callee(self.shared, &mut self.known_silent, method, from, path, way.called)
             }) && !(way.thrown && self.is_handler(method, ends));
             if found {
                 hop.into_iter().flatten().for_each(|&b| self.emit_bytecode(method, b, way.tier));
