@@ -2,27 +2,17 @@
 //!
 //! `cargo run -p jportal-vm-image --example markers -- CAPTURE [PART-OF-A-METHOD-NAME]`; without a name, sums only.
 
+mod installed;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
 
 use iced_x86::{Decoder, DecoderOptions, OpKind};
+use installed::Bytes;
 use jportal_capture::CaptureReader;
-use jportal_units::{Address, CodeId, Tsc};
 use jportal_vm_image::markers::ambiguity_name;
-use jportal_vm_image::{Builder, CodeSink, CodeVersion, Marker, NMethod, PathMarkers, VmImage};
-
-#[derive(Default)]
-struct Bytes(Vec<Vec<u8>>);
-
-impl CodeSink for Bytes {
-    fn install(&mut self, _: Tsc, _: Address, bytes: &[u8], id: CodeId) {
-        self.0.resize(id.0 as usize + 1, Vec::new());
-        self.0[id.0 as usize] = bytes.to_vec();
-    }
-    fn patch(&mut self, _: Tsc, _: Address, _: &[u8]) {}
-    fn free(&mut self, _: Tsc, _: Address, _: u64) {}
-}
+use jportal_vm_image::{Builder, CodeVersion, Marker, NMethod, PathMarkers, VmImage};
 
 fn list(image: &VmImage, all: &PathMarkers, markers: &[Marker]) -> String {
     let mut text = String::new();

@@ -11,26 +11,16 @@
 //! -XX:TieredStopAtLevel=1` or `-XX:-TieredCompilation`. What then differs still is worth a look at a third run: the
 //! iteration order of `java.util.ImmutableCollections` depends on the time of day.
 
+mod installed;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::ExitCode;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind};
+use installed::Bytes;
 use jportal_capture::CaptureReader;
-use jportal_units::{Address, CodeId, Tsc};
-use jportal_vm_image::{Builder, CodeSink};
-
-#[derive(Default)]
-struct Bytes(Vec<Vec<u8>>);
-
-impl CodeSink for Bytes {
-    fn install(&mut self, _: Tsc, _: Address, bytes: &[u8], id: CodeId) {
-        self.0.resize(id.0 as usize + 1, Vec::new());
-        self.0[id.0 as usize] = bytes.to_vec();
-    }
-    fn patch(&mut self, _: Tsc, _: Address, _: &[u8]) {}
-    fn free(&mut self, _: Tsc, _: Address, _: u64) {}
-}
+use jportal_vm_image::Builder;
 
 struct Compiled {
     start: u64,

@@ -111,20 +111,21 @@ impl PathMarkers {
     /// `to`. That instruction need not be known: no other one in its last 15 bytes has an edge to `to` that
     /// leaves the run.
     pub fn leaving(&self, start: u32, end: u32, outcome: Outcome, to: u32) -> &[Marker] {
-        const LONGEST_INSTRUCTION: u32 = 15;
-        let first = start.max(end.saturating_sub(LONGEST_INSTRUCTION));
-        let a = self.edges.partition_point(|e| e.from < first);
-        let b = self.edges.partition_point(|e| e.from < end).max(a);
-        let edge = self.edges[a..b].iter().rev().find(|e| e.outcome == outcome as u8 && e.to == to);
+        let mut last = self.edges_at_end(start, end).iter().rev();
+        let edge = last.find(|e| e.outcome == outcome as u8 && e.to == to);
         edge.map_or(&[], |e| self.list(e.first, e.count))
     }
     /// Whether [`PathMarkers::needs_direction`] holds for the branch that ends the run `start..end`.
     pub fn leaves_undirected(&self, start: u32, end: u32) -> bool {
+        self.edges_at_end(start, end).iter().any(|e| e.to == end && self.needs_direction(e.from))
+    }
+    /// Edges from where the last instruction of the run `start..end` can begin.
+    fn edges_at_end(&self, start: u32, end: u32) -> &[MarkedEdge] {
         const LONGEST_INSTRUCTION: u32 = 15;
         let first = start.max(end.saturating_sub(LONGEST_INSTRUCTION));
         let a = self.edges.partition_point(|e| e.from < first);
-        let leaving = self.edges[a..].iter().take_while(|e| e.from < end).filter(|e| e.to == end);
-        leaving.clone().any(|e| self.needs_direction(e.from))
+        let b = self.edges.partition_point(|e| e.from < end).max(a);
+        &self.edges[a..b]
     }
     /// What the run of instructions `from..to` passes inside, in order, with the offset of the instruction that
     /// follows: markers of offsets, and of edges from one instruction to the next.
