@@ -216,6 +216,22 @@ fn what_a_template_verifies_decides_nothing() {
 }
 
 #[test]
+fn a_template_that_faults_at_its_first_instruction_was_dispatched() {
+    // 0 iload_0; 1 arraylength
+    let vm = vm(&[(&[26, 190, 177], &[])]);
+    let template = address(TEMPLATES + 16 * 190);
+    let enter = |ip| {
+        let mut s = Script::default().upcall().call(0).op(Opcode::ILOAD_0);
+        s.0.push(Item::Interrupt { ip: Address(template) });
+        s.0.push(Item::Enter { ip: Address(ip) });
+        s
+    };
+    assert_eq!(run(&vm, enter(address(THROW))), ["> m0", "m0@0", "m0@1"]);
+    // An interrupt after which the thread goes on is no fault: the block itself comes.
+    assert_eq!(run(&vm, enter(template)), ["> m0", "m0@0"]);
+}
+
+#[test]
 fn the_wrong_bytecode_is_a_gap() {
     let vm = vm(&[(&[26, 153, 0, 4, 0, 177], &[])]);
     let s =
