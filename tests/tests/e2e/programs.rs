@@ -51,20 +51,13 @@ fn sound(place: &Place, program: &Program, plan: &Plan, recording: &Recording, i
 }
 
 /// Faults of the reconstruction that the checker finds and that are open (CONTRIBUTING.md): rules that may be
-/// broken, in which mode, by which program (`None`: any). An entry goes when its fault does.
-const OPEN: &[(Mode, Option<&str>, &[&str])] = &[
-    (Mode::Interpreter, Some("exceptions"), &["unwind", "vm-call"]),
-    (Mode::Tiered, None, &["unwind", "vm-call"]),
-    (Mode::Tiered, None, &["stretch", "edge", "mid-block", "exception-lost"]),
-];
+/// broken, in which mode. An entry goes when its fault does.
+const OPEN: &[(Mode, &[&str])] =
+    &[(Mode::Tiered, &["unwind", "vm-call", "stretch", "edge", "mid-block", "exception-lost"])];
 
 /// The flow keeps the rules of a JVM, whatever the oracle says.
-fn possible(program: &Program, mode: Mode, checked: &Checked) -> Result<()> {
-    let open = |rule: &String| {
-        let applies =
-            |o: &&(Mode, Option<&str>, &[&str])| o.0 == mode && o.1.is_none_or(|p| p == program.name);
-        OPEN.iter().filter(applies).any(|o| o.2.contains(&rule.as_str()))
-    };
+fn possible(mode: Mode, checked: &Checked) -> Result<()> {
+    let open = |rule: &String| OPEN.iter().any(|o| o.0 == mode && o.1.contains(&rule.as_str()));
     let broken: Vec<_> = checked.by_rule.iter().filter(|(rule, _)| !open(rule)).collect();
     if broken.is_empty() {
         return Ok(());
@@ -106,7 +99,7 @@ fn check(place: &Place, program: &Program, plan: &Plan) -> Result<()> {
         recording.program.elapsed.as_secs_f64()
     ));
     sound(place, program, plan, &recording, &info)?;
-    possible(program, plan.mode, &checked)?;
+    possible(plan.mode, &checked)?;
     match plan.mode {
         Mode::Interpreter => verdict.require_exact(&log)?,
         // Path markers: nothing is wrong but what the compilers say they have lost, which is next to nothing where
