@@ -101,7 +101,7 @@ impl CoreDecoder {
 
     /// Takes in which changes of code are near the present time.
     pub(super) fn update_window(&mut self, image: &CodeHistory) {
-        let now = self.state.clock.now();
+        let now = self.state.now();
         if now != self.window.since {
             (self.window.since, self.window.since_at) = (now, self.state.at);
         }
@@ -133,7 +133,7 @@ impl CoreDecoder {
             self.cache.invalidate(change.start, change.end());
         }
         while self.view.deactivate_last(|c| changes[c as usize].tsc > possibly) {}
-        let oldest = self.choices.first().map_or(now, |c| c.state.clock.now());
+        let oldest = self.choices.first().map_or(now, |c| c.state.now());
         self.view.settle(image, |tsc| tsc < oldest.saturating_sub(slack.after));
     }
 
@@ -181,7 +181,7 @@ impl CoreDecoder {
         } else if until < self.base + self.buffer.len() as u64 {
             self.window.latest_at = until;
         }
-        self.window.latest = self.window.latest.max(self.state.clock.now());
+        self.window.latest = self.window.latest.max(self.state.now());
     }
 
     /// Whether the trace's place in the window suggests that a change at `tsc` is over.
@@ -305,7 +305,7 @@ impl CoreDecoder {
         image: &CodeHistory,
     ) -> Result<Block, Error> {
         if let Some(n) = self.forced.take().filter(|&n| n <= pending.len()) {
-            pending[..n].iter().for_each(|&c| self.see(c));
+            self.execute(&pending[..n], image);
             return self.decode_at(self.state.ip, image, &[]);
         }
         let changes = image.changes();
@@ -345,8 +345,21 @@ impl CoreDecoder {
             let alternatives = versions.iter().map(|&(n, _)| n).collect();
             self.remember(alternatives, false);
         }
-        pending[..visible].iter().for_each(|&c| self.see(c));
+        self.execute(&pending[..visible], image);
         Ok(block)
+    }
+
+    /// This core executes what `changes`, in order of time, wrote. The time of the last one tells the
+    /// present time, within the tolerance, and so settles earlier changes elsewhere, too.
+    fn execute(&mut self, changes: &[u32], image: &CodeHistory) {
+        changes.iter().for_each(|&c| self.see(c));
+        let Some(last) = changes.last().and_then(|&c| image.changes().get(c as usize)) else { return };
+        let before = self.config.slack.before << (4 * self.level);
+        let floor = last.tsc.saturating_sub(before);
+        if floor > self.state.now() {
+            self.state.floor = floor;
+            self.update_window(image);
+        }
     }
 
     /// The code that was running when the flow came to `state.ip`: from which a branch led here,
