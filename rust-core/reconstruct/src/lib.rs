@@ -29,15 +29,17 @@ mod machine_tests;
 mod marked;
 #[cfg(test)]
 mod marked_tests;
+mod moves;
 mod outcome;
 mod paths;
 mod recording;
-pub mod silent;
+mod silent;
 mod stretches;
 mod summary;
 mod tags;
 #[cfg(test)]
 mod testing;
+mod throwers;
 
 pub use contradiction::Contradiction;
 pub use driver::{DecodeOptions, NativeDecoder, Positions, Progress};

@@ -5,6 +5,9 @@
 //! and diamonds on the way make it ambiguous, and that is said.
 
 use crate::code_map::{CodeMap, CodeMaps};
+use crate::frame::Position;
+use crate::machine::Shared;
+use crate::throwers::{Throwers, reaches, throwers};
 use hashbrown::HashMap;
 use jportal_bytecode::{Instruction, Method, Transfer};
 use jportal_units::{Bci, MethodId};
@@ -16,7 +19,44 @@ pub(crate) type Ends = (Option<Bci>, Option<Bci>);
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     known: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
-    hops: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
+    hops: HashMap<(MethodId, Ends), Hop>,
+}
+
+/// What joins two positions of a frame that follow each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hop {
+    /// The bytecodes behind the first up to and including the second, if an edge joins them: straight on to the
+    /// end of the block, and from there to the second (or to a return).
+    pub path: Option<Box<[Bci]>>,
+    /// The bytecode at the first position is an invoke whose callee should show.
+    pub calls: bool,
+    /// A bytecode between the two is an invoke whose callee should have shown.
+    pub hides: bool,
+    /// The second is a handler that catches what the block of the first may throw.
+    pub catches: bool,
+}
+
+impl Hop {
+    fn of(shared: &Shared<'_>, method: MethodId, (from, to): Ends) -> Self {
+        let (Some(m), Some(map)) = (shared.maps.method(method), shared.maps.of(method)) else {
+            return Self::default();
+        };
+        let shows = |b: Bci| {
+            map.step(b).is_some_and(|s| s.transfer == Transfer::Invoke) && !shared.may_be_silent(method, b)
+        };
+        let path = hop(m, map, (from, to)).map(Vec::into_boxed_slice);
+        let passed = path.as_deref().and_then(|p| p.split_last()).map_or(&[][..], |p| p.1);
+        let catches = |from, to| {
+            let at = Position { method, bci: Some(from) };
+            reaches(m, from, Some(to)) || throwers(shared, at, false, Some(to)) != Throwers::Nobody
+        };
+        Self {
+            calls: from.is_some_and(shows),
+            hides: passed.iter().any(|&b| shows(b)),
+            catches: from.zip(to).is_some_and(|(from, to)| catches(from, to)),
+            path,
+        }
+    }
 }
 
 impl Paths {
@@ -34,32 +74,10 @@ impl Paths {
 }
 
 impl Paths {
-    /// As [`Paths::between`] where no other block begins on the way: straight on to the end of the block, and
-    /// from there to `to`. `None` if that is no edge.
-    pub(crate) fn hop(&mut self, maps: &CodeMaps<'_>, method: MethodId, ends: Ends) -> Option<&[Bci]> {
-        self.hops
-            .entry((method, ends))
-            .or_insert_with(|| {
-                let (m, map) = (maps.method(method)?, maps.of(method)?);
-                hop(m, map, ends).map(Vec::into_boxed_slice)
-            })
-            .as_deref()
-    }
-}
-
-/// The `athrow` that ends the block of `from`, and the bytecodes that lead to it.
-pub(crate) fn to_throw(map: &CodeMap, from: Bci) -> Option<Vec<Bci>> {
-    let (mut path, mut at) = (Vec::new(), from);
-    loop {
-        let step = map.step(at)?;
-        match step.transfer {
-            Transfer::None | Transfer::Invoke => {
-                path.push(step.next);
-                at = step.next;
-            }
-            Transfer::Throw => return Some(path),
-            _ => return None,
-        }
+    /// What joins the two ends.
+    #[inline]
+    pub(crate) fn hop(&mut self, shared: &Shared<'_>, method: MethodId, ends: Ends) -> &Hop {
+        self.hops.entry((method, ends)).or_insert_with(|| Hop::of(shared, method, ends))
     }
 }
 
@@ -195,8 +213,9 @@ mod tests {
         let mut table = MethodTable::default();
         let id = table.push(Method { code: DIAMOND.into(), ..crate::testing::method("m") });
         let maps = CodeMaps::new(&table);
+        let (m, map) = (table.get(id).unwrap(), maps.of(id).unwrap());
         let hop = |from: Option<u16>, to: Option<u16>| {
-            let path = Paths::default().hop(&maps, id, (from.map(Bci), to.map(Bci)))?.to_vec();
+            let path = super::hop(m, map, (from.map(Bci), to.map(Bci)))?;
             Some(path.iter().map(|b| b.0).collect::<Vec<_>>())
         };
         assert_eq!(hop(None, Some(0)), Some(vec![0]));
