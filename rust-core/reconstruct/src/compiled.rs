@@ -21,7 +21,7 @@ use jportal_vm_image::NMethod;
 /// Length of a `jmp rel32`, which replaces the verified entry of a not-entrant nmethod.
 const PATCHED_ENTRY: u32 = 5;
 
-impl Machine<'_> {
+impl<'a> Machine<'a> {
     /// A block of C1 or C2 code.
     pub(crate) fn nmethod_block(&mut self, start: u32, end: u32, code: CodeId, exit: Exit) -> Walk<()> {
         let image = self.shared.image;

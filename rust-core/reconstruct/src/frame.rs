@@ -68,6 +68,8 @@ pub(crate) struct Trail {
     pub thrown: bool,
     /// The bytecode at the position has made a call.
     pub called: bool,
+    /// The context of the markers in which the position stands, where it is known.
+    pub context: Option<u32>,
 }
 
 impl Trail {

@@ -8,7 +8,7 @@
 use crate::code_map::CodeMaps;
 use crate::contradiction::{Contradiction, Walk};
 use crate::driver::Positions;
-use crate::frame::{Compiled, Frame};
+use crate::frame::{Compiled, Frame, Position};
 use crate::outcome::{Outcome, Reveals};
 use crate::paths::{Ends, Paths};
 use crate::silent::SilentCalls;
@@ -115,6 +115,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) out: Vec<Event>,
     pub(crate) counters: ThreadCounters,
     pub(crate) paths: Paths,
+    /// A list that is not in use, so that each move need not allocate one.
+    pub(crate) spare: Vec<Position>,
 }
 
 impl<'a> Machine<'a> {
@@ -132,6 +134,7 @@ impl<'a> Machine<'a> {
             out: Vec::new(),
             counters: ThreadCounters::default(),
             paths: Paths::default(),
+            spare: Vec::new(),
         }
     }
     /// Takes the next item of the thread.

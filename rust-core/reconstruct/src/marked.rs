@@ -8,7 +8,7 @@
 use crate::folds;
 use crate::frame::{Frame, Position, Run, Trail};
 use crate::machine::{Before, Machine};
-use crate::moves::{Flight, Target, Way};
+use crate::moves::{Target, Way};
 use crate::tags::CodeClass;
 use jportal_capture::schema::ambiguities;
 use jportal_flow::{Cause, Entry, Tier};
@@ -16,12 +16,12 @@ use jportal_native_flow::Exit;
 use jportal_units::Bci;
 use jportal_vm_image::{Marker, NMethod, Outcome, PathMarkers};
 
-impl Machine<'_> {
+impl<'a> Machine<'a> {
     /// The top frame executes the block `from..to` of `n`, which ends with `exit`.
     pub(crate) fn follow_markers(
         &mut self,
-        n: &NMethod,
-        m: &PathMarkers,
+        n: &'a NMethod,
+        m: &'a PathMarkers,
         (from, to): (u32, u32),
         exit: Exit,
     ) {
@@ -34,22 +34,23 @@ impl Machine<'_> {
         if let Some(last) = last {
             self.pass_edge(n, m, last, from);
         }
-        let marks: Vec<Marker> = m.passed(from, to).flat_map(|(_, list)| list).copied().collect();
+        let mut marks = m.passed(from, to).flat_map(|(_, list)| list).copied();
         if exit == Exit::Cut {
-            return self.pass_until_cut(n, m, marks, to);
+            return self.pass_until_cut(n, m, marks.collect(), to);
         }
-        let again = last.is_some_and(|l| l.exit == Exit::Jump && n.position_at(l.from).is_some());
-        for &mark in &marks {
-            if !(again && self.stands_at(m, mark)) {
-                self.pass(m, mark);
+        if let Some(first) = marks.next() {
+            let again = last.is_some_and(|l| l.exit == Exit::Jump && n.position_at(l.from).is_some());
+            for mark in std::iter::once(first).chain(marks) {
+                if !(again && self.stands_at(m, mark)) {
+                    self.pass(m, mark);
+                }
             }
         }
         if matches!(exit, Exit::Call | Exit::IndirectCall) {
             // C1 records the position of an athrow in front of the call that throws.
             let thrown = || n.positions_in(from, to).last();
             if let Some(p) = n.position_at(to).or_else(thrown) {
-                let chain = scope_chain(n, p.scope);
-                self.advance(chain, Target::Inside);
+                self.advance_inside(n, p.scope);
             }
             if let Some(trail) = self.trail() {
                 trail.called = true;
@@ -60,11 +61,9 @@ impl Machine<'_> {
     /// returned, jumps back to the instruction that had led into it, which may be the block's first.
     fn stands_at(&mut self, m: &PathMarkers, mark: Marker) -> bool {
         let Marker::Block { context, bci } = mark else { return false };
-        let (Some(chain), Some(Frame::Compiled(c))) = (marker_chain(m, context, bci), self.stack.last())
-        else {
-            return false;
-        };
-        let Some(&p) = chain.last().filter(|_| c.chain == chain && !c.trail.fresh) else { return false };
+        let Some(Frame::Compiled(c)) = self.stack.last() else { return false };
+        let stands = !c.trail.fresh && backwards(m, context, bci).eq(c.chain.iter().rev().map(|&p| Some(p)));
+        let Some(&p) = c.chain.last().filter(|_| stands) else { return false };
         self.paths.hop(self.shared, p.method, (p.bci, p.bci)).path.is_none()
     }
     pub(crate) fn trail(&mut self) -> Option<&mut Trail> {
@@ -158,8 +157,7 @@ impl Machine<'_> {
         // C2 has no debug info where an implicit exception is thrown by code behind the method's own: what comes next
         // is not thrown by the last known bytecode then.
         if let Some(p) = n.position_at(cut) {
-            let chain = scope_chain(n, p.scope);
-            self.advance(chain, Target::Inside);
+            self.advance_inside(n, p.scope);
             self.thrown();
         }
     }
@@ -173,10 +171,16 @@ impl Machine<'_> {
             Marker::Ambiguous(cause) => {
                 self.lose_path(folds::cause(cause));
             }
-            Marker::Block { context, bci } => match marker_chain(m, context, bci) {
-                Some(chain) => self.advance(chain, Target::Block),
-                None => self.lose_path(Cause::UnknownMethod),
-            },
+            Marker::Block { context, bci } if self.is_in_context(context) => self.next_block(Bci(bci)),
+            Marker::Block { context, bci } => {
+                let mut chain = std::mem::take(&mut self.spare);
+                if fill(&mut chain, backwards(m, context, bci)) {
+                    self.advance(chain, Target::Block, Some(context));
+                } else {
+                    self.spare = chain;
+                    self.lose_path(Cause::UnknownMethod);
+                }
+            }
         }
     }
     /// What the top frame executes before its next marker is not known.
@@ -185,28 +189,49 @@ impl Machine<'_> {
             trail.lost = Some(cause);
         }
     }
-    /// The top frame's position becomes `to`.
-    fn advance(&mut self, to: Vec<Position>, target: Target) {
+    /// Whether the top frame is followed and stands in the frames of `context`.
+    fn is_in_context(&self, context: u32) -> bool {
+        matches!(self.stack.last(), Some(Frame::Compiled(c)) if c.trail.context == Some(context) && !c.trail.fresh)
+    }
+    /// The innermost frame of the top frame goes on at the block `bci`.
+    fn next_block(&mut self, bci: Bci) {
+        let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
+        let Some(p) = c.chain.last_mut() else { return };
+        let (method, was) = (p.method, p.bci.replace(bci));
+        let way = Way::take(c.tier, &mut c.trail);
+        self.move_in_frame(method, (was, Some(bci)), way);
+    }
+    /// The top frame's position becomes that of `scope`.
+    fn advance_inside(&mut self, n: &NMethod, scope: Option<u32>) {
+        let mut chain = std::mem::take(&mut self.spare);
+        fill(&mut chain, scope_positions(n, scope).map(Some));
+        self.advance(chain, Target::Inside, None);
+    }
+    /// The top frame's position becomes `to`, in the frames of the markers' `context`.
+    fn advance(&mut self, to: Vec<Position>, target: Target, context: Option<u32>) {
         let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
         if to.is_empty() {
             return;
         }
-        let tier = c.tier;
-        let old = std::mem::replace(&mut c.chain, to.clone());
         let fresh = std::mem::take(&mut c.trail.fresh);
-        if !fresh && old == to && target == Target::Inside {
+        if !fresh && c.chain == to && target == Target::Inside {
+            self.spare = to;
             return;
         }
-        let way = Way {
-            tier,
-            lost: c.trail.lost.take(),
-            flight: if std::mem::take(&mut c.trail.thrown) { Flight::Thrown } else { Flight::Unseen },
-            called: std::mem::take(&mut c.trail.called),
-        };
-        if fresh {
-            return self.appear(&to, tier);
+        if target == Target::Block || !same_frames(&c.chain, &to) {
+            c.trail.context = context;
         }
-        self.move_marked(&old, &to, target, way);
+        let (old, tier) = (std::mem::take(&mut c.chain), c.tier);
+        let way = Way::take(tier, &mut c.trail);
+        if fresh {
+            self.appear(&to, tier);
+        } else {
+            self.move_marked(&old, &to, target, way);
+        }
+        if let Some(Frame::Compiled(c)) = self.stack.last_mut() {
+            c.chain = to;
+        }
+        self.spare = old;
     }
     /// Control is found at `chain`; its outermost frame is known already.
     fn appear(&mut self, chain: &[Position], tier: Tier) {
@@ -229,25 +254,51 @@ impl Machine<'_> {
     }
 }
 
-/// The frames of `scope`, outermost first.
-pub(crate) fn scope_chain(n: &NMethod, scope: Option<u32>) -> Vec<Position> {
-    let position = |s: &jportal_vm_image::Scope| {
+/// Whether nothing but the bci of the innermost frame differs.
+fn same_frames(a: &[Position], b: &[Position]) -> bool {
+    match (a.split_last(), b.split_last()) {
+        (Some((a, callers)), Some((b, others))) => a.method == b.method && callers == others,
+        _ => false,
+    }
+}
+
+/// Makes `chain` what the positions are, given innermost first; `false` when one is unknown.
+fn fill(chain: &mut Vec<Position>, innermost_first: impl Iterator<Item = Option<Position>>) -> bool {
+    chain.clear();
+    for p in innermost_first {
+        let Some(p) = p else { return false };
+        chain.push(p);
+    }
+    chain.reverse();
+    true
+}
+
+/// The frames of `scope`, innermost first.
+fn scope_positions(n: &NMethod, scope: Option<u32>) -> impl Iterator<Item = Position> + '_ {
+    n.chain(scope).filter_map(|s| {
         let bci = u16::try_from(s.bci).ok().map(Bci);
         s.method.map(|method| Position { method, bci })
-    };
-    let mut chain: Vec<Position> = n.chain(scope).filter_map(position).collect();
-    chain.reverse();
+    })
+}
+
+/// The frames of `scope`, outermost first.
+pub(crate) fn scope_chain(n: &NMethod, scope: Option<u32>) -> Vec<Position> {
+    let mut chain = Vec::new();
+    fill(&mut chain, scope_positions(n, scope).map(Some));
     chain
+}
+
+/// The frames of a marker, innermost first; `None` where a method is unknown.
+fn backwards(m: &PathMarkers, context: u32, bci: u16) -> impl Iterator<Item = Option<Position>> + '_ {
+    let mut at = bci;
+    m.chain(context).map(move |c| {
+        let bci = Some(Bci(std::mem::replace(&mut at, c.call_bci)));
+        c.method.map(|method| Position { method, bci })
+    })
 }
 
 /// The frames of a marker, outermost first; `None` where a method is unknown.
 fn marker_chain(m: &PathMarkers, context: u32, bci: u16) -> Option<Vec<Position>> {
     let mut chain = Vec::new();
-    let mut at = bci;
-    for c in m.chain(context) {
-        chain.push(Position { method: c.method?, bci: Some(Bci(at)) });
-        at = c.call_bci;
-    }
-    chain.reverse();
-    Some(chain)
+    fill(&mut chain, backwards(m, context, bci)).then_some(chain)
 }

@@ -43,6 +43,19 @@ pub(crate) struct Way {
     pub called: bool,
 }
 
+impl Way {
+    /// What `trail` says of the way behind the position; the next position knows nothing of it.
+    pub(crate) fn take(tier: Tier, trail: &mut Trail) -> Self {
+        let thrown = std::mem::take(&mut trail.thrown);
+        Self {
+            tier,
+            lost: trail.lost.take(),
+            flight: if thrown { Flight::Thrown } else { Flight::Unseen },
+            called: std::mem::take(&mut trail.called),
+        }
+    }
+}
+
 /// The frame in which an exception may have been caught.
 #[derive(Clone, Copy, Debug)]
 struct Catcher {
@@ -53,6 +66,7 @@ struct Catcher {
 }
 
 impl Machine<'_> {
+    /// The top frame goes from one position to the other.
     pub(crate) fn move_marked(&mut self, old: &[Position], new: &[Position], target: Target, mut way: Way) {
         // Frames stay as long as method and, for callers, call site are the same.
         let mut same = 0;

@@ -19,7 +19,9 @@ pub(crate) type Ends = (Option<Bci>, Option<Bci>);
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     known: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
-    hops: HashMap<(MethodId, Ends), Hop>,
+    hops: Vec<Hop>,
+    /// Index into `hops`.
+    places: HashMap<(MethodId, Ends), u32>,
 }
 
 /// What joins two positions of a frame that follow each other.
@@ -74,10 +76,21 @@ impl Paths {
 }
 
 impl Paths {
+    #[cold]
+    fn add(&mut self, shared: &Shared<'_>, method: MethodId, ends: Ends) -> usize {
+        let place = self.hops.len();
+        self.hops.push(Hop::of(shared, method, ends));
+        self.places.insert((method, ends), place as u32);
+        place
+    }
     /// What joins the two ends.
     #[inline]
     pub(crate) fn hop(&mut self, shared: &Shared<'_>, method: MethodId, ends: Ends) -> &Hop {
-        self.hops.entry((method, ends)).or_insert_with(|| Hop::of(shared, method, ends))
+        let place = match self.places.get(&(method, ends)) {
+            Some(&place) => place as usize,
+            None => self.add(shared, method, ends),
+        };
+        &self.hops[place]
     }
 }
 
