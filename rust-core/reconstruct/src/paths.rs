@@ -22,6 +22,30 @@ pub(crate) struct Paths {
     hops: Vec<Hop>,
     /// Index into `hops`.
     places: HashMap<(MethodId, Ends), u32>,
+    recent: Recent,
+}
+
+/// Places asked for lately, each in the only slot it can have: key and place.
+#[derive(Debug)]
+struct Recent(Box<[(u64, u32)]>);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(vec![(u64::MAX, 0); 1 << Self::BITS].into())
+    }
+}
+
+impl Recent {
+    const BITS: u32 = 10;
+    /// Method and ends in one number, which is not that of an empty slot.
+    fn key(method: MethodId, (from, to): Ends) -> Option<u64> {
+        let end = |b: Option<Bci>| b.map_or(0, |b| u64::from(b.0) + 1);
+        (method.0 < 1 << 29).then(|| u64::from(method.0) << 34 | end(from) << 17 | end(to))
+    }
+    fn slot(key: u64) -> usize {
+        // Knuth's multiplicative hashing.
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::BITS)) as usize
+    }
 }
 
 /// What joins two positions of a frame that follow each other.
@@ -86,10 +110,20 @@ impl Paths {
     /// What joins the two ends.
     #[inline]
     pub(crate) fn hop(&mut self, shared: &Shared<'_>, method: MethodId, ends: Ends) -> &Hop {
+        let key = Recent::key(method, ends);
+        if let Some(key) = key
+            && let (known, place) = self.recent.0[Recent::slot(key)]
+            && known == key
+        {
+            return &self.hops[place as usize];
+        }
         let place = match self.places.get(&(method, ends)) {
             Some(&place) => place as usize,
             None => self.add(shared, method, ends),
         };
+        if let Some(key) = key {
+            self.recent.0[Recent::slot(key)] = (key, place as u32);
+        }
         &self.hops[place]
     }
 }
@@ -239,6 +273,18 @@ mod tests {
         assert_eq!(hop(Some(8), None), Some(vec![9]));
         assert_eq!(hop(Some(9), None), Some(vec![]));
         assert_eq!(hop(Some(4), None), None);
+    }
+
+    #[test]
+    fn different_places_have_different_keys() {
+        let ends = [None, Some(Bci(0)), Some(Bci(1)), Some(Bci(u16::MAX))];
+        let methods = [0, 1, (1 << 29) - 1].map(MethodId);
+        let all = methods.iter().flat_map(|&m| ends.map(|a| ends.map(|b| Recent::key(m, (a, b)))));
+        let keys: Vec<u64> = all.flatten().flatten().collect();
+        let distinct: hashbrown::HashSet<&u64> = keys.iter().collect();
+        assert_eq!((keys.len(), distinct.len()), (48, 48));
+        assert!(!keys.contains(&u64::MAX));
+        assert_eq!(Recent::key(MethodId(1 << 29), (None, None)), None);
     }
 
     #[test]
