@@ -23,6 +23,7 @@ mod error;
 mod folds;
 mod frame;
 mod landing;
+mod lanes;
 mod machine;
 #[cfg(test)]
 mod machine_tests;

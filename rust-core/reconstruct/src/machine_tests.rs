@@ -173,7 +173,12 @@ impl Script {
 
 /// One line per event.
 pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
-    let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, false);
+    run_on(vm, script, false)
+}
+
+/// The same; whether the unit infers the way of a branch from where control went.
+pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<String> {
+    let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, sees_addresses_only);
     let mut machine = Machine::new(&shared);
     script.0.iter().for_each(|i| machine.item(i));
     machine

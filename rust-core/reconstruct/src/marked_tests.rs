@@ -1,7 +1,7 @@
 //! Path markers against a hand-made nmethod.
 
 use crate::machine_tests::{
-    BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, NMETHOD, NMETHOD_2, Script, Vm, address, run, vm_with,
+    BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, NMETHOD, NMETHOD_2, Script, Vm, address, run, run_on, vm_with,
 };
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::Bytes;
@@ -134,6 +134,25 @@ fn where_the_compiler_lost_the_path_nothing_is_guessed() {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), cmove, (1, 5)])], &[], &[], &[]);
     let lines = run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump));
     assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 conditional-move m1@5");
+}
+
+#[test]
+fn a_branch_to_the_next_instruction_needs_a_unit_that_tells_its_direction() {
+    // Both ways of the branch that ends at 0x18 lead to 0x18; one of them goes through the block at 4 of `m1`.
+    let on: Edges<'_> = &[(0x16, TAKEN, 0x18, &[(1, 5)]), (0x16, NOT_TAKEN, 0x18, &[(1, 4), (1, 5)])];
+    let at: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x18, &[(0, 0)]), (0x28, &[(0, 10)])];
+    let vm = nmethod(at, on, &[], &[]);
+    for (exit, way) in [(Exit::Taken, "m1@1 m1@5"), (Exit::NotTaken, "m1@1 m1@4 m1@5")] {
+        let s = || {
+            let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, exit).nm(0x18, 0x20, Exit::Taken);
+            s.nm(0x28, 0x30, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump)
+        };
+        let flow = |way| format!("> m0 m0@0 m0@1 m0@4 > m1 m1@0 {way} m0@0 m0@1 m0@10 < m0");
+        assert_eq!(run(&vm, s()).join(" "), flow(format!("{way} < m1 m0@7")));
+        // What is lost may be of the caller as well.
+        let lost = "? m1 shared-target < m1 ? m0 shared-target".to_owned();
+        assert_eq!(run_on(&vm, s(), true).join(" "), flow(lost));
+    }
 }
 
 #[test]
