@@ -20,23 +20,27 @@ mod dispatch;
 mod driver;
 mod entry;
 mod error;
+mod folds;
 mod frame;
 mod landing;
+mod lanes;
 mod machine;
 #[cfg(test)]
 mod machine_tests;
 mod marked;
 #[cfg(test)]
 mod marked_tests;
+mod moves;
 mod outcome;
 mod paths;
 mod recording;
-pub mod silent;
+mod silent;
 mod stretches;
 mod summary;
 mod tags;
 #[cfg(test)]
 mod testing;
+mod throwers;
 
 pub use contradiction::Contradiction;
 pub use driver::{DecodeOptions, NativeDecoder, Positions, Progress};

@@ -8,17 +8,18 @@
 use crate::code_map::CodeMaps;
 use crate::contradiction::{Contradiction, Walk};
 use crate::driver::Positions;
-use crate::frame::{Compiled, Frame};
+use crate::frame::{Compiled, Frame, Position};
 use crate::outcome::{Outcome, Reveals};
-use crate::paths::Paths;
-use crate::silent::{Known, SilentCalls};
+use crate::paths::{Ends, Paths};
+use crate::silent::SilentCalls;
 use crate::tags::{CodeClass, Jump, Tags};
-use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier};
+use jportal_flow::{
+    Cause, Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier, UnresolvedCounts,
+};
 use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tsc};
 use jportal_vm_image::interpreter::Reveal;
 use jportal_vm_image::{Landmark, VmImage};
-use std::collections::BTreeMap;
 
 /// What all machines of a recording share.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct Shared<'a> {
     pub positions: Positions,
     /// The unit infers the way of a branch from where control went.
     pub sees_addresses_only: bool,
-    pub silent: SilentCalls,
+    silent: SilentCalls,
 }
 
 impl<'a> Shared<'a> {
@@ -53,6 +54,10 @@ impl<'a> Shared<'a> {
             silent: SilentCalls::new(image.table()),
         }
     }
+    /// Whether the invoke at `bci` of `method` may execute without its callee being seen.
+    pub(crate) fn may_be_silent(&self, method: MethodId, bci: Bci) -> bool {
+        self.silent.may_be(self.image.table(), method, bci)
+    }
 }
 
 /// Where in the PT streams the machine's input came from.
@@ -73,11 +78,8 @@ pub struct ThreadCounters {
     pub unplaced: u64,
     /// Contradictions between machine flow and bytecode.
     pub contradictions: u64,
-    /// Moves between two positions of compiled code that more than one path fits.
-    pub unresolved: u64,
-    /// Places passed where a compiler had lost the path, by cause
-    /// ([`jportal_capture::schema::ambiguities`]).
-    pub ambiguous: BTreeMap<u16, u64>,
+    /// Stretches of compiled code whose bytecodes are not known, by tier and cause.
+    pub unresolved: UnresolvedCounts,
     /// Gaps that came from the native flow.
     pub native_gaps: u64,
 }
@@ -113,7 +115,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) out: Vec<Event>,
     pub(crate) counters: ThreadCounters,
     pub(crate) paths: Paths,
-    pub(crate) known_silent: Known,
+    /// A list that is not in use, so that each move need not allocate one.
+    pub(crate) spare: Vec<Position>,
 }
 
 impl<'a> Machine<'a> {
@@ -131,7 +134,7 @@ impl<'a> Machine<'a> {
             out: Vec::new(),
             counters: ThreadCounters::default(),
             paths: Paths::default(),
-            known_silent: Known::default(),
+            spare: Vec::new(),
         }
     }
     /// Takes the next item of the thread.
@@ -309,6 +312,11 @@ impl<'a> Machine<'a> {
         self.counters.bytecodes += 1;
         self.emit(EventKind::Bytecode { method, bci, tier });
     }
+    /// The top frame went from one end to the other on a way that is not known.
+    pub(crate) fn emit_unresolved(&mut self, method: MethodId, (from, to): Ends, tier: Tier, cause: Cause) {
+        self.counters.unresolved.add(tier, cause);
+        self.emit(EventKind::Unresolved { method, from, to, cause });
+    }
     pub(crate) fn emit_enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
         self.emit(EventKind::Enter { method, tier, entry });
     }
@@ -328,13 +336,17 @@ impl<'a> Machine<'a> {
         }
     }
     fn leave_compiled(&mut self, c: Compiled, exit: FrameExit) {
-        if exit == FrameExit::Return {
-            return self.walk_to_return(&c);
-        }
-        if exit == FrameExit::Unwind && self.is_marked(&c) {
-            return self.unwind_marked(&c.chain, &c.trail, c.tier);
+        match exit {
+            FrameExit::Return => return self.walk_to_return(&c),
+            FrameExit::Unwind if self.is_marked(&c) => {
+                return self.unwind_marked(&c.chain, &c.trail, c.tier);
+            }
+            _ => {}
         }
         for p in c.chain.iter().rev() {
+            if exit == FrameExit::Unknown {
+                self.emit_unresolved(p.method, (p.bci, None), c.tier, Cause::UnknownEnd);
+            }
             self.emit(EventKind::Leave { method: p.method, exit });
         }
     }
@@ -345,6 +357,16 @@ impl<'a> Machine<'a> {
     /// Pops every frame.
     pub(crate) fn pop_all(&mut self, exit: FrameExit) {
         while !self.stack.is_empty() {
+            self.pop(exit);
+        }
+    }
+    /// Pops the frames above the first `floor`: the lowest of them is known to have ended by `exit`.
+    pub(crate) fn pop_above(&mut self, floor: usize, exit: FrameExit) {
+        while self.stack.len() > floor + 1 {
+            let exit = self.exit_of_top(FrameExit::Unknown);
+            self.pop(exit);
+        }
+        if self.stack.len() > floor {
             self.pop(exit);
         }
     }
