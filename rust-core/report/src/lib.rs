@@ -15,6 +15,7 @@ pub mod against;
 pub mod calls;
 pub mod coverage;
 pub mod hot;
+pub mod jacoco;
 pub mod print;
 mod shape;
 mod stack;

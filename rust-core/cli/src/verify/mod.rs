@@ -1,5 +1,7 @@
 //! `jportal verify`.
 
+mod jacoco;
+
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -18,11 +20,21 @@ use crate::check::Checked;
 use crate::{Outcome, decode, put_json, put_text, say};
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
-    match (&args.oracle, &args.against) {
-        (_, Some(reference)) => against(args, reference),
-        (Some(oracle), None) => with_oracle(args, oracle),
-        (None, None) => bail!("nothing to verify with: --oracle or --against is needed"),
+    match (&args.oracle, &args.against, &args.jacoco) {
+        (Some(oracle), ..) => with_oracle(args, oracle),
+        (_, Some(reference), _) => against(args, reference),
+        (.., Some(exec)) => jacoco::verify(args, exec),
+        (None, None, None) => bail!("nothing to verify with: --oracle, --against or --jacoco is needed"),
     }
+}
+
+/// Whether the arguments ask for the method's class.
+fn is_wanted(args: &VerifyArgs, method: &Method) -> bool {
+    if args.class.is_empty() {
+        return decode::is_application(method);
+    }
+    let name = method.class_name.replace('/', ".");
+    args.class.iter().any(|prefix| name.starts_with(prefix.as_str()))
 }
 
 /// Compares the thread named by `--thread` (default `main`) with the same one of another recording.
@@ -34,13 +46,7 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
     };
     let (ours, theirs) = (decode::open(&args.decode.capture)?, decode::open(reference)?);
     let (ours, theirs) = (decode::recording(&ours)?, decode::recording(&theirs)?);
-    let wanted = |m: &Method| match &args.class[..] {
-        [] => decode::is_application(m),
-        prefixes => {
-            let name = m.class_name.replace('/', ".");
-            prefixes.iter().any(|p| name.starts_with(p.as_str()))
-        }
-    };
+    let wanted = |m: &Method| is_wanted(args, m);
     const BATCHES: usize = 16;
     let comparison = std::thread::scope(|scope| {
         let start = |recording| {
