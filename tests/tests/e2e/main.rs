@@ -6,6 +6,7 @@
 
 mod abuse;
 mod faults;
+mod jacoco;
 mod memory;
 mod passthrough;
 mod programs;
