@@ -187,10 +187,11 @@ impl Walk {
             Exit::Return => self.returns(&top),
             Exit::Unwind => self.unwinds(&top),
             Exit::Replaced => self.replaced.push(top),
+            Exit::Unknown => self.ends_unknown(&top),
             Exit::Lost => self.give_up(),
         }
         self.stack.pop();
-        if matches!(exit, Exit::Return | Exit::Unwind) {
+        if matches!(exit, Exit::Return | Exit::Unwind | Exit::Unknown) {
             self.figures().exits += 1;
             self.back_in_caller(&top, exit);
         }
@@ -219,7 +220,8 @@ impl Walk {
     }
     fn returns(&mut self, top: &Frame) {
         match top.due {
-            Due::Step | Due::Stretch(None) => {}
+            Due::Step | Due::End { returns: true } => {}
+            Due::End { returns: false } => return self.no_way_out(top),
             Due::Exception => {
                 return self
                     .broken(Rule::ExceptionLost, |_| "the callee was unwound but its caller returns".into());
@@ -250,6 +252,22 @@ impl Walk {
             format!("the frame returns {place}")
         });
     }
+    #[cold]
+    fn no_way_out(&mut self, top: &Frame) {
+        let at = top.at.bci();
+        self.broken(Rule::Stretch, |n| {
+            let from = at.map_or_else(|| "the entry".to_owned(), |b| n.bytecode(top.method, b));
+            format!("no path leads from {from} to a return")
+        });
+    }
+    /// The frame ended, by a return or by an exception. Compiled code must say that it does not know.
+    fn ends_unknown(&mut self, top: &Frame) {
+        if top.is_compiled() && !matches!(top.due, Due::End { .. }) {
+            self.broken(Rule::Stretch, |_| {
+                "a frame ends nobody knows how but no unresolved stretch says so".into()
+            });
+        }
+    }
     fn back_in_caller(&mut self, callee: &Frame, exit: Exit) {
         let Some(caller) = self.stack.top_mut().filter(|_| !callee.upcall) else { return };
         caller.called = true;
@@ -269,7 +287,7 @@ pub(crate) fn due_name(due: Due) -> String {
         Due::Step => "a step".into(),
         Due::Exception => "the exception of an unwound callee".into(),
         Due::Handler(bci) => format!("the handler at bci {bci}"),
-        Due::Stretch(Some(bci)) => format!("bci {bci}, the end of an unresolved stretch,"),
-        Due::Stretch(None) => "the return at the end of an unresolved stretch".into(),
+        Due::Stretch(bci) => format!("bci {bci}, the end of an unresolved stretch,"),
+        Due::End { .. } => "the end of the frame behind an unresolved stretch".into(),
     }
 }

@@ -37,8 +37,10 @@ pub(crate) enum Due {
     Exception,
     /// The handler that was announced begins.
     Handler(Bci),
-    /// An unresolved stretch ends here (`None`: at a return).
-    Stretch(Option<Bci>),
+    /// An unresolved stretch ends here.
+    Stretch(Bci),
+    /// An unresolved stretch ends with the frame; whether a return can be reached.
+    End { returns: bool },
 }
 
 /// A frame.

@@ -5,6 +5,7 @@ use jportal_flow::Tier;
 use jportal_units::{Bci, MethodId};
 
 use crate::finding::{Names, tier_name};
+use crate::frames::due_name;
 use crate::rule::{Reset, Rule};
 use crate::stack::{At, Due, Frame};
 use crate::walk::{Stretch, Walk};
@@ -39,13 +40,10 @@ impl Walk {
             Due::Handler(to) => self.broken(Rule::Handler, |n| {
                 format!("the handler at bci {to} was entered but {} begins", n.bytecode(top.method, bci))
             }),
-            Due::Stretch(Some(to)) if to == bci => {}
-            Due::Stretch(to) => {
-                let to = to.map_or_else(|| "a return".to_owned(), |to| format!("bci {to}"));
-                self.broken(Rule::Stretch, |n| {
-                    format!("an unresolved stretch ends at {to} but {} begins", n.bytecode(top.method, bci))
-                });
-            }
+            Due::Stretch(to) if to == bci => {}
+            due @ (Due::Stretch(_) | Due::End { .. }) => self.broken(Rule::Stretch, |n| {
+                format!("{} begins where {} is due", n.bytecode(top.method, bci), due_name(due))
+            }),
             Due::Exception => self.ignores_exception(top, bci),
         }
     }
@@ -119,26 +117,23 @@ impl Walk {
     }
     /// Compiled code went from `from` to `to` on one of several paths.
     pub(crate) fn unresolved(&mut self, method: MethodId, from: Option<Bci>, to: Option<Bci>) {
-        let Some(top) = self.top_of(method, Tier::C2, "an unresolved stretch") else {
-            return self.stretch_to(to);
-        };
-        self.reset(Reset::Unresolved);
-        if !top.is_compiled() {
-            let tier = tier_name(top.tier);
-            self.broken(Rule::Stretch, |_| format!("an unresolved stretch in a frame of {tier}"));
-        } else if !self.begins_at(&top, from) {
-            self.broken(Rule::Stretch, |n| {
-                let from = from.map_or_else(|| "the entry".to_owned(), |f| n.bytecode(method, f));
-                format!("an unresolved stretch begins at {from}, where the frame does not stand")
-            });
-        } else {
-            self.leads(&top, from, to);
+        let mut returns = true;
+        if let Some(top) = self.top_of(method, Tier::C2, "an unresolved stretch") {
+            self.reset(Reset::Unresolved);
+            if !top.is_compiled() {
+                let tier = tier_name(top.tier);
+                self.broken(Rule::Stretch, |_| format!("an unresolved stretch in a frame of {tier}"));
+            } else if !self.begins_at(&top, from) {
+                self.broken(Rule::Stretch, |n| {
+                    let from = from.map_or_else(|| "the entry".to_owned(), |f| n.bytecode(method, f));
+                    format!("an unresolved stretch begins at {from}, where the frame does not stand")
+                });
+            } else {
+                returns = self.leads(&top, from, to);
+            }
         }
-        self.stretch_to(to);
-    }
-    fn stretch_to(&mut self, to: Option<Bci>) {
         if let Some(top) = self.stack.top_mut() {
-            (top.due, top.called) = (Due::Stretch(to), false);
+            (top.due, top.called) = (to.map_or(Due::End { returns }, Due::Stretch), false);
         }
     }
     fn begins_at(&self, top: &Frame, from: Option<Bci>) -> bool {
@@ -152,21 +147,23 @@ impl Walk {
             _ => false,
         }
     }
-    fn leads(&mut self, top: &Frame, from: Option<Bci>, to: Option<Bci>) {
+    /// Whether a path leads from `from` to `to`. That none leads to a return is no finding here: the frame may
+    /// end by an exception.
+    fn leads(&mut self, top: &Frame, from: Option<Bci>, to: Option<Bci>) -> bool {
         let thrown = top.due == Due::Exception;
         // A frame that was found may come from anywhere.
         let anywhere = top.at == At::Unknown && from.is_none();
         let leads = anywhere || self.reaches((top.method, from, to, thrown));
-        match (leads, thrown) {
-            (true, false) => {}
-            (true, true) => self.reset(Reset::CaughtInStretch),
-            (false, _) => self.broken(Rule::Stretch, |n| {
-                let end = |b: Option<Bci>, none: &str| {
-                    b.map_or_else(|| none.to_owned(), |b| n.bytecode(top.method, b))
-                };
-                format!("no path leads from {} to {}", end(from, "the entry"), end(to, "a return"))
-            }),
+        if thrown && (leads || to.is_none()) {
+            self.reset(Reset::CaughtInStretch);
         }
+        if let Some(to) = to.filter(|_| !leads) {
+            self.broken(Rule::Stretch, |n| {
+                let from = from.map_or_else(|| "the entry".to_owned(), |b| n.bytecode(top.method, b));
+                format!("no path leads from {from} to {}", n.bytecode(top.method, to))
+            });
+        }
+        leads
     }
     /// [`Code::reaches`](crate::code::Code::reaches), remembered.
     fn reaches(&mut self, stretch: Stretch) -> bool {

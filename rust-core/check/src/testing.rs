@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jportal_bytecode::{ExceptionRow, InvokeRef, Method, MethodTable};
-use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, Gap, GapReason, ThreadInfo, Tier};
+use jportal_flow::{Cause, Entry, Event, EventKind, Exit, FlowConsumer, Gap, GapReason, ThreadInfo, Tier};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 
 use crate::report::{Checker, Options, Report};
@@ -118,7 +118,8 @@ impl Flow {
         self.event(EventKind::Catch { method: MethodId(m), bci: Bci(bci) })
     }
     pub(crate) fn unresolved(self, m: u32, from: Option<u16>, to: Option<u16>) -> Self {
-        self.event(EventKind::Unresolved { method: MethodId(m), from: from.map(Bci), to: to.map(Bci) })
+        let (from, to, cause) = (from.map(Bci), to.map(Bci), Cause::EmptyDiamond);
+        self.event(EventKind::Unresolved { method: MethodId(m), from, to, cause })
     }
     pub(crate) fn gap(self, stack_lost: bool) -> Self {
         self.event(EventKind::Gap(Box::new(Gap {

@@ -26,6 +26,10 @@ impl Walk {
         }
     }
     fn caught(&mut self, top: &Frame, bci: Bci) {
+        // Which bytecode threw is not known.
+        if top.due == Due::Stretch(bci) && self.code(top.method).is_some_and(|c| c.is_handler(bci)) {
+            return;
+        }
         if !self.can_throw(top) {
             return self.nothing_thrown(Rule::Handler, top);
         }
@@ -57,6 +61,9 @@ impl Walk {
     }
     /// An exception leaves the top frame.
     pub(crate) fn unwinds(&mut self, top: &Frame) {
+        if matches!(top.due, Due::End { .. }) {
+            return;
+        }
         if matches!(top.due, Due::Handler(_) | Due::Stretch(_)) {
             return self.broken(Rule::Unwind, |_| {
                 format!("the frame is unwound where {} is due", due_name(top.due))
@@ -85,7 +92,7 @@ impl Walk {
     /// knows it exactly, some bytecodes cannot throw.
     fn can_throw(&self, top: &Frame) -> bool {
         if top.due != Due::Step || top.tier != Tier::Interpreter || !matches!(top.at, At::Bytecode(_)) {
-            return !matches!(top.due, Due::Handler(_) | Due::Stretch(_));
+            return !matches!(top.due, Due::Handler(_) | Due::Stretch(_) | Due::End { .. });
         }
         self.opcode_at(top).is_none_or(may_enter_vm)
     }

@@ -384,6 +384,35 @@ fn unresolved_stretches_are_held_to_their_ends() {
 }
 
 #[test]
+fn a_stretch_to_the_end_of_a_frame() {
+    let enter = |m| Flow::default().enter(m, Tier::C2, Entry::Upcall);
+    // Only an exception ends THROWER.
+    for (exit, broken) in [(Exit::Return, &["stretch"][..]), (Exit::Unwind, &[]), (Exit::Unknown, &[])] {
+        assert_eq!(enter(THROWER).unresolved(THROWER, None, None).leave(THROWER, exit).broken(), broken);
+    }
+    // Compiled code that does not say that it does not know.
+    assert_eq!(enter(LEAF).leave(LEAF, Exit::Unknown).broken(), ["stretch"]);
+    // The caller may go on, catch, or be left; but not with another bytecode.
+    let called = enter(CALLER).in_tier(Tier::C2, CALLER, &[0]).enter(LEAF, Tier::C2, Entry::Call);
+    let back = called.unresolved(LEAF, None, None).leave(LEAF, Exit::Unknown);
+    assert!(back.clone().in_tier(Tier::C2, CALLER, &[3, 6]).ret(CALLER).check().is_clean());
+    assert!(back.clone().catch(CALLER, 7).in_tier(Tier::C2, CALLER, &[7]).gap(true).check().is_clean());
+    assert!(back.clone().leave(CALLER, Exit::Unwind).check().is_clean());
+    assert_eq!(back.in_tier(Tier::C2, CALLER, &[6]).ret(CALLER).broken(), ["mid-block"]);
+    // A frame that goes on though its end was announced.
+    let on = enter(LEAF).unresolved(LEAF, None, None).in_tier(Tier::C2, LEAF, &[0, 1]);
+    assert_eq!(on.ret(LEAF).broken(), ["stretch"]);
+}
+
+#[test]
+fn a_handler_at_the_end_of_a_stretch() {
+    let start = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
+    let flow = |to| start.clone().unresolved(CALLER, Some(0), Some(to)).catch(CALLER, to);
+    assert!(flow(7).in_tier(Tier::C1, CALLER, &[7]).gap(true).check().is_clean());
+    assert_eq!(flow(6).in_tier(Tier::C1, CALLER, &[6]).ret(CALLER).broken(), ["handler"]);
+}
+
+#[test]
 fn an_exception_caught_in_a_stretch() {
     let start = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
     let flow = start.enter(LEAF, Tier::C1, Entry::Call).leave(LEAF, Exit::Unwind);

@@ -7,6 +7,9 @@
 //! consumers `report`, `export` and the command.
 #![forbid(unsafe_code)]
 
+mod cause;
+
+pub use cause::{Cause, UnresolvedCounts};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 
 /// Who executed a frame.
@@ -53,6 +56,9 @@ pub enum Exit {
     Replaced,
     /// The end was not seen.
     Lost,
+    /// By a return or by an exception: nothing says which. An [`EventKind::Unresolved`] to the end of a compiled
+    /// frame precedes.
+    Unknown,
 }
 
 /// How an event is known.
@@ -107,9 +113,9 @@ pub enum EventKind {
         /// First bytecode of the handler.
         bci: Bci,
     },
-    /// The top frame went from `from` (not set: its entry) to `to` (not set: a return) in
-    /// compiled code, and more than one path of the method leads there: the bytecodes in
-    /// between are not known.
+    /// The top frame went from `from` (not set: its entry) to `to` (not set: its end, of which the
+    /// [`EventKind::Leave`] that follows says what is known) in compiled code: the bytecodes in
+    /// between are not known, neither which they are nor whether one of them threw.
     Unresolved {
         /// The top frame's method.
         method: MethodId,
@@ -117,6 +123,8 @@ pub enum EventKind {
         from: Option<Bci>,
         /// First bytecode known after.
         to: Option<Bci>,
+        /// Why.
+        cause: Cause,
     },
     /// Time goes on: the events that follow happened at or after `tsc`.
     Time(Tsc),

@@ -13,7 +13,7 @@ use crate::marked::scope_chain;
 use crate::tags::CodeClass;
 use jportal_bytecode::Transfer;
 use jportal_capture::schema::compilers;
-use jportal_flow::{EventKind, Exit as FrameExit, Tier};
+use jportal_flow::{Cause, EventKind, Exit as FrameExit, Tier};
 use jportal_native_flow::Exit;
 use jportal_units::{Bci, CodeId, MethodId};
 use jportal_vm_image::NMethod;
@@ -223,8 +223,7 @@ impl Machine<'_> {
         match paths.between(&self.shared.maps, method, (from, to)) {
             Some(path) => path.iter().for_each(|&b| self.emit_bytecode(method, b, tier)),
             None => {
-                self.counters.unresolved += 1;
-                self.emit(EventKind::Unresolved { method, from, to });
+                self.emit_unresolved(method, (from, to), tier, Cause::SeveralPaths);
                 if let Some(bci) = to {
                     self.emit_bytecode(method, bci, tier);
                 }

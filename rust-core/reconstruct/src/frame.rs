@@ -1,7 +1,7 @@
 //! The shadow stack: what the decoder knows of a thread's frames.
 
 use crate::outcome::Outcome;
-use jportal_flow::Tier;
+use jportal_flow::{Cause, Tier};
 use jportal_native_flow::Exit;
 use jportal_units::{Bci, CodeId, MethodId};
 use jportal_vm_image::Marker;
@@ -61,7 +61,7 @@ pub(crate) struct Trail {
     /// Markers of an interrupted block that lie behind the interruption.
     pub held: Vec<Marker>,
     /// The compiler lost the path behind the position, for this cause.
-    pub ambiguous: Option<u16>,
+    pub ambiguous: Option<Cause>,
     /// The position stands in no relation to the next one: nothing is known of how control came there.
     pub fresh: bool,
     /// An exception was thrown at exactly the position.

@@ -20,6 +20,7 @@ mod dispatch;
 mod driver;
 mod entry;
 mod error;
+mod folds;
 mod frame;
 mod landing;
 mod machine;

@@ -10,15 +10,16 @@ use crate::contradiction::{Contradiction, Walk};
 use crate::driver::Positions;
 use crate::frame::{Compiled, Frame};
 use crate::outcome::{Outcome, Reveals};
-use crate::paths::Paths;
+use crate::paths::{Ends, Paths};
 use crate::silent::{Known, SilentCalls};
 use crate::tags::{CodeClass, Jump, Tags};
-use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier};
+use jportal_flow::{
+    Cause, Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier, UnresolvedCounts,
+};
 use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tsc};
 use jportal_vm_image::interpreter::Reveal;
 use jportal_vm_image::{Landmark, VmImage};
-use std::collections::BTreeMap;
 
 /// What all machines of a recording share.
 #[derive(Debug)]
@@ -73,11 +74,8 @@ pub struct ThreadCounters {
     pub unplaced: u64,
     /// Contradictions between machine flow and bytecode.
     pub contradictions: u64,
-    /// Moves between two positions of compiled code that more than one path fits.
-    pub unresolved: u64,
-    /// Places passed where a compiler had lost the path, by cause
-    /// ([`jportal_capture::schema::ambiguities`]).
-    pub ambiguous: BTreeMap<u16, u64>,
+    /// Stretches of compiled code whose bytecodes are not known, by tier and cause.
+    pub unresolved: UnresolvedCounts,
     /// Gaps that came from the native flow.
     pub native_gaps: u64,
 }
@@ -308,6 +306,11 @@ impl<'a> Machine<'a> {
     pub(crate) fn emit_bytecode(&mut self, method: MethodId, bci: Bci, tier: Tier) {
         self.counters.bytecodes += 1;
         self.emit(EventKind::Bytecode { method, bci, tier });
+    }
+    /// The top frame went from one end to the other on a way that is not known.
+    pub(crate) fn emit_unresolved(&mut self, method: MethodId, (from, to): Ends, tier: Tier, cause: Cause) {
+        self.counters.unresolved.add(tier, cause);
+        self.emit(EventKind::Unresolved { method, from, to, cause });
     }
     pub(crate) fn emit_enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
         self.emit(EventKind::Enter { method, tier, entry });

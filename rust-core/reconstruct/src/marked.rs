@@ -5,13 +5,14 @@
 //! every bytecode in between is certain. Debug info joins in where it is exact: at calls, and where an
 //! instruction faulted or was interrupted.
 
+use crate::folds;
 use crate::frame::{Frame, Position, Run, Trail};
 use crate::machine::{Machine, Shared};
 use crate::paths::{Ends, to_throw};
 use crate::silent::Known;
 use jportal_bytecode::Transfer;
 use jportal_capture::schema::ambiguities;
-use jportal_flow::{Entry, EventKind, Exit as FrameExit, Tier};
+use jportal_flow::{Cause, Entry, EventKind, Exit as FrameExit, Tier};
 use jportal_native_flow::Exit;
 use jportal_units::{Bci, MethodId};
 use jportal_vm_image::{Marker, NMethod, Outcome, PathMarkers};
@@ -171,15 +172,18 @@ impl Machine<'_> {
     fn pass(&mut self, m: &PathMarkers, mark: Marker) {
         match mark {
             Marker::Ambiguous(cause) => {
-                *self.counters.ambiguous.entry(cause).or_default() += 1;
-                if let Some(trail) = self.trail() {
-                    trail.ambiguous = Some(cause);
-                }
+                self.lose_path(folds::cause(cause));
             }
             Marker::Block { context, bci } => match marker_chain(m, context, bci) {
                 Some(chain) => self.advance(chain, Target::Block),
-                None => self.counters.unresolved += 1,
+                None => self.lose_path(Cause::UnknownMethod),
             },
+        }
+    }
+    /// What the top frame executes before its next marker is not known.
+    fn lose_path(&mut self, cause: Cause) {
+        if let Some(trail) = self.trail() {
+            trail.ambiguous = Some(cause);
         }
     }
     /// The top frame's position becomes `to`.
@@ -196,7 +200,7 @@ impl Machine<'_> {
         }
         let way = Way {
             tier,
-            ambiguous: c.trail.ambiguous.take().is_some(),
+            ambiguous: c.trail.ambiguous.take(),
             thrown: std::mem::take(&mut c.trail.thrown),
             called: std::mem::take(&mut c.trail.called),
         };
@@ -229,13 +233,13 @@ impl Machine<'_> {
             && (was.bci != is.bci || same == new.len() && target == Target::Block)
         {
             self.move_in_frame(is.method, (was.bci, is.bci), way);
-            way = Way { tier: way.tier, ambiguous: false, thrown: false, called: false };
+            way = Way { tier: way.tier, ambiguous: None, thrown: false, called: false };
         }
         for p in &new[same..] {
             self.emit_enter(p.method, way.tier, Entry::Call);
             if p.bci.is_some() {
                 self.move_in_frame(p.method, (None, p.bci), way);
-                way.ambiguous = false;
+                way.ambiguous = None;
             }
         }
     }
@@ -257,7 +261,7 @@ impl Machine<'_> {
                 self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
                 way.thrown = false;
             }
-            way.ambiguous = false;
+            way.ambiguous = None;
             // The caller's bytecode has called, whatever it was.
             way.called = true;
         }
@@ -294,28 +298,33 @@ impl Machine<'_> {
     /// none, compiled code threw for another bytecode without a call, and nothing says for which. Returns whether the
     /// place is known.
     fn move_to_throw(&mut self, p: &Position, way: &Way) -> bool {
-        if way.thrown && !way.ambiguous {
+        if way.thrown && way.ambiguous.is_none() {
             return true;
         }
-        let from = p.bci.filter(|_| !way.ambiguous);
+        let from = p.bci.filter(|_| way.ambiguous.is_none());
         let path = from.and_then(|from| to_throw(self.shared.maps.of(p.method)?, from));
         let known = path.is_some();
         path.into_iter().flatten().for_each(|b| self.emit_bytecode(p.method, b, way.tier));
         if !known {
-            self.counters.unresolved += 1;
-            self.emit(EventKind::Unresolved { method: p.method, from: p.bci, to: None });
+            let cause = way.ambiguous.unwrap_or(Cause::UnknownThrower);
+            self.emit_unresolved(p.method, (p.bci, None), way.tier, cause);
         }
         known
     }
     /// The bytecodes of one frame between two positions.
     fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) {
         let (from, to) = ends;
-        if !way.ambiguous {
+        let mut lost = Cause::MissingMarker;
+        if way.ambiguous.is_none() {
             let mut paths = std::mem::take(&mut self.paths);
             let hop = paths.hop(&self.shared.maps, method, ends);
-            let found = hop.is_some_and(|path| {
-                !passes_callee(self.shared, &mut self.known_silent, method, from, path, way.called)
-            }) && !(way.thrown && self.is_handler(method, ends));
+            let hides = hop.is_some_and(|path| {
+                passes_callee(self.shared, &mut self.known_silent, method, from, path, way.called)
+            });
+            if hides {
+                lost = Cause::HiddenCallee;
+            }
+            let found = hop.is_some() && !hides && !(way.thrown && self.is_handler(method, ends));
             if found {
                 hop.into_iter().flatten().for_each(|&b| self.emit_bytecode(method, b, way.tier));
             }
@@ -329,22 +338,21 @@ impl Machine<'_> {
                 return self.emit_bytecode(method, handler, way.tier);
             }
         }
-        self.counters.unresolved += 1;
-        self.emit(EventKind::Unresolved { method, from, to });
+        self.emit_unresolved(method, ends, way.tier, way.ambiguous.unwrap_or(lost));
         if let Some(bci) = to {
             self.emit_bytecode(method, bci, way.tier);
         }
     }
     /// The compiled frame with this chain and trail returned: what its frames did after their last position.
     pub(crate) fn return_marked(&mut self, chain: &[Position], trail: &Trail, tier: Tier) {
-        let ambiguous = trail.ambiguous.is_some();
+        let ambiguous = trail.ambiguous;
         let mut way = Way { tier, ambiguous, thrown: false, called: trail.called };
         for p in chain.iter().rev() {
             if !trail.fresh {
                 self.move_in_frame(p.method, (p.bci, None), way);
             }
             self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
-            way.ambiguous = false;
+            way.ambiguous = None;
             way.called = true;
         }
     }
@@ -353,7 +361,7 @@ impl Machine<'_> {
         let called =
             trail.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall | Exit::Cut));
         let thrown = trail.thrown || called;
-        let mut way = Way { tier, ambiguous: trail.ambiguous.is_some(), thrown, called: true };
+        let mut way = Way { tier, ambiguous: trail.ambiguous, thrown, called: true };
         for (i, p) in chain.iter().enumerate().rev() {
             let caller = i.checked_sub(1).map(|i| chain[i]);
             if self.returns_to_throw(p, caller, &way) {
@@ -362,7 +370,7 @@ impl Machine<'_> {
             } else {
                 self.unwind(p, &mut way);
             }
-            way.ambiguous = false;
+            way.ambiguous = None;
         }
     }
     /// The compiled top frame is about to be replaced by interpreted ones: its state is that of the
@@ -381,8 +389,8 @@ impl Machine<'_> {
 #[derive(Clone, Copy, Debug)]
 struct Way {
     tier: Tier,
-    /// The compiler lost the path.
-    ambiguous: bool,
+    /// The path is lost.
+    ambiguous: Option<Cause>,
     /// By an exception thrown at exactly the position.
     thrown: bool,
     /// The bytecode it starts from has made its call, if it is an invoke.

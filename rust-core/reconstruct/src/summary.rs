@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::machine::ThreadCounters;
 use crate::recording::Recording;
-use jportal_flow::ThreadInfo;
+use jportal_flow::{ThreadInfo, UnresolvedCounts};
 use jportal_native_flow::{Item, NativeGap, NativeGapReason};
 use jportal_units::Core;
 
@@ -88,6 +88,12 @@ impl DecodeSummary {
     /// Contradictions between machine flow and bytecode, all threads.
     pub fn contradictions(&self) -> u64 {
         self.threads.iter().map(|t| t.counters.contradictions).sum()
+    }
+    /// Unresolved stretches by tier and cause, all threads.
+    pub fn unresolved(&self) -> UnresolvedCounts {
+        let mut all = UnresolvedCounts::default();
+        self.threads.iter().for_each(|t| all.merge(&t.counters.unresolved));
+        all
     }
     /// Bytecode events, all threads.
     pub fn bytecodes(&self) -> u64 {

@@ -195,10 +195,10 @@ impl Sink {
                 Level::Block | Level::Call => return None,
             },
             EventKind::Unresolved { .. } if level == Level::Call => return None,
-            EventKind::Unresolved { from, to, .. } => {
+            EventKind::Unresolved { from, to, cause, .. } => {
                 let name = |b: Option<Bci>, none: &str| b.map_or_else(|| none.to_owned(), |b| b.to_string());
-                let (from, to) = (name(*from, "entry"), name(*to, "return"));
-                (format!("... {from} to {to}: more than one path"), after)
+                let (from, to) = (name(*from, "entry"), name(*to, "end"));
+                (format!("... {from} to {to} unresolved: {}", cause.name()), after)
             }
             EventKind::Gap(gap) => (gap_text(gap), 0),
             EventKind::Time(_) => {
@@ -276,11 +276,12 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
             put("method", s.method(*method).into());
             put("bci", bci.get().into());
         }
-        EventKind::Unresolved { method, from, to } => {
+        EventKind::Unresolved { method, from, to, cause } => {
             put("event", "unresolved".into());
             put("method", s.method(*method).into());
             put("from", from.map(Bci::get).into());
             put("to", to.map(Bci::get).into());
+            put("cause", cause.name().into());
         }
         EventKind::Gap(gap) => {
             put("event", "gap".into());
@@ -370,6 +371,7 @@ const fn exit_name(exit: Exit) -> &'static str {
         Exit::Unwind => "unwind",
         Exit::Replaced => "replaced",
         Exit::Lost => "lost",
+        Exit::Unknown => "unknown",
     }
 }
 

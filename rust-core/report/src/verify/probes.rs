@@ -133,7 +133,7 @@ impl HitFinder {
             EventKind::Leave { exit, method: m } if *m == method => match exit {
                 Exit::Replaced => return None,
                 Exit::Unwind => !self.entered,
-                Exit::Return | Exit::Lost => false,
+                Exit::Return | Exit::Lost | Exit::Unknown => false,
             },
             // The probe itself never throws: a native frame that was unwound had been refused its stack.
             EventKind::Leave { exit, .. } => {
