@@ -12,6 +12,7 @@ use crate::machine::{Machine, Place, Shared, ThreadCounters};
 use crate::recording::Recording;
 use crate::stretches::Stretch;
 use crate::summary::{DecodeSummary, NativeTotals, ThreadSummary};
+use crate::watch::Watcher;
 use hashbrown::HashMap;
 use jportal_capture::header::sources;
 use jportal_flow::{FlowConsumer, FlowSink, ThreadInfo};
@@ -94,6 +95,17 @@ pub(crate) fn decode(
     consumer: &mut dyn FlowConsumer,
     progress: &mut Progress<'_>,
 ) -> Result<DecodeSummary, Error> {
+    decode_watched(recording, options, consumer, progress, None)
+}
+
+/// The same with an eye on one event; ends when that has been seen.
+pub(crate) fn decode_watched(
+    recording: &Recording<'_>,
+    options: &DecodeOptions,
+    consumer: &mut dyn FlowConsumer,
+    progress: &mut Progress<'_>,
+    mut watcher: Option<&mut Watcher>,
+) -> Result<DecodeSummary, Error> {
     let emulated = recording.reader().header().pt.source == sources::EMULATED;
     let shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
     let order = recording.stretches_in_order();
@@ -123,7 +135,7 @@ pub(crate) fn decode(
             while let Ok(batch) = input.recv() {
                 let batch = batch?;
                 totals.add(&batch);
-                take(lane, stretch, &batch);
+                take(lane, stretch, &batch, watcher.as_deref_mut());
                 if batch.last {
                     break;
                 }
@@ -131,15 +143,26 @@ pub(crate) fn decode(
             done += stretch.to.0.saturating_sub(stretch.from.0);
             lane.pt_bytes += stretch.to.0.saturating_sub(stretch.from.0);
             progress(done, total);
+            if watcher.as_ref().is_some_and(|w| w.is_done()) {
+                break;
+            }
         }
         Ok(lanes.end(totals, recording))
     })
 }
 
-fn take(lane: &mut Lane<'_>, stretch: &Stretch, batch: &Batch) {
-    lane.machine.place = Place { core: stretch.core, offset: batch.offset };
-    for item in &batch.items {
-        lane.machine.item(item);
+fn take(lane: &mut Lane<'_>, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
+    let machine = &mut lane.machine;
+    machine.place = Place { core: stretch.core, offset: batch.offset };
+    match watcher.filter(|w| w.wants(&lane.info)) {
+        None => batch.items.iter().for_each(|item| machine.item(item)),
+        Some(watcher) => {
+            for item in &batch.items {
+                let before = machine.out.len();
+                machine.item(item);
+                watcher.step(machine.place, machine.now, item, &machine.out[before..]);
+            }
+        }
     }
     if lane.machine.out.len() >= FLUSH || batch.last {
         lane.flush();

@@ -38,6 +38,7 @@ mod summary;
 mod tags;
 #[cfg(test)]
 mod testing;
+mod watch;
 
 pub use contradiction::Contradiction;
 pub use driver::{DecodeOptions, NativeDecoder, Positions, Progress};
@@ -45,3 +46,4 @@ pub use error::Error;
 pub use machine::ThreadCounters;
 pub use recording::Recording;
 pub use summary::{DecodeSummary, NativeTotals, ThreadSummary};
+pub use watch::{MachineBlock, MachineStep, Watch};

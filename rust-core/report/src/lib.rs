@@ -13,6 +13,7 @@
 
 pub mod against;
 pub mod calls;
+pub mod circumstance;
 pub mod coverage;
 pub mod hot;
 pub mod jacoco;

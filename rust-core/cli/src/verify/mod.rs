@@ -1,6 +1,7 @@
 //! `jportal verify`.
 
 mod jacoco;
+mod look;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,9 +16,12 @@ use jportal_report::against::{StepsConsumer, compare};
 use jportal_report::verify::{ProbeLog, Verdict, Verifier};
 use jportal_units::{Tid, Tsc};
 
+use jportal_reconstruct::Watch;
+
 use crate::args::VerifyArgs;
 use crate::check::Checked;
 use crate::{Outcome, decode, put_json, put_text, say};
+use look::Look;
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
     match (&args.oracle, &args.against, &args.jacoco) {
@@ -100,7 +104,15 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     decode::decode(&args.decode, &recording, &mut checked)?;
     let check = checked.report();
     let verdict = verifier.finish();
-    show(args.decode.json, &verdict, check.as_ref())?;
+    let look = match verdict
+        .first_mismatch
+        .as_ref()
+        .and_then(|m| Some(Watch { tid: Tid(m.tid), started: Tsc(m.started), event: m.look_at? }))
+    {
+        Some(watch) => Some(Look::at(&args.decode, &recording, watch)?),
+        None => None,
+    };
+    show(args.decode.json, &verdict, look.as_ref(), check.as_ref())?;
     if verdict.probes == 0 {
         say("the oracle logged no probe; was the program run with the agent?");
         return Ok(Outcome::Findings);
@@ -110,15 +122,19 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     Ok(if passed && clean { Outcome::Done } else { Outcome::Findings })
 }
 
-fn show(json: bool, verdict: &Verdict, check: Option<&Report>) -> Result<()> {
+fn show(json: bool, verdict: &Verdict, look: Option<&Look>, check: Option<&Report>) -> Result<()> {
     if json {
         let mut all = serde_json::to_value(verdict)?;
+        if let Some(look) = look {
+            all["first_mismatch"]["machine"] = look.json();
+        }
         if let Some(check) = check {
             all["check"] = serde_json::to_value(check)?;
         }
         return put_json(&all);
     }
     put_text(&verdict.text())?;
+    look.map_or(Ok(()), |l| put_text(&l.text()))?;
     check.map_or(Ok(()), |c| put_text(&c.text()))
 }
 
