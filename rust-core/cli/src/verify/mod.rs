@@ -69,10 +69,23 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
         }
         anyhow::Ok(comparison)
     })?;
+    let look = match comparison
+        .first
+        .as_ref()
+        .and_then(|d| Some(Watch { tid: Tid(d.tid), started: Tsc(d.started), event: d.look_at? }))
+    {
+        Some(watch) => Some(Look::at(&args.decode, &ours, watch)?),
+        None => None,
+    };
     if args.decode.json {
-        put_json(&comparison)?;
+        let mut all = serde_json::to_value(&comparison)?;
+        if let Some(look) = &look {
+            all["first"]["machine"] = look.json();
+        }
+        put_json(&all)?;
     } else {
         put_text(&comparison.text())?;
+        look.as_ref().map_or(Ok(()), |l| put_text(&l.text()))?;
     }
     if comparison.matched == 0 {
         say("no bytecode was compared: is there such a thread, and are there such classes?");
