@@ -31,7 +31,7 @@ impl Look {
 
     pub(super) fn text(&self) -> String {
         let Watch { tid, event, .. } = self.watch;
-        let mut text = format!("what the machine did around flow event {event} of tid {tid}:\n");
+        let mut text = format!("what the machine did around flow event {event} of {tid}:\n");
         for step in &self.steps {
             let mark = if step.watched { "=>" } else { "  " };
             match &step.what {
