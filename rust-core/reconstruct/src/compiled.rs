@@ -7,7 +7,7 @@
 
 use crate::contradiction::{Contradiction, Walk};
 use crate::driver::Positions;
-use crate::frame::{Compiled, Frame, Interpreted, Position, Trail};
+use crate::frame::{Compiled, Frame, Interpreted, Position, Run, Trail};
 use crate::machine::{Before, Machine};
 use crate::marked::scope_chain;
 use crate::tags::CodeClass;
@@ -21,7 +21,7 @@ use jportal_vm_image::NMethod;
 /// Length of a `jmp rel32`, which replaces the verified entry of a not-entrant nmethod.
 const PATCHED_ENTRY: u32 = 5;
 
-impl Machine<'_> {
+impl<'a> Machine<'a> {
     /// A block of C1 or C2 code.
     pub(crate) fn nmethod_block(&mut self, start: u32, end: u32, code: CodeId, exit: Exit) -> Walk<()> {
         let image = self.shared.image;
@@ -45,11 +45,16 @@ impl Machine<'_> {
         } else if n.osr_entry == Some(from) && !resumes {
             self.enter_osr(n, code)?;
         } else if !resumes {
-            self.land_in(code, n)?;
+            self.land_in(code, n, from)?;
         }
         match &n.markers {
             Some(markers) if self.uses_markers(n) => self.follow_markers(n, markers, (from, to), exit),
-            _ => self.positions(n, from, to, exit),
+            _ => {
+                self.positions(n, from, to, exit);
+                if let Some(trail) = self.trail().filter(|_| from < n.stub) {
+                    trail.last = Some(Run { from, to, exit });
+                }
+            }
         }
         if exit == Exit::Return {
             // Popped when control lands: in the interpreter, the call stub or other compiled code.
@@ -89,17 +94,21 @@ impl Machine<'_> {
         self.on_stack_replacement(compiled, Position { method, bci: n.osr_bci.map(Bci) });
         Ok(())
     }
-    /// Control comes (back) to the middle of `code`: frames above it are gone. In the
+    /// Control comes (back) to `from` in the middle of `code`: frames above it are gone. In the
     /// ordinary case there are none, because callees pop themselves.
-    fn land_in(&mut self, code: CodeId, n: &NMethod) -> Walk<()> {
+    fn land_in(&mut self, code: CodeId, n: &NMethod, from: u32) -> Walk<()> {
+        self.return_through_poll(code, from);
         let here = |f: &Frame| matches!(f, Frame::Compiled(c) if c.code == code);
         if self.stack.last().is_some_and(here) {
             return Ok(());
         }
         let floor = self.stack.iter().rposition(|f| matches!(f, Frame::Upcall { .. })).map_or(0, |i| i + 1);
         if let Some(i) = self.stack[floor..].iter().rposition(here) {
-            while self.stack.len() > floor + i + 1 {
-                let exit = self.exit_of_top();
+            let callee = floor + i + 1;
+            let proven = self.proven_exit(n, floor + i, from);
+            while self.stack.len() > callee {
+                let exit = if self.stack.len() == callee + 1 { proven } else { FrameExit::Unknown };
+                let exit = self.exit_of_top(exit);
                 self.pop(exit);
             }
             return Ok(());
@@ -128,18 +137,46 @@ impl Machine<'_> {
             Some(Frame::Upcall { .. }) => "a call by the VM".into(),
         }
     }
-    /// How the top frame ends when control is found below it: an interpreted frame whose
-    /// last bytecode is a return has returned, all others were unwound.
-    fn exit_of_top(&self) -> FrameExit {
+    /// The poll in front of a compiled method's return found work to do: the safepoint handler, which the code jumps
+    /// to when its frame is gone already, returns to the caller itself. Between two activations of the same code
+    /// this is the only sign that one has ended.
+    fn return_through_poll(&mut self, code: CodeId, from: u32) {
+        let [.., Frame::Compiled(caller), Frame::Compiled(callee)] = &self.stack[..] else { return };
+        let jumped = callee.trail.last.is_some_and(|l| l.exit == Exit::Jump);
+        if jumped && caller.code == code && caller.trail.called_up_to(from) && self.came_by_return() {
+            self.pop(FrameExit::Return);
+        }
+    }
+    fn came_by_return(&self) -> bool {
+        matches!(self.before, Before::Block { exit: Exit::Return, .. })
+    }
+    /// How the callee of the compiled frame `caller` (its place on the stack) ended, as far as landing at `from` in
+    /// the caller's code `n` proves it: a return leads to the return address, or to what was put in its place;
+    /// `forward_exception` to the exception handler.
+    fn proven_exit(&self, n: &NMethod, caller: usize, from: u32) -> FrameExit {
+        let Some(Frame::Compiled(c)) = self.stack.get(caller) else { return FrameExit::Unknown };
+        let deoptimised = n.deopt_handler == Some(from) || n.deopt_mh_handler == Some(from);
+        if n.exception_handler == Some(from) {
+            FrameExit::Unwind
+        } else if self.came_by_return() && (deoptimised || c.trail.called_up_to(from)) {
+            FrameExit::Return
+        } else {
+            FrameExit::Unknown
+        }
+    }
+    /// How the top frame ends when control is found below it and `proven` says how much of that is certain. The
+    /// interpreter removes the frames that an exception leaves where the decoder sees it, so one whose last bytecode
+    /// is a return has returned.
+    pub(crate) fn exit_of_top(&self, proven: FrameExit) -> FrameExit {
         match self.stack.last() {
             Some(Frame::Interpreted(Interpreted { method, at: Some(at), .. }))
                 if self.step(*method, *at).is_ok_and(|s| s.transfer == Transfer::Return) =>
             {
                 FrameExit::Return
             }
-            // What a native method throws, its caller finds pending: it returns in either case.
-            Some(Frame::Native { .. }) => FrameExit::Return,
-            _ => FrameExit::Unwind,
+            // The interpreter's own native frames throw what is pending where the decoder sees it, too.
+            Some(Frame::Native { code: None, .. }) => FrameExit::Return,
+            _ => proven,
         }
     }
     /// The compiled or wrapper frame on top executed its return. Where the caller is the

@@ -8,15 +8,15 @@
 
 use crate::batch::{Batch, CoreStream};
 use crate::error::Error;
-use crate::machine::{Machine, Place, Shared, ThreadCounters};
+use crate::lanes::Lanes;
+use crate::machine::Shared;
 use crate::recording::Recording;
-use crate::stretches::Stretch;
-use crate::summary::{DecodeSummary, NativeTotals, ThreadSummary};
+use crate::summary::{DecodeSummary, NativeTotals};
 use crate::watch::Watcher;
 use hashbrown::HashMap;
 use jportal_capture::header::sources;
-use jportal_flow::{FlowConsumer, FlowSink, ThreadInfo};
-use jportal_units::{Tid, Tsc};
+use jportal_flow::FlowConsumer;
+use jportal_units::Tid;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Which decoder turns packets into machine blocks.
@@ -53,40 +53,9 @@ pub struct DecodeOptions {
 
 /// Batches a core's worker may be ahead.
 const AHEAD: usize = 8;
-/// Events handed to a sink at once.
-const FLUSH: usize = 8192;
 
 /// Called now and then with bytes of PT decoded and bytes in all.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
-
-/// One thread's machine with its sink.
-struct Lane<'a> {
-    machine: Machine<'a>,
-    sink: Option<Box<dyn FlowSink + Send>>,
-    info: ThreadInfo,
-    pt_bytes: u64,
-}
-
-impl Lane<'_> {
-    fn flush(&mut self) {
-        if self.machine.out.is_empty() {
-            return;
-        }
-        if let Some(sink) = &mut self.sink {
-            sink.events(&self.machine.out);
-        }
-        self.machine.out.clear();
-    }
-    fn end(mut self) -> ThreadSummary {
-        self.machine.finish();
-        self.flush();
-        if let Some(sink) = self.sink.take() {
-            sink.end();
-        }
-        let counters: ThreadCounters = self.machine.counters.clone();
-        ThreadSummary { info: self.info, counters, pt_bytes: self.pt_bytes }
-    }
-}
 
 /// Runs the loop.
 pub(crate) fn decode(
@@ -118,14 +87,7 @@ pub(crate) fn decode_watched(
             scope.spawn(move || stream.run(&send));
             inputs.insert(core.0, receive);
         }
-        let mut lanes = Lanes {
-            recording,
-            shared: &shared,
-            options,
-            consumer,
-            open: HashMap::new(),
-            closed: HashMap::new(),
-        };
+        let mut lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
         let mut totals = NativeTotals::default();
         let mut done = 0;
         for stretch in &order {
@@ -135,84 +97,19 @@ pub(crate) fn decode_watched(
             while let Ok(batch) = input.recv() {
                 let batch = batch?;
                 totals.add(&batch);
-                take(lane, stretch, &batch, watcher.as_deref_mut());
+                lane.take(stretch, &batch, watcher.as_deref_mut());
                 if batch.last {
                     break;
                 }
             }
-            done += stretch.to.0.saturating_sub(stretch.from.0);
-            lane.pt_bytes += stretch.to.0.saturating_sub(stretch.from.0);
+            let bytes = stretch.to.0.saturating_sub(stretch.from.0);
+            done += bytes;
+            lane.add_bytes(bytes);
             progress(done, total);
             if watcher.as_ref().is_some_and(|w| w.is_done()) {
                 break;
             }
         }
-        Ok(lanes.end(totals, recording))
+        Ok(DecodeSummary::new(lanes.end(), totals, recording))
     })
-}
-
-fn take(lane: &mut Lane<'_>, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
-    let machine = &mut lane.machine;
-    machine.place = Place { core: stretch.core, offset: batch.offset };
-    match watcher.filter(|w| w.wants(&lane.info)) {
-        None => batch.items.iter().for_each(|item| machine.item(item)),
-        Some(watcher) => {
-            for item in &batch.items {
-                let before = machine.out.len();
-                machine.item(item);
-                watcher.step(machine.place, machine.now, item, &machine.out[before..]);
-            }
-        }
-    }
-    if lane.machine.out.len() >= FLUSH || batch.last {
-        lane.flush();
-    }
-}
-
-/// The machines of all threads.
-struct Lanes<'a, 'c> {
-    recording: &'a Recording<'a>,
-    shared: &'a Shared<'a>,
-    options: &'a DecodeOptions,
-    consumer: &'c mut dyn FlowConsumer,
-    /// By OS thread id and start, because ids come again.
-    open: HashMap<(u32, u64), Lane<'a>>,
-    /// When each core's last stretch was closed.
-    closed: HashMap<u32, Tsc>,
-}
-
-impl<'a> Lanes<'a, '_> {
-    /// The lane of the stretch's thread. Of two that share an OS thread one after the other (`main` and
-    /// `DestroyJavaVM`), a stretch in which both ran goes to the first.
-    fn of(&mut self, stretch: &Stretch) -> &mut Lane<'a> {
-        let since = self.closed.insert(stretch.core.0, stretch.closed).unwrap_or(Tsc(0));
-        let info = self.info(stretch.tid, self.time_of_thread(stretch.tid, since, stretch.closed));
-        let key = (info.tid.0, info.started.0);
-        let (shared, options, consumer) = (self.shared, self.options, &mut *self.consumer);
-        self.open.entry(key).or_insert_with(|| {
-            let wanted = options.only.as_ref().is_none_or(|tids| tids.contains(&info.tid));
-            let sink = wanted.then(|| consumer.thread(&info));
-            Lane { machine: Machine::new(shared), sink, info, pt_bytes: 0 }
-        })
-    }
-    /// A time at which the thread that began what happened between `since` and `closed` was alive.
-    fn time_of_thread(&self, tid: Tid, since: Tsc, closed: Tsc) -> Tsc {
-        let threads = &self.recording.image().threads;
-        let began_inside = threads.at(tid, closed).is_some_and(|span| span.started > since);
-        let before = threads.at(tid, since).filter(|span| span.exited.is_none_or(|e| e >= since));
-        if began_inside && before.is_some() { since } else { closed }
-    }
-    fn info(&self, tid: Tid, when: Tsc) -> ThreadInfo {
-        match self.recording.image().threads.at(tid, when) {
-            Some(span) => {
-                ThreadInfo { tid, java_tid: span.java_tid, name: span.name.clone(), started: span.started }
-            }
-            None => ThreadInfo { tid, java_tid: 0, name: String::new(), started: Tsc(0) },
-        }
-    }
-    fn end(self, native: NativeTotals, recording: &Recording<'_>) -> DecodeSummary {
-        let mut threads: Vec<ThreadSummary> = self.open.into_values().map(Lane::end).collect();
-        threads.sort_by_key(|t| (t.info.started, t.info.tid));
-        DecodeSummary::new(threads, native, recording)
-    }
 }

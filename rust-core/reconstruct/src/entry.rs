@@ -115,12 +115,10 @@ impl Machine<'_> {
     pub(crate) fn upcall_ends(&mut self, exit: FrameExit) -> Walk<()> {
         let Some(base) = self.stack.iter().rposition(|f| matches!(f, Frame::Upcall { .. })) else {
             // The upcall began before the trace did.
-            self.pop_all(exit);
+            self.pop_above(0, exit);
             return Ok(());
         };
-        while self.stack.len() > base + 1 {
-            self.pop(exit);
-        }
+        self.pop_above(base + 1, exit);
         if let Some(Frame::Upcall { outcome, throwing }) = self.stack.pop() {
             self.outcome = outcome;
             self.throwing = throwing;

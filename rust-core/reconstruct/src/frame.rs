@@ -60,14 +60,23 @@ pub(crate) struct Trail {
     pub last: Option<Run>,
     /// Markers of an interrupted block that lie behind the interruption.
     pub held: Vec<Marker>,
-    /// The compiler lost the path behind the position, for this cause.
-    pub ambiguous: Option<Cause>,
+    /// The path behind the position is lost, for this cause.
+    pub lost: Option<Cause>,
     /// The position stands in no relation to the next one: nothing is known of how control came there.
     pub fresh: bool,
     /// An exception was thrown at exactly the position.
     pub thrown: bool,
     /// The bytecode at the position has made a call.
     pub called: bool,
+    /// The context of the markers in which the position stands, where it is known.
+    pub context: Option<u32>,
+}
+
+impl Trail {
+    /// Whether the frame's last block ended with a call that returns to `address`.
+    pub fn called_up_to(&self, address: u32) -> bool {
+        self.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall) && l.to == address)
+    }
 }
 
 /// A frame, oldest at the bottom.

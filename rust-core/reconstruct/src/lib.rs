@@ -23,21 +23,24 @@ mod error;
 mod folds;
 mod frame;
 mod landing;
+mod lanes;
 mod machine;
 #[cfg(test)]
 mod machine_tests;
 mod marked;
 #[cfg(test)]
 mod marked_tests;
+mod moves;
 mod outcome;
 mod paths;
 mod recording;
-pub mod silent;
+mod silent;
 mod stretches;
 mod summary;
 mod tags;
 #[cfg(test)]
 mod testing;
+mod throwers;
 mod watch;
 
 pub use contradiction::Contradiction;

@@ -8,10 +8,10 @@
 use crate::code_map::CodeMaps;
 use crate::contradiction::{Contradiction, Walk};
 use crate::driver::Positions;
-use crate::frame::{Compiled, Frame};
+use crate::frame::{Compiled, Frame, Position};
 use crate::outcome::{Outcome, Reveals};
 use crate::paths::{Ends, Paths};
-use crate::silent::{Known, SilentCalls};
+use crate::silent::SilentCalls;
 use crate::tags::{CodeClass, Jump, Tags};
 use jportal_flow::{
     Cause, Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier, UnresolvedCounts,
@@ -32,7 +32,7 @@ pub(crate) struct Shared<'a> {
     pub positions: Positions,
     /// The unit infers the way of a branch from where control went.
     pub sees_addresses_only: bool,
-    pub silent: SilentCalls,
+    silent: SilentCalls,
 }
 
 impl<'a> Shared<'a> {
@@ -53,6 +53,10 @@ impl<'a> Shared<'a> {
             sees_addresses_only,
             silent: SilentCalls::new(image.table()),
         }
+    }
+    /// Whether the invoke at `bci` of `method` may execute without its callee being seen.
+    pub(crate) fn may_be_silent(&self, method: MethodId, bci: Bci) -> bool {
+        self.silent.may_be(self.image.table(), method, bci)
     }
 }
 
@@ -111,7 +115,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) out: Vec<Event>,
     pub(crate) counters: ThreadCounters,
     pub(crate) paths: Paths,
-    pub(crate) known_silent: Known,
+    /// A list that is not in use, so that each move need not allocate one.
+    pub(crate) spare: Vec<Position>,
 }
 
 impl<'a> Machine<'a> {
@@ -129,7 +134,7 @@ impl<'a> Machine<'a> {
             out: Vec::new(),
             counters: ThreadCounters::default(),
             paths: Paths::default(),
-            known_silent: Known::default(),
+            spare: Vec::new(),
         }
     }
     /// Takes the next item of the thread.
@@ -331,13 +336,17 @@ impl<'a> Machine<'a> {
         }
     }
     fn leave_compiled(&mut self, c: Compiled, exit: FrameExit) {
-        if exit == FrameExit::Return {
-            return self.walk_to_return(&c);
-        }
-        if exit == FrameExit::Unwind && self.is_marked(&c) {
-            return self.unwind_marked(&c.chain, &c.trail, c.tier);
+        match exit {
+            FrameExit::Return => return self.walk_to_return(&c),
+            FrameExit::Unwind if self.is_marked(&c) => {
+                return self.unwind_marked(&c.chain, &c.trail, c.tier);
+            }
+            _ => {}
         }
         for p in c.chain.iter().rev() {
+            if exit == FrameExit::Unknown {
+                self.emit_unresolved(p.method, (p.bci, None), c.tier, Cause::UnknownEnd);
+            }
             self.emit(EventKind::Leave { method: p.method, exit });
         }
     }
@@ -348,6 +357,16 @@ impl<'a> Machine<'a> {
     /// Pops every frame.
     pub(crate) fn pop_all(&mut self, exit: FrameExit) {
         while !self.stack.is_empty() {
+            self.pop(exit);
+        }
+    }
+    /// Pops the frames above the first `floor`: the lowest of them is known to have ended by `exit`.
+    pub(crate) fn pop_above(&mut self, floor: usize, exit: FrameExit) {
+        while self.stack.len() > floor + 1 {
+            let exit = self.exit_of_top(FrameExit::Unknown);
+            self.pop(exit);
+        }
+        if self.stack.len() > floor {
             self.pop(exit);
         }
     }

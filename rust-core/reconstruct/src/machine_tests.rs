@@ -29,6 +29,10 @@ const ASIDE_CODE: [u8; 3] = [0x75, 0x01, 0x90];
 const STUBS: u32 = 0x4000;
 /// Where further records may install an nmethod.
 pub(crate) const NMETHOD: u32 = 0x8000;
+/// Where a second one may stand.
+pub(crate) const NMETHOD_2: u32 = 0xa000;
+/// Where a blob may stand that is recorded behind two nmethods.
+pub(crate) const BLOB: u32 = 0xc000;
 /// `shr eax,1; jnc +1; nop; test eax,eax; jnz -9`
 const REVEAL_CODE: [u8; 9] = [0xd1, 0xe8, 0x73, 0x01, 0x90, 0x85, 0xc0, 0x75, 0xf7];
 
@@ -123,13 +127,8 @@ pub(crate) struct Script(pub(crate) Vec<Item>);
 
 impl Script {
     pub(crate) fn block(mut self, start: u32, end: u32, exit: Exit) -> Self {
-        let code = CodeId(if start >= NMETHOD {
-            2
-        } else if start >= STUBS {
-            1
-        } else {
-            0
-        });
+        // In the order of the records.
+        let code = CodeId([STUBS, NMETHOD, NMETHOD_2, BLOB].iter().filter(|&&s| start >= s).count() as u32);
         self.0.push(Item::Block { start, end, code, exit });
         self
     }
@@ -174,7 +173,12 @@ impl Script {
 
 /// One line per event.
 pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
-    let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, false);
+    run_on(vm, script, false)
+}
+
+/// The same; whether the unit infers the way of a branch from where control went.
+pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<String> {
+    let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, sees_addresses_only);
     let mut machine = Machine::new(&shared);
     script.0.iter().for_each(|i| machine.item(i));
     machine
@@ -184,10 +188,11 @@ pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
             EventKind::Enter { method, .. } => format!("> {method}"),
             EventKind::Bytecode { method, bci, .. } => format!("{method}@{bci}"),
             EventKind::Leave { method, exit: FrameExit::Unwind } => format!("! {method}"),
+            EventKind::Leave { method, exit: FrameExit::Unknown } => format!("!? {method}"),
             EventKind::Leave { method, .. } => format!("< {method}"),
             EventKind::Catch { method, bci } => format!("catch {method}@{bci}"),
             EventKind::Time(_) => "time".into(),
-            EventKind::Unresolved { method, .. } => format!("? {method}"),
+            EventKind::Unresolved { method, cause, .. } => format!("? {method} {}", cause.name()),
             EventKind::Gap(g) => format!("gap {:?}", g.reason),
         })
         .collect()

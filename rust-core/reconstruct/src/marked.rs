@@ -7,31 +7,21 @@
 
 use crate::folds;
 use crate::frame::{Frame, Position, Run, Trail};
-use crate::machine::{Machine, Shared};
-use crate::paths::{Ends, to_throw};
-use crate::silent::Known;
-use jportal_bytecode::Transfer;
+use crate::machine::{Before, Machine};
+use crate::moves::{Target, Way};
+use crate::tags::CodeClass;
 use jportal_capture::schema::ambiguities;
-use jportal_flow::{Cause, Entry, EventKind, Exit as FrameExit, Tier};
+use jportal_flow::{Cause, Entry, Tier};
 use jportal_native_flow::Exit;
-use jportal_units::{Bci, MethodId};
+use jportal_units::Bci;
 use jportal_vm_image::{Marker, NMethod, Outcome, PathMarkers};
 
-/// How the end of a move is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Target {
-    /// A marker: a block begins there, perhaps the same one again.
-    Block,
-    /// Debug info: a bytecode of the block that control is in.
-    Inside,
-}
-
-impl Machine<'_> {
+impl<'a> Machine<'a> {
     /// The top frame executes the block `from..to` of `n`, which ends with `exit`.
     pub(crate) fn follow_markers(
         &mut self,
-        n: &NMethod,
-        m: &PathMarkers,
+        n: &'a NMethod,
+        m: &'a PathMarkers,
         (from, to): (u32, u32),
         exit: Exit,
     ) {
@@ -44,22 +34,23 @@ impl Machine<'_> {
         if let Some(last) = last {
             self.pass_edge(n, m, last, from);
         }
-        let marks: Vec<Marker> = m.passed(from, to).flat_map(|(_, list)| list).copied().collect();
+        let mut marks = m.passed(from, to).flat_map(|(_, list)| list).copied();
         if exit == Exit::Cut {
-            return self.pass_until_cut(n, m, marks, to);
+            return self.pass_until_cut(n, m, marks.collect(), to);
         }
-        let again = last.is_some_and(|l| l.exit == Exit::Jump && n.position_at(l.from).is_some());
-        for &mark in &marks {
-            if !(again && self.stands_at(m, mark)) {
-                self.pass(m, mark);
+        if let Some(first) = marks.next() {
+            let again = last.is_some_and(|l| l.exit == Exit::Jump && n.position_at(l.from).is_some());
+            for mark in std::iter::once(first).chain(marks) {
+                if !(again && self.stands_at(m, mark)) {
+                    self.pass(m, mark);
+                }
             }
         }
         if matches!(exit, Exit::Call | Exit::IndirectCall) {
             // C1 records the position of an athrow in front of the call that throws.
             let thrown = || n.positions_in(from, to).last();
             if let Some(p) = n.position_at(to).or_else(thrown) {
-                let chain = scope_chain(n, p.scope);
-                self.advance(chain, Target::Inside);
+                self.advance_inside(n, p.scope);
             }
             if let Some(trail) = self.trail() {
                 trail.called = true;
@@ -70,14 +61,12 @@ impl Machine<'_> {
     /// returned, jumps back to the instruction that had led into it, which may be the block's first.
     fn stands_at(&mut self, m: &PathMarkers, mark: Marker) -> bool {
         let Marker::Block { context, bci } = mark else { return false };
-        let (Some(chain), Some(Frame::Compiled(c))) = (marker_chain(m, context, bci), self.stack.last())
-        else {
-            return false;
-        };
-        let Some(&p) = chain.last().filter(|_| c.chain == chain && !c.trail.fresh) else { return false };
-        !self.is_edge(p.method, (p.bci, p.bci))
+        let Some(Frame::Compiled(c)) = self.stack.last() else { return false };
+        let stands = !c.trail.fresh && backwards(m, context, bci).eq(c.chain.iter().rev().map(|&p| Some(p)));
+        let Some(&p) = c.chain.last().filter(|_| stands) else { return false };
+        self.paths.hop(self.shared, p.method, (p.bci, p.bci)).path.is_none()
     }
-    fn trail(&mut self) -> Option<&mut Trail> {
+    pub(crate) fn trail(&mut self) -> Option<&mut Trail> {
         match self.stack.last_mut() {
             Some(Frame::Compiled(c)) => Some(&mut c.trail),
             _ => None,
@@ -94,7 +83,9 @@ impl Machine<'_> {
                 self.stop_at_cut(n, last.to);
                 m.on_edge(last.to, Outcome::Fault, at)
             }
-            Exit::Call | Exit::IndirectCall if last.to == at => m.on_edge(at, Outcome::CallReturn, at),
+            Exit::Call | Exit::IndirectCall if last.to == at && !self.came_from_stub() => {
+                m.on_edge(at, Outcome::CallReturn, at)
+            }
             Exit::Call | Exit::IndirectCall => {
                 self.thrown();
                 m.on_edge(last.to, Outcome::Exception, at)
@@ -111,6 +102,13 @@ impl Machine<'_> {
             Exit::Return | Exit::Far => &[],
         };
         list.iter().for_each(|&mark| self.pass(m, mark));
+    }
+    /// Whether a runtime stub jumped here: C2's exception blob does, to a handler that may be laid out behind the call.
+    fn came_from_stub(&self) -> bool {
+        matches!(
+            self.before,
+            Before::Block { exit: Exit::Jump | Exit::IndirectJump, class: CodeClass::Transparent, .. }
+        )
     }
     /// The block was interrupted before `cut`. What C2 says of a machine block, it says at its start: what lies
     /// behind the interruption by debug info has to wait.
@@ -145,9 +143,9 @@ impl Machine<'_> {
             return false;
         };
         let straight = |s: &mut Self| {
-            let path = s.paths.hop(&s.shared.maps, a.method, (a.bci, b.bci));
+            let hop = s.paths.hop(s.shared, a.method, (a.bci, b.bci));
             // The last step may be a branch.
-            path.is_some_and(|p| p.len() < 2 || p.windows(2).all(|w| w[0] < w[1]))
+            hop.path.as_deref().is_some_and(|p| p.len() < 2 || p.windows(2).all(|w| w[0] < w[1]))
         };
         callers == others && a.method == b.method && (a.bci == b.bci || straight(self))
     }
@@ -159,8 +157,7 @@ impl Machine<'_> {
         // C2 has no debug info where an implicit exception is thrown by code behind the method's own: what comes next
         // is not thrown by the last known bytecode then.
         if let Some(p) = n.position_at(cut) {
-            let chain = scope_chain(n, p.scope);
-            self.advance(chain, Target::Inside);
+            self.advance_inside(n, p.scope);
             self.thrown();
         }
     }
@@ -174,40 +171,67 @@ impl Machine<'_> {
             Marker::Ambiguous(cause) => {
                 self.lose_path(folds::cause(cause));
             }
-            Marker::Block { context, bci } => match marker_chain(m, context, bci) {
-                Some(chain) => self.advance(chain, Target::Block),
-                None => self.lose_path(Cause::UnknownMethod),
-            },
+            Marker::Block { context, bci } if self.is_in_context(context) => self.next_block(Bci(bci)),
+            Marker::Block { context, bci } => {
+                let mut chain = std::mem::take(&mut self.spare);
+                if fill(&mut chain, backwards(m, context, bci)) {
+                    self.advance(chain, Target::Block, Some(context));
+                } else {
+                    self.spare = chain;
+                    self.lose_path(Cause::UnknownMethod);
+                }
+            }
         }
     }
     /// What the top frame executes before its next marker is not known.
     fn lose_path(&mut self, cause: Cause) {
         if let Some(trail) = self.trail() {
-            trail.ambiguous = Some(cause);
+            trail.lost = Some(cause);
         }
     }
-    /// The top frame's position becomes `to`.
-    fn advance(&mut self, to: Vec<Position>, target: Target) {
+    /// Whether the top frame is followed and stands in the frames of `context`.
+    fn is_in_context(&self, context: u32) -> bool {
+        matches!(self.stack.last(), Some(Frame::Compiled(c)) if c.trail.context == Some(context) && !c.trail.fresh)
+    }
+    /// The innermost frame of the top frame goes on at the block `bci`.
+    fn next_block(&mut self, bci: Bci) {
+        let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
+        let Some(p) = c.chain.last_mut() else { return };
+        let (method, was) = (p.method, p.bci.replace(bci));
+        let way = Way::take(c.tier, &mut c.trail);
+        self.move_in_frame(method, (was, Some(bci)), way);
+    }
+    /// The top frame's position becomes that of `scope`.
+    fn advance_inside(&mut self, n: &NMethod, scope: Option<u32>) {
+        let mut chain = std::mem::take(&mut self.spare);
+        fill(&mut chain, scope_positions(n, scope).map(Some));
+        self.advance(chain, Target::Inside, None);
+    }
+    /// The top frame's position becomes `to`, in the frames of the markers' `context`.
+    fn advance(&mut self, to: Vec<Position>, target: Target, context: Option<u32>) {
         let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
         if to.is_empty() {
             return;
         }
-        let tier = c.tier;
-        let old = std::mem::replace(&mut c.chain, to.clone());
         let fresh = std::mem::take(&mut c.trail.fresh);
-        if !fresh && old == to && target == Target::Inside {
+        if !fresh && c.chain == to && target == Target::Inside {
+            self.spare = to;
             return;
         }
-        let way = Way {
-            tier,
-            ambiguous: c.trail.ambiguous.take(),
-            thrown: std::mem::take(&mut c.trail.thrown),
-            called: std::mem::take(&mut c.trail.called),
-        };
-        if fresh {
-            return self.appear(&to, tier);
+        if target == Target::Block || !same_frames(&c.chain, &to) {
+            c.trail.context = context;
         }
-        self.move_marked(&old, &to, target, way);
+        let (old, tier) = (std::mem::take(&mut c.chain), c.tier);
+        let way = Way::take(tier, &mut c.trail);
+        if fresh {
+            self.appear(&to, tier);
+        } else {
+            self.move_marked(&old, &to, target, way);
+        }
+        if let Some(Frame::Compiled(c)) = self.stack.last_mut() {
+            c.chain = to;
+        }
+        self.spare = old;
     }
     /// Control is found at `chain`; its outermost frame is known already.
     fn appear(&mut self, chain: &[Position], tier: Tier) {
@@ -216,161 +240,6 @@ impl Machine<'_> {
         }
         if let Some(Position { method, bci: Some(bci) }) = chain.last() {
             self.emit_bytecode(*method, *bci, tier);
-        }
-    }
-    fn move_marked(&mut self, old: &[Position], new: &[Position], target: Target, mut way: Way) {
-        // Frames stay as long as method and, for callers, call site are the same.
-        let mut same = 0;
-        while same < old.len() && same < new.len() && old[same].method == new[same].method {
-            same += 1;
-            if old[same - 1].bci != new[same - 1].bci {
-                break;
-            }
-        }
-        let joint = same.checked_sub(1).map(|i| (old[i], new[i]));
-        self.leave_inlined(&old[same..], joint, &mut way);
-        if let Some((was, is)) = joint
-            && (was.bci != is.bci || same == new.len() && target == Target::Block)
-        {
-            self.move_in_frame(is.method, (was.bci, is.bci), way);
-            way = Way { tier: way.tier, ambiguous: None, thrown: false, called: false };
-        }
-        for p in &new[same..] {
-            self.emit_enter(p.method, way.tier, Entry::Call);
-            if p.bci.is_some() {
-                self.move_in_frame(p.method, (None, p.bci), way);
-                way.ambiguous = None;
-            }
-        }
-    }
-    /// The inlined frames `gone`, outermost first, end; their caller goes from one to the other of `joint`.
-    fn leave_inlined(&mut self, gone: &[Position], joint: Option<(Position, Position)>, way: &mut Way) {
-        if gone.is_empty() {
-            return;
-        }
-        let unwinds = joint.is_some_and(|(was, is)| {
-            let (method, ends) = (is.method, (was.bci, is.bci));
-            was.bci != is.bci && self.is_handler(method, ends) && !self.is_edge(method, ends)
-        });
-        for (i, p) in gone.iter().enumerate().rev() {
-            let caller = i.checked_sub(1).map(|i| gone[i]).or(joint.map(|(was, _)| was));
-            if unwinds && !self.returns_to_throw(p, caller, way) {
-                self.unwind(p, way);
-            } else {
-                self.move_in_frame(p.method, (p.bci, None), *way);
-                self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
-                way.thrown = false;
-            }
-            way.ambiguous = None;
-            // The caller's bytecode has called, whatever it was.
-            way.called = true;
-        }
-    }
-    /// The frame `p` ends by an exception.
-    fn unwind(&mut self, p: &Position, way: &mut Way) {
-        let known = self.move_to_throw(p, way);
-        self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Unwind });
-        // Who may have returned need not have thrown: its caller's bytecodes are not certain either.
-        way.thrown = known || !self.is_edge(p.method, (p.bci, None));
-    }
-    /// Whether the inlined frame `p` returned, and its caller threw: the constructor of an exception, as a rule.
-    fn returns_to_throw(&mut self, p: &Position, caller: Option<Position>, way: &Way) -> bool {
-        let Some((caller, at)) = caller.and_then(|c| Some((c.method, c.bci?))) else { return false };
-        !way.thrown
-            && self.shared.maps.of(caller).and_then(|map| to_throw(map, at)).is_some()
-            && self.is_edge(p.method, (p.bci, None))
-    }
-    fn is_edge(&mut self, method: MethodId, ends: Ends) -> bool {
-        self.paths.hop(&self.shared.maps, method, ends).is_some()
-    }
-    /// Whether an exception at or behind the first end, in its block, may be caught at the second.
-    fn is_handler(&self, method: MethodId, (from, to): Ends) -> bool {
-        let (Some(m), Some(from), Some(to)) = (self.shared.maps.method(method), from, to) else {
-            return false;
-        };
-        let end = self.shared.maps.of(method).and_then(|map| to_throw(map, from)?.last().copied());
-        m.exceptions.iter().any(|e| {
-            let covers = |b: Bci| (e.start..e.end).contains(&b);
-            e.handler == to && (covers(from) || end.is_some_and(covers))
-        })
-    }
-    /// The position `p` throws, unless it is known to have thrown itself: what leads to the `athrow`. Where there is
-    /// none, compiled code threw for another bytecode without a call, and nothing says for which. Returns whether the
-    /// place is known.
-    fn move_to_throw(&mut self, p: &Position, way: &Way) -> bool {
-        if way.thrown && way.ambiguous.is_none() {
-            return true;
-        }
-        let from = p.bci.filter(|_| way.ambiguous.is_none());
-        let path = from.and_then(|from| to_throw(self.shared.maps.of(p.method)?, from));
-        let known = path.is_some();
-        path.into_iter().flatten().for_each(|b| self.emit_bytecode(p.method, b, way.tier));
-        if !known {
-            let cause = way.ambiguous.unwrap_or(Cause::UnknownThrower);
-            self.emit_unresolved(p.method, (p.bci, None), way.tier, cause);
-        }
-        known
-    }
-    /// The bytecodes of one frame between two positions.
-    fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) {
-        let (from, to) = ends;
-        let mut lost = Cause::MissingMarker;
-        if way.ambiguous.is_none() {
-            let mut paths = std::mem::take(&mut self.paths);
-            let hop = paths.hop(&self.shared.maps, method, ends);
-            let hides = hop.is_some_and(|path| {
-                passes_callee(self.shared, &mut self.known_silent, method, from, path, way.called)
-            });
-            if hides {
-                lost = Cause::HiddenCallee;
-            }
-            let found = hop.is_some() && !hides && !(way.thrown && self.is_handler(method, ends));
-            if found {
-                hop.into_iter().flatten().for_each(|&b| self.emit_bytecode(method, b, way.tier));
-            }
-            self.paths = paths;
-            if found {
-                return;
-            }
-            if let Some(handler) = to.filter(|_| self.is_handler(method, ends)) {
-                self.move_to_throw(&Position { method, bci: from }, &way);
-                self.emit(EventKind::Catch { method, bci: handler });
-                return self.emit_bytecode(method, handler, way.tier);
-            }
-        }
-        self.emit_unresolved(method, ends, way.tier, way.ambiguous.unwrap_or(lost));
-        if let Some(bci) = to {
-            self.emit_bytecode(method, bci, way.tier);
-        }
-    }
-    /// The compiled frame with this chain and trail returned: what its frames did after their last position.
-    pub(crate) fn return_marked(&mut self, chain: &[Position], trail: &Trail, tier: Tier) {
-        let ambiguous = trail.ambiguous;
-        let mut way = Way { tier, ambiguous, thrown: false, called: trail.called };
-        for p in chain.iter().rev() {
-            if !trail.fresh {
-                self.move_in_frame(p.method, (p.bci, None), way);
-            }
-            self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
-            way.ambiguous = None;
-            way.called = true;
-        }
-    }
-    /// An exception leaves the compiled frame with this chain and trail.
-    pub(crate) fn unwind_marked(&mut self, chain: &[Position], trail: &Trail, tier: Tier) {
-        let called =
-            trail.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall | Exit::Cut));
-        let thrown = trail.thrown || called;
-        let mut way = Way { tier, ambiguous: trail.ambiguous, thrown, called: true };
-        for (i, p) in chain.iter().enumerate().rev() {
-            let caller = i.checked_sub(1).map(|i| chain[i]);
-            if self.returns_to_throw(p, caller, &way) {
-                self.move_in_frame(p.method, (p.bci, None), way);
-                self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
-            } else {
-                self.unwind(p, &mut way);
-            }
-            way.ambiguous = None;
         }
     }
     /// The compiled top frame is about to be replaced by interpreted ones: its state is that of the
@@ -385,54 +254,51 @@ impl Machine<'_> {
     }
 }
 
-/// How a frame moves.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    tier: Tier,
-    /// The path is lost.
-    ambiguous: Option<Cause>,
-    /// By an exception thrown at exactly the position.
-    thrown: bool,
-    /// The bytecode it starts from has made its call, if it is an invoke.
-    called: bool,
+/// Whether nothing but the bci of the innermost frame differs.
+fn same_frames(a: &[Position], b: &[Position]) -> bool {
+    match (a.split_last(), b.split_last()) {
+        (Some((a, callers)), Some((b, others))) => a.method == b.method && callers == others,
+        _ => false,
+    }
 }
 
-/// Whether one of the bytecodes from `from` on that `path` leaves behind is an invoke whose callee should have
-/// shown: the compiler lost its markers.
-fn passes_callee(
-    shared: &Shared<'_>,
-    known: &mut Known,
-    method: MethodId,
-    from: Option<Bci>,
-    path: &[Bci],
-    called: bool,
-) -> bool {
-    let Some(map) = shared.maps.of(method) else { return false };
-    let first = from.filter(|_| !called);
-    let behind = first.iter().chain(path.split_last().map_or(&[][..], |(_, passed)| passed));
-    let mut invokes = behind.filter(|&&b| map.step(b).is_some_and(|s| s.transfer == Transfer::Invoke));
-    invokes.any(|&b| !shared.silent.may_be(shared.image.table(), known, method, b))
+/// Makes `chain` what the positions are, given innermost first; `false` when one is unknown.
+fn fill(chain: &mut Vec<Position>, innermost_first: impl Iterator<Item = Option<Position>>) -> bool {
+    chain.clear();
+    for p in innermost_first {
+        let Some(p) = p else { return false };
+        chain.push(p);
+    }
+    chain.reverse();
+    true
+}
+
+/// The frames of `scope`, innermost first.
+fn scope_positions(n: &NMethod, scope: Option<u32>) -> impl Iterator<Item = Position> + '_ {
+    n.chain(scope).filter_map(|s| {
+        let bci = u16::try_from(s.bci).ok().map(Bci);
+        s.method.map(|method| Position { method, bci })
+    })
 }
 
 /// The frames of `scope`, outermost first.
 pub(crate) fn scope_chain(n: &NMethod, scope: Option<u32>) -> Vec<Position> {
-    let position = |s: &jportal_vm_image::Scope| {
-        let bci = u16::try_from(s.bci).ok().map(Bci);
-        s.method.map(|method| Position { method, bci })
-    };
-    let mut chain: Vec<Position> = n.chain(scope).filter_map(position).collect();
-    chain.reverse();
+    let mut chain = Vec::new();
+    fill(&mut chain, scope_positions(n, scope).map(Some));
     chain
+}
+
+/// The frames of a marker, innermost first; `None` where a method is unknown.
+fn backwards(m: &PathMarkers, context: u32, bci: u16) -> impl Iterator<Item = Option<Position>> + '_ {
+    let mut at = bci;
+    m.chain(context).map(move |c| {
+        let bci = Some(Bci(std::mem::replace(&mut at, c.call_bci)));
+        c.method.map(|method| Position { method, bci })
+    })
 }
 
 /// The frames of a marker, outermost first; `None` where a method is unknown.
 fn marker_chain(m: &PathMarkers, context: u32, bci: u16) -> Option<Vec<Position>> {
     let mut chain = Vec::new();
-    let mut at = bci;
-    for c in m.chain(context) {
-        chain.push(Position { method: c.method?, bci: Some(Bci(at)) });
-        at = c.call_bci;
-    }
-    chain.reverse();
-    Some(chain)
+    fill(&mut chain, backwards(m, context, bci)).then_some(chain)
 }

@@ -1,6 +1,8 @@
 //! Path markers against a hand-made nmethod.
 
-use crate::machine_tests::{CALL_STUB_RETURN, DEOPT_REEXECUTE, NMETHOD, Script, Vm, address, run, vm_with};
+use crate::machine_tests::{
+    BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, NMETHOD, NMETHOD_2, Script, Vm, address, run, run_on, vm_with,
+};
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::Bytes;
 use jportal_capture::schema::*;
@@ -30,7 +32,18 @@ fn nmethod_of(
     positions: &[(u32, u32, i32)],
     caught: &[ExceptionEntry],
 ) -> Vm {
-    let mut m = NMethodMarkers { start: address(NMETHOD), nmethod: 0x99, ..Default::default() };
+    let nmethod = nmethod_records(NMETHOD, at, on, positions);
+    vm_with(&[(m0, caught), (&M1, &[])], &nmethod)
+}
+
+/// As `nmethod`, but `m1` is this.
+fn nmethod_with(m0: &[u8], m1: &[u8], at: Marks<'_>, caught: &[ExceptionEntry]) -> Vm {
+    vm_with(&[(m0, caught), (m1, &[])], &nmethod_records(NMETHOD, at, &[], &[]))
+}
+
+fn nmethod_records(start: u32, at: Marks<'_>, on: Edges<'_>, positions: &[(u32, u32, i32)]) -> [Record; 2] {
+    let pointer = u64::from(start);
+    let mut m = NMethodMarkers { start: address(start), nmethod: pointer, ..Default::default() };
     m.contexts = vec![
         InlineContext { parent: NO_CONTEXT, call_bci: 0, method: POINTERS[0] },
         InlineContext { parent: 0, call_bci: 4, method: POINTERS[1] },
@@ -62,9 +75,9 @@ fn nmethod_of(
         pc_descs.push(PcDescriptor { pc_offset, scope: scopes.len() as u32 - 1, flags: 0 });
     }
     let installed = NMethodInstalled {
-        start: address(NMETHOD),
+        start: address(start),
         method: POINTERS[0],
-        nmethod: 0x99,
+        nmethod: pointer,
         compiler: compilers::C2,
         level: 4,
         osr_bci: INVOCATION_ENTRY_BCI,
@@ -78,7 +91,7 @@ fn nmethod_of(
         pc_descs,
         ..Default::default()
     };
-    vm_with(&[(m0, caught), (&M1, &[])], &[Record::NMethodInstalled(installed), Record::NMethodMarkers(m)])
+    [Record::NMethodInstalled(installed), Record::NMethodMarkers(m)]
 }
 
 fn start() -> Script {
@@ -120,7 +133,26 @@ fn where_the_compiler_lost_the_path_nothing_is_guessed() {
     let cmove = (NO_CONTEXT, ambiguities::CONDITIONAL_MOVE);
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), cmove, (1, 5)])], &[], &[], &[]);
     let lines = run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump));
-    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 m1@5");
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 conditional-move m1@5");
+}
+
+#[test]
+fn a_branch_to_the_next_instruction_needs_a_unit_that_tells_its_direction() {
+    // Both ways of the branch that ends at 0x18 lead to 0x18; one of them goes through the block at 4 of `m1`.
+    let on: Edges<'_> = &[(0x16, TAKEN, 0x18, &[(1, 5)]), (0x16, NOT_TAKEN, 0x18, &[(1, 4), (1, 5)])];
+    let at: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x18, &[(0, 0)]), (0x28, &[(0, 10)])];
+    let vm = nmethod(at, on, &[], &[]);
+    for (exit, way) in [(Exit::Taken, "m1@1 m1@5"), (Exit::NotTaken, "m1@1 m1@4 m1@5")] {
+        let s = || {
+            let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, exit).nm(0x18, 0x20, Exit::Taken);
+            s.nm(0x28, 0x30, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump)
+        };
+        let flow = |way| format!("> m0 m0@0 m0@1 m0@4 > m1 m1@0 {way} m0@0 m0@1 m0@10 < m0");
+        assert_eq!(run(&vm, s()).join(" "), flow(format!("{way} < m1 m0@7")));
+        // What is lost may be of the caller as well.
+        let lost = "? m1 shared-target < m1 ? m0 shared-target".to_owned();
+        assert_eq!(run_on(&vm, s(), true).join(" "), flow(lost));
+    }
 }
 
 #[test]
@@ -128,7 +160,7 @@ fn a_callee_that_does_not_show_is_noticed() {
     // Inlined, but all that is left of it is what comes behind.
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (0, 0)])], &[], &[], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
-    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 m0@0");
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 hidden-callee m0@0");
     // A call of the machine code's own shows by what is called.
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x18, &[(0, 0)])], &[], &[(0x18, 0, 4)], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call).nm(0x18, 0x20, Exit::Jump);
@@ -139,7 +171,7 @@ fn a_callee_that_does_not_show_is_noticed() {
 fn a_lost_marker_is_noticed() {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), (0, 10)])], &[], &[], &[]);
     let lines = run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump));
-    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 ? m0 m0@10");
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 ? m0 missing-marker m0@10");
 }
 
 #[test]
@@ -159,34 +191,158 @@ fn an_exception_of_an_inlined_callee_is_caught_by_the_caller() {
 
 #[test]
 fn an_inlined_constructor_returns_before_the_exception_is_thrown() {
-    // As `m0`, but at 7 athrow.
-    let m0 = [26, 153, 0, 9, 184, 0, 0, 191, 0, 0, 177];
     let row = ExceptionEntry { start_bci: 4, end_bci: 8, handler_bci: 10, ..Default::default() };
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5)]), (0x40, &[(0, 10)])];
-    let vm = nmethod_of(&m0, marks, &[], &[], &[row]);
+    let vm = nmethod_of(&THROWS, marks, &[], &[], &[row]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).nm(0x40, 0x48, Exit::Return);
     let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 m0@7 catch m0@10 m0@10";
     assert_eq!(run(&vm, s).join(" "), expected);
 }
 
-#[test]
-fn an_exception_that_compiled_code_throws_without_a_call_has_no_place() {
-    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+/// The flow of `m0` behind its call at 4, in which `m1` is inlined, stands in the block at 0 and throws or returns;
+/// next is the handler at 10 of `m0`.
+fn to_handler(m0: &[u8], m1: &[u8], caught: (u16, u16)) -> String {
+    let row =
+        ExceptionEntry { start_bci: caught.0, end_bci: caught.1, handler_bci: 10, ..Default::default() };
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x40, &[(0, 10)])];
-    let vm = nmethod(marks, &[], &[], &[row]);
+    let vm = nmethod_with(m0, m1, marks, &[row]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).nm(0x40, 0x48, Exit::Return);
-    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 ! m1 catch m0@10 m0@10";
-    assert_eq!(run(&vm, s).join(" "), expected);
+    let flow = run(&vm, s).join(" ");
+    flow.strip_prefix("> m0 m0@0 m0@1 m0@4 > m1 m1@0 ").expect("the way to the call").to_owned()
+}
+
+/// As `M0`, but at 7 athrow.
+const THROWS: [u8; 11] = [26, 153, 0, 9, 184, 0, 0, 191, 0, 0, 177];
+
+#[test]
+fn an_exception_that_only_one_bytecode_can_have_thrown() {
+    // 0 iload_0; 1 iload_0; 2 idiv; 3 ireturn
+    let flow = to_handler(&M0, &[26, 26, 108, 172], (4, 7));
+    assert_eq!(flow, "m1@1 m1@2 ! m1 catch m0@10 m0@10");
+    // Stores to fields of the receiver do not throw: it returns, and its caller throws.
+    let flow = to_handler(&THROWS, &[42, 26, 181, 0, 0, 177], (4, 8));
+    assert_eq!(flow, "m1@1 m1@2 m1@5 < m1 m0@7 catch m0@10 m0@10");
 }
 
 #[test]
-fn an_inlined_method_that_may_have_returned_need_not_have_thrown() {
-    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
-    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 4)]), (0x40, &[(0, 10)])];
-    let vm = nmethod(marks, &[], &[], &[row]);
+fn an_exception_that_several_bytecodes_can_have_thrown() {
+    // 0 iload_0; 1 iload_0; 2 idiv; 3 iload_0; 4 idiv; 5 ireturn
+    let flow = to_handler(&M0, &[26, 26, 108, 26, 108, 172], (4, 7));
+    assert_eq!(flow, "? m1 unknown-thrower ! m1 catch m0@10 m0@10");
+}
+
+#[test]
+fn a_callee_that_may_have_thrown_or_returned() {
+    let flow = to_handler(&THROWS, &[26, 26, 108, 172], (4, 8));
+    assert_eq!(flow, "? m1 unknown-end !? m1 ? m0 unknown-thrower catch m0@10 m0@10");
+}
+
+#[test]
+fn a_callee_that_can_neither_throw_nor_return_where_it_stands() {
+    let flow = to_handler(&M0, &M1, (4, 7));
+    assert_eq!(flow, "? m1 missing-marker !? m1 ? m0 unknown-thrower catch m0@10 m0@10");
+}
+
+#[test]
+fn an_exception_past_a_callee_that_does_not_show_has_no_place() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 8, handler_bci: 10, ..Default::default() };
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x40, &[(0, 10)])];
+    let vm = nmethod_with(&THROWS, &M1, marks, &[row]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).nm(0x40, 0x48, Exit::Return);
-    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@4 ? m1 ! m1 ? m0 catch m0@10 m0@10";
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 hidden-callee catch m0@10 m0@10");
+}
+
+#[test]
+fn a_marker_of_a_method_that_was_never_described() {
+    let mut records =
+        nmethod_records(NMETHOD, &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (0, 0)])], &[], &[]);
+    let [_, Record::NMethodMarkers(m)] = &mut records else { unreachable!("as built") };
+    m.contexts[1].method = 0xdead;
+    let vm = vm_with(&[(&M0, &[]), (&M1, &[])], &records);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 unknown-method m0@0");
+}
+
+#[test]
+fn what_a_fold_hides_may_lie_behind_the_return_of_the_callee() {
+    let loop_gone = (NO_CONTEXT, ambiguities::EMPTY_LOOP);
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), loop_gone, (0, 0)])];
+    let vm = nmethod(marks, &[], &[], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 ? m0 empty-loop m0@0";
     assert_eq!(run(&vm, s).join(" "), expected);
+}
+
+/// `m0` at its call at 4, which goes to a second nmethod, of `m0` again; that has executed `0..8`.
+fn at_call(m0: &[u8], on: Edges<'_>, caught: &[ExceptionEntry]) -> (Vm, Script) {
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x20, &[(0, 10)]), (0x30, &[(0, 0)])];
+    let mut records = Vec::from(nmethod_records(NMETHOD, marks, on, &[(0x18, 0, 4)]));
+    records.extend(nmethod_records(NMETHOD_2, marks, &[], &[]));
+    let (start_of, code) = (address(BLOB), Bytes(vec![0x90; 0x40].into()));
+    let kind = blob_kinds::SAFEPOINT;
+    records.push(Record::BlobDefined(BlobDefined { start: start_of, kind, code, ..Default::default() }));
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call);
+    (vm_with(&[(m0, caught), (&M1, &[])], &records), s)
+}
+
+impl Script {
+    /// A block of the second nmethod.
+    fn callee(self, from: u32, to: u32, exit: Exit) -> Self {
+        self.block(NMETHOD_2 + from, NMETHOD_2 + to, exit)
+    }
+    fn enter(self, at: u32) -> Self {
+        self.push(Item::Enter { ip: Address(address(at)) })
+    }
+}
+
+const CALLED: &str = "> m0 m0@0 m0@1 m0@4 > m0 m0@0 m0@1 m0@10";
+
+#[test]
+fn a_callee_returns_through_the_safepoint_at_its_return() {
+    let (vm, s) = at_call(&M0, &[], &[]);
+    // The poll's stub jumps to the handler, which enters the VM and returns to the caller.
+    let s = s.callee(0, 8, Exit::Taken).callee(0x20, 0x28, Exit::Jump);
+    let s =
+        s.block(BLOB, BLOB + 4, Exit::IndirectCall).enter(BLOB + 4).block(BLOB + 4, BLOB + 8, Exit::Return);
+    let s = s.nm(0x18, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
+    assert_eq!(run(&vm, s).join(" "), format!("{CALLED} < m0 m0@7 m0@0"));
+}
+
+#[test]
+fn a_recursive_callee_returns_through_the_safepoint_at_its_return() {
+    let (vm, s) = at_call(&M0, &[], &[]);
+    let s = s.nm(0, 8, Exit::Taken).nm(0x20, 0x28, Exit::Jump).block(BLOB, BLOB + 8, Exit::Return);
+    let s = s.nm(0x18, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
+    assert_eq!(run(&vm, s).join(" "), format!("{CALLED} < m0 m0@7 m0@0"));
+}
+
+#[test]
+fn an_exception_of_a_callee_that_is_gone_arrives_at_the_handler() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let (vm, s) = at_call(&M0, &[], &[row]);
+    let s = s.callee(0, 8, Exit::Call).enter(NMETHOD + 0x100);
+    let s = s.nm(0x100, 0x108, Exit::Jump).nm(0x20, 0x28, Exit::Return);
+    let called = CALLED.strip_suffix(" m0@1 m0@10").unwrap();
+    assert_eq!(run(&vm, s).join(" "), format!("{called} ! m0 catch m0@10 m0@10"));
+}
+
+#[test]
+fn a_callee_that_is_gone_without_a_sign() {
+    let (vm, s) = at_call(&M0, &[], &[]);
+    // The VM goes on in the caller.
+    let s = s.callee(0, 8, Exit::Taken).callee(0x20, 0x28, Exit::Jump).enter(NMETHOD + 0x18);
+    let s = s.nm(0x18, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
+    assert_eq!(run(&vm, s).join(" "), format!("{CALLED} ? m0 unknown-end !? m0 m0@7 m0@0"));
+}
+
+#[test]
+fn an_exception_may_arrive_at_the_return_address() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let on: Edges<'_> = &[(0x18, edge_outcomes::EXCEPTION, 0x18, &[(0, 10)])];
+    let (vm, s) = at_call(&M0, on, &[row]);
+    let s = s.enter(NMETHOD + 0x100).nm(0x100, 0x108, Exit::Jump).block(BLOB, BLOB + 8, Exit::IndirectJump);
+    let s = s.nm(0x18, 0x20, Exit::Return);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 catch m0@10 m0@10");
 }
 
 #[test]
@@ -196,7 +352,7 @@ fn a_fault_without_debug_info_does_not_say_which_bytecode_threw() {
     let vm = nmethod(marks, &[], &[], &[row]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x14, Exit::Cut).nm(0x50, 0x58, Exit::Jump);
     let lines = run(&vm, s.nm(0x40, 0x48, Exit::Return));
-    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 catch m0@10 m0@10");
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 hidden-callee catch m0@10 m0@10");
 }
 
 #[test]

@@ -5,6 +5,9 @@
 //! and diamonds on the way make it ambiguous, and that is said.
 
 use crate::code_map::{CodeMap, CodeMaps};
+use crate::frame::Position;
+use crate::machine::Shared;
+use crate::throwers::{Throwers, reaches, throwers};
 use hashbrown::HashMap;
 use jportal_bytecode::{Instruction, Method, Transfer};
 use jportal_units::{Bci, MethodId};
@@ -16,7 +19,70 @@ pub(crate) type Ends = (Option<Bci>, Option<Bci>);
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     known: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
-    hops: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
+    hops: Vec<Hop>,
+    /// Index into `hops`.
+    places: HashMap<(MethodId, Ends), u32>,
+    recent: Recent,
+}
+
+/// Places asked for lately, each in the only slot it can have: key and place.
+#[derive(Debug)]
+struct Recent(Box<[(u64, u32)]>);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(vec![(u64::MAX, 0); 1 << Self::BITS].into())
+    }
+}
+
+impl Recent {
+    const BITS: u32 = 10;
+    /// Method and ends in one number, which is not that of an empty slot.
+    fn key(method: MethodId, (from, to): Ends) -> Option<u64> {
+        let end = |b: Option<Bci>| b.map_or(0, |b| u64::from(b.0) + 1);
+        (method.0 < 1 << 29).then(|| u64::from(method.0) << 34 | end(from) << 17 | end(to))
+    }
+    fn slot(key: u64) -> usize {
+        // Knuth's multiplicative hashing.
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - Self::BITS)) as usize
+    }
+}
+
+/// What joins two positions of a frame that follow each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hop {
+    /// The bytecodes behind the first up to and including the second, if an edge joins them: straight on to the
+    /// end of the block, and from there to the second (or to a return).
+    pub path: Option<Box<[Bci]>>,
+    /// The bytecode at the first position is an invoke whose callee should show.
+    pub calls: bool,
+    /// A bytecode between the two is an invoke whose callee should have shown.
+    pub hides: bool,
+    /// The second is a handler that catches what the block of the first may throw.
+    pub catches: bool,
+}
+
+impl Hop {
+    fn of(shared: &Shared<'_>, method: MethodId, (from, to): Ends) -> Self {
+        let (Some(m), Some(map)) = (shared.maps.method(method), shared.maps.of(method)) else {
+            return Self::default();
+        };
+        let shows = |b: Bci| {
+            map.step(b).is_some_and(|s| s.transfer == Transfer::Invoke) && !shared.may_be_silent(method, b)
+        };
+        let path = hop(m, map, (from, to)).map(Vec::into_boxed_slice);
+        let passed = path.as_deref().and_then(|p| p.split_last()).map_or(&[][..], |p| p.1);
+        let catches = |from, to| {
+            let at = Position { method, bci: Some(from) };
+            reaches(m, from, Some(to)) || throwers(shared, at, false, Some(to)) != Throwers::Nobody
+        };
+        Self {
+            calls: from.is_some_and(shows),
+            hides: passed.iter().any(|&b| shows(b)),
+            catches: from.zip(to).is_some_and(|(from, to)| catches(from, to)),
+            path,
+        }
+    }
 }
 
 impl Paths {
@@ -34,32 +100,31 @@ impl Paths {
 }
 
 impl Paths {
-    /// As [`Paths::between`] where no other block begins on the way: straight on to the end of the block, and
-    /// from there to `to`. `None` if that is no edge.
-    pub(crate) fn hop(&mut self, maps: &CodeMaps<'_>, method: MethodId, ends: Ends) -> Option<&[Bci]> {
-        self.hops
-            .entry((method, ends))
-            .or_insert_with(|| {
-                let (m, map) = (maps.method(method)?, maps.of(method)?);
-                hop(m, map, ends).map(Vec::into_boxed_slice)
-            })
-            .as_deref()
+    #[cold]
+    fn add(&mut self, shared: &Shared<'_>, method: MethodId, ends: Ends) -> usize {
+        let place = self.hops.len();
+        self.hops.push(Hop::of(shared, method, ends));
+        self.places.insert((method, ends), place as u32);
+        place
     }
-}
-
-/// The `athrow` that ends the block of `from`, and the bytecodes that lead to it.
-pub(crate) fn to_throw(map: &CodeMap, from: Bci) -> Option<Vec<Bci>> {
-    let (mut path, mut at) = (Vec::new(), from);
-    loop {
-        let step = map.step(at)?;
-        match step.transfer {
-            Transfer::None | Transfer::Invoke => {
-                path.push(step.next);
-                at = step.next;
-            }
-            Transfer::Throw => return Some(path),
-            _ => return None,
+    /// What joins the two ends.
+    #[inline]
+    pub(crate) fn hop(&mut self, shared: &Shared<'_>, method: MethodId, ends: Ends) -> &Hop {
+        let key = Recent::key(method, ends);
+        if let Some(key) = key
+            && let (known, place) = self.recent.0[Recent::slot(key)]
+            && known == key
+        {
+            return &self.hops[place as usize];
         }
+        let place = match self.places.get(&(method, ends)) {
+            Some(&place) => place as usize,
+            None => self.add(shared, method, ends),
+        };
+        if let Some(key) = key {
+            self.recent.0[Recent::slot(key)] = (key, place as u32);
+        }
+        &self.hops[place]
     }
 }
 
@@ -195,8 +260,9 @@ mod tests {
         let mut table = MethodTable::default();
         let id = table.push(Method { code: DIAMOND.into(), ..crate::testing::method("m") });
         let maps = CodeMaps::new(&table);
+        let (m, map) = (table.get(id).unwrap(), maps.of(id).unwrap());
         let hop = |from: Option<u16>, to: Option<u16>| {
-            let path = Paths::default().hop(&maps, id, (from.map(Bci), to.map(Bci)))?.to_vec();
+            let path = super::hop(m, map, (from.map(Bci), to.map(Bci)))?;
             Some(path.iter().map(|b| b.0).collect::<Vec<_>>())
         };
         assert_eq!(hop(None, Some(0)), Some(vec![0]));
@@ -207,6 +273,18 @@ mod tests {
         assert_eq!(hop(Some(8), None), Some(vec![9]));
         assert_eq!(hop(Some(9), None), Some(vec![]));
         assert_eq!(hop(Some(4), None), None);
+    }
+
+    #[test]
+    fn different_places_have_different_keys() {
+        let ends = [None, Some(Bci(0)), Some(Bci(1)), Some(Bci(u16::MAX))];
+        let methods = [0, 1, (1 << 29) - 1].map(MethodId);
+        let all = methods.iter().flat_map(|&m| ends.map(|a| ends.map(|b| Recent::key(m, (a, b)))));
+        let keys: Vec<u64> = all.flatten().flatten().collect();
+        let distinct: hashbrown::HashSet<&u64> = keys.iter().collect();
+        assert_eq!((keys.len(), distinct.len()), (48, 48));
+        assert!(!keys.contains(&u64::MAX));
+        assert_eq!(Recent::key(MethodId(1 << 29), (None, None)), None);
     }
 
     #[test]

@@ -3,21 +3,18 @@
 //! Both compilers replace calls of intrinsics by instructions and leave out what links a method handle. Any other
 //! inlined callee has path markers of its own; if they do not show, the compiler has lost them.
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use jportal_bytecode::MethodTable;
 use jportal_units::{Bci, MethodId};
 
 type Target = (Box<str>, Box<str>);
 
-/// Which invokes may be passed in silence, remembered by place.
+/// Which invokes may be passed in silence.
 #[derive(Debug)]
 pub(crate) struct SilentCalls {
     /// Name and descriptor of every intrinsic: an override may be meant by the symbolic class.
     intrinsics: HashSet<Target>,
 }
-
-/// Answers given so far.
-pub(crate) type Known = HashMap<(MethodId, Bci), bool>;
 
 impl SilentCalls {
     pub(crate) fn new(methods: &MethodTable) -> Self {
@@ -25,17 +22,9 @@ impl SilentCalls {
         Self { intrinsics: intrinsics.map(|m| (m.name.clone(), m.signature.clone())).collect() }
     }
     /// Whether the invoke at `bci` of `method` may execute without its callee being seen.
-    pub(crate) fn may_be(
-        &self,
-        methods: &MethodTable,
-        known: &mut Known,
-        method: MethodId,
-        bci: Bci,
-    ) -> bool {
-        *known.entry((method, bci)).or_insert_with(|| {
-            let Some(target) = methods.get(method).and_then(|m| m.invoke_at(bci)) else { return true };
-            target.class_name.starts_with("java/lang/invoke/")
-                || self.intrinsics.contains(&(target.name.clone(), target.signature.clone()))
-        })
+    pub(crate) fn may_be(&self, methods: &MethodTable, method: MethodId, bci: Bci) -> bool {
+        let Some(target) = methods.get(method).and_then(|m| m.invoke_at(bci)) else { return true };
+        target.class_name.starts_with("java/lang/invoke/")
+            || self.intrinsics.contains(&(target.name.clone(), target.signature.clone()))
     }
 }

@@ -57,6 +57,30 @@ pub struct PathMarkers {
     markers: Box<[Marker]>,
     offsets: Box<[MarkedOffset]>,
     edges: Box<[MarkedEdge]>,
+    /// By `to`; at the same `to` edges first.
+    passes: Box<[Pass]>,
+}
+
+/// Markers between one instruction and the next of a run: those of an edge, or those of an offset, of which
+/// `from` and `to` are the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Pass {
+    from: u32,
+    to: u32,
+    first: u32,
+    count: u32,
+}
+
+/// What a run passes that goes straight through all of the code.
+fn passes(offsets: &[MarkedOffset], edges: &[MarkedEdge]) -> Box<[Pass]> {
+    let straight = |e: &&MarkedEdge| e.outcome == Outcome::NotTaken as u8 && e.to > e.from;
+    let edges = edges.iter().filter(straight);
+    let edges = edges.map(|e| Pass { from: e.from, to: e.to, first: e.first, count: e.count });
+    let offsets = offsets.iter();
+    let offsets = offsets.map(|o| Pass { from: o.offset, to: o.offset, first: o.first, count: o.count });
+    let mut all: Vec<Pass> = edges.chain(offsets).collect();
+    all.sort_by_key(|p| (p.to, p.from == p.to));
+    all.into()
 }
 
 impl PathMarkers {
@@ -130,25 +154,9 @@ impl PathMarkers {
     /// What the run of instructions `from..to` passes inside, in order, with the offset of the instruction that
     /// follows: markers of offsets, and of edges from one instruction to the next.
     pub fn passed(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &[Marker])> {
-        let a = self.offsets.partition_point(|o| o.offset < from);
-        let b = self.offsets.partition_point(|o| o.offset < to).max(a);
-        let c = self.edges.partition_point(|e| e.from < from);
-        let d = self.edges.partition_point(|e| e.from < to).max(c);
-        let straight =
-            move |e: &&MarkedEdge| e.outcome == Outcome::NotTaken as u8 && e.to < to && e.to > e.from;
-        let mut offsets = self.offsets[a..b].iter().peekable();
-        let mut edges = self.edges[c..d].iter().filter(straight).peekable();
-        std::iter::from_fn(move || {
-            let edge_first = match (edges.peek(), offsets.peek()) {
-                (Some(e), Some(o)) => e.to <= o.offset,
-                (edge, _) => edge.is_some(),
-            };
-            if edge_first {
-                edges.next().map(|e| (e.to, self.list(e.first, e.count)))
-            } else {
-                offsets.next().map(|o| (o.offset, self.list(o.first, o.count)))
-            }
-        })
+        let first = self.passes.partition_point(|p| p.to < from);
+        let inside = self.passes[first..].iter().take_while(move |p| p.to < to);
+        inside.filter(move |p| p.from >= from).map(|p| (p.to, self.list(p.first, p.count)))
     }
     /// Both outcomes of the conditional branch at `from` lead to one address, with different markers: a decoder
     /// whose source does not tell taken from not taken there (the emulated unit) does not know the path.
@@ -213,6 +221,7 @@ pub(crate) fn markers(
         exact: r.precision == path_precisions::EXACT,
         contexts: r.contexts.iter().map(|c| context(c, &method)).collect(),
         markers: r.markers.iter().map(marker).collect(),
+        passes: passes(&r.offsets, &r.edges),
         offsets: r.offsets.into(),
         edges: r.edges.into(),
     }

@@ -1,0 +1,228 @@
+//! Which machine gets a stretch: one per thread, with its sink.
+
+use crate::batch::Batch;
+use crate::machine::{Machine, Place, Shared};
+use crate::stretches::Stretch;
+use crate::summary::ThreadSummary;
+use crate::watch::Watcher;
+use hashbrown::HashMap;
+use jportal_flow::{FlowConsumer, FlowSink, ThreadInfo};
+use jportal_units::{Tid, Tsc};
+use jportal_vm_image::Threads;
+
+/// Events handed to a sink at once.
+const FLUSH: usize = 8192;
+
+/// One thread's machine with its sink.
+pub(crate) struct Lane<'a> {
+    machine: Machine<'a>,
+    sink: Option<Box<dyn FlowSink + Send>>,
+    info: ThreadInfo,
+    pt_bytes: u64,
+}
+
+impl Lane<'_> {
+    /// Takes a batch of the thread's `stretch`; who watches the thread sees what becomes of it.
+    pub(crate) fn take(&mut self, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
+        let machine = &mut self.machine;
+        machine.place = Place { core: stretch.core, offset: batch.offset };
+        match watcher.filter(|w| w.wants(&self.info)) {
+            None => batch.items.iter().for_each(|item| machine.item(item)),
+            Some(watcher) => {
+                for item in &batch.items {
+                    let before = machine.out.len();
+                    machine.item(item);
+                    watcher.step(machine.place, machine.now, item, &machine.out[before..]);
+                }
+            }
+        }
+        if self.machine.out.len() >= FLUSH || batch.last {
+            self.flush();
+        }
+    }
+    /// So many bytes of PT were recorded for the thread.
+    pub(crate) const fn add_bytes(&mut self, bytes: u64) {
+        self.pt_bytes += bytes;
+    }
+    fn flush(&mut self) {
+        if self.machine.out.is_empty() {
+            return;
+        }
+        if let Some(sink) = &mut self.sink {
+            sink.events(&self.machine.out);
+        }
+        self.machine.out.clear();
+    }
+    fn end(mut self) -> ThreadSummary {
+        self.machine.finish();
+        self.flush();
+        if let Some(sink) = self.sink.take() {
+            sink.end();
+        }
+        ThreadSummary { info: self.info, counters: self.machine.counters, pt_bytes: self.pt_bytes }
+    }
+}
+
+/// The machines of all threads.
+pub(crate) struct Lanes<'a, 'c> {
+    shared: &'a Shared<'a>,
+    only: Option<&'c [Tid]>,
+    consumer: &'c mut dyn FlowConsumer,
+    /// By OS thread id and start, because ids come again.
+    open: HashMap<(u32, u64), Lane<'a>>,
+    /// When each core's last stretch was closed.
+    closed: HashMap<u32, Tsc>,
+}
+
+impl<'a, 'c> Lanes<'a, 'c> {
+    /// No thread has run yet. The consumer sees those of `only`, or all.
+    pub(crate) fn new(
+        shared: &'a Shared<'a>,
+        only: Option<&'c [Tid]>,
+        consumer: &'c mut dyn FlowConsumer,
+    ) -> Self {
+        Self { shared, only, consumer, open: HashMap::new(), closed: HashMap::new() }
+    }
+    /// The lane of the stretch's thread. Of two that share an OS thread one after the other (`main` and
+    /// `DestroyJavaVM`), a stretch in which both ran goes to the first.
+    pub(crate) fn of(&mut self, stretch: &Stretch) -> &mut Lane<'a> {
+        let since = self.closed.insert(stretch.core.0, stretch.closed).unwrap_or(Tsc(0));
+        let threads = &self.shared.image.threads;
+        let info = info(threads, stretch.tid, time_of_thread(threads, stretch.tid, since, stretch.closed));
+        let key = (info.tid.0, info.started.0);
+        let (shared, only, consumer) = (self.shared, self.only, &mut *self.consumer);
+        self.open.entry(key).or_insert_with(|| {
+            let wanted = only.is_none_or(|tids| tids.contains(&info.tid));
+            let sink = wanted.then(|| consumer.thread(&info));
+            Lane { machine: Machine::new(shared), sink, info, pt_bytes: 0 }
+        })
+    }
+    /// The flows are complete; figures in order of start.
+    pub(crate) fn end(self) -> Vec<ThreadSummary> {
+        let mut threads: Vec<ThreadSummary> = self.open.into_values().map(Lane::end).collect();
+        threads.sort_by_key(|t| (t.info.started, t.info.tid));
+        threads
+    }
+}
+
+/// A time at which the thread that began what happened between `since` and `closed` was alive.
+fn time_of_thread(threads: &Threads, tid: Tid, since: Tsc, closed: Tsc) -> Tsc {
+    let began_inside = threads.at(tid, closed).is_some_and(|span| span.started > since);
+    let before = threads.at(tid, since).filter(|span| span.exited.is_none_or(|e| e >= since));
+    if began_inside && before.is_some() { since } else { closed }
+}
+
+fn info(threads: &Threads, tid: Tid, when: Tsc) -> ThreadInfo {
+    match threads.at(tid, when) {
+        Some(span) => {
+            ThreadInfo { tid, java_tid: span.java_tid, name: span.name.clone(), started: span.started }
+        }
+        None => ThreadInfo { tid, java_tid: 0, name: String::new(), started: Tsc(0) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Positions;
+    use jportal_capture::codec::Str;
+    use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
+    use jportal_flow::Event;
+    use jportal_native_flow::CodeHistory;
+    use jportal_units::{Address, AddressRange, CodeId, Core, StreamOffset};
+    use jportal_vm_image::{Builder, CodeSink, VmImage};
+
+    struct NoCode;
+    impl CodeSink for NoCode {
+        fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
+        fn patch(&mut self, _: Tsc, _: Address, _: &[u8]) {}
+        fn free(&mut self, _: Tsc, _: Address, _: u64) {}
+    }
+
+    const MAIN: u32 = 7;
+
+    /// `main` lives from 10 to 100, `DestroyJavaVM` follows it on the same OS thread from 120 to 200; `other` lives
+    /// from 30 on.
+    fn image() -> VmImage {
+        let mut b = Builder::default();
+        let mut put = |tsc, record| b.record(Stamped { tsc, record }, &mut NoCode);
+        let started = |tid, java_tid, name: &str| {
+            Record::ThreadStarted(ThreadStarted {
+                tid,
+                java_tid,
+                name: Str::from(name),
+                ..Default::default()
+            })
+        };
+        let exited = |tid| Record::ThreadExited(ThreadExited { tid, ..Default::default() });
+        put(10, started(MAIN, 1, "main"));
+        put(30, started(9, 2, "other"));
+        put(100, exited(MAIN));
+        put(120, started(MAIN, 3, "DestroyJavaVM"));
+        put(200, exited(MAIN));
+        b.finish()
+    }
+
+    #[derive(Default)]
+    struct Names(Vec<String>);
+    struct Nothing;
+    impl FlowSink for Nothing {
+        fn events(&mut self, _: &[Event]) {}
+        fn end(self: Box<Self>) {}
+    }
+    impl FlowConsumer for Names {
+        fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+            self.0.push(info.name.clone());
+            Box::new(Nothing)
+        }
+    }
+
+    /// The names of the threads to which the stretches, (core, thread, time of the end), go in turn, and of those that
+    /// the consumer saw.
+    fn turns(stretches: &[(u32, u32, u64)], only: Option<&[Tid]>) -> (Vec<String>, Vec<String>) {
+        let image = image();
+        let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
+        let shared = Shared::new(&image, &history, Positions::Markers, false);
+        let mut seen = Names::default();
+        let mut lanes = Lanes::new(&shared, only, &mut seen);
+        let names = stretches.iter().map(|&(core, tid, closed)| {
+            let at = StreamOffset(0);
+            let (core, tid, closed) = (Core(core), Tid(tid), Tsc(closed));
+            lanes.of(&Stretch { core, tid, from: at, to: at, closed, truncated: false }).info.name.clone()
+        });
+        let names = names.collect();
+        lanes.end();
+        (names, seen.0)
+    }
+
+    #[test]
+    fn two_threads_of_one_os_thread() {
+        // Each in stretches of its own.
+        assert_eq!(
+            turns(&[(0, MAIN, 90), (0, MAIN, 110), (0, MAIN, 150)], None).0,
+            ["main", "main", "DestroyJavaVM"]
+        );
+        // Both in one stretch: the first began it.
+        assert_eq!(
+            turns(&[(0, MAIN, 90), (0, MAIN, 150), (0, MAIN, 190)], None).0,
+            ["main", "main", "DestroyJavaVM"]
+        );
+        // Another thread had the core until `main` was over.
+        assert_eq!(
+            turns(&[(0, MAIN, 90), (0, 9, 110), (0, MAIN, 150)], None).0,
+            ["main", "other", "DestroyJavaVM"]
+        );
+        // What another core did then says nothing.
+        assert_eq!(turns(&[(0, MAIN, 90), (1, 9, 110), (0, MAIN, 150)], None).0, ["main", "other", "main"]);
+    }
+
+    #[test]
+    fn each_thread_has_one_lane_and_the_consumer_those_it_wants() {
+        let stretches =
+            [(0, MAIN, 50), (1, 9, 60), (0, MAIN, 90), (0, MAIN, 150), (1, 9, 160), (0, MAIN, 170)];
+        assert_eq!(turns(&stretches, None).1, ["main", "other", "DestroyJavaVM"]);
+        assert_eq!(turns(&stretches, Some(&[Tid(9)])).1, ["other"]);
+        // A thread that the VM never told of.
+        assert_eq!(turns(&[(0, 77, 20)], None).1, [""]);
+    }
+}

@@ -1,0 +1,282 @@
+//! From one position of a marked frame to the next: what its inlined frames executed in between.
+//!
+//! Two markers that follow each other are joined by one edge of the method, or an exception leads from the one to
+//! the other. What neither explains, and what more than one way explains, is unresolved, with its cause.
+
+use crate::frame::{Position, Trail};
+use crate::machine::Machine;
+use crate::paths::Ends;
+use crate::throwers::{Throwers, reaches, throwers};
+use jportal_flow::{Cause, Entry, EventKind, Exit as FrameExit, Tier};
+use jportal_native_flow::Exit;
+use jportal_units::{Bci, MethodId};
+
+/// How the end of a move is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    /// A marker: a block begins there, perhaps the same one again.
+    Block,
+    /// Debug info: a bytecode of the block that control is in.
+    Inside,
+}
+
+/// What is known of an exception on its way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Flight {
+    /// None was seen; the bytecodes behind the position may have thrown one.
+    #[default]
+    Unseen,
+    /// One was thrown at exactly the position.
+    Thrown,
+    /// The callee has thrown it, or returned.
+    Perhaps,
+}
+
+/// How a frame moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub tier: Tier,
+    /// The path is lost, for this cause.
+    pub lost: Option<Cause>,
+    pub flight: Flight,
+    /// The bytecode it starts from has made its call, if it is an invoke.
+    pub called: bool,
+}
+
+impl Way {
+    /// What `trail` says of the way behind the position; the next position knows nothing of it.
+    pub(crate) fn take(tier: Tier, trail: &mut Trail) -> Self {
+        let thrown = std::mem::take(&mut trail.thrown);
+        Self {
+            tier,
+            lost: trail.lost.take(),
+            flight: if thrown { Flight::Thrown } else { Flight::Unseen },
+            called: std::mem::take(&mut trail.called),
+        }
+    }
+}
+
+/// The frame in which an exception may have been caught.
+#[derive(Clone, Copy, Debug)]
+struct Catcher {
+    at: Position,
+    handler: Bci,
+    /// An edge leads to the handler as well.
+    edge: bool,
+}
+
+impl Machine<'_> {
+    /// The top frame goes from one position to the other.
+    pub(crate) fn move_marked(&mut self, old: &[Position], new: &[Position], target: Target, mut way: Way) {
+        // Frames stay as long as method and, for callers, call site are the same.
+        let mut same = 0;
+        while same < old.len() && same < new.len() && old[same].method == new[same].method {
+            same += 1;
+            if old[same - 1].bci != new[same - 1].bci {
+                break;
+            }
+        }
+        let joint = same.checked_sub(1).map(|i| (old[i], new[i]));
+        if same < old.len() {
+            self.leave_inlined(&old[same..], joint, &mut way);
+        }
+        if let Some((was, is)) = joint
+            && (was.bci != is.bci || same == new.len() && target == Target::Block)
+        {
+            self.move_in_frame(is.method, (was.bci, is.bci), way);
+            way = Way { tier: way.tier, lost: None, flight: Flight::Unseen, called: false };
+        }
+        for p in &new[same..] {
+            self.emit_enter(p.method, way.tier, Entry::Call);
+            if p.bci.is_some() {
+                self.move_in_frame(p.method, (None, p.bci), way);
+                way.lost = None;
+            }
+        }
+    }
+    /// The inlined frames `gone`, outermost first, end; their caller goes from one to the other of `joint`.
+    fn leave_inlined(&mut self, gone: &[Position], joint: Option<(Position, Position)>, way: &mut Way) {
+        let catcher = joint.filter(|(was, is)| was.bci != is.bci).and_then(|(at, is)| {
+            let hop = self.paths.hop(self.shared, at.method, (at.bci, is.bci));
+            hop.catches.then_some(Catcher { at, handler: is.bci?, edge: hop.path.is_some() })
+        });
+        match catcher {
+            Some(_) => self.leave_by_exception(gone, catcher, way),
+            None => self.leave_by_return(gone, way),
+        }
+    }
+    /// The frames returned one after the other.
+    fn leave_by_return(&mut self, gone: &[Position], way: &mut Way) {
+        for p in gone.iter().rev() {
+            self.move_in_frame(p.method, (p.bci, None), *way);
+            self.leave(p, FrameExit::Return, way);
+        }
+    }
+    /// The position's frame is over; what follows happens in its caller.
+    fn leave(&mut self, p: &Position, exit: FrameExit, way: &mut Way) {
+        self.emit(EventKind::Leave { method: p.method, exit });
+        // The caller's bytecode has called, whatever it was.
+        way.called = true;
+        way.flight = match exit {
+            FrameExit::Unwind => Flight::Thrown,
+            FrameExit::Return => Flight::Unseen,
+            _ => Flight::Perhaps,
+        };
+    }
+    /// An exception ended the outermost of the frames or, if there is a catcher, was thrown in one of them or in
+    /// that. Each frame inside the one that threw has returned.
+    fn leave_by_exception(&mut self, gone: &[Position], catcher: Option<Catcher>, way: &mut Way) {
+        for (i, p) in gone.iter().enumerate().rev() {
+            let returns = way.flight != Flight::Thrown
+                && self.may_throw_later(&gone[..i], catcher)
+                && (way.lost.is_some() || self.may_return(p));
+            let exit = match (self.may_throw(p, way), returns) {
+                (true, false) => FrameExit::Unwind,
+                (false, true) => FrameExit::Return,
+                _ => FrameExit::Unknown,
+            };
+            match exit {
+                FrameExit::Unwind => self.move_to_throw(p, way),
+                FrameExit::Return => self.move_in_frame(p.method, (p.bci, None), *way),
+                _ => {
+                    let none = if returns { Cause::UnknownEnd } else { Cause::MissingMarker };
+                    self.emit_unresolved(p.method, (p.bci, None), way.tier, way.lost.unwrap_or(none));
+                }
+            }
+            self.leave(p, exit, way);
+        }
+    }
+    /// Whether one of the frames, outermost first, or the catcher may throw after a callee returned to it.
+    fn may_throw_later(&mut self, callers: &[Position], catcher: Option<Catcher>) -> bool {
+        for p in callers.iter().rev() {
+            if throwers(self.shared, *p, true, None) != Throwers::Nobody {
+                return true;
+            }
+            if !self.may_return(p) {
+                return false;
+            }
+        }
+        catcher
+            .is_some_and(|c| c.edge || throwers(self.shared, c.at, true, Some(c.handler)) != Throwers::Nobody)
+    }
+    fn may_return(&mut self, p: &Position) -> bool {
+        self.paths.hop(self.shared, p.method, (p.bci, None)).path.is_some()
+    }
+    fn may_throw(&self, p: &Position, way: &Way) -> bool {
+        way.flight != Flight::Unseen
+            || way.lost.is_some()
+            || throwers(self.shared, *p, way.called, None) != Throwers::Nobody
+    }
+    /// An exception leaves the frame: the bytecodes that lead to the one that threw.
+    fn move_to_throw(&mut self, p: &Position, way: &Way) {
+        if way.flight == Flight::Thrown && way.lost.is_none() {
+            return;
+        }
+        let cause = match (way.lost, throwers(self.shared, *p, way.called, None)) {
+            (Some(cause), _) => cause,
+            (None, Throwers::Nobody) if way.flight == Flight::Perhaps => return,
+            (None, Throwers::Only(path)) if way.flight == Flight::Unseen => {
+                return path.iter().for_each(|&b| self.emit_bytecode(p.method, b, way.tier));
+            }
+            (None, Throwers::Hidden) => Cause::HiddenCallee,
+            _ => Cause::UnknownThrower,
+        };
+        self.emit_unresolved(p.method, (p.bci, None), way.tier, cause);
+    }
+    /// The bytecodes of one frame between two positions.
+    pub(crate) fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) {
+        let hop = self.paths.hop(self.shared, method, ends);
+        let hides = hop.hides || hop.calls && !way.called;
+        if let Some(path) = hop.path.as_deref()
+            && !hides
+            && !hop.catches
+            && way.lost.is_none_or(|cause| is_certain(ends, path, cause))
+        {
+            self.counters.bytecodes += path.len() as u64;
+            let event = |&bci| EventKind::Bytecode { method, bci, tier: way.tier };
+            return self.out.extend(path.iter().map(event).map(jportal_flow::Event::decoded));
+        }
+        let (edge, catches) = (hop.path.is_some(), hop.catches);
+        let (from, to) = ends;
+        let cause = match (way.lost, from.zip(to).filter(|_| catches)) {
+            (Some(cause), _) => cause,
+            (None, Some(ends)) => match self.catch(method, ends, edge, way) {
+                None => return,
+                Some(cause) => cause,
+            },
+            (None, None) if edge => Cause::HiddenCallee,
+            (None, None) => Cause::MissingMarker,
+        };
+        self.emit_unresolved(method, ends, way.tier, cause);
+        let Some(bci) = to else { return };
+        // Nothing but an exception leads to the handler.
+        if catches && !edge && matches!(cause, Cause::UnknownThrower | Cause::HiddenCallee) {
+            self.emit(EventKind::Catch { method, bci });
+        }
+        self.emit_bytecode(method, bci, way.tier);
+    }
+    /// The frame may have caught an exception: if that is certain, and who threw, all of it; otherwise why not.
+    fn catch(
+        &mut self,
+        method: MethodId,
+        (from, handler): (Bci, Bci),
+        edge: bool,
+        way: Way,
+    ) -> Option<Cause> {
+        let at = Position { method, bci: Some(from) };
+        let path = match way.flight {
+            Flight::Thrown => {
+                let m = self.shared.maps.method(method);
+                let exactly = m.is_some_and(|m| reaches(m, from, Some(handler)));
+                exactly.then(Default::default).ok_or(Cause::UnknownThrower)
+            }
+            Flight::Unseen if !edge => match throwers(self.shared, at, way.called, Some(handler)) {
+                Throwers::Only(path) => Ok(path),
+                Throwers::Several => Err(Cause::UnknownThrower),
+                Throwers::Hidden => Err(Cause::HiddenCallee),
+                Throwers::Nobody => Err(Cause::MissingMarker),
+            },
+            Flight::Unseen | Flight::Perhaps => Err(Cause::UnknownThrower),
+        };
+        match path {
+            Err(cause) => Some(cause),
+            Ok(path) => {
+                path.iter().for_each(|&b| self.emit_bytecode(method, b, way.tier));
+                self.emit(EventKind::Catch { method, bci: handler });
+                self.emit_bytecode(method, handler, way.tier);
+                None
+            }
+        }
+    }
+    /// The compiled frame with this chain and trail returned: what its frames did after their last position.
+    pub(crate) fn return_marked(&mut self, chain: &[Position], trail: &Trail, tier: Tier) {
+        if trail.fresh {
+            return self.leave_unseen(chain, FrameExit::Return);
+        }
+        let mut way = Way { tier, lost: trail.lost, flight: Flight::Unseen, called: trail.called };
+        self.leave_by_return(chain, &mut way);
+    }
+    /// An exception leaves the compiled frame with this chain and trail.
+    pub(crate) fn unwind_marked(&mut self, chain: &[Position], trail: &Trail, tier: Tier) {
+        if trail.fresh {
+            return self.leave_unseen(chain, FrameExit::Unwind);
+        }
+        let called =
+            trail.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall | Exit::Cut));
+        let flight = if trail.thrown || called { Flight::Thrown } else { Flight::Unseen };
+        let mut way = Way { tier, lost: trail.lost, flight, called: trail.called };
+        self.leave_by_exception(chain, None, &mut way);
+    }
+    /// Nothing is known of where the frames stood.
+    fn leave_unseen(&mut self, chain: &[Position], exit: FrameExit) {
+        for p in chain.iter().rev() {
+            self.emit(EventKind::Leave { method: p.method, exit });
+        }
+    }
+}
+
+/// Whether the path is the one although a compiler lost some path before the next marker: it has no branch, and the
+/// bytecodes that are not known are not a callee's.
+fn is_certain((from, to): Ends, path: &[Bci], lost: Cause) -> bool {
+    lost != Cause::UnknownMethod && (to.is_none() || from.is_none() && path.len() == 1)
+}
