@@ -1,11 +1,12 @@
 #!/bin/bash
 # Builds the test programs: build/programs/programs.jar, workloads.jar and libprograms.so.
-# Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java.
+# Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java, ecj, antlr4 and fop.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=${1:-$root/build/programs}
-asm=${ASM_DIR:-/usr/share/java}/asm.jar
+jars=/usr/share/java
+asm=${ASM_DIR:-$jars}/asm.jar
 
 fail() { echo "programs: $*" >&2; exit 2; }
 
@@ -21,7 +22,14 @@ mkdir -p "$out" "$work/tool" "$work/classes" "$work/workloads"
   -d "$work/classes" "$here"/src/programs/*.java
 "$jdk/bin/javac" -encoding UTF-8 --release 17 -d "$work/tool" -cp "$asm" "$here/generator/Generate.java"
 "$jdk/bin/java" -cp "$work/tool:$asm" Generate "$work/classes"
-"$jdk/bin/javac" -encoding UTF-8 --release 17 -g -Xlint:all -Werror -d "$work/workloads" "$here"/workloads/*.java
+workload_path=
+for jar in eclipse-jdt-core antlr4 antlr4-runtime fop xmlgraphics-commons; do
+  [ -e "$jars/$jar.jar" ] || fail "$jars/$jar.jar is missing; install ecj, antlr4 and fop"
+  workload_path=$workload_path:$jars/$jar.jar
+done
+# The jars' own class paths name jars that are not there.
+"$jdk/bin/javac" -encoding UTF-8 --release 17 -g -Xlint:all,-path -Werror -cp "${workload_path#:}" -d "$work/workloads" \
+  "$here"/workloads/*.java
 gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libprograms.so" "$here/native/programs.c" -lpthread
 

@@ -48,6 +48,20 @@ pub fn installed(test: &str) -> Option<Place> {
     Some(place)
 }
 
+impl Place {
+    /// The same with the fastdebug VM, or `None` after counting the test as skipped.
+    pub fn fastdebug(self, test: &str) -> Option<Self> {
+        let java = self.root.join("build/jdk-fastdebug/bin/java");
+        if !java.exists() {
+            let what =
+                format!("{} is missing; run jdk-build/build.sh --debug-level fastdebug", java.display());
+            skip::skip(test, &what);
+            return None;
+        }
+        Some(Self { java, ..self })
+    }
+}
+
 /// A JDK 17 with the oracle agent and the programs, for the agent's own tests: build/jdk or the machine's.
 pub fn agent(test: &str) -> Option<Place> {
     let root = root();

@@ -57,18 +57,52 @@ pub const MANY_METHODS: Program = unit("many-methods", "programs.ManyMethods", &
 
 /// Real programs.
 pub const WORKLOADS: &[Program] = &[
-    Program { name: "h2", main: "H2Load", jars: &["h2"], small: &["60"], full: &["3000"] },
+    Program { name: "h2", main: "H2Load", jars: &["h2"], small: &["60"], full: &["5000"] },
     Program { name: "javac", main: "JavacLoad", jars: &[], small: &["@one", "1"], full: &["@sources", "1"] },
     Program {
         name: "xalan",
         main: "XalanLoad",
         jars: &["xalan2", "serializer", "xercesImpl"],
         small: &["@stylesheet", "@document", "1"],
-        full: &["@stylesheet", "@document", "6"],
+        full: &["@stylesheet", "@document", "16"],
+    },
+    Program { name: "hsqldb", main: "HsqldbLoad", jars: &["hsqldb"], small: &["8"], full: &["5400"] },
+    Program {
+        name: "ecj",
+        main: "EcjLoad",
+        jars: &["eclipse-jdt-core"],
+        small: &["@one", "1"],
+        full: &["@sources", "1"],
+    },
+    Program {
+        name: "antlr",
+        main: "AntlrLoad",
+        jars: &["antlr4", "antlr4-runtime", "antlr3-runtime", "stringtemplate4", "treelayout"],
+        small: &["@grammar", "4", "1"],
+        full: &["@grammar", "800", "1"],
+    },
+    Program {
+        name: "fop",
+        main: "FopLoad",
+        jars: &[
+            "fop",
+            "batik-all",
+            "commons-io",
+            "commons-logging",
+            "fontbox2",
+            "serializer",
+            "xalan2",
+            "xercesImpl",
+            "xml-apis",
+            "xml-apis-ext",
+            "xmlgraphics-commons",
+        ],
+        small: &["@fo-stylesheet", "@document", "4", "1"],
+        full: &["@fo-stylesheet", "@document", "130", "1"],
     },
 ];
 
-/// The document that Xalan transforms, of Debian's package iso-codes.
+/// The document that Xalan and FOP transform, of Debian's package iso-codes.
 pub const DOCUMENT: &str = "/usr/share/xml/iso-codes/iso_639-2.xml";
 
 /// The program of that short name.
@@ -110,8 +144,11 @@ fn expand(argument: &str, root: &Path) -> String {
     let folder = |name: &str| root.join("tests/programs").join(name).display().to_string();
     match argument {
         "@one" => folder("workloads/H2Load.java"),
+        "@least" => folder("src/programs/Exit.java"),
         "@sources" => folder("src"),
         "@stylesheet" => folder("workloads/iso.xsl"),
+        "@fo-stylesheet" => folder("workloads/iso-fo.xsl"),
+        "@grammar" => folder("workloads/Ledger.g4"),
         "@document" => DOCUMENT.to_owned(),
         other => other.to_owned(),
     }

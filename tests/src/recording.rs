@@ -48,14 +48,16 @@ pub struct Plan {
     pub cores: u32,
     /// Whether the oracle agent instruments the program.
     pub oracle: bool,
+    /// Timing packets, as `jportal run --timing` names them.
+    pub timing: &'static str,
     /// Further flags of `java`.
     pub flags: Vec<String>,
 }
 
 impl Plan {
-    /// Small, three cores, with the oracle.
+    /// Small, three cores, with the oracle, and with the coarsest clock: time in the trace's PSBs only.
     pub fn new(mode: Mode) -> Self {
-        Self { mode, size: Size::Small, cores: 3, oracle: true, flags: Vec::new() }
+        Self { mode, size: Size::Small, cores: 3, oracle: true, timing: "tsc", flags: Vec::new() }
     }
 }
 
@@ -85,8 +87,10 @@ impl Recording {
     pub fn command(place: &Place, arguments: &[String], plan: &Plan) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("jportal-e2e-").tempdir_in(scratch()?)?;
         let mut command = Command::new(&place.jportal);
-        command.args(["run", "--emulate", "--on-full", "stall", "--cores", &plan.cores.to_string(), "-o"]);
+        command.args(["run", "--emulate", "--on-full", "stall", "--cores", &plan.cores.to_string()]);
+        command.args(["--timing", plan.timing]).arg("--java").arg(&place.java);
         command
+            .arg("-o")
             .arg(folder.path().join("capture.jportal"))
             .arg("--")
             .args(plan.mode.flags())

@@ -644,6 +644,8 @@ schema! {
             reason: u8,
             /// New bytes.
             code: Bytes,
+            /// OS thread id of the thread that wrote them.
+            tid: u32,
         }
         /// An nmethod changed its state.
         NMethodStateChanged = 27 {

@@ -41,7 +41,7 @@ fn a_large_piece_is_split_and_a_large_record_survives() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     let code = common::noise(5, 9 << 20);
-    let record = Record::CodePatched(CodePatched { address: 1, reason: 0, code: code[..].into() });
+    let record = Record::CodePatched(CodePatched { address: 1, reason: 0, code: code[..].into(), tid: 7 });
     let big = Stamped { tsc: 5, record };
     let mut stream = common::stream();
     encode_frame(&big, &mut stream);

@@ -1,6 +1,6 @@
 //! How the unit was configured, and how far clocks may be trusted.
 
-use jportal_units::{StreamOffset, Tsc};
+use jportal_units::{StreamOffset, Tid, Tsc};
 
 /// Which returns take an entry off the decoder's return stack when returns are compressed.
 ///
@@ -85,6 +85,8 @@ pub struct Stretch {
     pub since: Tsc,
     /// Nothing in it happened after (the AUX record's own time); `u64::MAX` if unknown.
     pub latest: Tsc,
+    /// The OS thread that ran; `Tid(0)` if unknown.
+    pub tid: Tid,
     /// Whether the trace behind `until` belongs to the same thread: then the last items may be
     /// held back until the packets behind them have confirmed them.
     pub continues: bool,

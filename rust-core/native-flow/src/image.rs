@@ -1,7 +1,7 @@
 //! The traced code cache as a function of time.
 
 use crate::error::Error;
-use jportal_units::{Address, AddressRange, CodeId, Tsc};
+use jportal_units::{Address, AddressRange, CodeId, Tid, Tsc};
 
 /// What a [`Change`] did to its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Change {
     pub start: u32,
     pub len: u32,
     pub kind: ChangeKind,
+    /// Thread that resolved the call whose destination this is; 0 for none.
+    pub caller: u32,
     data: usize,
 }
 
@@ -73,17 +75,26 @@ impl CodeHistory {
 
     /// Code was installed at `start`: `bytes` replace whatever stood there.
     pub fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], code: CodeId) -> Result<(), Error> {
-        self.insert(tsc, start, bytes, bytes.len() as u64, ChangeKind::Install(code))
+        self.insert(tsc, start, bytes, bytes.len() as u64, ChangeKind::Install(code), 0)
     }
 
-    /// Bytes of installed code were overwritten by `bytes`.
-    pub fn patch(&mut self, tsc: Tsc, address: Address, bytes: &[u8]) -> Result<(), Error> {
-        self.insert(tsc, address, bytes, bytes.len() as u64, ChangeKind::Patch)
+    /// Bytes of installed code were overwritten by `bytes`. `caller`: they are the destination of a call,
+    /// and this thread wrote them outside the traced range when it had come there through that call
+    /// (`SharedRuntime::resolve_helper`, `handle_ic_miss_helper`, `reresolve_call_site`).
+    pub fn patch(
+        &mut self,
+        tsc: Tsc,
+        address: Address,
+        bytes: &[u8],
+        caller: Option<Tid>,
+    ) -> Result<(), Error> {
+        let caller = caller.map_or(0, |t| t.0);
+        self.insert(tsc, address, bytes, bytes.len() as u64, ChangeKind::Patch, caller)
     }
 
     /// The code at `start` was given back.
     pub fn free(&mut self, tsc: Tsc, start: Address, size: u64) -> Result<(), Error> {
-        self.insert(tsc, start, &[], size, ChangeKind::Free)
+        self.insert(tsc, start, &[], size, ChangeKind::Free, 0)
     }
 
     fn insert(
@@ -93,6 +104,7 @@ impl CodeHistory {
         bytes: &[u8],
         len: u64,
         kind: ChangeKind,
+        caller: u32,
     ) -> Result<(), Error> {
         let range = AddressRange::at(start, len);
         let inside =
@@ -108,6 +120,7 @@ impl CodeHistory {
             start: start.minus(self.range.start) as u32,
             len: len as u32,
             kind,
+            caller,
             data: self.data.len(),
         };
         self.data.extend_from_slice(bytes);
@@ -192,8 +205,8 @@ mod tests {
     fn history() -> CodeHistory {
         let mut h = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
         h.install(Tsc(10), Address(0x1100), &[1, 2, 3, 4], CodeId(1)).unwrap();
-        h.patch(Tsc(30), Address(0x1102), &[9]).unwrap();
-        h.patch(Tsc(20), Address(0x1101), &[8]).unwrap();
+        h.patch(Tsc(30), Address(0x1102), &[9], None).unwrap();
+        h.patch(Tsc(20), Address(0x1101), &[8], None).unwrap();
         h.free(Tsc(40), Address(0x1100), 4).unwrap();
         h.install(Tsc(50), Address(0x10fe), &[5; 8], CodeId(2)).unwrap();
         h

@@ -3,7 +3,7 @@
 mod sim;
 
 use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Item, PopRule, Progress, Slack, Stretch};
-use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tsc};
+use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use proptest::prelude::*;
 use sim::machine::{Changes, run};
 use sim::unit::PLAIN;
@@ -19,7 +19,7 @@ fn decode(trace: &[u8], pieces: usize, history: &CodeHistory, config: Config, la
             decoder.loss(StreamOffset(at));
         }
         let continues = at % 3 != 0;
-        let stretch = Stretch { until: StreamOffset(at), since: Tsc(0), latest, continues };
+        let stretch = Stretch { until: StreamOffset(at), since: Tsc(0), latest, tid: Tid(1), continues };
         while decoder.decode(stretch, history, &mut items) == Progress::More {}
     }
     decoder.finish(&mut items);
@@ -64,7 +64,7 @@ proptest! {
             let (time, at) = (Tsc((*time).into()), Address((*at).into()));
             // What lies outside is refused; that is part of the test.
             let _ = match i % 3 {
-                0 => history.patch(time, at, bytes),
+                0 => history.patch(time, at, bytes, (i % 2 == 0).then_some(Tid(1))),
                 1 => history.install(time, at, bytes, CodeId(1 + i as u32)),
                 _ => history.free(time, at, bytes.len() as u64),
             };

@@ -8,6 +8,7 @@
 //! config NAME[=VALUE]...           retcomp=always|compressed  strict-tips  mtc=FREQ,NUM,DEN  slack=BEFORE,AFTER
 //! install TIME ID START : BYTES    code, bytes in hexadecimal
 //! patch TIME ADDRESS : BYTES       free TIME START SIZE
+//! resolved TIME ADDRESS : BYTES    destination of a call, patched by the thread that is traced
 //! window SINCE LATEST              sideband's bounds of time
 //! psb psbend pad ovf mode64 mode32 stop       tsc T  tma CTC FC  mtc N  cyc N  cbr N
 //! tnt TN...  tnt64 TN...           oldest branch first
@@ -22,8 +23,11 @@ use jportal_native_flow::{
     CodeHistory, Config, CoreDecoder, Item, MtcConfig, NativeGapReason, PopRule, Progress, Slack, Stretch,
 };
 use jportal_pt_packet::{CodeSize, Encoder, Packet, Tnt};
-use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tsc};
+use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use std::path::Path;
+
+/// Who runs.
+const THREAD: Tid = Tid(7);
 
 struct Script {
     history: Option<CodeHistory>,
@@ -85,7 +89,7 @@ impl Script {
             }
             ("config", settings) => settings.iter().for_each(|s| self.setting(s)),
             ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
-            ("install" | "patch" | "free", _) => self.change(word, rest),
+            ("install" | "patch" | "resolved" | "free", _) => self.change(word, rest),
             ("lost", []) => self.losses.push(self.trace.len() as u64),
             ("stale", [at, ":", code @ ..]) => {
                 self.stale.push((self.trace.len() as u64, hex(at), bytes(code)));
@@ -119,7 +123,10 @@ impl Script {
                 history.install(Tsc(dec(time)), Address(hex(start)), &bytes(code), id).unwrap();
             }
             ("patch", [time, at, ":", code @ ..]) => {
-                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code)).unwrap();
+                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), None).unwrap();
+            }
+            ("resolved", [time, at, ":", code @ ..]) => {
+                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), Some(THREAD)).unwrap();
             }
             ("free", [time, start, size]) => {
                 history.free(Tsc(dec(time)), Address(hex(start)), hex(size)).unwrap();
@@ -169,6 +176,7 @@ impl Script {
             until: StreamOffset(trace.len() as u64),
             since: Tsc(self.window.0),
             latest: Tsc(self.window.1),
+            tid: THREAD,
             continues: false,
         };
         let mut items = Vec::new();

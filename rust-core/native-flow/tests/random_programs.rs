@@ -3,7 +3,7 @@
 mod sim;
 
 use jportal_native_flow::{Config, CoreDecoder, Item, PopRule, Progress, Slack, Statistics, Stretch};
-use jportal_units::{StreamOffset, Tsc};
+use jportal_units::{StreamOffset, Tid, Tsc};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use sim::machine::{Changes, Run, run};
@@ -31,7 +31,8 @@ fn decode(run: &Run, config: Config, pieces: &mut Rng) -> (Vec<Item>, Statistics
         decoder.push(StreamOffset(at as u64), &trace[at..at + n]);
         at += n;
         let until = StreamOffset(at as u64);
-        let stretch = Stretch { until, since: Tsc(0), latest: run.latest(at), continues: at < trace.len() };
+        let (latest, continues) = (run.latest(at), at < trace.len());
+        let stretch = Stretch { until, since: Tsc(0), latest, tid: Tid(1), continues };
         loop {
             out.clear();
             let progress = decoder.decode(stretch, history, &mut out);

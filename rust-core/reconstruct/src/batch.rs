@@ -153,6 +153,7 @@ impl<'a> CoreStream<'a> {
                 until: StreamOffset(until),
                 since,
                 latest: s.closed,
+                tid: s.tid,
                 continues: continues || !at_end,
             };
             loop {

@@ -7,7 +7,7 @@ use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::schema::*;
 use jportal_flow::{EventKind, Exit as FrameExit};
 use jportal_native_flow::{CodeHistory, Exit, Item};
-use jportal_units::{Address, AddressRange, CodeId, Tsc};
+use jportal_units::{Address, AddressRange, CodeId, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
 
 const LOW: u64 = 0x10_0000;
@@ -39,7 +39,7 @@ const REVEAL_CODE: [u8; 9] = [0xd1, 0xe8, 0x73, 0x01, 0x90, 0x85, 0xc0, 0x75, 0x
 struct NoBytes;
 impl CodeSink for NoBytes {
     fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
-    fn patch(&mut self, _: Tsc, _: Address, _: &[u8]) {}
+    fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>) {}
     fn free(&mut self, _: Tsc, _: Address, _: u64) {}
 }
 

@@ -9,7 +9,7 @@ use jportal_bytecode::MethodTable;
 use jportal_capture::CaptureReader;
 use jportal_flow::FlowConsumer;
 use jportal_native_flow::CodeHistory;
-use jportal_units::{Address, AddressRange, CodeId, Core, Tsc};
+use jportal_units::{Address, AddressRange, CodeId, Core, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
 
 /// A capture with the VM's image and the code history built from its metadata.
@@ -36,8 +36,8 @@ impl CodeSink for History {
             self.refused += 1;
         }
     }
-    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8]) {
-        if self.code.patch(tsc, start, bytes).is_err() {
+    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>) {
+        if self.code.patch(tsc, start, bytes, caller).is_err() {
             self.refused += 1;
         }
     }

@@ -7,15 +7,16 @@ use crate::methods::MethodIndex;
 use crate::threads::Threads;
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
-use jportal_capture::schema::{self, Record, Stamped};
-use jportal_units::{Address, AddressRange, CodeId, MethodId, MethodPtr, Tsc};
+use jportal_capture::schema::{self, Record, Stamped, patch_reasons};
+use jportal_units::{Address, AddressRange, CodeId, MethodId, MethodPtr, Tid, Tsc};
 
 /// Receives the bytes of code as records name them, in commit order.
 pub trait CodeSink {
     /// Code `bytes` of blob `id` stand at `start` from `tsc` on.
     fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], id: CodeId);
-    /// `bytes` stand at `start` from `tsc` on; the blob stays the same.
-    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8]);
+    /// `bytes` stand at `start` from `tsc` on; the blob stays the same. `caller` is the thread that wrote
+    /// them if they are the destination of a call: it did so on its way through that call.
+    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>);
     /// Nothing stands at `start..start+size` from `tsc` on.
     fn free(&mut self, tsc: Tsc, start: Address, size: u64);
 }
@@ -151,7 +152,10 @@ impl Builder {
                 self.install(tsc, start, &code.0, CodeBody::NMethod(Box::new(n)), sink);
             }
             Record::NMethodMarkers(r) => self.markers(tsc, r),
-            Record::CodePatched(r) => sink.patch(tsc, Address(r.address), &r.code.0),
+            Record::CodePatched(r) => {
+                let caller = (r.reason == patch_reasons::CALL && r.tid != 0).then_some(Tid(r.tid));
+                sink.patch(tsc, Address(r.address), &r.code.0, caller);
+            }
             Record::CodeFreed(r) => sink.free(tsc, Address(r.start), r.size),
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
@@ -193,7 +197,7 @@ impl Builder {
             Ok(d) => {
                 let mut jump = [JMP_REL32, 0, 0, 0, 0];
                 jump[1..].copy_from_slice(&d.to_le_bytes());
-                sink.patch(tsc, Address(address), &jump);
+                sink.patch(tsc, Address(address), &jump, None);
             }
             Err(_) => self.image.odd(Oddity::StubOutOfReach(Address(address))),
         }

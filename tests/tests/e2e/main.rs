@@ -5,6 +5,7 @@
 //! size and what takes longer still (tests marked `ignore`).
 
 mod abuse;
+mod configurations;
 mod faults;
 mod jacoco;
 mod memory;

@@ -74,7 +74,12 @@ pub fn records() -> Vec<Stamped> {
         let record = match i % 3 {
             0 => Record::MethodStub(MethodStub { method: i, address: 0x7000_0000 + i, target: 0x7000_1000 }),
             1 => Record::MethodFreed(MethodFreed { method: i }),
-            _ => Record::CodePatched(CodePatched { address: i, reason: 1, code: noise(i, 40)[..].into() }),
+            _ => Record::CodePatched(CodePatched {
+                address: i,
+                reason: 1,
+                code: noise(i, 40)[..].into(),
+                tid: i as u32,
+            }),
         };
         all.push(Stamped { tsc: 10 * i, record });
     }

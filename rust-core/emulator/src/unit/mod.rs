@@ -276,8 +276,9 @@ impl Unit {
     /// the mode (a decoder without it starts in 32-bit mode).
     pub fn enter(&mut self, ip: u64) {
         debug_assert!(!self.enabled && self.tnt_len == 0);
-        self.mtc();
+        // Cycles first: the look at the clock would make a jump of it sure.
         self.cyc();
+        self.mtc();
         if !self.mode_sent {
             self.mode_sent = true;
             self.out.mode_exec(CodeSize::Bits64);

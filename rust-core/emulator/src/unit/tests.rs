@@ -300,6 +300,21 @@ fn packets_far_apart_tell_the_time_of_the_one_before() {
 }
 
 #[test]
+fn cycles_are_counted_up_to_the_time_that_is_sure() {
+    let mut t = TimingState::new(&Config { timing: Timing::Cyc, ..config() });
+    let mut out = Encoder::new();
+    let start = 1 << 30;
+    t.tsc(&mut out, start);
+    // A packet that follows soon, and one behind a jump of the clock.
+    for (now, sure) in [(1000, 1000), (1 << 20, 1000), ((1 << 20) + 500, (1 << 20) + 500)] {
+        out.clear();
+        t.cyc(&mut out, start + now);
+        t.mtc(&mut out, start + now);
+        assert_eq!(t.latest(), start + sure, "at {now}");
+    }
+}
+
+#[test]
 fn cycles_add_up_to_the_time_between_tsc_packets() {
     let mut u = Unit::new(&Config { timing: Timing::Cyc, mtc_freq: 0, psb: 2048, ..config() });
     u.start(true, clock::tsc());

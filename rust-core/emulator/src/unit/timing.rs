@@ -69,14 +69,20 @@ impl TimingState {
         }
     }
 
-    /// The MTC packets due at `now`.
+    /// The time at which the block that begins was surely chosen.
     ///
     /// When the clock has jumped since the last look, the host may have suspended the thread behind
-    /// QEMU's choice of the block that begins: for that block the time of the last look is the sure one,
-    /// and the jump is told with the next packet.
+    /// QEMU's choice of the block: for that block the time of the last look is the sure one, and the jump
+    /// is told with the next packet.
+    #[inline]
+    fn sure(&self, now: u64) -> u64 {
+        if now.saturating_sub(self.looked) > JUMP { self.looked } else { now }
+    }
+
+    /// The MTC packets due at `now`, and the look at the clock.
     #[inline]
     pub fn mtc(&mut self, out: &mut Encoder, now: u64) {
-        let sure = if now.saturating_sub(self.looked) > JUMP { self.looked } else { now };
+        let sure = self.sure(now);
         self.looked = now;
         let ticks = sure >> self.mtc_shift;
         if ticks != self.last_mtc {
@@ -96,7 +102,7 @@ impl TimingState {
         }
         // Decoders count cycles from the last MTC, too.
         if self.counts_cycles() {
-            self.cyc(out, now);
+            self.cycles_to(out, now);
         }
         for tick in self.last_mtc + 1..=ticks {
             out.mtc(tick as u8);
@@ -110,8 +116,12 @@ impl TimingState {
         self.timing == Timing::Cyc
     }
 
-    /// CYC, which precedes every packet that cycles are counted for.
+    /// CYC, which precedes every packet that cycles are counted for: up to `now`, or to what of it is sure.
     pub fn cyc(&mut self, out: &mut Encoder, now: u64) {
+        self.cycles_to(out, self.sure(now));
+    }
+
+    fn cycles_to(&mut self, out: &mut Encoder, now: u64) {
         out.cyc(now.saturating_sub(self.last_cyc));
         self.last_cyc = self.last_cyc.max(now);
     }

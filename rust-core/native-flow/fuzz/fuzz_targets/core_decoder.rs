@@ -2,7 +2,7 @@
 #![no_main]
 
 use jportal_native_flow::{CodeHistory, Config, CoreDecoder, PopRule, Progress, Stretch};
-use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tsc};
+use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use libfuzzer_sys::fuzz_target;
 
 const LOW: u64 = 0x1_0000;
@@ -16,7 +16,7 @@ fuzz_target!(|input: (Vec<u8>, Vec<(u16, u16, Vec<u8>)>, Vec<u8>, u8)| {
         let (time, at) = (Tsc((*time).into()), Address(LOW + u64::from(*at)));
         // What lies outside is refused; that is part of the test.
         let _ = match i % 3 {
-            0 => history.patch(time, at, bytes),
+            0 => history.patch(time, at, bytes, (flags & 16 != 0).then_some(Tid(1))),
             1 => history.install(time, at, bytes, CodeId(2 + i as u32)),
             _ => history.free(time, at, bytes.len() as u64),
         };
@@ -33,7 +33,7 @@ fuzz_target!(|input: (Vec<u8>, Vec<(u16, u16, Vec<u8>)>, Vec<u8>, u8)| {
         decoder.push(StreamOffset(at), piece);
         at += piece.len() as u64;
         let stretch =
-            Stretch { until: StreamOffset(at), since: Tsc(0), latest: Tsc(u64::MAX), continues: flags & 8 != 0 };
+            Stretch { until: StreamOffset(at), since: Tsc(0), latest: Tsc(u64::MAX), tid: Tid(1), continues: flags & 8 != 0 };
         while decoder.decode(stretch, &history, &mut out) == Progress::More {
             out.clear();
         }

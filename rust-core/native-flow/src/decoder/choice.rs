@@ -89,6 +89,9 @@ impl Window {
 impl CoreDecoder {
     /// After a PSB+: time is known well, and the flow was just confirmed.
     pub(super) fn at_sync(&mut self, image: &CodeHistory) {
+        if self.state.enabled && self.state.whole_since == u64::MAX {
+            self.state.whole_since = self.state.clock.now();
+        }
         self.window.forget();
         self.update_window(image);
         if self.cache.is_worn() {
@@ -101,7 +104,7 @@ impl CoreDecoder {
 
     /// Takes in which changes of code are near the present time.
     pub(super) fn update_window(&mut self, image: &CodeHistory) {
-        let now = self.state.clock.now();
+        let now = self.state.now();
         if now != self.window.since {
             (self.window.since, self.window.since_at) = (now, self.state.at);
         }
@@ -133,7 +136,7 @@ impl CoreDecoder {
             self.cache.invalidate(change.start, change.end());
         }
         while self.view.deactivate_last(|c| changes[c as usize].tsc > possibly) {}
-        let oldest = self.choices.first().map_or(now, |c| c.state.clock.now());
+        let oldest = self.choices.first().map_or(now, |c| c.state.now());
         self.view.settle(image, |tsc| tsc < oldest.saturating_sub(slack.after));
     }
 
@@ -181,7 +184,7 @@ impl CoreDecoder {
         } else if until < self.base + self.buffer.len() as u64 {
             self.window.latest_at = until;
         }
-        self.window.latest = self.window.latest.max(self.state.clock.now());
+        self.window.latest = self.window.latest.max(self.state.now());
     }
 
     /// Whether the trace's place in the window suggests that a change at `tsc` is over.
@@ -305,11 +308,17 @@ impl CoreDecoder {
         image: &CodeHistory,
     ) -> Result<Block, Error> {
         if let Some(n) = self.forced.take().filter(|&n| n <= pending.len()) {
-            pending[..n].iter().for_each(|&c| self.see(c));
-            return self.decode_at(self.state.ip, image, &[]);
+            let block = self.decode_at(self.state.ip, image, &pending[..n])?;
+            self.visit(&pending[n..], &block, image);
+            self.execute(&pending[..n], image);
+            return Ok(block);
         }
+        let near = pending;
+        let pending = &near[..self.possibly_called(near, image)];
+        let all = &all[..=pending.len()];
         let changes = image.changes();
-        let likely = pending.iter().take_while(|&&c| self.likely_seen(changes[c as usize].tsc)).count();
+        let seen = |&c: &u32| self.state.visited.contains(&c) || self.likely_seen(changes[c as usize].tsc);
+        let likely = pending.iter().take_while(|c| seen(c)).count();
         // (number of pending changes visible, block), one for each different flow.
         let mut versions: Vec<(usize, Block)> = Vec::new();
         let mut refused = None;
@@ -345,8 +354,53 @@ impl CoreDecoder {
             let alternatives = versions.iter().map(|&(n, _)| n).collect();
             self.remember(alternatives, false);
         }
-        pending[..visible].iter().for_each(|&c| self.see(c));
+        self.visit(&near[visible..], &block, image);
+        self.execute(&pending[..visible], image);
         Ok(block)
+    }
+
+    /// How many of `pending` this core can have seen as far as the thread's own calls tell: the destination
+    /// of a call that the thread itself has resolved is not there before the thread went through the call
+    /// as it was.
+    fn possibly_called(&self, pending: &[u32], image: &CodeHistory) -> usize {
+        let tid = self.stretch.map_or(0, |s| s.tid.0);
+        let before = self.config.slack.before << (4 * self.level);
+        let to_come = |&c: &u32| {
+            let change = &image.changes()[c as usize];
+            let own = change.caller != 0 && change.caller == tid;
+            own && change.tsc.saturating_sub(before) > self.state.whole_since
+                && !self.state.visited.contains(&c)
+        };
+        pending.iter().position(to_come).unwrap_or(pending.len())
+    }
+
+    /// The block runs without `unseen`: calls whose destinations they are may be resolved now.
+    fn visit(&mut self, unseen: &[u32], block: &Block, image: &CodeHistory) {
+        let changes = image.changes();
+        let pending = self.view.pending();
+        self.state.visited.retain(|c| pending.binary_search(c).is_ok());
+        for &c in unseen {
+            let change = &changes[c as usize];
+            if change.caller != 0
+                && change.overlaps(block.start, block.end)
+                && !self.state.visited.contains(&c)
+            {
+                self.state.visited.push(c);
+            }
+        }
+    }
+
+    /// This core executes what `changes`, in order of time, wrote. The time of the last one tells the
+    /// present time, within the tolerance, and so settles earlier changes elsewhere, too.
+    fn execute(&mut self, changes: &[u32], image: &CodeHistory) {
+        changes.iter().for_each(|&c| self.see(c));
+        let Some(last) = changes.last().and_then(|&c| image.changes().get(c as usize)) else { return };
+        let before = self.config.slack.before << (4 * self.level);
+        let floor = last.tsc.saturating_sub(before);
+        if floor > self.state.now() {
+            self.state.floor = floor;
+            self.update_window(image);
+        }
     }
 
     /// The code that was running when the flow came to `state.ip`: from which a branch led here,

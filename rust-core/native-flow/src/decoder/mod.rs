@@ -261,6 +261,9 @@ impl CoreDecoder {
 
     fn begin(&mut self, stretch: Stretch, image: &CodeHistory) {
         if self.stretch != Some(stretch) {
+            if self.stretch.is_none_or(|s| !s.continues || s.tid != stretch.tid) {
+                self.state.whole_since = u64::MAX;
+            }
             self.stretch = Some(stretch);
             self.state.clock.at_least(stretch.since.0);
             self.window.forget();

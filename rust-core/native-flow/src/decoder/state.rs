@@ -112,6 +112,13 @@ pub(crate) struct State {
     pub enabled: bool,
     pub last_ip: LastIp,
     pub clock: Clock,
+    /// Time that must have passed because of the versions of code that ran.
+    pub floor: u64,
+    /// The trace of the thread that runs is there without a break since this time; `u64::MAX` if that is not
+    /// known yet.
+    pub whole_since: u64,
+    /// Pending destinations of calls that this core has executed as they were before.
+    pub visited: Vec<u32>,
     /// Last time said in an item.
     pub told: u64,
     pub stack: ReturnStack,
@@ -142,6 +149,9 @@ impl State {
             enabled: false,
             last_ip: LastIp::default(),
             clock: Clock::default(),
+            floor: 0,
+            whole_since: u64::MAX,
+            visited: Vec::new(),
             told: 0,
             stack: ReturnStack { entries: [0; DEPTH], top: 0, len: 0 },
             next_stale: 0,
@@ -151,9 +161,17 @@ impl State {
         }
     }
 
+    /// The time that has passed at least, from packets, sideband and code.
+    pub fn now(&self) -> u64 {
+        self.clock.now().max(self.floor)
+    }
+
     /// Forgets everything about the flow, keeps place and time.
     pub fn lose(&mut self) {
         self.mode = Mode::Lost;
+        self.floor = 0;
+        self.whole_since = u64::MAX;
+        self.visited.clear();
         self.forget_flow();
     }
 

@@ -1,6 +1,6 @@
 //! The bytes of every code version as installed.
 
-use jportal_units::{Address, CodeId, Tsc};
+use jportal_units::{Address, CodeId, Tid, Tsc};
 use jportal_vm_image::CodeSink;
 
 /// By code id.
@@ -12,6 +12,6 @@ impl CodeSink for Bytes {
         self.0.resize(id.0 as usize + 1, Vec::new());
         self.0[id.0 as usize] = bytes.to_vec();
     }
-    fn patch(&mut self, _: Tsc, _: Address, _: &[u8]) {}
+    fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>) {}
     fn free(&mut self, _: Tsc, _: Address, _: u64) {}
 }

@@ -25,6 +25,7 @@
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
+#include "runtime/osThread.hpp"
 #include "runtime/sharedRuntime.hpp"
 #include "runtime/stubCodeGenerator.hpp"
 #include "utilities/bitMap.inline.hpp"
@@ -169,6 +170,7 @@ void JPortalCode::export_patch(address at, int size, u1 reason) {
   r.address = (u8)at;
   r.reason  = reason;
   r.code    = JPortalBytes(at, size);
+  r.tid     = (u4)Thread::current()->osthread()->thread_id();
   JPortalBuffer::commit_record(r);
 }
 

@@ -724,11 +724,14 @@ struct JPortalCodePatched {
   u1 reason;
   // New bytes.
   JPortalBytes code;
+  // OS thread id of the thread that wrote them.
+  u4 tid;
 
   void write(JPortalBuffer* b) const {
     b->put_u8(address);
     b->put_u1(reason);
     b->put_bytes(code);
+    b->put_u4(tid);
   }
 };
 

@@ -1,0 +1,95 @@
+//! Programs under other settings of the VM and of the PT unit: one compiler alone, compiled at once, other collectors, a code
+//! cache that has to be flushed, other clocks. What holds in the default mode holds in each.
+
+use jportal_tests::place::{self, Place};
+use jportal_tests::programs;
+use jportal_tests::recording::{Mode, Plan};
+use jportal_tests::skip;
+
+use crate::programs::{TESTED, check};
+
+/// A way to run every program.
+struct Configuration {
+    /// Name in the table of figures.
+    name: &'static str,
+    /// Flags of `java`.
+    flags: &'static [&'static str],
+    /// Timing packets.
+    timing: &'static str,
+    /// Needs the fastdebug VM.
+    fastdebug: bool,
+}
+
+const DEFAULT: Configuration = Configuration { name: "", flags: &[], timing: "tsc", fastdebug: false };
+
+const C1: Configuration = Configuration { name: "c1", flags: &["-XX:TieredStopAtLevel=1"], ..DEFAULT };
+const C2: Configuration = Configuration { name: "c2", flags: &["-XX:-TieredCompilation"], ..DEFAULT };
+const COMPILED: Configuration = Configuration { name: "compiled", flags: &["-Xcomp"], ..DEFAULT };
+const PARALLEL: Configuration = Configuration { name: "parallel", flags: &["-XX:+UseParallelGC"], ..DEFAULT };
+const SERIAL: Configuration = Configuration { name: "serial", flags: &["-XX:+UseSerialGC"], ..DEFAULT };
+const FLUSHING: Configuration =
+    Configuration { name: "flushing", flags: &["-XX:ReservedCodeCacheSize=4m"], ..DEFAULT };
+const MTC: Configuration = Configuration { name: "mtc", timing: "mtc", ..DEFAULT };
+const CYC: Configuration = Configuration { name: "cyc", timing: "cyc", ..DEFAULT };
+const STRESS: Configuration = Configuration {
+    name: "stress",
+    flags: &["-XX:+UnlockDiagnosticVMOptions", "-XX:+StressLCM", "-XX:+StressGCM"],
+    fastdebug: true,
+    ..DEFAULT
+};
+
+fn place(configuration: &Configuration, test: &str) -> Option<Place> {
+    let place = place::installed(test)?;
+    if configuration.fastdebug { place.fastdebug(test) } else { Some(place) }
+}
+
+/// Records and judges the programs, one after the other; all are tried before the test fails.
+fn run(configuration: &Configuration, names: &[&str]) {
+    let test = format!("configuration {}", configuration.name);
+    let Some(place) = place(configuration, &test) else { return };
+    let flags: Vec<String> = configuration.flags.iter().map(ToString::to_string).collect();
+    let mut failed = Vec::new();
+    for name in names {
+        let program = programs::by_name(name).expect("a program of that name");
+        if let Some(missing) = program.missing() {
+            skip::skip(&format!("{test}: {name}"), &missing);
+            continue;
+        }
+        let plan = Plan { flags: flags.clone(), timing: configuration.timing, ..Plan::new(Mode::Tiered) };
+        if let Err(error) = check(&place, &program, &plan, configuration.name) {
+            failed.push(format!("{name}: {error}"));
+        }
+    }
+    assert!(failed.is_empty(), "{test}:\n{}", failed.join("\n"));
+}
+
+macro_rules! configurations {
+    ($($test:ident = $configuration:ident, [$($name:literal),*];)*) => {
+        mod short {
+            use super::*;
+            $(#[test] fn $test() { run(&$configuration, &[$($name),*]) })*
+        }
+        mod all {
+            use super::*;
+            $(#[test] #[ignore = "minutes; scripts/verify-all"] fn $test() { run(&$configuration, TESTED) })*
+        }
+    };
+}
+
+configurations! {
+    c1 = C1, ["hot-loops", "exceptions"];
+    c2 = C2, ["hot-loops", "exceptions"];
+    compiled = COMPILED, ["calls"];
+    parallel = PARALLEL, ["threads"];
+    serial = SERIAL, ["loaders"];
+    flushing = FLUSHING, ["javac"];
+    mtc = MTC, ["threads"];
+    cyc = CYC, ["threads", "exceptions"];
+}
+
+/// The stress options belong to the fastdebug VM, which scripts/setup does not build.
+#[test]
+#[ignore = "minutes, and a fastdebug VM; scripts/verify-all"]
+fn stress() {
+    run(&STRESS, TESTED);
+}
