@@ -1,9 +1,13 @@
 //! Planted faults: a capture is copied with one thing wrong. A check that stays green on the copy
 //! checks nothing.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use jportal_capture::schema::{CodePatched, InterpreterCodelet, MethodStub, Record, Stamped};
+use jportal_capture::schema::{
+    CodePatched, InterpreterCodelet, MethodStub, NMethodInstalled, NMethodMarkers, NO_SCOPE, Record, Stamped,
+    blob_kinds, compilers,
+};
 use jportal_capture::{CaptureReader, CaptureWriter, EndReason, frames};
 use jportal_pt_packet::{Packet, PacketDecoder, Tnt, find_psb};
 use jportal_units::{Core, StreamOffset};
@@ -40,7 +44,28 @@ pub enum Fault {
         /// Which; at least 1.
         n: usize,
     },
+    /// In the compiled code of the test programs, the path markers of the n-th marked offset that has another one behind
+    /// it stand just before that one: perhaps in the next machine block, perhaps in another arm of a branch.
+    MoveMarker {
+        /// Which.
+        n: usize,
+    },
+    /// In the compiled code of the test programs, the debug info of the n-th position that has another one behind it
+    /// is that of the position behind.
+    ShiftScope {
+        /// Which.
+        n: usize,
+    },
+    /// The n-th position of the test programs at which C2 deoptimises several frames at once lacks the caller of the
+    /// innermost one.
+    DropFrame {
+        /// Which.
+        n: usize,
+    },
 }
+
+/// The classes whose compiled code [`Fault::MoveMarker`] and the two behind it change.
+const PROGRAMS: &str = "programs/";
 
 /// Copies `source` to `target` with `fault`; returns what was changed, in words.
 ///
@@ -48,7 +73,7 @@ pub enum Fault {
 /// When the capture cannot be copied, or has nothing the fault could be planted in.
 pub fn plant(source: &Path, target: &Path, fault: &Fault) -> Result<String> {
     let reader = CaptureReader::open(source)?;
-    let mut planter = Planter { fault: fault.clone(), seen: 0, last_stub: 0, done: None };
+    let mut planter = Planter::new(fault);
     let mut writer = CaptureWriter::create(target)?;
     writer.header(reader.header())?;
     copy_metadata(&reader, &mut writer, &mut planter)?;
@@ -60,6 +85,19 @@ pub fn plant(source: &Path, target: &Path, fault: &Fault) -> Result<String> {
     }
     writer.finish(EndReason::Exit, "", Vec::new())?;
     planter.done.ok_or_else(|| format!("the capture has nothing for {fault:?}; seen {}", planter.seen).into())
+}
+
+/// Places in a capture for the faults of `fault`'s kind that change compiled code.
+///
+/// # Errors
+/// When the capture is unreadable.
+pub fn count_places(source: &Path, fault: fn(usize) -> Fault) -> Result<usize> {
+    let reader = CaptureReader::open(source)?;
+    let mut planter = Planter::new(&fault(usize::MAX - 1));
+    for stamped in reader.metadata() {
+        planter.record(&mut stamped?);
+    }
+    Ok(planter.seen)
 }
 
 /// TNT packets of a capture, that is, places for [`Fault::FlipTnt`].
@@ -107,10 +145,60 @@ struct Planter {
     fault: Fault,
     seen: usize,
     last_stub: u64,
+    programs: Programs,
     done: Option<String>,
 }
 
+/// What of the VM belongs to the test programs, as far as records have come.
+#[derive(Default)]
+struct Programs {
+    classes: HashSet<u64>,
+    methods: HashMap<u64, String>,
+    /// By compile id.
+    compiled: HashSet<u32>,
+    uncommon_traps: HashSet<u64>,
+}
+
+impl Programs {
+    fn see(&mut self, record: &Record) {
+        match record {
+            Record::ClassDefined(c) if c.name.to_string().starts_with(PROGRAMS) => {
+                self.classes.insert(c.klass);
+            }
+            Record::MethodDefined(m) if self.classes.contains(&m.klass) => {
+                self.methods.insert(m.method, m.name.to_string());
+            }
+            Record::NMethodInstalled(n) if self.methods.contains_key(&n.method) => {
+                self.compiled.insert(n.compile_id);
+            }
+            Record::BlobDefined(b) if b.kind == blob_kinds::UNCOMMON_TRAP => {
+                self.uncommon_traps.insert(b.start);
+            }
+            _ => {}
+        }
+    }
+    fn own(&self, n: &NMethodInstalled) -> bool {
+        n.compiler != compilers::NATIVE_WRAPPER && self.methods.contains_key(&n.method)
+    }
+    fn name(&self, method: u64) -> &str {
+        self.methods.get(&method).map_or("another class's method", String::as_str)
+    }
+    /// Whether the call that returns to this offset is one of the uncommon trap.
+    fn is_trap(&self, n: &NMethodInstalled, offset: u32) -> bool {
+        const CALL: u8 = 0xe8;
+        let Some(at) = (offset as usize).checked_sub(5) else { return false };
+        let Some(&[opcode, a, b, c, d]) = n.code.0.get(at..at + 5) else { return false };
+        let target =
+            (n.start + u64::from(offset)).wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into());
+        opcode == CALL && self.uncommon_traps.contains(&target)
+    }
+}
+
 impl Planter {
+    fn new(fault: &Fault) -> Self {
+        Self { fault: fault.clone(), seen: 0, last_stub: 0, programs: Programs::default(), done: None }
+    }
+
     /// Whether this is the one to change; counts.
     fn hit(&mut self, n: usize) -> bool {
         self.seen += 1;
@@ -119,6 +207,7 @@ impl Planter {
 
     /// Changes a record; false drops it.
     fn record(&mut self, stamped: &mut Stamped) -> bool {
+        self.programs.see(&stamped.record);
         match (&mut stamped.record, self.fault.clone()) {
             (Record::CodePatched(patch), Fault::DropPatch { n, reason }) if patch.reason == reason => {
                 return !self.drops(patch, n);
@@ -127,6 +216,9 @@ impl Planter {
                 self.shift(codelet, &wanted, by);
             }
             (Record::MethodStub(stub), Fault::SwapStub { n }) => self.swap(stub, n),
+            (Record::NMethodMarkers(markers), Fault::MoveMarker { n }) => self.move_marker(markers, n),
+            (Record::NMethodInstalled(nmethod), Fault::ShiftScope { n }) => self.shift_scope(nmethod, n),
+            (Record::NMethodInstalled(nmethod), Fault::DropFrame { n }) => self.drop_frame(nmethod, n),
             _ => {}
         }
         true
@@ -153,6 +245,54 @@ impl Planter {
         if self.hit(n) {
             self.done = Some(format!("stub {:#x} credited to method {previous:#x}", stub.address));
             stub.method = previous;
+        }
+    }
+
+    fn move_marker(&mut self, m: &mut NMethodMarkers, n: usize) {
+        if !self.programs.compiled.contains(&m.compile_id) {
+            return;
+        }
+        for i in 1..m.offsets.len() {
+            let (from, to) = (m.offsets[i - 1].offset, m.offsets[i].offset - 1);
+            if from < to && self.hit(n) {
+                m.offsets[i - 1].offset = to;
+                self.done =
+                    Some(format!("markers of compile id {} moved from +{from} to +{to}", m.compile_id));
+            }
+        }
+    }
+
+    fn shift_scope(&mut self, nmethod: &mut NMethodInstalled, n: usize) {
+        if !self.programs.own(nmethod) {
+            return;
+        }
+        for i in 1..nmethod.pc_descs.len() {
+            let (own, next) = (&nmethod.pc_descs[i - 1], &nmethod.pc_descs[i]);
+            let (offset, scope) = (own.pc_offset, next.scope);
+            if own.scope != NO_SCOPE && scope != NO_SCOPE && scope != own.scope && self.hit(n) {
+                nmethod.pc_descs[i - 1].scope = scope;
+                let id = nmethod.compile_id;
+                self.done = Some(format!(
+                    "debug info of compile id {id} at +{offset} is that of the position behind"
+                ));
+            }
+        }
+    }
+
+    fn drop_frame(&mut self, nmethod: &mut NMethodInstalled, n: usize) {
+        if !self.programs.own(nmethod) {
+            return;
+        }
+        for i in 0..nmethod.pc_descs.len() {
+            let (at, offset) = (nmethod.pc_descs[i].scope as usize, nmethod.pc_descs[i].pc_offset);
+            let Some(scope) = nmethod.scopes.get(at) else { continue };
+            let Some(caller) = nmethod.scopes.get(scope.parent as usize) else { continue };
+            let (above, method) = (caller.parent, caller.method);
+            if self.programs.is_trap(nmethod, offset) && self.hit(n) {
+                nmethod.scopes[at].parent = above;
+                let (id, name) = (nmethod.compile_id, self.programs.name(method));
+                self.done = Some(format!("compile id {id} at +{offset} lacks the frame of {name}"));
+            }
         }
     }
 

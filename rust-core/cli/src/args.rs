@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Print(PrintArgs),
     /// Coverage, hot methods or calls
     Report(ReportArgs),
-    /// Compare the flow with the probes an oracle agent logged in the same run
+    /// Compare the flow with what an oracle logged, with another recording, or with JaCoCo
     Verify(VerifyArgs),
     /// What this machine can record with, and what to change
     Doctor(DoctorArgs),
@@ -213,18 +213,34 @@ pub(crate) struct ReportArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("peer").required(true))]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     /// Directory the oracle agent wrote
-    #[arg(long, value_name = "DIR", required_unless_present = "against")]
+    #[arg(long, value_name = "DIR", group = "peer")]
     pub(crate) oracle: Option<PathBuf>,
     /// Compare with another recording of the same deterministic program, made with -Xint: bytecode by bytecode
-    #[arg(long, value_name = "CAPTURE", conflicts_with = "oracle")]
+    #[arg(long, value_name = "CAPTURE", group = "peer")]
     pub(crate) against: Option<PathBuf>,
-    /// With --against: only classes whose binary name begins with this; may be repeated; default: the
-    /// application's
-    #[arg(long, value_name = "PREFIX", requires = "against")]
+    /// Compare coverage with JaCoCo's in another run of the same deterministic program; the file its agent wrote
+    #[arg(long, value_name = "FILE.exec", group = "peer", requires = "class_files")]
+    pub(crate) jacoco: Option<PathBuf>,
+    /// With --jacoco: where the program's class files are; may be repeated
+    #[arg(long = "classes", id = "class_files", value_name = "JAR|DIR|jrt:/MODULE", requires = "jacoco")]
+    pub(crate) classes: Vec<String>,
+    /// With --jacoco: the folder of JaCoCo's and ASM's jars; default: Debian's
+    #[arg(long, value_name = "DIR", requires = "jacoco")]
+    pub(crate) jacoco_jars: Option<PathBuf>,
+    /// With --jacoco: the JDK that runs JaCoCo's library, or its `java`; default as for `jportal run`
+    #[arg(long, value_name = "PATH", requires = "jacoco")]
+    pub(crate) java: Option<PathBuf>,
+    /// With --jacoco: a row per class
+    #[arg(long, requires = "jacoco")]
+    pub(crate) rows: bool,
+    /// With --against and --jacoco: only classes whose binary name begins with this; may be repeated;
+    /// default: the application's
+    #[arg(long, value_name = "PREFIX", conflicts_with = "oracle")]
     pub(crate) class: Vec<String>,
     /// Succeed when nothing is wrong, though gaps or unresolved stretches hide some probes
     #[arg(long)]

@@ -7,7 +7,9 @@ use jportal_bytecode::Method;
 use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage};
 use jportal_flow::FlowConsumer;
-use jportal_reconstruct::{DecodeOptions, DecodeSummary, NativeDecoder, Positions, Recording};
+use jportal_reconstruct::{
+    DecodeOptions, DecodeSummary, MachineStep, NativeDecoder, Positions, Recording, Watch,
+};
 use jportal_units::Tid;
 
 use crate::args::{self, DecodeArgs};
@@ -78,7 +80,28 @@ pub(crate) fn decode(
     recording: &Recording<'_>,
     consumer: &mut dyn FlowConsumer,
 ) -> Result<DecodeSummary> {
-    let options = DecodeOptions {
+    let options = options(args, recording)?;
+    let mut line = ProgressLine::new();
+    let result = recording.decode(&options, consumer, &mut |done, all| line.update(done, all));
+    drop(line);
+    result.with_context(|| format!("{}", args.capture.display()))
+}
+
+/// What the machine did around an event of a thread's flow.
+pub(crate) fn steps_around(
+    args: &DecodeArgs,
+    recording: &Recording<'_>,
+    watch: Watch,
+) -> Result<Vec<MachineStep>> {
+    let mut line = ProgressLine::new();
+    let options = options(args, recording)?;
+    let result = recording.steps_around(watch, &options, &mut |done, all| line.update(done, all));
+    drop(line);
+    result.with_context(|| format!("{}", args.capture.display()))
+}
+
+fn options(args: &DecodeArgs, recording: &Recording<'_>) -> Result<DecodeOptions> {
+    Ok(DecodeOptions {
         native_decoder: match args.native_decoder {
             args::NativeDecoder::Own => NativeDecoder::Own,
             args::NativeDecoder::Libipt => NativeDecoder::Libipt,
@@ -88,11 +111,7 @@ pub(crate) fn decode(
             args::Positions::DebugInfo => Positions::DebugInfo,
         },
         only: select(recording, &args.threads)?,
-    };
-    let mut line = ProgressLine::new();
-    let result = recording.decode(&options, consumer, &mut |done, all| line.update(done, all));
-    drop(line);
-    result.with_context(|| format!("{}", args.capture.display()))
+    })
 }
 
 /// The thread ids that `wanted` names; `None` for all.

@@ -12,6 +12,7 @@ use crate::lanes::Lanes;
 use crate::machine::Shared;
 use crate::recording::Recording;
 use crate::summary::{DecodeSummary, NativeTotals};
+use crate::watch::Watcher;
 use hashbrown::HashMap;
 use jportal_capture::header::sources;
 use jportal_flow::FlowConsumer;
@@ -63,6 +64,17 @@ pub(crate) fn decode(
     consumer: &mut dyn FlowConsumer,
     progress: &mut Progress<'_>,
 ) -> Result<DecodeSummary, Error> {
+    decode_watched(recording, options, consumer, progress, None)
+}
+
+/// The same with an eye on one event; ends when that has been seen.
+pub(crate) fn decode_watched(
+    recording: &Recording<'_>,
+    options: &DecodeOptions,
+    consumer: &mut dyn FlowConsumer,
+    progress: &mut Progress<'_>,
+    mut watcher: Option<&mut Watcher>,
+) -> Result<DecodeSummary, Error> {
     let emulated = recording.reader().header().pt.source == sources::EMULATED;
     let shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
     let order = recording.stretches_in_order();
@@ -85,7 +97,7 @@ pub(crate) fn decode(
             while let Ok(batch) = input.recv() {
                 let batch = batch?;
                 totals.add(&batch);
-                lane.take(stretch, &batch);
+                lane.take(stretch, &batch, watcher.as_deref_mut());
                 if batch.last {
                     break;
                 }
@@ -94,6 +106,9 @@ pub(crate) fn decode(
             done += bytes;
             lane.add_bytes(bytes);
             progress(done, total);
+            if watcher.as_ref().is_some_and(|w| w.is_done()) {
+                break;
+            }
         }
         Ok(DecodeSummary::new(lanes.end(), totals, recording))
     })

@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::machine::{Machine, Place, Shared};
 use crate::stretches::Stretch;
 use crate::summary::ThreadSummary;
+use crate::watch::Watcher;
 use hashbrown::HashMap;
 use jportal_flow::{FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::{Tid, Tsc};
@@ -21,11 +22,19 @@ pub(crate) struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    /// Takes a batch of the thread's `stretch`.
-    pub(crate) fn take(&mut self, stretch: &Stretch, batch: &Batch) {
-        self.machine.place = Place { core: stretch.core, offset: batch.offset };
-        for item in &batch.items {
-            self.machine.item(item);
+    /// Takes a batch of the thread's `stretch`; who watches the thread sees what becomes of it.
+    pub(crate) fn take(&mut self, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
+        let machine = &mut self.machine;
+        machine.place = Place { core: stretch.core, offset: batch.offset };
+        match watcher.filter(|w| w.wants(&self.info)) {
+            None => batch.items.iter().for_each(|item| machine.item(item)),
+            Some(watcher) => {
+                for item in &batch.items {
+                    let before = machine.out.len();
+                    machine.item(item);
+                    watcher.step(machine.place, machine.now, item, &machine.out[before..]);
+                }
+            }
         }
         if self.machine.out.len() >= FLUSH || batch.last {
             self.flush();

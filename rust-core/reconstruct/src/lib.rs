@@ -41,6 +41,7 @@ mod tags;
 #[cfg(test)]
 mod testing;
 mod throwers;
+mod watch;
 
 pub use contradiction::Contradiction;
 pub use driver::{DecodeOptions, NativeDecoder, Positions, Progress};
@@ -48,3 +49,4 @@ pub use error::Error;
 pub use machine::ThreadCounters;
 pub use recording::Recording;
 pub use summary::{DecodeSummary, NativeTotals, ThreadSummary};
+pub use watch::{MachineBlock, MachineStep, Watch};

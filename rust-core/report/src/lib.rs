@@ -13,8 +13,10 @@
 
 pub mod against;
 pub mod calls;
+pub mod circumstance;
 pub mod coverage;
 pub mod hot;
+pub mod jacoco;
 pub mod print;
 mod shape;
 mod stack;

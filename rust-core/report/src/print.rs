@@ -81,6 +81,31 @@ impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> FlowConsumer for Print
     }
 }
 
+/// Single events in words, as at the finest level.
+pub struct Words {
+    shared: Arc<Shared>,
+}
+
+impl Words {
+    /// For the methods of one recording.
+    pub fn new(methods: Arc<MethodTable>) -> Self {
+        let options = Options { level: Level::Bytecode, json: false, limit: u64::MAX };
+        let blocks = Box::default();
+        Self { shared: Arc::new(Shared { methods, blocks, options, error: Mutex::new(None) }) }
+    }
+    /// The event with its method; `None` for what is only about time.
+    pub fn of(&self, e: &Event) -> Option<String> {
+        let s = &self.shared;
+        let (text, _) = visible(s, &e.kind, 0, 0, false)?;
+        let inside = match e.kind {
+            EventKind::Bytecode { method, .. } | EventKind::Unresolved { method, .. } => s.method(method),
+            _ => String::new(),
+        };
+        let inside = if inside.is_empty() { inside } else { format!("{inside} ") };
+        Some(format!("{inside}{}{}", text.trim_start(), suffix(e.provenance)))
+    }
+}
+
 impl Shared {
     fn fail(&self, e: io::Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
@@ -169,44 +194,15 @@ impl Sink {
         self.put(&line);
     }
 
-    /// The event in words and its depth; `None` when it is finer than asked for.
     fn visible(&mut self, kind: &EventKind, before: usize, after: usize) -> Option<(String, usize)> {
-        let s = &self.shared;
-        let level = s.options.level;
-        let resumed = std::mem::replace(&mut self.resumed, !matches!(kind, EventKind::Bytecode { .. }));
-        Some(match kind {
-            EventKind::Enter { method, tier, entry } => {
-                (format!("> {} [{}{}]", s.method(*method), tier_name(*tier), entry_note(*entry)), before)
-            }
-            EventKind::Leave { method, exit } => {
-                (format!("< {} {}", s.method(*method), exit_name(*exit)), after)
-            }
-            EventKind::Catch { method, bci } => {
-                (format!("catch at {bci}{} in {}", line_note(s, *method, *bci), s.method(*method)), after)
-            }
-            EventKind::Bytecode { method, bci, .. } => match level {
-                Level::Bytecode => {
-                    let text = s.instruction(*method, *bci);
-                    (format!("{:>5} {text}{}", bci.get(), line_note(s, *method, *bci)), after)
-                }
-                Level::Block if resumed || s.is_leader(*method, *bci) => {
-                    (format!("block {bci}{}", line_note(s, *method, *bci)), after)
-                }
-                Level::Block | Level::Call => return None,
-            },
-            EventKind::Unresolved { .. } if level == Level::Call => return None,
-            EventKind::Unresolved { from, to, cause, .. } => {
-                let name = |b: Option<Bci>, none: &str| b.map_or_else(|| none.to_owned(), |b| b.to_string());
-                let (from, to) = (name(*from, "entry"), name(*to, "end"));
-                (format!("... {from} to {to} unresolved: {}", cause.name()), after)
-            }
-            EventKind::Gap(gap) => (gap_text(gap), 0),
-            EventKind::Time(_) => {
-                // Time says nothing about blocks.
-                self.resumed = resumed;
-                return None;
-            }
-        })
+        let resumed = self.resumed;
+        self.resumed = match kind {
+            EventKind::Bytecode { .. } => false,
+            // Time says nothing about blocks.
+            EventKind::Time(_) => resumed,
+            _ => true,
+        };
+        visible(&self.shared, kind, before, after, resumed)
     }
 
     fn json(&self, e: &Event, depth: usize) -> String {
@@ -242,6 +238,44 @@ impl Sink {
             self.out = None;
         }
     }
+}
+
+/// An event in words and its depth; `None` when it is finer than asked for.
+fn visible(
+    s: &Shared,
+    kind: &EventKind,
+    before: usize,
+    after: usize,
+    resumed: bool,
+) -> Option<(String, usize)> {
+    let level = s.options.level;
+    Some(match kind {
+        EventKind::Enter { method, tier, entry } => {
+            (format!("> {} [{}{}]", s.method(*method), tier_name(*tier), entry_note(*entry)), before)
+        }
+        EventKind::Leave { method, exit } => (format!("< {} {}", s.method(*method), exit_name(*exit)), after),
+        EventKind::Catch { method, bci } => {
+            (format!("catch at {bci}{} in {}", line_note(s, *method, *bci), s.method(*method)), after)
+        }
+        EventKind::Bytecode { method, bci, .. } => match level {
+            Level::Bytecode => {
+                let text = s.instruction(*method, *bci);
+                (format!("{:>5} {text}{}", bci.get(), line_note(s, *method, *bci)), after)
+            }
+            Level::Block if resumed || s.is_leader(*method, *bci) => {
+                (format!("block {bci}{}", line_note(s, *method, *bci)), after)
+            }
+            Level::Block | Level::Call => return None,
+        },
+        EventKind::Unresolved { .. } if level == Level::Call => return None,
+        EventKind::Unresolved { from, to, cause, .. } => {
+            let name = |b: Option<Bci>, none: &str| b.map_or_else(|| none.to_owned(), |b| b.to_string());
+            let (from, to) = (name(*from, "entry"), name(*to, "end"));
+            (format!("... {from} to {to} unresolved: {}", cause.name()), after)
+        }
+        EventKind::Gap(gap) => (gap_text(gap), 0),
+        EventKind::Time(_) => return None,
+    })
 }
 
 /// Beyond this depth the depth is written as a number.

@@ -22,6 +22,8 @@ pub(crate) struct Shape {
     pub(crate) starts: Box<[Bci]>,
     /// Ascending by bci.
     pub(crate) branches: Box<[Branch]>,
+    /// Conditionals that lead to the instruction behind them either way, ascending.
+    pub(crate) one_way: Box<[Bci]>,
     /// Branch outcomes of the method.
     pub(crate) slots: usize,
     /// Whether the bytecodes could not be parsed to their end.
@@ -31,7 +33,7 @@ pub(crate) struct Shape {
 impl Shape {
     fn of(method: &Method) -> Self {
         let mut shape = Self::default();
-        let (mut starts, mut branches) = (Vec::new(), Vec::new());
+        let (mut starts, mut branches, mut one_way) = (Vec::new(), Vec::new(), Vec::new());
         for instruction in instructions(&method.code) {
             let Ok(i) = instruction else {
                 shape.malformed = true;
@@ -45,21 +47,33 @@ impl Shape {
                 let slot = shape.slots;
                 shape.slots += successors.len();
                 branches.push(Branch { bci: i.bci, successors: successors.into(), slot });
+            } else if i.opcode.transfer() == Transfer::If {
+                one_way.push(i.bci);
             }
         }
         shape.starts = starts.into();
         shape.branches = branches.into();
+        shape.one_way = one_way.into();
         shape
     }
     /// The slot of the outcome `from` → `to`.
     pub(crate) fn slot(&self, from: Bci, to: Bci) -> Option<usize> {
-        let i = self.branches.binary_search_by_key(&from, |b| b.bci).ok()?;
-        let branch = &self.branches[i];
+        let branch = self.branch(from)?;
         branch.successors.binary_search(&to).ok().map(|n| branch.slot + n)
+    }
+    /// The instruction behind the one at `bci`.
+    pub(crate) fn next(&self, bci: Bci) -> Option<Bci> {
+        let i = self.starts.binary_search(&bci).ok()?;
+        self.starts.get(i + 1).copied()
+    }
+    /// The branch at `bci`, if there is one.
+    pub(crate) fn branch(&self, bci: Bci) -> Option<&Branch> {
+        let i = self.branches.binary_search_by_key(&bci, |b| b.bci).ok()?;
+        self.branches.get(i)
     }
     /// Whether `bci` is a bytecode with more than one successor.
     pub(crate) fn is_branch(&self, bci: Bci) -> bool {
-        self.branches.binary_search_by_key(&bci, |b| b.bci).is_ok()
+        self.branch(bci).is_some()
     }
 }
 

@@ -9,7 +9,10 @@ const USAGE: &str = "usage: jportal-fault FAULT IN OUT
   drop-patch=N[:REASON]    the N-th code patch of that reason (1 call, 2 jump, 3 verified entry, …) is missing
   flip-tnt=N               the N-th TNT packet has its oldest branch turned round
   shift-template=NAME[:BY] the interpreter's codelet NAME is reported BY bytes further on
-  swap-stub=N              the N-th method stub is credited to the method of the one before";
+  swap-stub=N              the N-th method stub is credited to the method of the one before
+  move-marker=N            the N-th place of path markers in the test programs' compiled code lies further on
+  shift-scope=N            the N-th position of debug info there has that of the position behind
+  drop-frame=N             the N-th place there at which C2 deoptimises several frames lacks one of them";
 
 fn parse(text: &str) -> Option<Fault> {
     let (kind, value) = text.split_once('=')?;
@@ -22,6 +25,9 @@ fn parse(text: &str) -> Option<Fault> {
         "flip-tnt" => Fault::FlipTnt { n: first.parse().ok()? },
         "shift-template" => Fault::ShiftTemplate { codelet: first.into(), by: number(second, 8)? },
         "swap-stub" => Fault::SwapStub { n: first.parse().ok()? },
+        "move-marker" => Fault::MoveMarker { n: first.parse().ok()? },
+        "shift-scope" => Fault::ShiftScope { n: first.parse().ok()? },
+        "drop-frame" => Fault::DropFrame { n: first.parse().ok()? },
         _ => return None,
     })
 }

@@ -1,4 +1,7 @@
 //! Each planted fault must turn the check red that is green on the untouched capture.
+//!
+//! Of faults in compiled code many do no harm: that code never runs, or not that way. Such a fault leaves the flow as it
+//! was, event by event; one that changes the flow and is not found is a fault missed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,8 +10,9 @@ use jportal_capture::schema::patch_reasons;
 use jportal_tests::Result;
 use jportal_tests::fault::{self, Fault};
 use jportal_tests::place;
+use jportal_tests::process;
 use jportal_tests::programs;
-use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
 
 /// Whether `info` and `verify` together find something wrong with `capture`.
 fn red(recording: &Recording, capture: &Path) -> Result<bool> {
@@ -145,4 +149,147 @@ fn a_missing_probe_is_found() {
     assert!(red(&recording, &recording.capture()).unwrap());
     std::fs::remove_file(&log).unwrap();
     assert!(red(&recording, &recording.capture()).unwrap(), "a thread without a log");
+}
+
+/// What became of a fault.
+#[derive(Debug, Default)]
+struct Share {
+    harmless: usize,
+    /// The flow is another one.
+    harmful: usize,
+    /// Of the harmful ones.
+    verify: usize,
+    checker: usize,
+    missed: Vec<String>,
+}
+
+/// A number that stands for the whole flow of the main thread.
+fn flow(recording: &Recording, capture: &Path) -> Result<u64> {
+    use std::hash::{DefaultHasher, Hasher};
+    use std::io::Read;
+    let mut child = std::process::Command::new(place::root().join("build/bin/jportal"))
+        .args(["print", "--level", "bytecode", "--thread", "main"])
+        .arg(capture)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()?;
+    let mut out = child.stdout.take().ok_or("no pipe")?;
+    let (mut hasher, mut buffer) = (DefaultHasher::new(), vec![0; 1 << 16]);
+    loop {
+        let n = out.read(&mut buffer)?;
+        if n == 0 {
+            break;
+        }
+        buffer[..n].iter().for_each(|b| hasher.write_u8(*b));
+    }
+    if !child.wait()?.success() {
+        let why = recording.jportal(&["info"], capture, &[])?.stderr;
+        return Err(format!("{} cannot be printed: {why}", capture.display()).into());
+    }
+    Ok(hasher.finish())
+}
+
+/// What `verify --check` says of a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Judgement {
+    mismatches: u64,
+    matched: u64,
+    /// Stretches of which the flow itself says that it does not know them.
+    unresolved: u64,
+    findings: u64,
+}
+
+fn judged(recording: &Recording, capture: &Path) -> Result<Judgement> {
+    let verdict = recording.verify(capture, &["--check"])?;
+    let sum = |values: Vec<&serde_json::Value>| values.iter().filter_map(|v| v.as_u64()).sum::<u64>();
+    let causes = verdict.report["unresolved_by_cause"].as_array().ok_or("no causes")?;
+    let rules = verdict.report["check"]["by_rule"].as_object().ok_or("verify did not check")?;
+    Ok(Judgement {
+        mismatches: verdict.report["mismatches"].as_u64().ok_or("no mismatches")?,
+        matched: verdict.matched()?,
+        unresolved: sum(causes.iter().map(|c| &c["stretches"]).collect()),
+        findings: sum(rules.values().collect()),
+    })
+}
+
+/// Plants faults of a kind, evenly spread over its places, until `wanted` of them have changed the flow.
+fn shares(recording: &Recording, kind: fn(usize) -> Fault, wanted: usize) -> Result<Share> {
+    const TRIES: usize = 60;
+    let (whole, clean) = (flow(recording, &recording.capture())?, judged(recording, &recording.capture())?);
+    let places = fault::count_places(&recording.capture(), kind)?;
+    let mut share = Share::default();
+    let tries = TRIES.min(places);
+    // Neighbouring places share their code: go through all of them with a stride.
+    for i in (0..tries).map(|i| (i * 37) % tries) {
+        if share.harmful == wanted {
+            break;
+        }
+        let fault = kind(places * i / tries);
+        let copy = recording.file("faulty.jportal");
+        let change = fault::plant(&recording.capture(), &copy, &fault)?;
+        if flow(recording, &copy)? == whole {
+            share.harmless += 1;
+        } else {
+            share.harmful += 1;
+            let now = judged(recording, &copy)?;
+            let seen = now.mismatches > clean.mismatches || now.matched < clean.matched;
+            let admitted = now.unresolved > clean.unresolved;
+            let checked = now.findings > clean.findings;
+            share.verify += usize::from(seen || admitted);
+            share.checker += usize::from(checked);
+            let said = format!("{fault:?}: {change}: {now:?}");
+            println!("{said}");
+            if !seen && !admitted && !checked {
+                share.missed.push(said);
+            }
+        }
+        std::fs::remove_file(&copy)?;
+    }
+    println!("{places} places; untouched {clean:?}; {share:?}");
+    Ok(share)
+}
+
+/// A run of `java/Traps.java`: much compiled code, and deoptimisation of several frames at once.
+fn compiled(test: &str, flags: &[&str]) -> Option<Recording> {
+    let place = place::installed(test)?;
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = place.root.join("tests/tests/e2e/java/Traps.java");
+    let mut javac = std::process::Command::new(place.java.with_file_name("javac"));
+    let made = process::run(javac.arg("-g").arg("-d").arg(folder.path()).arg(source), LIMIT);
+    assert!(made.expect("javac runs").status.success(), "Traps.java does not compile");
+    let all = ["-Xbatch", "-XX:CompileThresholdScaling=0.05"].iter().chain(flags);
+    let plan = Plan { flags: all.map(|&f| f.to_owned()).collect(), ..Plan::new(Mode::Tiered) };
+    let arguments = ["-cp".to_owned(), folder.path().display().to_string(), "programs.Traps".to_owned()];
+    Some(Recording::command(&place, &arguments, &plan).expect("the program can be recorded"))
+}
+
+/// Every fault that changes the flow is found: `verify` sees a probe too many or too few, the flow itself says that it
+/// does not know, or, where no probe lies on the changed path, the checker finds it impossible.
+fn require_found(share: &Share) {
+    assert!(share.harmful >= 3, "too few of the faults changed anything: {share:?}");
+    assert!(share.missed.is_empty(), "{share:?}");
+    assert!(share.verify > share.harmful / 2, "{share:?}");
+}
+
+#[test]
+fn a_moved_marker_is_found() {
+    let Some(recording) = compiled("a_moved_marker_is_found", &[]) else { return };
+    let share = shares(&recording, |n| Fault::MoveMarker { n }, 6).unwrap();
+    require_found(&share);
+    assert!(share.checker > 0, "{share:?}");
+}
+
+#[test]
+fn a_shifted_scope_is_found() {
+    let Some(recording) = compiled("a_shifted_scope_is_found", &[]) else { return };
+    require_found(&shares(&recording, |n| Fault::ShiftScope { n }, 6).unwrap());
+}
+
+#[test]
+fn a_dropped_frame_of_a_deoptimisation_is_found() {
+    let flags = ["-XX:-TieredCompilation"];
+    let Some(recording) = compiled("a_dropped_frame_of_a_deoptimisation_is_found", &flags) else { return };
+    let share = shares(&recording, |n| Fault::DropFrame { n }, 4).unwrap();
+    require_found(&share);
+    assert_eq!(share.checker, share.harmful, "a frame too few shows in every return: {share:?}");
 }

@@ -7,6 +7,7 @@
 mod abuse;
 mod configurations;
 mod faults;
+mod jacoco;
 mod memory;
 mod passthrough;
 mod programs;

@@ -20,6 +20,9 @@
 
 use std::collections::VecDeque;
 
+use jportal_flow::{Cause, Tier};
+
+use crate::circumstance::{Behind, ByTier, Groups, Hidden, Kind, group};
 use crate::tally::Tally;
 use crate::verify::log::{LogError, ProbeLog};
 use crate::verify::place::first_place;
@@ -53,10 +56,12 @@ pub(crate) struct Disagreement {
     pub(crate) event: Option<u64>,
     pub(crate) expected: Option<u32>,
     pub(crate) found: Option<u32>,
+    /// Number of the last flow event that agreed.
+    pub(crate) agreed: Option<u64>,
 }
 
 /// The figures of one thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// Entries of the log.
     pub(crate) log: u64,
@@ -77,6 +82,12 @@ pub(crate) struct Outcome {
     /// Places of disagreement that no gap explains.
     pub(crate) mismatches: u64,
     pub(crate) first: Option<Disagreement>,
+    /// By who executed.
+    pub(crate) tiers: ByTier,
+    /// Entries of the log on unresolved stretches.
+    pub(crate) hidden: Hidden,
+    /// The places of disagreement.
+    pub(crate) groups: Groups<Disagreement>,
     /// The log could not be read to its end.
     pub(crate) error: Option<String>,
 }
@@ -84,8 +95,8 @@ pub(crate) struct Outcome {
 /// A place at which log entries may be missing.
 #[derive(Debug)]
 struct Since {
-    /// A gap; otherwise an unresolved stretch.
-    gap: bool,
+    /// An unresolved stretch; otherwise a gap.
+    hole: Option<(Tier, Cause)>,
     /// Ids that agreed since.
     ids: Vec<u32>,
 }
@@ -95,7 +106,7 @@ impl Since {
     fn explains(&self, missing: u64, ids: &[u32]) -> bool {
         if self.ids.is_empty() {
             // An unresolved stretch is a piece of one method, a gap may be of any length.
-            return self.gap || missing <= NEAR as u64;
+            return self.hole.is_none() || missing <= NEAR as u64;
         }
         let Ok(shift) = usize::try_from(missing) else { return false };
         let Some(skipped) = ids.get(..shift) else { return false };
@@ -119,6 +130,8 @@ pub(crate) struct Aligner {
     consumed: u64,
     /// Agreements before the last mismatch.
     last_place: Option<u64>,
+    /// The last hit that agreed.
+    last: Option<Hit>,
     out: Outcome,
 }
 
@@ -133,6 +146,7 @@ impl Aligner {
             since: None,
             consumed: 0,
             last_place: None,
+            last: None,
             out: Outcome::default(),
         }
     }
@@ -165,7 +179,7 @@ impl Aligner {
     /// A place at which entries may be missing because of an earlier gap.
     pub(crate) fn hole(&mut self) {
         self.settle();
-        self.since = Some(Since { gap: true, ids: Vec::new() });
+        self.since = Some(Since { hole: None, ids: Vec::new() });
         self.placing = true;
     }
 
@@ -241,8 +255,8 @@ impl Aligner {
 
     /// Takes the hit if it agrees with the next entry.
     fn try_agree(&mut self, hit: Hit) -> bool {
-        if hit.loose && !self.just_behind_gap() {
-            self.since = Some(Since { gap: false, ids: Vec::new() });
+        if hit.loose.is_some() && !self.just_behind_gap() {
+            self.since = Some(Since { hole: hit.loose, ids: Vec::new() });
         }
         let agrees = self.front() == Some(hit.id);
         if agrees {
@@ -252,13 +266,15 @@ impl Aligner {
     }
 
     fn just_behind_gap(&self) -> bool {
-        self.since.as_ref().is_some_and(|s| s.gap && s.ids.is_empty())
+        self.since.as_ref().is_some_and(|s| s.hole.is_none() && s.ids.is_empty())
     }
 
     fn agree(&mut self, hit: Hit) {
         self.window.pop_front();
         self.consumed += 1;
         self.out.matched.add(hit.provenance);
+        self.out.tiers.of(hit.tier).exact += 1;
+        self.last = Some(hit);
         if let Some(since) = &mut self.since {
             if since.ids.len() == SINCE_MAX {
                 self.since = None;
@@ -312,7 +328,7 @@ impl Aligner {
     fn run_agrees(&self, extra: usize, missing: usize, run: usize) -> bool {
         let mut at = missing;
         for (k, hit) in self.queue.range(extra..extra + run).enumerate() {
-            let leeway = match (k, hit.loose) {
+            let leeway = match (k, hit.loose.is_some()) {
                 (0, _) => 1,
                 (_, true) => LOOSE_LEEWAY,
                 (1, false) => 1,
@@ -346,7 +362,7 @@ impl Aligner {
 
     /// Behind a gap more may be missing than [`WINDOW`].
     fn farther(&mut self) -> Option<(usize, usize)> {
-        self.since.as_ref().filter(|s| s.gap)?;
+        self.since.as_ref().filter(|s| s.hole.is_none())?;
         PLACES.into_iter().skip(1).find_map(|n| {
             self.fill(n);
             first_place(&self.queue, &self.window).map(|missing| (0, missing))
@@ -354,42 +370,56 @@ impl Aligner {
     }
 
     fn skip(&mut self, extra: usize, missing: usize) {
-        let event = self.queue.front().map(|h| (h.event, h.id));
+        let at = self.queue.front().copied();
+        for hit in self.queue.iter().take(extra) {
+            self.out.tiers.of(hit.tier).extra += 1;
+        }
         let ids: Vec<u32> = self.window.iter().take(missing.max(1)).copied().collect();
-        self.skipped(extra as u64, missing as u64, &ids, event);
+        self.skipped(extra as u64, missing as u64, &ids, at);
         self.queue.drain(..extra.min(self.queue.len()));
         self.window.drain(..missing.min(self.window.len()));
         self.consumed += missing as u64;
     }
 
     /// Accounts for a skip; `ids` are the first log entries at the place.
-    fn skipped(&mut self, extra: u64, missing: u64, ids: &[u32], event: Option<(u64, u32)>) {
+    fn skipped(&mut self, extra: u64, missing: u64, ids: &[u32], at: Option<Hit>) {
         if extra == 0 && missing == 0 {
             return;
         }
         match self.since.as_ref().filter(|s| extra == 0 && s.explains(missing, ids)) {
-            Some(Since { gap: true, .. }) => self.out.lost += missing,
-            Some(Since { gap: false, .. }) => self.out.unresolved += missing,
+            Some(Since { hole: None, .. }) => self.out.lost += missing,
+            Some(Since { hole: Some((tier, cause)), .. }) => {
+                self.out.unresolved += missing;
+                self.out.tiers.of(*tier).unresolved += missing;
+                *self.out.hidden.entry((*tier, *cause)).or_default() += missing;
+            }
             None => {
                 self.since = None;
-                self.disagree(extra, missing, ids, event);
+                self.disagree(extra, missing, ids, at);
             }
         }
     }
 
-    fn disagree(&mut self, extra: u64, missing: u64, ids: &[u32], event: Option<(u64, u32)>) {
+    fn disagree(&mut self, extra: u64, missing: u64, ids: &[u32], at: Option<Hit>) {
         self.out.extra += extra;
         self.out.missing += missing;
-        // Stretches that follow each other without an agreement are one place.
-        let matched = self.out.matched.total();
-        self.out.mismatches += u64::from(self.last_place != Some(matched));
-        self.last_place = Some(matched);
+        let tier = at.or(self.last).map_or(Tier::Interpreter, |h| h.tier);
+        self.out.tiers.of(tier).missing += missing;
         let disagreement = Disagreement {
             log_index: self.consumed,
-            event: event.map(|e| e.0),
+            event: at.map(|h| h.event),
             expected: ids.first().copied(),
-            found: event.map(|e| e.1),
+            found: at.map(|h| h.id),
+            agreed: self.last.map(|h| h.event),
         };
+        // Stretches that follow each other without an agreement are one place.
+        let matched = self.out.matched.total();
+        if self.last_place != Some(matched) {
+            self.out.mismatches += 1;
+            let key = (tier, Kind::of(missing, extra), at.map_or(Behind::default(), |h| h.behind));
+            group(&mut self.out.groups, key, (missing, extra), disagreement);
+        }
+        self.last_place = Some(matched);
         self.out.first.get_or_insert(disagreement);
     }
 

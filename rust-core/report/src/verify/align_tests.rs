@@ -12,6 +12,12 @@ fn aligner(log: &[u32]) -> Aligner {
 /// In a flow: the next hit is behind an unresolved stretch.
 const LOOSE: u32 = u32::MAX;
 
+const HOLE: Option<(Tier, Cause)> = Some((Tier::C2, Cause::EmptyDiamond));
+
+fn hit(id: u32, event: u64, loose: Option<(Tier, Cause)>) -> Hit {
+    Hit { id, event, provenance: Provenance::Decoded, tier: Tier::C1, behind: Behind::default(), loose }
+}
+
 /// A flow: ids, 0 for a gap, [`LOOSE`].
 fn align_as(flow: &[u32], log: &[u32], cut_off: bool) -> Outcome {
     let mut a = aligner(log);
@@ -20,9 +26,7 @@ fn align_as(flow: &[u32], log: &[u32], cut_off: bool) -> Outcome {
         match id {
             0 => a.gap(),
             LOOSE => loose = true,
-            id => {
-                a.hit(Hit { id, event, provenance: Provenance::Decoded, loose: std::mem::take(&mut loose) })
-            }
+            id => a.hit(hit(id, event, HOLE.filter(|_| std::mem::take(&mut loose)))),
         }
     }
     a.finish(cut_off)
@@ -34,6 +38,12 @@ fn align(flow: &[u32], log: &[u32]) -> Outcome {
     assert_eq!(out.log, log.len() as u64, "every log entry is counted");
     assert_eq!(out.log, matched + out.missing + out.lost + out.unresolved, "{out:?}");
     assert_eq!(out.flow, matched + out.extra, "{out:?}");
+    // What is known of a tier and of a cause are parts of the sums.
+    let (c1, c2) = (out.tiers.c1, out.tiers.c2);
+    assert_eq!((c1.exact, c1.extra, c2.unresolved), (matched, out.extra, out.unresolved), "{out:?}");
+    assert_eq!(out.hidden.values().sum::<u64>(), out.unresolved);
+    assert_eq!(out.tiers.interpreter.missing + c1.missing, out.missing);
+    assert_eq!(out.groups.values().map(|g| g.places).sum::<u64>(), out.mismatches);
     out
 }
 
@@ -73,6 +83,7 @@ fn one_wrong_hit_is_one_mismatch_with_its_place() {
             event: Some(at as u64),
             expected: Some(log[at]),
             found: Some(5555),
+            agreed: (at as u64).checked_sub(1),
         };
         assert_eq!(out.first, Some(expected), "at {at}");
     }
@@ -176,7 +187,7 @@ fn a_thread_that_was_cut_off_may_differ_by_one() {
 #[test]
 fn without_a_log_every_hit_is_extra() {
     let mut a = Aligner::new(None);
-    a.hit(Hit { id: 4, event: 0, provenance: Provenance::Decoded, loose: false });
+    a.hit(hit(4, 0, None));
     let out = a.finish(false);
     assert_eq!((out.extra, out.mismatches), (1, 1));
 }

@@ -12,10 +12,14 @@ mod probes;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jportal_bytecode::{Method, MethodTable};
-use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
+use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo, UnresolvedCounts};
 use jportal_units::{Tid, Tsc};
 use serde::Serialize;
 
+use crate::circumstance::{
+    ByTier, Groups, Hidden, MismatchGroup, UnresolvedGroup, group, mismatch_groups, mismatch_text,
+    unresolved_groups, unresolved_text,
+};
 use crate::table::{Align, percent, table};
 use crate::tally::Tally;
 use align::{Aligner, Disagreement, Outcome};
@@ -47,6 +51,10 @@ pub struct Mismatch {
     pub log_index: u64,
     /// Number of the event in the thread's flow, from 0; `None` behind its end.
     pub event: Option<u64>,
+    /// The event at which to look: `event`, or the last one that agreed.
+    pub look_at: Option<u64>,
+    /// When the thread of the VM started to whose flow `event` belongs (TSC).
+    pub started: u64,
     /// What ran; `None` behind the end of the log.
     pub expected: Option<ProbePlace>,
     /// What the flow says; `None` behind its end.
@@ -83,6 +91,8 @@ pub struct ThreadVerdict {
     pub mismatches: u64,
     /// The first of them.
     pub first_mismatch: Option<Mismatch>,
+    /// Probes by who executed them.
+    pub tiers: ByTier,
     /// Why the log could not be read to its end.
     pub log_error: Option<String>,
 }
@@ -114,6 +124,12 @@ pub struct Verdict {
     pub complete: bool,
     /// Of the thread with the lowest id that has one.
     pub first_mismatch: Option<Mismatch>,
+    /// Probes by who executed them, all threads.
+    pub tiers: ByTier,
+    /// Unresolved stretches by tier and cause, most hidden probes first.
+    pub unresolved_by_cause: Vec<UnresolvedGroup>,
+    /// The mismatches, alike ones together, most places first.
+    pub mismatch_groups: Vec<MismatchGroup>,
     /// Threads with probes in the log or in the flow.
     pub threads: Vec<ThreadVerdict>,
 }
@@ -135,6 +151,16 @@ struct Lane {
     frames_lost: bool,
     hits: HitFinder,
     aligner: Aligner,
+    /// The flows of the OS thread: when their thread started, number of their first event.
+    flows: Vec<(Tsc, u64)>,
+}
+
+/// The sums that are not those of the threads.
+#[derive(Debug, Default)]
+struct Sums {
+    unresolved: UnresolvedCounts,
+    hidden: Hidden,
+    groups: Groups<Mismatch>,
 }
 
 type SharedLane = Arc<Mutex<Option<Lane>>>;
@@ -193,6 +219,7 @@ impl Verifier {
             frames_lost: false,
             hits: HitFinder::default(),
             aligner: Aligner::new(log),
+            flows: Vec::new(),
         })));
         self.lanes.push((tid, Arc::clone(&lane)));
         lane
@@ -200,23 +227,26 @@ impl Verifier {
 
     /// The verdict; logs of threads that no flow was given for count as missing.
     pub fn finish(mut self) -> Verdict {
-        let mut threads = Vec::new();
+        let (mut threads, mut sums) = (Vec::new(), Sums::default());
         for (_, lane) in std::mem::take(&mut self.lanes) {
             let lane = lane.lock().unwrap_or_else(PoisonError::into_inner).take();
-            threads.extend(lane.and_then(|l| l.finish(&self.shared)));
+            threads.extend(lane.and_then(|l| l.finish(&self.shared, &mut sums)));
         }
         for log in std::mem::take(&mut self.logs) {
             let tid = log.tid;
             let outcome = Aligner::new(Some(log)).finish(false);
-            threads.extend(self.shared.verdict_on(tid, String::new(), &outcome));
+            threads.extend(self.shared.verdict_on(tid, String::new(), &[], &outcome, &mut sums));
         }
         threads.sort_by_key(|t| t.tid);
-        self.shared.verdict(threads)
+        self.shared.verdict(threads, &sums)
     }
 }
 
 impl Lane {
-    fn events(&mut self, shared: &Shared, events: &[Event]) {
+    fn events(&mut self, shared: &Shared, started: Tsc, events: &[Event]) {
+        if self.flows.last().is_none_or(|f| f.0 != started) {
+            self.flows.push((started, self.hits.events()));
+        }
         for e in events {
             if let Some(hit) = self.hits.event(&shared.probes, e) {
                 self.aligner.hit(hit);
@@ -233,31 +263,33 @@ impl Lane {
             }
         }
     }
-    fn finish(mut self, shared: &Shared) -> Option<ThreadVerdict> {
+    fn finish(mut self, shared: &Shared, sums: &mut Sums) -> Option<ThreadVerdict> {
         if let Some(hit) = self.hits.finish() {
             self.aligner.hit(hit);
         }
         let outcome = self.aligner.finish(self.cut_off);
-        shared.verdict_on(self.tid, self.name, &outcome)
+        sums.unresolved.merge(&self.hits.circumstances.unresolved);
+        shared.verdict_on(self.tid, self.name, &self.flows, &outcome, sums)
     }
 }
 
 impl FlowConsumer for Verifier {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        Box::new(Sink { shared: Arc::clone(&self.shared), lane: self.lane(info) })
+        Box::new(Sink { shared: Arc::clone(&self.shared), lane: self.lane(info), started: info.started })
     }
 }
 
 struct Sink {
     shared: Arc<Shared>,
     lane: SharedLane,
+    started: Tsc,
 }
 
 impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
         let mut lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = lane.as_mut() {
-            lane.events(&self.shared, events);
+            lane.events(&self.shared, self.started, events);
         }
     }
     fn end(self: Box<Self>) {}
@@ -274,20 +306,44 @@ impl Shared {
             line: place.and_then(|(_, bci)| method?.line_at(bci)),
         }
     }
-    fn mismatch(&self, tid: u32, name: &str, d: &Disagreement) -> Mismatch {
+    fn mismatch(&self, tid: u32, name: &str, flows: &[(Tsc, u64)], d: &Disagreement) -> Mismatch {
+        // Events are numbered in each flow of an OS thread anew.
+        let look_at = d.event.or(d.agreed);
+        let of = flows.iter().rev().find(|f| look_at.is_some_and(|e| e >= f.1));
+        let (started, first) = of.map_or((Tsc(0), 0), |f| *f);
+        let own = |event: u64| event.checked_sub(first);
         Mismatch {
             tid,
             thread: name.to_owned(),
             log_index: d.log_index,
-            event: d.event,
+            event: d.event.and_then(own),
+            look_at: look_at.and_then(own),
+            started: started.get(),
             expected: d.expected.map(|id| self.place(id)),
             found: d.found.map(|id| self.place(id)),
         }
     }
     /// `None` for a thread without probes.
-    fn verdict_on(&self, tid: u32, name: String, o: &Outcome) -> Option<ThreadVerdict> {
+    fn verdict_on(
+        &self,
+        tid: u32,
+        name: String,
+        flows: &[(Tsc, u64)],
+        o: &Outcome,
+        sums: &mut Sums,
+    ) -> Option<ThreadVerdict> {
         if o.log == 0 && o.flow == 0 && o.error.is_none() {
             return None;
+        }
+        for (&key, n) in &o.hidden {
+            *sums.hidden.entry(key).or_default() += n;
+        }
+        for (&key, g) in &o.groups {
+            let first = self.mismatch(tid, &name, flows, &g.first);
+            group(&mut sums.groups, key, (g.missing, g.extra), first);
+            if let Some(sum) = sums.groups.get_mut(&key) {
+                sum.places += g.places - 1;
+            }
         }
         Some(ThreadVerdict {
             tid,
@@ -301,15 +357,20 @@ impl Shared {
             unresolved: o.unresolved,
             gaps: o.gaps,
             mismatches: o.mismatches,
-            first_mismatch: o.first.map(|d| self.mismatch(tid, &name, &d)),
+            first_mismatch: o.first.map(|d| self.mismatch(tid, &name, flows, &d)),
+            tiers: o.tiers,
             log_error: o.error.clone(),
             name,
         })
     }
-    fn verdict(&self, threads: Vec<ThreadVerdict>) -> Verdict {
+    fn verdict(&self, threads: Vec<ThreadVerdict>, sums: &Sums) -> Verdict {
         let sum = |f: fn(&ThreadVerdict) -> u64| threads.iter().map(f).sum::<u64>();
         let mut matched_by = Tally::default();
-        threads.iter().for_each(|t| matched_by.merge(&t.matched_by));
+        let mut tiers = ByTier::default();
+        for t in &threads {
+            matched_by.merge(&t.matched_by);
+            tiers.merge(&t.tiers);
+        }
         let mismatches = sum(|t| t.mismatches);
         let probes = sum(|t| t.probes);
         let exact = mismatches == 0 && threads.iter().all(|t| t.log_error.is_none());
@@ -326,6 +387,9 @@ impl Shared {
             exact,
             complete: exact && probes > 0 && sum(|t| t.matched) == probes,
             first_mismatch: threads.iter().find_map(|t| t.first_mismatch.clone()),
+            tiers,
+            unresolved_by_cause: unresolved_groups(&sums.unresolved, &sums.hidden),
+            mismatch_groups: mismatch_groups(&sums.groups, mismatch_words),
             threads,
         }
     }
@@ -350,6 +414,9 @@ impl Verdict {
             ["probes", "matched", "", "missing", "extra", "lost in gaps", "unresolved", "mismatches"];
         columns.extend(figures.map(|name| (name, Align::Right)));
         let mut text = table(&columns, &rows);
+        text += &self.tiers.text("probes");
+        text += &unresolved_text(&self.unresolved_by_cause, "probes");
+        text += &mismatch_text(&self.mismatch_groups);
         let share = percent(self.matched, self.probes);
         text.push_str(&format!("{} of {} probes matched ({share})", self.matched, self.probes));
         let Tally { projected, recovered, .. } = self.matched_by;
@@ -363,13 +430,27 @@ impl Verdict {
             }
         }
         if let Some(m) = &self.first_mismatch {
-            text.push_str(&mismatch_text(m));
+            text.push_str(&first_mismatch_text(m));
         }
         text
     }
 }
 
-fn mismatch_text(m: &Mismatch) -> String {
+/// Where a mismatch is, short.
+fn mismatch_words(m: &Mismatch) -> String {
+    let at = m.expected.as_ref().or(m.found.as_ref()).and_then(|p| {
+        let method = p.method.as_ref()?;
+        Some(format!(
+            "{}{} @{}",
+            method.split('(').next()?,
+            if method.contains('(') { "(…)" } else { "" },
+            p.bci?
+        ))
+    });
+    format!("{}, tid {}, log entry {}", at.unwrap_or_else(|| "end".into()), m.tid, m.log_index)
+}
+
+fn first_mismatch_text(m: &Mismatch) -> String {
     let event =
         m.event.map_or_else(|| "behind the end of the flow".to_owned(), |e| format!("flow event {e}"));
     let place = |p: &Option<ProbePlace>, none: &str| match p {

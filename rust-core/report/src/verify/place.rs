@@ -10,7 +10,7 @@ use crate::verify::probes::Hit;
 /// What is behind an unresolved stretch need not follow directly, so only the hits before
 /// the first such one are placed.
 pub(crate) fn first_place(segment: &VecDeque<Hit>, log: &VecDeque<u32>) -> Option<usize> {
-    let solid = segment.iter().skip(1).position(|h| h.loose).map_or(segment.len(), |n| n + 1);
+    let solid = segment.iter().skip(1).position(|h| h.loose.is_some()).map_or(segment.len(), |n| n + 1);
     let ids: Vec<u32> = segment.iter().take(solid).map(|h| h.id).collect();
     if ids.is_empty() {
         return Some(0);
@@ -49,12 +49,20 @@ fn borders(ids: &[u32]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use jportal_flow::Provenance;
+    use jportal_flow::{Cause, Provenance, Tier};
 
     use super::*;
 
     fn place(segment: &[u32], log: &[u32]) -> Option<usize> {
-        let hit = |&id| Hit { id, event: 0, provenance: Provenance::Decoded, loose: id == 9 };
+        let hole = Some((Tier::C2, Cause::OtherFold));
+        let hit = |&id| Hit {
+            id,
+            event: 0,
+            provenance: Provenance::Decoded,
+            tier: Tier::C2,
+            behind: Default::default(),
+            loose: hole.filter(|_| id == 9),
+        };
         first_place(&segment.iter().map(hit).collect(), &log.iter().copied().collect())
     }
 

@@ -2,8 +2,10 @@
 
 use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable, Opcode, instructions};
-use jportal_flow::{Event, EventKind, Exit, Provenance};
+use jportal_flow::{Cause, Event, EventKind, Exit, Provenance, Tier};
 use jportal_units::{Bci, MethodId};
+
+use crate::circumstance::{Behind, Circumstances};
 
 /// Class and method of the oracle agent's probe.
 const PROBE: (&str, &str, &str) = ("jportal/oracle/Probe", "hit", "(II)V");
@@ -78,8 +80,12 @@ pub(crate) struct Hit {
     /// Number of the event in the thread's flow.
     pub(crate) event: u64,
     pub(crate) provenance: Provenance,
-    /// The flow is unresolved between the hit before and this one.
-    pub(crate) loose: bool,
+    /// Who executed it.
+    pub(crate) tier: Tier,
+    /// What stands in the flow between the hit before and this one.
+    pub(crate) behind: Behind,
+    /// The flow is unresolved between the hit before and this one: the last such stretch.
+    pub(crate) loose: Option<(Tier, Cause)>,
 }
 
 /// Turns events into hits. A probe call counts when it got into the native method: the
@@ -88,8 +94,7 @@ pub(crate) struct Hit {
 pub(crate) struct HitFinder {
     events: u64,
     pending: Option<(Hit, MethodId, Bci)>,
-    /// The flow was unresolved since the last hit.
-    loose: bool,
+    pub(crate) circumstances: Circumstances,
     /// A frame was entered since.
     entered: bool,
     /// The frame went on as one of another kind since.
@@ -103,16 +108,20 @@ impl HitFinder {
         let index = self.events;
         self.events += 1;
         let confirmed = if self.pending.is_some() { self.decide(&e.kind) } else { None };
-        self.loose |= matches!(e.kind, EventKind::Unresolved { .. });
-        if let EventKind::Bytecode { method, bci, .. } = e.kind
+        self.circumstances.see(&e.kind);
+        if let EventKind::Bytecode { method, bci, tier } = e.kind
             && let Some(id) = probes.at(method, bci)
         {
-            let loose = std::mem::take(&mut self.loose);
-            let hit = Hit { id, event: index, provenance: e.provenance, loose };
+            let (behind, loose) = (self.circumstances.take(), self.circumstances.take_hole());
+            let hit = Hit { id, event: index, provenance: e.provenance, tier, behind, loose };
             self.pending = Some((hit, method, bci));
             (self.entered, self.replaced) = (false, false);
         }
         confirmed
+    }
+    /// Events seen.
+    pub(crate) const fn events(&self) -> u64 {
+        self.events
     }
     /// The hit that the end of the flow leaves open.
     pub(crate) fn finish(&mut self) -> Option<Hit> {

@@ -1,5 +1,8 @@
 //! `jportal verify`.
 
+mod jacoco;
+mod look;
+
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -13,16 +16,29 @@ use jportal_report::against::{StepsConsumer, compare};
 use jportal_report::verify::{ProbeLog, Verdict, Verifier};
 use jportal_units::{Tid, Tsc};
 
+use jportal_reconstruct::Watch;
+
 use crate::args::VerifyArgs;
 use crate::check::Checked;
 use crate::{Outcome, decode, put_json, put_text, say};
+use look::Look;
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
-    match (&args.oracle, &args.against) {
-        (_, Some(reference)) => against(args, reference),
-        (Some(oracle), None) => with_oracle(args, oracle),
-        (None, None) => bail!("nothing to verify with: --oracle or --against is needed"),
+    match (&args.oracle, &args.against, &args.jacoco) {
+        (Some(oracle), ..) => with_oracle(args, oracle),
+        (_, Some(reference), _) => against(args, reference),
+        (.., Some(exec)) => jacoco::verify(args, exec),
+        (None, None, None) => bail!("nothing to verify with: --oracle, --against or --jacoco is needed"),
     }
+}
+
+/// Whether the arguments ask for the method's class.
+fn is_wanted(args: &VerifyArgs, method: &Method) -> bool {
+    if args.class.is_empty() {
+        return decode::is_application(method);
+    }
+    let name = method.class_name.replace('/', ".");
+    args.class.iter().any(|prefix| name.starts_with(prefix.as_str()))
 }
 
 /// Compares the thread named by `--thread` (default `main`) with the same one of another recording.
@@ -34,13 +50,7 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
     };
     let (ours, theirs) = (decode::open(&args.decode.capture)?, decode::open(reference)?);
     let (ours, theirs) = (decode::recording(&ours)?, decode::recording(&theirs)?);
-    let wanted = |m: &Method| match &args.class[..] {
-        [] => decode::is_application(m),
-        prefixes => {
-            let name = m.class_name.replace('/', ".");
-            prefixes.iter().any(|p| name.starts_with(p.as_str()))
-        }
-    };
+    let wanted = |m: &Method| is_wanted(args, m);
     const BATCHES: usize = 16;
     let comparison = std::thread::scope(|scope| {
         let start = |recording| {
@@ -59,10 +69,23 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
         }
         anyhow::Ok(comparison)
     })?;
+    let look = match comparison
+        .first
+        .as_ref()
+        .and_then(|d| Some(Watch { tid: Tid(d.tid), started: Tsc(d.started), event: d.look_at? }))
+    {
+        Some(watch) => Some(Look::at(&args.decode, &ours, watch)?),
+        None => None,
+    };
     if args.decode.json {
-        put_json(&comparison)?;
+        let mut all = serde_json::to_value(&comparison)?;
+        if let Some(look) = &look {
+            all["first"]["machine"] = look.json();
+        }
+        put_json(&all)?;
     } else {
         put_text(&comparison.text())?;
+        look.as_ref().map_or(Ok(()), |l| put_text(&l.text()))?;
     }
     if comparison.matched == 0 {
         say("no bytecode was compared: is there such a thread, and are there such classes?");
@@ -94,7 +117,15 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     decode::decode(&args.decode, &recording, &mut checked)?;
     let check = checked.report();
     let verdict = verifier.finish();
-    show(args.decode.json, &verdict, check.as_ref())?;
+    let look = match verdict
+        .first_mismatch
+        .as_ref()
+        .and_then(|m| Some(Watch { tid: Tid(m.tid), started: Tsc(m.started), event: m.look_at? }))
+    {
+        Some(watch) => Some(Look::at(&args.decode, &recording, watch)?),
+        None => None,
+    };
+    show(args.decode.json, &verdict, look.as_ref(), check.as_ref())?;
     if verdict.probes == 0 {
         say("the oracle logged no probe; was the program run with the agent?");
         return Ok(Outcome::Findings);
@@ -104,15 +135,19 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     Ok(if passed && clean { Outcome::Done } else { Outcome::Findings })
 }
 
-fn show(json: bool, verdict: &Verdict, check: Option<&Report>) -> Result<()> {
+fn show(json: bool, verdict: &Verdict, look: Option<&Look>, check: Option<&Report>) -> Result<()> {
     if json {
         let mut all = serde_json::to_value(verdict)?;
+        if let Some(look) = look {
+            all["first_mismatch"]["machine"] = look.json();
+        }
         if let Some(check) = check {
             all["check"] = serde_json::to_value(check)?;
         }
         return put_json(&all);
     }
     put_text(&verdict.text())?;
+    look.map_or(Ok(()), |l| put_text(&l.text()))?;
     check.map_or(Ok(()), |c| put_text(&c.text()))
 }
 

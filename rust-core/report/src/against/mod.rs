@@ -1,0 +1,336 @@
+//! Two recordings of one deterministic program: what a thread did in the one it must have done in the other.
+//!
+//! The reference is meant to be a recording of the interpreter, where nothing is unresolved. The comparison is
+//! of single bytecodes of the methods asked for, whoever executed them. Where the flows part, the cheapest skip on
+//! either side is looked for after which [`GRAM`] bytecodes agree again.
+
+mod side;
+mod steps;
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+
+use hashbrown::HashMap;
+use jportal_bytecode::MethodTable;
+use jportal_flow::{Cause, Tier, UnresolvedCounts};
+use serde::Serialize;
+
+use crate::circumstance::{
+    Behind, ByTier, Groups, Hidden, Kind, MismatchGroup, UnresolvedGroup, group, mismatch_groups,
+    mismatch_text, unresolved_groups, unresolved_text,
+};
+use side::{Side, same};
+use steps::{Executed, Step};
+pub use steps::{Steps, StepsConsumer};
+
+/// Where two flows part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Bytecodes of the tested flow before.
+    pub at: u64,
+    /// OS thread id in the tested recording.
+    pub tid: u32,
+    /// When that thread started (TSC).
+    pub started: u64,
+    /// Number of the event in the tested flow at which to look.
+    pub look_at: Option<u64>,
+    /// The last common bytecodes.
+    pub before: Vec<String>,
+    /// What the reference did next.
+    pub reference: Vec<String>,
+    /// What the tested flow says.
+    pub tested: Vec<String>,
+}
+
+/// Result of [`compare`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// Bytecodes equal in both.
+    pub matched: u64,
+    /// Those of them that C1 or C2 executed in the tested flow.
+    pub matched_compiled: u64,
+    /// Bytecodes of the reference that an unresolved stretch or a gap of the tested flow hides.
+    pub hidden: u64,
+    /// Unresolved stretches of the tested flow.
+    pub unresolved: u64,
+    /// Gaps of either.
+    pub gaps: u64,
+    /// Bytecodes of the reference that the tested flow lacks, with nothing to hide them.
+    pub missing: u64,
+    /// Bytecodes of the tested flow that the reference has not.
+    pub extra: u64,
+    /// Places at which the flows part.
+    pub mismatches: u64,
+    /// No agreement was found behind the last of them: what comes after was not compared.
+    pub given_up: bool,
+    /// By who executed the tested flow.
+    pub tiers: ByTier,
+    /// Unresolved stretches by tier and cause.
+    pub unresolved_by_cause: Vec<UnresolvedGroup>,
+    /// The places, alike ones together.
+    pub mismatch_groups: Vec<MismatchGroup>,
+    /// Where the flows part first.
+    pub first: Option<Difference>,
+}
+
+impl Comparison {
+    /// Whether nothing contradicts the reference.
+    pub fn agrees(&self) -> bool {
+        self.first.is_none()
+    }
+    /// Whether every bytecode is the reference's.
+    pub fn equal(&self) -> bool {
+        self.agrees() && self.hidden + self.unresolved + self.gaps == 0
+    }
+    /// As lines of text.
+    pub fn text(&self) -> String {
+        let mut text = self.tiers.text("bytecodes");
+        text += &unresolved_text(&self.unresolved_by_cause, "bytecodes");
+        text += &mismatch_text(&self.mismatch_groups);
+        text += &format!(
+            "{} bytecodes equal, {} of them in compiled code; {} unresolved stretches and {} gaps hide {} of the reference's\n",
+            self.matched, self.matched_compiled, self.unresolved, self.gaps, self.hidden
+        );
+        if let Some(d) = &self.first {
+            text += &format!(
+                "the flows part at {} places, the first behind {} bytecodes:\n",
+                self.mismatches, d.at
+            );
+            let blocks = [("common", &d.before), ("reference", &d.reference), ("tested", &d.tested)];
+            for (name, lines) in blocks {
+                lines.iter().for_each(|l| text += &format!("  {name:9} {l}\n"));
+            }
+        }
+        if self.given_up {
+            text += "they do not meet again behind the last one; what follows was not compared\n";
+        }
+        text
+    }
+}
+
+/// Bytecodes shown on either side of a difference.
+const SHOWN: usize = 8;
+/// Bytecodes that must agree behind a hidden stretch.
+const ANCHOR: usize = 16;
+/// Bytecodes that should agree there, if so many are certain.
+const LONG_ANCHOR: usize = 4096;
+/// How much further on a place may be at which they do.
+const REACH: usize = 1 << 20;
+/// Bytecodes that must agree behind a difference.
+const GRAM: usize = 24;
+/// Bytecodes of either flow among which they are looked for, one after the other.
+const WINDOWS: [usize; 3] = [1 << 8, 1 << 12, 1 << 16];
+
+/// Compares `tested` with `reference`, each with the methods of its recording.
+pub fn compare(
+    reference: (Receiver<Steps>, &MethodTable),
+    tested: (Receiver<Steps>, &MethodTable),
+) -> Comparison {
+    let mut run = Run {
+        a: Side::new(reference),
+        b: Side::new(tested),
+        result: Comparison::default(),
+        before: VecDeque::new(),
+        unresolved: UnresolvedCounts::default(),
+        hidden: Hidden::new(),
+        groups: Groups::new(),
+    };
+    while run.step() {}
+    run.finish()
+}
+
+struct Run<'a> {
+    /// The reference.
+    a: Side<'a>,
+    /// What is tested.
+    b: Side<'a>,
+    result: Comparison,
+    before: VecDeque<Executed>,
+    unresolved: UnresolvedCounts,
+    hidden: Hidden,
+    groups: Groups<String>,
+}
+
+impl Run<'_> {
+    /// Compares the next step; false when there is nothing more to compare.
+    fn step(&mut self) -> bool {
+        while self.a.peek() == Some(Step::Gap) {
+            self.result.gaps += 1;
+            self.a.pass(1);
+        }
+        match (self.a.peek(), self.b.peek()) {
+            (None, None) => false,
+            (Some(a), Some(Step::Bytecode(b))) if same(&a, &Step::Bytecode(b)) => {
+                self.agree(b);
+                true
+            }
+            (_, Some(Step::Bytecode(_)) | None) => self.part(),
+            (_, Some(Step::Unresolved(tier, cause))) => {
+                self.result.unresolved += 1;
+                self.unresolved.add(tier, cause);
+                self.hole(Some((tier, cause)))
+            }
+            (_, Some(Step::Gap)) => {
+                self.result.gaps += 1;
+                self.hole(None)
+            }
+        }
+    }
+
+    fn agree(&mut self, step: Executed) {
+        self.a.pass(1);
+        self.b.pass(1);
+        self.result.matched += 1;
+        self.result.matched_compiled += u64::from(matches!(step.tier, Tier::C1 | Tier::C2));
+        self.result.tiers.of(step.tier).exact += 1;
+        self.before.push_back(step);
+        if self.before.len() > SHOWN {
+            self.before.pop_front();
+        }
+    }
+
+    /// The tested flow does not say how it came to its next bytecodes.
+    fn hole(&mut self, hole: Option<(Tier, Cause)>) -> bool {
+        self.b.pass(1);
+        let Some(hidden) = skip(&mut self.a, &mut self.b) else { return self.part() };
+        self.result.hidden += hidden;
+        if let Some((tier, cause)) = hole {
+            self.result.tiers.of(tier).unresolved += hidden;
+            *self.hidden.entry((tier, cause)).or_default() += hidden;
+        }
+        true
+    }
+
+    /// The flows part: goes on where they meet again; false if they do not.
+    fn part(&mut self) -> bool {
+        let first = self.difference();
+        let (missing, extra) = match WINDOWS.into_iter().find_map(|n| meet(&mut self.a, &mut self.b, n)) {
+            Some(skips) => skips,
+            None => {
+                let (a, b) = (self.a.peek().is_some(), self.b.peek().is_some());
+                self.result.given_up = a && b;
+                // Where one flow is over, the rest of the other one is too much.
+                if a && b { (1, 1) } else { (self.a.rest(), self.b.rest()) }
+            }
+        };
+        let (tier, behind) = match (self.b.peek(), self.before.back()) {
+            (Some(Step::Bytecode(e)), _) => (e.tier, e.behind),
+            (_, Some(last)) => (last.tier, Behind::default()),
+            _ => (Tier::Interpreter, Behind::default()),
+        };
+        for step in self.b.take(extra) {
+            if let Step::Bytecode(e) = step {
+                self.result.tiers.of(e.tier).extra += 1;
+            }
+        }
+        self.a.pass(missing);
+        self.result.tiers.of(tier).missing += missing as u64;
+        let counts = (missing as u64, extra as u64);
+        self.result.missing += counts.0;
+        self.result.extra += counts.1;
+        self.result.mismatches += 1;
+        let words = first.tested.first().or(first.reference.first()).cloned().unwrap_or_default();
+        group(&mut self.groups, (tier, Kind::of(counts.0, counts.1), behind), counts, words);
+        self.result.first.get_or_insert(first);
+        !self.result.given_up
+    }
+
+    fn difference(&mut self) -> Difference {
+        let look_at = match (self.b.peek(), self.before.back()) {
+            (Some(Step::Bytecode(e)), _) => Some(e.event),
+            (_, last) => last.map(|e| e.event),
+        };
+        Difference {
+            at: self.result.matched,
+            tid: self.b.tid,
+            started: self.b.started,
+            look_at,
+            before: self.before.iter().map(|e| self.b.show(&Step::Bytecode(*e))).collect(),
+            reference: self.a.coming(SHOWN),
+            tested: self.b.coming(SHOWN),
+        }
+    }
+
+    fn finish(mut self) -> Comparison {
+        self.result.unresolved_by_cause = unresolved_groups(&self.unresolved, &self.hidden);
+        self.result.mismatch_groups = mismatch_groups(&self.groups, Clone::clone);
+        self.result
+    }
+}
+
+/// How much to skip of either flow so that they agree again for [`GRAM`] bytecodes, or up to the next hidden stretch of
+/// the tested one; among the next `window` bytecodes, the least sum first.
+fn meet(a: &mut Side<'_>, b: &mut Side<'_>, window: usize) -> Option<(usize, usize)> {
+    a.fill(window);
+    b.fill(window);
+    let certain = b.certain(window);
+    let reference: Vec<(u64, u16)> = a.certain(window);
+    let mut places: HashMap<&[(u64, u16)], usize> = HashMap::new();
+    for (at, gram) in reference.windows(GRAM).enumerate() {
+        places.entry(gram).or_insert(at);
+    }
+    let mut best: Option<(usize, usize)> = None;
+    for (extra, gram) in certain.windows(GRAM).enumerate() {
+        if best.is_some_and(|(m, e)| extra >= m + e) {
+            break;
+        }
+        if let Some(&missing) = places.get(gram)
+            && best.is_none_or(|(m, e)| missing + extra < m + e)
+        {
+            best = Some((missing, extra));
+        }
+    }
+    // What comes behind a hidden stretch is looked for anyway.
+    best.or_else(|| (certain.len() < window && b.hides_at(certain.len())).then_some((0, certain.len())))
+}
+
+/// The tested flow does not say how it came to its next bytecodes: goes on to them in the reference. Returns
+/// how many bytecodes that hides.
+///
+/// What is hidden may be rounds of a loop, and then the next bytecodes alone stand in the reference at several
+/// places: the first is taken after which all agrees up to the next hidden stretch.
+fn skip(a: &mut Side<'_>, b: &mut Side<'_>) -> Option<u64> {
+    let anchor = resolved(b);
+    if anchor.is_empty() {
+        // Either nothing follows at all, or another such stretch.
+        return Some(if b.peek().is_none() { a.rest_dropped() } else { 0 });
+    }
+    let short = anchor.len().min(ANCHOR);
+    let mut first = None;
+    let mut at = 0;
+    let found = loop {
+        a.fill(at + anchor.len());
+        let left = a.ready.len() - at.min(a.ready.len());
+        if left < short || first.is_some_and(|first| at > first + REACH) {
+            break first?;
+        }
+        let agree = a.ready.range(at..).zip(&anchor).take_while(|(x, y)| same(x, y)).count();
+        if agree == anchor.len() {
+            break at;
+        }
+        if agree >= short && first.is_none() {
+            first = Some(at);
+        }
+        at += 1;
+    };
+    a.pass(found);
+    Some(found as u64)
+}
+
+/// The bytecodes that `b` is certain of before the next hidden stretch, or the first of them.
+fn resolved(b: &mut Side<'_>) -> Vec<Step> {
+    let mut wanted = ANCHOR;
+    loop {
+        b.fill(wanted);
+        let steps = b.ready.iter().take_while(|s| matches!(s, Step::Bytecode(_)));
+        let steps: Vec<Step> = steps.take(wanted).copied().collect();
+        if steps.len() < wanted || wanted >= LONG_ANCHOR {
+            return steps;
+        }
+        wanted *= 2;
+    }
+}
+
+#[cfg(test)]
+#[path = "against_tests.rs"]
+mod tests;

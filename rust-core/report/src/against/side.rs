@@ -1,0 +1,94 @@
+//! One flow of a comparison, as one sequence.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Receiver;
+
+use jportal_bytecode::{Method, MethodTable};
+
+use crate::against::steps::{Step, Steps};
+use crate::circumstance::tier_name;
+
+pub(crate) struct Side<'a> {
+    from: Receiver<Steps>,
+    pub(crate) ready: VecDeque<Step>,
+    methods: &'a MethodTable,
+    pub(crate) tid: u32,
+    pub(crate) started: u64,
+}
+
+impl<'a> Side<'a> {
+    pub(crate) fn new((from, methods): (Receiver<Steps>, &'a MethodTable)) -> Self {
+        Self { from, ready: VecDeque::new(), methods, tid: 0, started: 0 }
+    }
+    /// Sees to it that `n` steps are there, if there are so many.
+    pub(crate) fn fill(&mut self, n: usize) {
+        while self.ready.len() < n {
+            let Ok(more) = self.from.recv() else { return };
+            (self.tid, self.started) = (more.tid, more.started);
+            self.ready.extend(more.steps);
+        }
+    }
+    /// The next step, which stays.
+    pub(crate) fn peek(&mut self) -> Option<Step> {
+        self.fill(1);
+        self.ready.front().copied()
+    }
+    /// Takes `n` steps that are there.
+    pub(crate) fn take(&mut self, n: usize) -> impl Iterator<Item = Step> {
+        self.ready.drain(..n.min(self.ready.len()))
+    }
+    /// Passes `n` steps that are there over.
+    pub(crate) fn pass(&mut self, n: usize) {
+        self.ready.drain(..n.min(self.ready.len()));
+    }
+    /// Gets all that is left; how much it is.
+    pub(crate) fn rest(&mut self) -> usize {
+        self.fill(usize::MAX);
+        self.ready.len()
+    }
+    /// Passes all that is left over; how much it was.
+    pub(crate) fn rest_dropped(&mut self) -> u64 {
+        let mut passed = 0;
+        while self.peek().is_some() {
+            passed += self.ready.len() as u64;
+            self.ready.clear();
+        }
+        passed
+    }
+    /// What names the next bytecodes, up to where the flow does not know.
+    pub(crate) fn certain(&self, most: usize) -> Vec<(u64, u16)> {
+        let name = |s: &Step| match s {
+            Step::Bytecode(e) => Some((e.key, e.bci.get())),
+            Step::Unresolved(..) | Step::Gap => None,
+        };
+        self.ready.iter().take(most).map_while(name).collect()
+    }
+    /// Whether the flow does not know how it goes on behind so many steps.
+    pub(crate) fn hides_at(&self, at: usize) -> bool {
+        self.ready.get(at).is_some_and(|s| !matches!(s, Step::Bytecode(_)))
+    }
+    pub(crate) fn show(&self, step: &Step) -> String {
+        match step {
+            Step::Bytecode(e) => {
+                let name = self.methods.get(e.method);
+                let name = name.map_or_else(|| e.method.to_string(), Method::qualified_name);
+                format!("{name} @{} {}", e.bci, tier_name(e.tier))
+            }
+            Step::Unresolved(_, cause) => format!("(unresolved: {})", cause.name()),
+            Step::Gap => "(gap)".into(),
+        }
+    }
+    /// The next `n` steps in words.
+    pub(crate) fn coming(&mut self, n: usize) -> Vec<String> {
+        self.fill(n);
+        self.ready.iter().take(n).map(|s| self.show(s)).collect()
+    }
+}
+
+/// Whether two steps are the same bytecode.
+pub(crate) fn same(a: &Step, b: &Step) -> bool {
+    match (a, b) {
+        (Step::Bytecode(a), Step::Bytecode(b)) => (a.key, a.bci) == (b.key, b.bci),
+        _ => false,
+    }
+}

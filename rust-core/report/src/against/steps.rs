@@ -1,0 +1,142 @@
+//! What of a flow is compared: bytecodes of the methods asked for, and where the flow does not know.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use jportal_bytecode::{Method, MethodTable};
+use jportal_flow::{Cause, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo, Tier};
+use jportal_units::{Bci, MethodId};
+
+use crate::circumstance::{Behind, Circumstances};
+
+/// What is compared, one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    Bytecode(Executed),
+    /// A stretch of compiled code that more than one path fits.
+    Unresolved(Tier, Cause),
+    /// Nothing is known.
+    Gap,
+}
+
+/// A bytecode that began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Executed {
+    /// Names the method in both recordings.
+    pub(crate) key: u64,
+    /// Names it in its own one.
+    pub(crate) method: MethodId,
+    pub(crate) bci: Bci,
+    pub(crate) tier: Tier,
+    /// What stands in the flow between the bytecode compared before and this one.
+    pub(crate) behind: Behind,
+    /// Number of the event in the thread's flow.
+    pub(crate) event: u64,
+}
+
+/// Steps of one thread on their way to [`compare`](super::compare).
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    pub(crate) tid: u32,
+    /// When the thread started.
+    pub(crate) started: u64,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// Hands the steps of one thread on.
+#[derive(Debug)]
+pub struct StepsConsumer {
+    thread: String,
+    keys: Arc<Vec<Option<u64>>>,
+    to: SyncSender<Steps>,
+}
+
+impl StepsConsumer {
+    /// The steps of the first thread called `thread` in methods that `wanted` accepts go to `to`.
+    pub fn new(
+        methods: &MethodTable,
+        wanted: impl Fn(&Method) -> bool,
+        thread: &str,
+        to: SyncSender<Steps>,
+    ) -> Self {
+        let key = |m: &Method| wanted(m).then(|| key(m));
+        Self { thread: thread.into(), keys: Arc::new(methods.iter().map(key).collect()), to }
+    }
+}
+
+/// Hidden classes have an address behind their name, which differs between runs.
+fn key(m: &Method) -> u64 {
+    let class =
+        m.class_name.split_once("/0x").or(m.class_name.split_once("+0x")).map_or(&*m.class_name, |n| n.0);
+    let mut hasher = DefaultHasher::new();
+    (class, &m.name, &m.signature).hash(&mut hasher);
+    hasher.finish()
+}
+
+impl FlowConsumer for StepsConsumer {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        if info.name != self.thread {
+            return Box::new(Ignored);
+        }
+        // Only one thread is asked for, even if another one of that name follows.
+        self.thread.push('\0');
+        Box::new(StepsSink {
+            keys: Arc::clone(&self.keys),
+            to: self.to.clone(),
+            tid: info.tid.get(),
+            started: info.started.get(),
+            events: 0,
+            circumstances: Circumstances::default(),
+        })
+    }
+}
+
+struct Ignored;
+
+impl FlowSink for Ignored {
+    fn events(&mut self, _: &[Event]) {}
+    fn end(self: Box<Self>) {}
+}
+
+struct StepsSink {
+    keys: Arc<Vec<Option<u64>>>,
+    to: SyncSender<Steps>,
+    tid: u32,
+    started: u64,
+    events: u64,
+    circumstances: Circumstances,
+}
+
+impl StepsSink {
+    fn key(&self, method: MethodId) -> Option<u64> {
+        self.keys.get(method.0 as usize).copied().flatten()
+    }
+    fn step(&mut self, e: &Event) -> Option<Step> {
+        let event = self.events;
+        self.events += 1;
+        self.circumstances.see(&e.kind);
+        match e.kind {
+            EventKind::Bytecode { method, bci, tier } => {
+                let key = self.key(method)?;
+                let behind = self.circumstances.take();
+                Some(Step::Bytecode(Executed { key, method, bci, tier, behind, event }))
+            }
+            EventKind::Unresolved { method, .. } => {
+                self.key(method)?;
+                self.circumstances.take_hole().map(|(tier, cause)| Step::Unresolved(tier, cause))
+            }
+            EventKind::Gap(_) => Some(Step::Gap),
+            _ => None,
+        }
+    }
+}
+
+impl FlowSink for StepsSink {
+    fn events(&mut self, events: &[Event]) {
+        let steps = events.iter().filter_map(|e| self.step(e)).collect();
+        // When nobody listens any more, the comparison has ended.
+        let _ = self.to.send(Steps { tid: self.tid, started: self.started, steps });
+    }
+    fn end(self: Box<Self>) {}
+}
