@@ -6,6 +6,7 @@
 
 mod abuse;
 mod faults;
+mod identity;
 mod memory;
 mod passthrough;
 mod programs;
