@@ -117,7 +117,8 @@ pub fn list(
         command.arg(format!("-XX:JPortalFile={}", folder.path().join("capture").display()));
     }
     command.arg(format!("-agentpath:{}", agent.display())).args(arguments);
-    command.current_dir(folder.path());
+    // Not in the folder, whose name is another in each run, and a system property.
+    command.current_dir("/");
     let finished = process::run(&mut command, LIMIT)?;
     if !finished.status.success() {
         return Err(format!("{}: {}\n{}", jdk.display(), finished.status, finished.stderr).into());
