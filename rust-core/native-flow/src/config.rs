@@ -87,6 +87,8 @@ pub struct Stretch {
     pub latest: Tsc,
     /// The OS thread that ran; `Tid(0)` if unknown.
     pub tid: Tid,
+    /// When that thread was last seen on a core before its turn on this one began; 0 if unknown.
+    pub left: Tsc,
     /// Whether the trace behind `until` belongs to the same thread: then the last items may be
     /// held back until the packets behind them have confirmed them.
     pub continues: bool,

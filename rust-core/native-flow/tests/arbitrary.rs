@@ -19,7 +19,8 @@ fn decode(trace: &[u8], pieces: usize, history: &CodeHistory, config: Config, la
             decoder.loss(StreamOffset(at));
         }
         let continues = at % 3 != 0;
-        let stretch = Stretch { until: StreamOffset(at), since: Tsc(0), latest, tid: Tid(1), continues };
+        let stretch =
+            Stretch { until: StreamOffset(at), since: Tsc(0), latest, tid: Tid(1), left: Tsc(0), continues };
         while decoder.decode(stretch, history, &mut items) == Progress::More {}
     }
     decoder.finish(&mut items);

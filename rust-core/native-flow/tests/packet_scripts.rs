@@ -177,6 +177,7 @@ impl Script {
             since: Tsc(self.window.0),
             latest: Tsc(self.window.1),
             tid: THREAD,
+            left: Tsc(0),
             continues: false,
         };
         let mut items = Vec::new();

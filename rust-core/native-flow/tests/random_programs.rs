@@ -32,7 +32,7 @@ fn decode(run: &Run, config: Config, pieces: &mut Rng) -> (Vec<Item>, Statistics
         at += n;
         let until = StreamOffset(at as u64);
         let (latest, continues) = (run.latest(at), at < trace.len());
-        let stretch = Stretch { until, since: Tsc(0), latest, tid: Tid(1), continues };
+        let stretch = Stretch { until, since: Tsc(0), latest, tid: Tid(1), left: Tsc(0), continues };
         loop {
             out.clear();
             let progress = decoder.decode(stretch, history, &mut out);

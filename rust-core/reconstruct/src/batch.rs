@@ -2,8 +2,7 @@
 
 use crate::driver::NativeDecoder;
 use crate::error::Error;
-use crate::recording::Recording;
-use crate::stretches::Stretch;
+use crate::recording::{Recording, Turn};
 use jportal_capture::header::{Header, packet_flags, return_pops, sources};
 use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
 use jportal_units::{Core, StreamOffset, Tsc};
@@ -52,7 +51,7 @@ pub(crate) struct CoreStream<'a> {
     decoder: CoreDecoder,
     /// libipt has to agree.
     checked: bool,
-    stretches: Vec<(Stretch, bool)>,
+    turns: Vec<Turn>,
     /// Next piece of the capture to push, and the stream offset pushed so far.
     piece: usize,
     pushed: u64,
@@ -89,7 +88,7 @@ impl<'a> CoreStream<'a> {
         for stale in recording.stale_blocks(core) {
             decoder.stale(stale.offset, stale.address, &stale.bytes);
         }
-        Ok(Self { recording, core, decoder, checked, stretches: recording.turns(core), piece: 0, pushed: 0 })
+        Ok(Self { recording, core, decoder, checked, turns: recording.turns(core), piece: 0, pushed: 0 })
     }
     /// Decodes every stretch, in stream order. Ends early when nobody listens any more.
     pub(crate) fn run(&mut self, to: &SyncSender<Result<Batch, Error>>) {
@@ -105,11 +104,11 @@ impl<'a> CoreStream<'a> {
         to: &SyncSender<Result<Batch, Error>>,
     ) -> Result<(), Error> {
         let mut since = Tsc(0);
-        for (stretch, continues) in std::mem::take(&mut self.stretches) {
-            if !self.stretch(&stretch, continues, since, check, to)? {
+        for turn in std::mem::take(&mut self.turns) {
+            if !self.turn(&turn, since, check, to)? {
                 return Ok(());
             }
-            since = stretch.closed;
+            since = turn.stretch.closed;
         }
         Ok(())
     }
@@ -133,14 +132,14 @@ impl<'a> CoreStream<'a> {
         let mut peer = peer.map_err(|e| Error::Libipt { core, message: e.to_string() })?;
         self.run_with(&mut peer, to)
     }
-    fn stretch(
+    fn turn(
         &mut self,
-        s: &Stretch,
-        continues: bool,
+        turn: &Turn,
         since: Tsc,
         check: &mut dyn Check,
         to: &SyncSender<Result<Batch, Error>>,
     ) -> Result<bool, Error> {
+        let s = &turn.stretch;
         let mut reached = s.from.0;
         loop {
             let until = s.to.0.min(reached + PORTION);
@@ -151,10 +150,11 @@ impl<'a> CoreStream<'a> {
             }
             let part = jportal_native_flow::Stretch {
                 until: StreamOffset(until),
-                since,
+                since: since.max(turn.left),
                 latest: s.closed,
                 tid: s.tid,
-                continues: continues || !at_end,
+                left: turn.left,
+                continues: turn.continues || !at_end,
             };
             loop {
                 let mut items = Vec::new();

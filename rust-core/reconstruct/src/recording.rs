@@ -12,6 +12,16 @@ use jportal_native_flow::CodeHistory;
 use jportal_units::{Address, AddressRange, CodeId, Core, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
 
+/// A stretch of a core's trace among those of its thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    pub stretch: Stretch,
+    /// When the thread's stretch before was closed, on whatever core; 0 if there is none.
+    pub left: Tsc,
+    /// The thread goes on behind it on the same core.
+    pub continues: bool,
+}
+
 /// A capture with the VM's image and the code history built from its metadata.
 #[derive(Debug)]
 pub struct Recording<'a> {
@@ -138,19 +148,21 @@ impl<'a> Recording<'a> {
         all.sort_by_key(|(t, s)| (*t, s.core, s.from));
         all.into_iter().map(|(_, s)| s).collect()
     }
-    /// The stretches of `core` in stream order, each with whether its thread goes on behind
-    /// it on the same core.
-    pub(crate) fn turns(&self, core: Core) -> Vec<(Stretch, bool)> {
-        let mut next: HashMap<u32, Stretch> = HashMap::new();
-        let mut turns = Vec::new();
-        for s in self.stretches_in_order().into_iter().rev() {
-            let follower = next.insert(s.tid.0, s);
-            if s.core == core {
-                let same = follower.is_some_and(|f| f.core == core && f.from == s.to);
-                turns.push((s, same && !s.truncated));
+    /// The stretches of `core` in stream order, each with what its thread did before and does behind it.
+    pub(crate) fn turns(&self, core: Core) -> Vec<Turn> {
+        let mut last: HashMap<u32, (Stretch, Option<usize>)> = HashMap::new();
+        let mut turns: Vec<Turn> = Vec::new();
+        for s in self.stretches_in_order() {
+            let here = (s.core == core).then_some(turns.len());
+            let before = last.insert(s.tid.0, (s, here));
+            if let (Some(_), Some((b, Some(at)))) = (here, before) {
+                turns[at].continues = s.from == b.to && !b.truncated;
+            }
+            if here.is_some() {
+                let left = before.map_or(Tsc(0), |(b, _)| b.closed);
+                turns.push(Turn { stretch: s, left, continues: false });
             }
         }
-        turns.reverse();
         turns
     }
     /// Bytes of PT in the capture.

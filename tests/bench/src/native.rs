@@ -81,7 +81,7 @@ fn ours(recording: &Recording<'_>, trace: &Trace, sums: &mut Sums) {
             }
             let until = StreamOffset(at as u64);
             let Turn { since, latest, tid, .. } = *turn;
-            let stretch = Stretch { until, since, latest, tid, continues: at < end };
+            let stretch = Stretch { until, since, latest, tid, left: Tsc(0), continues: at < end };
             loop {
                 out.clear();
                 let progress = decoder.decode(stretch, recording.history(), &mut out);

@@ -33,7 +33,7 @@ fuzz_target!(|input: (Vec<u8>, Vec<(u16, u16, Vec<u8>)>, Vec<u8>, u8)| {
         decoder.push(StreamOffset(at), piece);
         at += piece.len() as u64;
         let stretch =
-            Stretch { until: StreamOffset(at), since: Tsc(0), latest: Tsc(u64::MAX), tid: Tid(1), continues: flags & 8 != 0 };
+            Stretch { until: StreamOffset(at), since: Tsc(0), latest: Tsc(u64::MAX), tid: Tid(1), left: Tsc(0), continues: flags & 8 != 0 };
         while decoder.decode(stretch, &history, &mut out) == Progress::More {
             out.clear();
         }

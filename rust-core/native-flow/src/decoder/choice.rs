@@ -18,7 +18,7 @@ use super::{CoreDecoder, Decided, Decision, Lost};
 use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decode_block};
 use crate::cache::{NONE, SCRATCH};
 use crate::error::Error;
-use crate::image::{ChangeKind, CodeHistory};
+use crate::image::{Change, ChangeKind, CodeHistory};
 use crate::item::{Item, NativeGapReason};
 use crate::view::{Recent, Seen};
 use jportal_pt_packet::{Packet, PacketDecoder, find_psb};
@@ -89,8 +89,8 @@ impl Window {
 impl CoreDecoder {
     /// After a PSB+: time is known well, and the flow was just confirmed.
     pub(super) fn at_sync(&mut self, image: &CodeHistory) {
-        if self.state.enabled && self.state.whole_since == u64::MAX {
-            self.state.whole_since = self.state.clock.now();
+        if self.state.enabled && self.state.own.since == u64::MAX {
+            self.state.own.since = self.state.clock.now();
         }
         self.window.forget();
         self.update_window(image);
@@ -317,7 +317,14 @@ impl CoreDecoder {
         let pending = &near[..self.possibly_called(near, image)];
         let all = &all[..=pending.len()];
         let changes = image.changes();
-        let seen = |&c: &u32| self.state.visited.contains(&c) || self.likely_seen(changes[c as usize].tsc);
+        // That the thread brought the destination of a call along is rarer than that it is yet to resolve it.
+        let seen = |&c: &u32| {
+            let change = &changes[c as usize];
+            let own = change.caller != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.caller);
+            let brought =
+                own && change.tsc > self.state.own.since && self.state.own.brought == Some(change.start);
+            self.state.visited.contains(&c) || (!brought && self.likely_seen(change.tsc))
+        };
         let likely = pending.iter().take_while(|c| seen(c)).count();
         // (number of pending changes visible, block), one for each different flow.
         let mut versions: Vec<(usize, Block)> = Vec::new();
@@ -362,14 +369,22 @@ impl CoreDecoder {
     /// How many of `pending` this core can have seen as far as the thread's own calls tell: the destination
     /// of a call that the thread itself has resolved is not there before the thread went through the call
     /// as it was.
-    fn possibly_called(&self, pending: &[u32], image: &CodeHistory) -> usize {
+    fn possibly_called(&mut self, pending: &[u32], image: &CodeHistory) -> usize {
         let tid = self.stretch.map_or(0, |s| s.tid.0);
         let before = self.config.slack.before << (4 * self.level);
+        let since = self.state.own.since;
+        let changes = image.changes();
+        let own = |change: &Change| change.caller != 0 && change.caller == tid;
         let to_come = |&c: &u32| {
-            let change = &image.changes()[c as usize];
-            let own = change.caller != 0 && change.caller == tid;
-            own && change.tsc.saturating_sub(before) > self.state.whole_since
-                && !self.state.visited.contains(&c)
+            let change = &changes[c as usize];
+            if !own(change) || change.tsc.saturating_sub(before) <= since || self.state.visited.contains(&c) {
+                return false;
+            }
+            let brought = *self.state.own.brought.get_or_insert_with(|| {
+                let later = changes.partition_point(|c| c.tsc <= since);
+                changes[later..].iter().find(|c| own(c)).map_or(u32::MAX, |c| c.start)
+            });
+            change.start != brought
         };
         pending.iter().position(to_come).unwrap_or(pending.len())
     }

@@ -20,7 +20,7 @@ use crate::view::View;
 use choice::{Choice, Trouble, Window};
 use jportal_pt_packet::{Error as PacketError, HEAD, decode_packet, find_psb, hot_tip, hot_tnt};
 use jportal_units::{Address, StreamOffset, Tsc};
-use state::{Mode, State};
+use state::{Mode, OwnCalls, State};
 use std::collections::VecDeque;
 
 /// About as many items are handed out at a time.
@@ -262,7 +262,11 @@ impl CoreDecoder {
     fn begin(&mut self, stretch: Stretch, image: &CodeHistory) {
         if self.stretch != Some(stretch) {
             if self.stretch.is_none_or(|s| !s.continues || s.tid != stretch.tid) {
-                self.state.whole_since = u64::MAX;
+                let known = self.state.mode == Mode::Running && stretch.left.0 != 0;
+                self.state.own = match known {
+                    true => OwnCalls { since: stretch.left.0, brought: None },
+                    false => OwnCalls::UNKNOWN,
+                };
             }
             self.stretch = Some(stretch);
             self.state.clock.at_least(stretch.since.0);

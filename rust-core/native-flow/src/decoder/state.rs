@@ -87,6 +87,21 @@ impl ReturnStack {
     }
 }
 
+/// Since when all that the running thread executed is in this core's trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnCalls {
+    /// A call whose destination the thread wrote later was executed here before; `u64::MAX` if not known.
+    pub since: u64,
+    /// But not this one (offset of the change), on whose way out of the range the thread may have come to
+    /// this core; `None` until it is asked for.
+    pub brought: Option<u32>,
+}
+
+impl OwnCalls {
+    /// Nothing can be said.
+    pub const UNKNOWN: Self = Self { since: u64::MAX, brought: Some(u32::MAX) };
+}
+
 /// One point of the trace.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
@@ -114,9 +129,8 @@ pub(crate) struct State {
     pub clock: Clock,
     /// Time that must have passed because of the versions of code that ran.
     pub floor: u64,
-    /// The trace of the thread that runs is there without a break since this time; `u64::MAX` if that is not
-    /// known yet.
-    pub whole_since: u64,
+    /// What is known of the calls that the running thread has resolved.
+    pub own: OwnCalls,
     /// Pending destinations of calls that this core has executed as they were before.
     pub visited: Vec<u32>,
     /// Last time said in an item.
@@ -150,7 +164,7 @@ impl State {
             last_ip: LastIp::default(),
             clock: Clock::default(),
             floor: 0,
-            whole_since: u64::MAX,
+            own: OwnCalls::UNKNOWN,
             visited: Vec::new(),
             told: 0,
             stack: ReturnStack { entries: [0; DEPTH], top: 0, len: 0 },
@@ -170,7 +184,7 @@ impl State {
     pub fn lose(&mut self) {
         self.mode = Mode::Lost;
         self.floor = 0;
-        self.whole_since = u64::MAX;
+        self.own = OwnCalls::UNKNOWN;
         self.visited.clear();
         self.forget_flow();
     }
