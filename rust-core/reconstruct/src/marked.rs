@@ -30,22 +30,17 @@ impl<'a> Machine<'a> {
             return;
         }
         let Some(trail) = self.trail() else { return };
-        let last = trail.last.replace(Run { from, to, exit });
+        let again = trail.goes_on_at_patch(from);
+        let last = trail.run(Run { from, to, exit });
         if let Some(last) = last {
             self.pass_edge(n, m, last, from);
         }
-        let mut marks = m.passed(from, to).flat_map(|(_, list)| list).copied();
+        let passed = m.passed(from, to).filter(|&(at, _)| !(again && at == from));
+        let marks = passed.flat_map(|(_, list)| list).copied();
         if exit == Exit::Cut {
             return self.pass_until_cut(n, m, marks.collect(), to);
         }
-        if let Some(first) = marks.next() {
-            let again = last.is_some_and(|l| l.exit == Exit::Jump && n.position_at(l.from).is_some());
-            for mark in std::iter::once(first).chain(marks) {
-                if !(again && self.stands_at(m, mark)) {
-                    self.pass(m, mark);
-                }
-            }
-        }
+        marks.for_each(|mark| self.pass(m, mark));
         if matches!(exit, Exit::Call | Exit::IndirectCall) {
             // C1 records the position of an athrow in front of the call that throws.
             let thrown = || n.positions_in(from, to).last();
@@ -56,15 +51,6 @@ impl<'a> Machine<'a> {
                 trail.called = true;
             }
         }
-    }
-    /// Whether control is at `mark` already and no edge leads from there to it: C1's patching stub, when its call
-    /// returned, jumps back to the instruction that had led into it, which may be the block's first.
-    fn stands_at(&mut self, m: &PathMarkers, mark: Marker) -> bool {
-        let Marker::Block { context, bci } = mark else { return false };
-        let Some(Frame::Compiled(c)) = self.stack.last() else { return false };
-        let stands = !c.trail.fresh && backwards(m, context, bci).eq(c.chain.iter().rev().map(|&p| Some(p)));
-        let Some(&p) = c.chain.last().filter(|_| stands) else { return false };
-        self.paths.hop(self.shared, p.method, (p.bci, p.bci)).path.is_none()
     }
     pub(crate) fn trail(&mut self) -> Option<&mut Trail> {
         match self.stack.last_mut() {

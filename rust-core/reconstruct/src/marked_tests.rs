@@ -4,7 +4,7 @@ use crate::machine_tests::{
     BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, NMETHOD, NMETHOD_2, Script, Vm, address, run, run_on, vm_with,
 };
 use jportal_bytecode::Opcode;
-use jportal_capture::codec::Bytes;
+use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::schema::*;
 use jportal_native_flow::{Exit, Item};
 use jportal_units::Address;
@@ -225,6 +225,39 @@ fn an_exception_that_only_one_bytecode_can_have_thrown() {
 }
 
 #[test]
+fn the_class_of_an_exception_tells_who_threw_it() {
+    let row = |handler_bci, class: &str| ExceptionEntry {
+        start_bci: 0,
+        end_bci: 5,
+        handler_bci,
+        catch_type: Str::from(class),
+    };
+    let rows = [row(8, "java/lang/ArithmeticException"), row(10, "java/lang/RuntimeException")];
+    // 0 aload_0; 1 getfield; 4 idiv; 5 ireturn; 8 nop; 9 ireturn; 10 nop; 11 ireturn
+    let m0 = [42, 180, 0, 0, 108, 172, 0, 0, 0, 172, 0, 172];
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x40, &[(0, 8)]), (0x50, &[(0, 10)])];
+    let flow = |access_flags, handler| {
+        let method = MethodDefined {
+            method: POINTERS[0],
+            name: Str::from("m0"),
+            access_flags,
+            code: Bytes(m0.into()),
+            exceptions: rows.to_vec(),
+            ..Default::default()
+        };
+        let records = nmethod_records(NMETHOD, marks, &[], &[]);
+        let vm = vm_with(&[], &[&[Record::MethodDefined(method)], &records[..]].concat());
+        let s = start().nm(0, 8, Exit::NotTaken).nm(handler, handler + 8, Exit::Return);
+        run(&vm, s).join(" ")
+    };
+    const STATIC: u32 = 8;
+    assert_eq!(flow(STATIC, 0x40), "> m0 m0@0 m0@1 m0@4 catch m0@8 m0@8");
+    assert_eq!(flow(STATIC, 0x50), "> m0 m0@0 m0@1 catch m0@10 m0@10");
+    // The receiver is not null.
+    assert_eq!(flow(0, 0x50), "> m0 m0@0 ? m0 missing-marker m0@10");
+}
+
+#[test]
 fn an_exception_that_several_bytecodes_can_have_thrown() {
     // 0 iload_0; 1 iload_0; 2 idiv; 3 iload_0; 4 idiv; 5 ireturn
     let flow = to_handler(&M0, &[26, 26, 108, 26, 108, 172], (4, 7));
@@ -353,6 +386,27 @@ fn a_fault_without_debug_info_does_not_say_which_bytecode_threw() {
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x14, Exit::Cut).nm(0x50, 0x58, Exit::Jump);
     let lines = run(&vm, s.nm(0x40, 0x48, Exit::Return));
     assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 hidden-callee catch m0@10 m0@10");
+}
+
+#[test]
+fn the_first_instruction_of_a_block_may_be_patched_for_a_later_bytecode() {
+    let marks: Marks<'_> = &[(0x10, &[(0, 0)]), (0x20, &[(0, 10)])];
+    let vm = nmethod(marks, &[], &[(0xe5, 0, 1)], &[]);
+    let s = start().nm(0, 8, Exit::Taken).nm(0x10, 0x15, Exit::Jump).nm(0xe0, 0xe5, Exit::Call);
+    // The thread is interrupted in the stub.
+    let cut = Address(address(NMETHOD + 0xe7));
+    let s = s.nm(0xe5, 0xe7, Exit::Cut).push(Item::Interrupt { ip: cut }).push(Item::Enter { ip: cut });
+    let s = s.nm(0xe7, 0xea, Exit::Jump).nm(0x10, 0x18, Exit::Taken).nm(0x20, 0x28, Exit::Return);
+    assert_eq!(run(&vm, s.at(CALL_STUB_RETURN, Exit::Jump)).join(" "), "> m0 m0@0 m0@1 m0@10 < m0");
+}
+
+#[test]
+fn a_loop_to_where_a_jump_once_was_is_no_patch() {
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x30, &[(1, 5), (0, 0)])], &[], &[], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump).nm(0x30, 0x35, Exit::Jump);
+    let s = s.nm(0x10, 0x15, Exit::Jump);
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 m0@7 m0@0 m0@1 m0@4 > m1 m1@0";
+    assert_eq!(run(&vm, s).join(" "), expected);
 }
 
 #[test]
