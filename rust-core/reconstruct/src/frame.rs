@@ -68,8 +68,8 @@ pub(crate) struct Trail {
     pub thrown: bool,
     /// The bytecode at the position has made a call.
     pub called: bool,
-    /// Where the last jump stands that may have led into a stub.
-    pub jump: Option<u32>,
+    /// Where the last jump stands, and the one before it.
+    pub jumps: [Option<u32>; 2],
     /// The last block is where a call returned to.
     pub returned: bool,
     /// The context of the markers in which the position stands, where it is known.
@@ -86,21 +86,17 @@ impl Trail {
         self.returned = last.is_some_and(|l| {
             l.to == run.from && (l.exit == Exit::Call || l.exit == Exit::Cut && self.returned)
         });
-        if run.exit == Exit::Jump && !self.returned {
-            self.jump = run.to.checked_sub(Self::JUMP);
+        if run.exit == Exit::Jump {
+            self.jumps = [run.to.checked_sub(Self::JUMP), self.jumps[0]];
         }
         last
     }
-    /// Whether control goes on at `at` after a C1 patching stub: its call returned, and it jumps back to the
-    /// instruction that had been a jump into the stub (`PatchingStub::emit_code`). What control passes there it has
-    /// passed already.
-    pub fn goes_on_at_patch(&mut self, at: u32) -> bool {
+    /// Whether `run` goes on behind a C1 patching stub: its call returned, and it jumps back to the instruction that
+    /// had been a jump into the stub (`PatchingStub::emit_code`). What control passes there it has passed already.
+    pub fn goes_on_at_patch(&self, run: Run) -> bool {
         let jumped = self.last.is_some_and(|l| l.exit == Exit::Jump);
-        let jumps_back = self.returned && jumped && self.jump == Some(at);
-        if jumps_back {
-            self.jump = None;
-        }
-        jumps_back
+        let still_a_jump = run.exit == Exit::Jump && run.to == run.from + Self::JUMP;
+        self.returned && jumped && self.jumps[1] == Some(run.from) && !still_a_jump
     }
     /// Whether the frame's last block ended with a call that returns to `address`.
     pub fn called_up_to(&self, address: u32) -> bool {

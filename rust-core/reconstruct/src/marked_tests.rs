@@ -401,12 +401,31 @@ fn the_first_instruction_of_a_block_may_be_patched_for_a_later_bytecode() {
 }
 
 #[test]
-fn a_loop_to_where_a_jump_once_was_is_no_patch() {
-    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x30, &[(1, 5), (0, 0)])], &[], &[], &[]);
-    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump).nm(0x30, 0x35, Exit::Jump);
-    let s = s.nm(0x10, 0x15, Exit::Jump);
-    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 m0@7 m0@0 m0@1 m0@4 > m1 m1@0";
+fn a_loop_whose_first_instruction_is_a_jump_is_no_patch() {
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])], &[], &[(0x25, 0, 4)], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x20, Exit::Jump);
+    let s = s.nm(0x30, 0x35, Exit::Jump).nm(0x20, 0x25, Exit::Call).nm(0x25, 0x2a, Exit::Jump);
+    let s = s.nm(0x30, 0x35, Exit::Jump);
+    let expected = "> m0 m0@0 m0@1 m0@4 ? m0 hidden-callee m0@0 m0@1 m0@4 m0@7 m0@0";
     assert_eq!(run(&vm, s).join(" "), expected);
+}
+
+#[test]
+fn a_call_without_a_position_says_nothing_of_the_instructions_before_it() {
+    // 0 iload_0; 1 ifeq 10; 4 aload_0; 5 athrow; 10 return
+    let m0 = [26, 153, 0, 9, 42, 191, 0, 0, 0, 0, 177];
+    let flow = |compiler, bci| {
+        let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)])];
+        let mut records = nmethod_records(NMETHOD, marks, &[], &[(0x12, 0, bci)]);
+        let [Record::NMethodInstalled(n), _] = &mut records else { unreachable!("as built") };
+        n.compiler = compiler;
+        let vm = vm_with(&[(&m0, &[])], &records);
+        run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call)).join(" ")
+    };
+    // Where C1 throws, the position stands in front of the call.
+    assert_eq!(flow(compilers::C1, 5), "> m0 m0@0 m0@1 m0@4 m0@5");
+    assert_eq!(flow(compilers::C1, 1), "> m0 m0@0 m0@1 m0@4");
+    assert_eq!(flow(compilers::C2, 5), "> m0 m0@0 m0@1 m0@4");
 }
 
 #[test]
