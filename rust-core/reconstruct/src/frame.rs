@@ -91,12 +91,13 @@ impl Trail {
         }
         last
     }
-    /// Whether `run` goes on behind a C1 patching stub: its call returned, and it jumps back to the instruction that
-    /// had been a jump into the stub (`PatchingStub::emit_code`). What control passes there it has passed already.
-    pub fn goes_on_at_patch(&self, run: Run) -> bool {
+    /// Whether control, in C1's code, goes on at `at` behind a patching stub: its call returned, and it jumps back to
+    /// the instruction that had been a jump into the stub (`PatchingStub::emit_code`), and still is one while the class
+    /// it waits for is being initialised. What control passes there it has passed already. C1 removes blocks that
+    /// are a jump and nothing else, so no loop begins like that.
+    pub fn goes_on_at_patch(&self, at: u32) -> bool {
         let jumped = self.last.is_some_and(|l| l.exit == Exit::Jump);
-        let still_a_jump = run.exit == Exit::Jump && run.to == run.from + Self::JUMP;
-        self.returned && jumped && self.jumps[1] == Some(run.from) && !still_a_jump
+        self.returned && jumped && self.jumps[1] == Some(at)
     }
     /// Whether the frame's last block ended with a call that returns to `address`.
     pub fn called_up_to(&self, address: u32) -> bool {

@@ -391,7 +391,7 @@ fn a_fault_without_debug_info_does_not_say_which_bytecode_threw() {
 #[test]
 fn the_first_instruction_of_a_block_may_be_patched_for_a_later_bytecode() {
     let marks: Marks<'_> = &[(0x10, &[(0, 0)]), (0x20, &[(0, 10)])];
-    let vm = nmethod(marks, &[], &[(0xe5, 0, 1)], &[]);
+    let vm = c1(marks, &[(0xe5, 0, 1)]);
     let s = start().nm(0, 8, Exit::Taken).nm(0x10, 0x15, Exit::Jump).nm(0xe0, 0xe5, Exit::Call);
     // The thread is interrupted in the stub.
     let cut = Address(address(NMETHOD + 0xe7));
@@ -401,13 +401,32 @@ fn the_first_instruction_of_a_block_may_be_patched_for_a_later_bytecode() {
 }
 
 #[test]
-fn a_loop_whose_first_instruction_is_a_jump_is_no_patch() {
+fn c2_patches_nothing() {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])], &[], &[(0x25, 0, 4)], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x20, Exit::Jump);
+    // A loop that begins with a jump.
     let s = s.nm(0x30, 0x35, Exit::Jump).nm(0x20, 0x25, Exit::Call).nm(0x25, 0x2a, Exit::Jump);
     let s = s.nm(0x30, 0x35, Exit::Jump);
     let expected = "> m0 m0@0 m0@1 m0@4 ? m0 hidden-callee m0@0 m0@1 m0@4 m0@7 m0@0";
     assert_eq!(run(&vm, s).join(" "), expected);
+}
+
+/// An nmethod of `m0` alone that C1 has made.
+fn c1(at: Marks<'_>, positions: &[(u32, u32, i32)]) -> Vm {
+    let mut records = nmethod_records(NMETHOD, at, &[], positions);
+    let [Record::NMethodInstalled(n), _] = &mut records else { unreachable!("as built") };
+    n.compiler = compilers::C1;
+    vm_with(&[(&M0, &[]), (&M1, &[])], &records)
+}
+
+#[test]
+fn a_class_that_is_being_initialised_is_not_patched_yet() {
+    let vm = c1(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])], &[(0xe5, 0, 4)]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump).nm(0xe0, 0xe5, Exit::Call);
+    // The instruction still leads into the stub, which goes on behind it.
+    let s = s.nm(0xe5, 0xea, Exit::Jump).nm(0x10, 0x15, Exit::Jump).nm(0xd0, 0xe0, Exit::Jump);
+    let s = s.nm(0x15, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 m0@7 m0@0");
 }
 
 #[test]
@@ -431,7 +450,7 @@ fn a_call_without_a_position_says_nothing_of_the_instructions_before_it() {
 #[test]
 fn an_instruction_that_was_patched_is_the_same_bytecode_again() {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])];
-    let vm = nmethod(marks, &[], &[(0xe5, 0, 4)], &[]);
+    let vm = c1(marks, &[(0xe5, 0, 4)]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump);
     let s = s.nm(0xe0, 0xe5, Exit::Call).nm(0xe5, 0xea, Exit::Jump).nm(0x10, 0x18, Exit::Jump);
     let s = s.nm(0x30, 0x38, Exit::NotTaken);
