@@ -68,11 +68,37 @@ pub(crate) struct Trail {
     pub thrown: bool,
     /// The bytecode at the position has made a call.
     pub called: bool,
+    /// Where the last jump stands, and the one before it.
+    pub jumps: [Option<u32>; 2],
+    /// The last block is where a call returned to.
+    pub returned: bool,
     /// The context of the markers in which the position stands, where it is known.
     pub context: Option<u32>,
 }
 
 impl Trail {
+    /// Length of a `jmp rel32`.
+    const JUMP: u32 = 5;
+
+    /// The frame executes `run`; returns what it executed before.
+    pub fn run(&mut self, run: Run) -> Option<Run> {
+        let last = self.last.replace(run);
+        self.returned = last.is_some_and(|l| {
+            l.to == run.from && (l.exit == Exit::Call || l.exit == Exit::Cut && self.returned)
+        });
+        if run.exit == Exit::Jump {
+            self.jumps = [run.to.checked_sub(Self::JUMP), self.jumps[0]];
+        }
+        last
+    }
+    /// Whether control, in C1's code, goes on at `at` behind a patching stub: its call returned, and it jumps back to
+    /// the instruction that had been a jump into the stub (`PatchingStub::emit_code`), and still is one while the class
+    /// it waits for is being initialised. What control passes there it has passed already. C1 removes blocks that
+    /// are a jump and nothing else, so no loop begins like that.
+    pub fn goes_on_at_patch(&self, at: u32) -> bool {
+        let jumped = self.last.is_some_and(|l| l.exit == Exit::Jump);
+        self.returned && jumped && self.jumps[1] == Some(at)
+    }
     /// Whether the frame's last block ended with a call that returns to `address`.
     pub fn called_up_to(&self, address: u32) -> bool {
         self.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall) && l.to == address)

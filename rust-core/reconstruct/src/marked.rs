@@ -10,11 +10,12 @@ use crate::frame::{Frame, Position, Run, Trail};
 use crate::machine::{Before, Machine};
 use crate::moves::{Target, Way};
 use crate::tags::CodeClass;
-use jportal_capture::schema::ambiguities;
+use jportal_bytecode::Transfer;
+use jportal_capture::schema::{ambiguities, compilers};
 use jportal_flow::{Cause, Entry, Tier};
 use jportal_native_flow::Exit;
 use jportal_units::Bci;
-use jportal_vm_image::{Marker, NMethod, Outcome, PathMarkers};
+use jportal_vm_image::{Marker, NMethod, Outcome, PathMarkers, PcPosition};
 
 impl<'a> Machine<'a> {
     /// The top frame executes the block `from..to` of `n`, which ends with `exit`.
@@ -30,26 +31,20 @@ impl<'a> Machine<'a> {
             return;
         }
         let Some(trail) = self.trail() else { return };
-        let last = trail.last.replace(Run { from, to, exit });
+        let run = Run { from, to, exit };
+        let again = n.compiler == compilers::C1 && trail.goes_on_at_patch(from);
+        let last = trail.run(run);
         if let Some(last) = last {
             self.pass_edge(n, m, last, from);
         }
-        let mut marks = m.passed(from, to).flat_map(|(_, list)| list).copied();
+        let passed = m.passed(from, to).filter(|&(at, _)| !(again && at == from));
+        let marks = passed.flat_map(|(_, list)| list).copied();
         if exit == Exit::Cut {
             return self.pass_until_cut(n, m, marks.collect(), to);
         }
-        if let Some(first) = marks.next() {
-            let again = last.is_some_and(|l| l.exit == Exit::Jump && n.position_at(l.from).is_some());
-            for mark in std::iter::once(first).chain(marks) {
-                if !(again && self.stands_at(m, mark)) {
-                    self.pass(m, mark);
-                }
-            }
-        }
+        marks.for_each(|mark| self.pass(m, mark));
         if matches!(exit, Exit::Call | Exit::IndirectCall) {
-            // C1 records the position of an athrow in front of the call that throws.
-            let thrown = || n.positions_in(from, to).last();
-            if let Some(p) = n.position_at(to).or_else(thrown) {
+            if let Some(p) = n.position_at(to).or_else(|| self.athrow_in(n, from, to)) {
                 self.advance_inside(n, p.scope);
             }
             if let Some(trail) = self.trail() {
@@ -57,14 +52,14 @@ impl<'a> Machine<'a> {
             }
         }
     }
-    /// Whether control is at `mark` already and no edge leads from there to it: C1's patching stub, when its call
-    /// returned, jumps back to the instruction that had led into it, which may be the block's first.
-    fn stands_at(&mut self, m: &PathMarkers, mark: Marker) -> bool {
-        let Marker::Block { context, bci } = mark else { return false };
-        let Some(Frame::Compiled(c)) = self.stack.last() else { return false };
-        let stands = !c.trail.fresh && backwards(m, context, bci).eq(c.chain.iter().rev().map(|&p| Some(p)));
-        let Some(&p) = c.chain.last().filter(|_| stands) else { return false };
-        self.paths.hop(self.shared, p.method, (p.bci, p.bci)).path.is_none()
+    /// C1 records the position of an `athrow` in front of the call that throws. Other calls without a position, those
+    /// of leaf routines, may have anything in front of them.
+    fn athrow_in<'n>(&self, n: &'n NMethod, from: u32, to: u32) -> Option<&'n PcPosition> {
+        n.positions_in(from, to).last().filter(|p| {
+            let innermost = scope_positions(n, p.scope).next();
+            let step = innermost.and_then(|at| self.step(at.method, at.bci?).ok());
+            n.compiler == compilers::C1 && step.is_some_and(|s| s.transfer == Transfer::Throw)
+        })
     }
     pub(crate) fn trail(&mut self) -> Option<&mut Trail> {
         match self.stack.last_mut() {

@@ -4,7 +4,7 @@ use crate::machine_tests::{
     BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, NMETHOD, NMETHOD_2, Script, Vm, address, run, run_on, vm_with,
 };
 use jportal_bytecode::Opcode;
-use jportal_capture::codec::Bytes;
+use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::schema::*;
 use jportal_native_flow::{Exit, Item};
 use jportal_units::Address;
@@ -225,6 +225,39 @@ fn an_exception_that_only_one_bytecode_can_have_thrown() {
 }
 
 #[test]
+fn the_class_of_an_exception_tells_who_threw_it() {
+    let row = |handler_bci, class: &str| ExceptionEntry {
+        start_bci: 0,
+        end_bci: 5,
+        handler_bci,
+        catch_type: Str::from(class),
+    };
+    let rows = [row(8, "java/lang/ArithmeticException"), row(10, "java/lang/RuntimeException")];
+    // 0 aload_0; 1 getfield; 4 idiv; 5 ireturn; 8 nop; 9 ireturn; 10 nop; 11 ireturn
+    let m0 = [42, 180, 0, 0, 108, 172, 0, 0, 0, 172, 0, 172];
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x40, &[(0, 8)]), (0x50, &[(0, 10)])];
+    let flow = |access_flags, handler| {
+        let method = MethodDefined {
+            method: POINTERS[0],
+            name: Str::from("m0"),
+            access_flags,
+            code: Bytes(m0.into()),
+            exceptions: rows.to_vec(),
+            ..Default::default()
+        };
+        let records = nmethod_records(NMETHOD, marks, &[], &[]);
+        let vm = vm_with(&[], &[&[Record::MethodDefined(method)], &records[..]].concat());
+        let s = start().nm(0, 8, Exit::NotTaken).nm(handler, handler + 8, Exit::Return);
+        run(&vm, s).join(" ")
+    };
+    const STATIC: u32 = 8;
+    assert_eq!(flow(STATIC, 0x40), "> m0 m0@0 m0@1 m0@4 catch m0@8 m0@8");
+    assert_eq!(flow(STATIC, 0x50), "> m0 m0@0 m0@1 catch m0@10 m0@10");
+    // The receiver is not null.
+    assert_eq!(flow(0, 0x50), "> m0 m0@0 ? m0 missing-marker m0@10");
+}
+
+#[test]
 fn an_exception_that_several_bytecodes_can_have_thrown() {
     // 0 iload_0; 1 iload_0; 2 idiv; 3 iload_0; 4 idiv; 5 ireturn
     let flow = to_handler(&M0, &[26, 26, 108, 26, 108, 172], (4, 7));
@@ -356,9 +389,68 @@ fn a_fault_without_debug_info_does_not_say_which_bytecode_threw() {
 }
 
 #[test]
+fn the_first_instruction_of_a_block_may_be_patched_for_a_later_bytecode() {
+    let marks: Marks<'_> = &[(0x10, &[(0, 0)]), (0x20, &[(0, 10)])];
+    let vm = c1(marks, &[(0xe5, 0, 1)]);
+    let s = start().nm(0, 8, Exit::Taken).nm(0x10, 0x15, Exit::Jump).nm(0xe0, 0xe5, Exit::Call);
+    // The thread is interrupted in the stub.
+    let cut = Address(address(NMETHOD + 0xe7));
+    let s = s.nm(0xe5, 0xe7, Exit::Cut).push(Item::Interrupt { ip: cut }).push(Item::Enter { ip: cut });
+    let s = s.nm(0xe7, 0xea, Exit::Jump).nm(0x10, 0x18, Exit::Taken).nm(0x20, 0x28, Exit::Return);
+    assert_eq!(run(&vm, s.at(CALL_STUB_RETURN, Exit::Jump)).join(" "), "> m0 m0@0 m0@1 m0@10 < m0");
+}
+
+#[test]
+fn c2_patches_nothing() {
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])], &[], &[(0x25, 0, 4)], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x20, Exit::Jump);
+    // A loop that begins with a jump.
+    let s = s.nm(0x30, 0x35, Exit::Jump).nm(0x20, 0x25, Exit::Call).nm(0x25, 0x2a, Exit::Jump);
+    let s = s.nm(0x30, 0x35, Exit::Jump);
+    let expected = "> m0 m0@0 m0@1 m0@4 ? m0 hidden-callee m0@0 m0@1 m0@4 m0@7 m0@0";
+    assert_eq!(run(&vm, s).join(" "), expected);
+}
+
+/// An nmethod of `m0` alone that C1 has made.
+fn c1(at: Marks<'_>, positions: &[(u32, u32, i32)]) -> Vm {
+    let mut records = nmethod_records(NMETHOD, at, &[], positions);
+    let [Record::NMethodInstalled(n), _] = &mut records else { unreachable!("as built") };
+    n.compiler = compilers::C1;
+    vm_with(&[(&M0, &[]), (&M1, &[])], &records)
+}
+
+#[test]
+fn a_class_that_is_being_initialised_is_not_patched_yet() {
+    let vm = c1(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])], &[(0xe5, 0, 4)]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump).nm(0xe0, 0xe5, Exit::Call);
+    // The instruction still leads into the stub, which goes on behind it.
+    let s = s.nm(0xe5, 0xea, Exit::Jump).nm(0x10, 0x15, Exit::Jump).nm(0xd0, 0xe0, Exit::Jump);
+    let s = s.nm(0x15, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 m0@7 m0@0");
+}
+
+#[test]
+fn a_call_without_a_position_says_nothing_of_the_instructions_before_it() {
+    // 0 iload_0; 1 ifeq 10; 4 aload_0; 5 athrow; 10 return
+    let m0 = [26, 153, 0, 9, 42, 191, 0, 0, 0, 0, 177];
+    let flow = |compiler, bci| {
+        let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)])];
+        let mut records = nmethod_records(NMETHOD, marks, &[], &[(0x12, 0, bci)]);
+        let [Record::NMethodInstalled(n), _] = &mut records else { unreachable!("as built") };
+        n.compiler = compiler;
+        let vm = vm_with(&[(&m0, &[])], &records);
+        run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call)).join(" ")
+    };
+    // Where C1 throws, the position stands in front of the call.
+    assert_eq!(flow(compilers::C1, 5), "> m0 m0@0 m0@1 m0@4 m0@5");
+    assert_eq!(flow(compilers::C1, 1), "> m0 m0@0 m0@1 m0@4");
+    assert_eq!(flow(compilers::C2, 5), "> m0 m0@0 m0@1 m0@4");
+}
+
+#[test]
 fn an_instruction_that_was_patched_is_the_same_bytecode_again() {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])];
-    let vm = nmethod(marks, &[], &[(0xe5, 0, 4)], &[]);
+    let vm = c1(marks, &[(0xe5, 0, 4)]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump);
     let s = s.nm(0xe0, 0xe5, Exit::Call).nm(0xe5, 0xea, Exit::Jump).nm(0x10, 0x18, Exit::Jump);
     let s = s.nm(0x30, 0x38, Exit::NotTaken);

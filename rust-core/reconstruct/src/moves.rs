@@ -169,7 +169,8 @@ impl Machine<'_> {
     }
     /// An exception leaves the frame: the bytecodes that lead to the one that threw.
     fn move_to_throw(&mut self, p: &Position, way: &Way) {
-        if way.flight == Flight::Thrown && way.lost.is_none() {
+        // In front of the first bytecode there is nothing to tell: the stack was exhausted, for one.
+        if way.lost.is_none() && (way.flight == Flight::Thrown || p.bci.is_none()) {
             return;
         }
         let cause = match (way.lost, throwers(self.shared, *p, way.called, None)) {

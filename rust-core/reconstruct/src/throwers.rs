@@ -35,7 +35,7 @@ pub(crate) fn throwers(shared: &Shared<'_>, at: Position, called: bool, to: Opti
     while let Some(step) = map.step(bci) {
         if !path.is_empty() || !called {
             hidden |= step.transfer == Transfer::Invoke && !shared.may_be_silent(at.method, bci);
-            if may_throw(m, map, bci, step) && reaches(m, bci, to) {
+            if may_throw(m, map, bci, step, to) {
                 found = match found {
                     _ if hidden => Throwers::Hidden,
                     Throwers::Nobody => Throwers::Only(path.as_slice().into()),
@@ -52,7 +52,7 @@ pub(crate) fn throwers(shared: &Shared<'_>, at: Position, called: bool, to: Opti
     found
 }
 
-/// Whether an exception at `bci` may be caught at `to`, or leave the frame.
+/// Whether an exception of a class that is not known, thrown at `bci`, may be caught at `to` or leave the frame.
 pub(crate) fn reaches(m: &Method, bci: Bci, to: Option<Bci>) -> bool {
     let mut covering = m.exceptions.iter().filter(|e| (e.start..e.end).contains(&bci));
     match to {
@@ -61,27 +61,56 @@ pub(crate) fn reaches(m: &Method, bci: Bci, to: Option<Bci>) -> bool {
     }
 }
 
-/// Whether compiled code may throw for the bytecode without a call: for `null`, a division by zero, an index, a
-/// class.
-fn may_throw(m: &Method, map: &CodeMap, bci: Bci, step: &Step) -> bool {
-    match step.opcode.0 {
-        // Loads from and stores to arrays, integer division.
-        46..=53 | 79..=86 | 108 | 109 | 112 | 113 => true,
-        _ => match step.opcode {
-            Opcode::GETFIELD => !is_this(m, map, bci),
-            Opcode::PUTFIELD => before(map, bci).is_none_or(|value| {
-                !is_simple_push(map, value)
-                    || map.step(bci).is_none_or(|s| s.leader)
-                    || !is_this(m, map, value)
-            }),
-            Opcode::ARRAYLENGTH
-            | Opcode::ATHROW
-            | Opcode::CHECKCAST
-            | Opcode::MONITORENTER
-            | Opcode::MONITOREXIT => true,
-            _ => step.transfer == Transfer::Invoke,
-        },
-    }
+/// A class of exceptions that compiled code throws for a bytecode without a call, and its superclasses.
+type Lineage = &'static [&'static str];
+
+const NULL: Lineage = &["java/lang/NullPointerException", RUNTIME, EXCEPTION, THROWABLE];
+const DIVISION: Lineage = &["java/lang/ArithmeticException", RUNTIME, EXCEPTION, THROWABLE];
+const STORE: Lineage = &["java/lang/ArrayStoreException", RUNTIME, EXCEPTION, THROWABLE];
+const CAST: Lineage = &["java/lang/ClassCastException", RUNTIME, EXCEPTION, THROWABLE];
+const MONITOR: Lineage = &["java/lang/IllegalMonitorStateException", RUNTIME, EXCEPTION, THROWABLE];
+const INDEX: Lineage = &[
+    "java/lang/ArrayIndexOutOfBoundsException",
+    "java/lang/IndexOutOfBoundsException",
+    RUNTIME,
+    EXCEPTION,
+    THROWABLE,
+];
+const RUNTIME: &str = "java/lang/RuntimeException";
+const EXCEPTION: &str = "java/lang/Exception";
+const THROWABLE: &str = "java/lang/Throwable";
+
+/// As [`reaches`] for an exception of this class.
+fn class_reaches(m: &Method, bci: Bci, to: Option<Bci>, class: Lineage) -> bool {
+    let mut covering = m.exceptions.iter().filter(|e| (e.start..e.end).contains(&bci));
+    let takes = |t: &str| class.contains(&t);
+    covering.find(|e| e.catch_type.as_deref().is_none_or(takes)).map(|e| e.handler) == to
+}
+
+/// Whether compiled code may throw for the bytecode without a call, so that `to` is reached.
+fn may_throw(m: &Method, map: &CodeMap, bci: Bci, step: &Step, to: Option<Bci>) -> bool {
+    let classes: &[Lineage] = match step.opcode {
+        Opcode::ATHROW => return reaches(m, bci, to),
+        // What an intrinsic throws is its own business.
+        _ if step.transfer == Transfer::Invoke => return reaches(m, bci, to),
+        Opcode::GETFIELD if is_this(m, map, bci) => &[],
+        Opcode::PUTFIELD if stores_to_this(m, map, bci) => &[],
+        Opcode::GETFIELD | Opcode::PUTFIELD | Opcode::ARRAYLENGTH | Opcode::MONITORENTER => &[NULL],
+        Opcode::MONITOREXIT => &[NULL, MONITOR],
+        Opcode::CHECKCAST => &[CAST],
+        Opcode::AASTORE => &[NULL, INDEX, STORE],
+        Opcode::IDIV | Opcode::LDIV | Opcode::IREM | Opcode::LREM => &[DIVISION],
+        // The other loads from and stores to arrays.
+        _ if matches!(step.opcode.0, 46..=53 | 79..=86) => &[NULL, INDEX],
+        _ => &[],
+    };
+    classes.iter().any(|class| class_reaches(m, bci, to, class))
+}
+
+/// Whether the `putfield` at `bci` stores a constant or a local variable to the receiver of the method.
+fn stores_to_this(m: &Method, map: &CodeMap, bci: Bci) -> bool {
+    let joins = |b: Bci| map.step(b).is_none_or(|s| s.leader);
+    !joins(bci) && before(map, bci).is_some_and(|value| is_simple_push(map, value) && is_this(m, map, value))
 }
 
 /// The bytecode whose next one is at `bci`.
