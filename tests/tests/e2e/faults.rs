@@ -274,7 +274,7 @@ fn require_found(share: &Share) {
 #[test]
 fn a_moved_marker_is_found() {
     let Some(recording) = compiled("a_moved_marker_is_found", &[]) else { return };
-    let share = shares(&recording, |n| Fault::MoveMarker { n }, 6).unwrap();
+    let share = shares(&recording, |n| Fault::MoveMarker { n }, 4).unwrap();
     require_found(&share);
     assert!(share.checker > 0, "{share:?}");
 }
@@ -282,14 +282,14 @@ fn a_moved_marker_is_found() {
 #[test]
 fn a_shifted_scope_is_found() {
     let Some(recording) = compiled("a_shifted_scope_is_found", &[]) else { return };
-    require_found(&shares(&recording, |n| Fault::ShiftScope { n }, 6).unwrap());
+    require_found(&shares(&recording, |n| Fault::ShiftScope { n }, 4).unwrap());
 }
 
 #[test]
 fn a_dropped_frame_of_a_deoptimisation_is_found() {
     let flags = ["-XX:-TieredCompilation"];
     let Some(recording) = compiled("a_dropped_frame_of_a_deoptimisation_is_found", &flags) else { return };
-    let share = shares(&recording, |n| Fault::DropFrame { n }, 4).unwrap();
+    let share = shares(&recording, |n| Fault::DropFrame { n }, 3).unwrap();
     require_found(&share);
     assert_eq!(share.checker, share.harmful, "a frame too few shows in every return: {share:?}");
 }
