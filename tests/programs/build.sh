@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the test programs: build/programs/programs.jar, workloads.jar and libprograms.so.
+# Builds the test programs: build/programs/programs.jar, workloads.jar, libprograms.so and libsteadystart.so.
 # Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java, ecj, antlr4 and fop.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,6 +32,8 @@ done
   "$here"/workloads/*.java
 gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libprograms.so" "$here/native/programs.c" -lpthread
+gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
+  -o "$work/libsteadystart.so" "$here/native/steadystart.c"
 
 # The set must hold every bytecode; javap names them, the wide forms with a suffix.
 find "$work/classes" -name '*.class' -not -path '*/many/*' -print0 | xargs -0 "$jdk/bin/javap" -c -p |
@@ -41,5 +43,5 @@ missing=$(sort -u "$here/opcodes.txt" | comm -23 - "$work/used" | tr '\n' ' ')
 
 "$jdk/bin/jar" --create --file "$work/programs.jar" -C "$work/classes" .
 "$jdk/bin/jar" --create --file "$work/workloads.jar" -C "$work/workloads" .
-mv "$work/programs.jar" "$work/workloads.jar" "$work/libprograms.so" "$out/"
-echo "programs: built $out/programs.jar, workloads.jar and libprograms.so"
+mv "$work/programs.jar" "$work/workloads.jar" "$work/libprograms.so" "$work/libsteadystart.so" "$out/"
+echo "programs: built $out/programs.jar, workloads.jar, libprograms.so and libsteadystart.so"

@@ -7,6 +7,7 @@
 
 pub mod fault;
 pub mod fuzz;
+pub mod identity;
 pub mod oracle;
 pub mod place;
 pub mod process;

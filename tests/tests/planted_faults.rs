@@ -9,8 +9,9 @@ use jportal_tests::fault::{self, Fault};
 use jportal_units::{Core, StreamOffset};
 
 fn records() -> Vec<Record> {
-    let patch =
-        |address, reason| Record::CodePatched(CodePatched { address, reason, code: [1, 2][..].into() });
+    let patch = |address, reason| {
+        Record::CodePatched(CodePatched { address, reason, code: [1, 2][..].into(), tid: 1 })
+    };
     let stub = |method| Record::MethodStub(MethodStub { method, address: method + 1, target: 9 });
     let codelet = |start, name: &str| {
         Record::InterpreterCodelet(InterpreterCodelet {

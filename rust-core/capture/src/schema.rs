@@ -317,6 +317,8 @@ constants! {
             UNKNOWN_INSTRUCTION: u16 = 11;
             /// A concatenation of strings was rewritten together with tests inside it (C2).
             STRING_CONCATENATION: u16 = 12;
+            /// A bytecode of the block throws, without a call, an exception that exists already (C2).
+            PREPARED_EXCEPTION: u16 = 13;
         }
         /// Values of [`NMethodInstalled::compiler`].
         compilers {

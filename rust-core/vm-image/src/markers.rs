@@ -194,6 +194,7 @@ pub fn ambiguity_name(cause: u16) -> &'static str {
         ambiguities::TOO_MANY => "too many markers",
         ambiguities::UNKNOWN_INSTRUCTION => "unknown instruction",
         ambiguities::STRING_CONCATENATION => "string concatenation",
+        ambiguities::PREPARED_EXCEPTION => "prepared exception",
         _ => "unknown cause",
     }
 }

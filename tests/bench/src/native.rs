@@ -1,6 +1,6 @@
 //! Native flow: ours, and libipt's block decoder.
 
-use crate::trace::Trace;
+use crate::trace::{Trace, Turn};
 use crate::{Row, best, cpu_time};
 use anyhow::{Result, anyhow};
 use jportal_capture::header::{packet_flags, return_pops};
@@ -80,7 +80,8 @@ fn ours(recording: &Recording<'_>, trace: &Trace, sums: &mut Sums) {
                 decoder.loss(turn.until);
             }
             let until = StreamOffset(at as u64);
-            let stretch = Stretch { until, since: turn.since, latest: turn.latest, continues: at < end };
+            let Turn { since, latest, tid, .. } = *turn;
+            let stretch = Stretch { until, since, latest, tid, continues: at < end };
             loop {
                 out.clear();
                 let progress = decoder.decode(stretch, recording.history(), &mut out);

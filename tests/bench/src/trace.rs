@@ -2,13 +2,14 @@
 
 use anyhow::{Context, Result, ensure};
 use jportal_reconstruct::Recording;
-use jportal_units::{Core, StreamOffset, Tsc};
+use jportal_units::{Core, StreamOffset, Tid, Tsc};
 
 /// What one thread ran on a core without leaving it.
 pub struct Turn {
     pub until: StreamOffset,
     pub since: Tsc,
     pub latest: Tsc,
+    pub tid: Tid,
     pub truncated: bool,
 }
 
@@ -34,7 +35,7 @@ fn load_core(recording: &Recording<'_>, core: Core) -> Result<Trace> {
     let mut since = Tsc(0);
     let mut turns = Vec::new();
     for s in recording.stretches(core) {
-        turns.push(Turn { until: s.to, since, latest: s.closed, truncated: s.truncated });
+        turns.push(Turn { until: s.to, since, latest: s.closed, tid: s.tid, truncated: s.truncated });
         since = s.closed;
     }
     Ok(Trace { core, bytes, turns })

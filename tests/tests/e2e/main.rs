@@ -7,6 +7,7 @@
 mod abuse;
 mod configurations;
 mod faults;
+mod identity;
 mod jacoco;
 mod memory;
 mod passthrough;

@@ -4,8 +4,9 @@ use jportal_tests::fault::{self, Fault};
 use jportal_tests::fuzz::run::{Engine, Mode, Precision, Rig, Tally};
 use jportal_tests::place;
 
-/// Programs and the first seed, unless the environment says otherwise; the long run makes 200.
+/// Programs of the short and of the long run, and the first seed, unless the environment says otherwise.
 const COUNT: u64 = 10;
+const LONG_COUNT: u64 = 200;
 const SEED: u64 = 1;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -28,11 +29,9 @@ fn rig(test: &str) -> Option<(Rig, tempfile::TempDir)> {
 }
 
 /// Each program in two modes, one of each precision; `JPORTAL_FUZZ_COUNT` and `JPORTAL_FUZZ_SEED` choose others.
-#[test]
-#[ignore = "open findings (CONTRIBUTING.md); scripts/verify-all runs it"]
-fn random_programs() {
-    let Some((rig, _work)) = rig("random_programs") else { return };
-    let (seed, count) = (number("JPORTAL_FUZZ_SEED", SEED), number("JPORTAL_FUZZ_COUNT", COUNT));
+fn check_programs(test: &str, count: u64) {
+    let Some((rig, _work)) = rig(test) else { return };
+    let (seed, count) = (number("JPORTAL_FUZZ_SEED", SEED), number("JPORTAL_FUZZ_COUNT", count));
     rig.compile(seed..seed + count).unwrap();
     let mut tally = Tally::default();
     for seed in seed..seed + count {
@@ -47,6 +46,17 @@ fn random_programs() {
     assert_eq!(tally.failed, 0, "of {} runs; their files are in {}", tally.runs, rig.failures.display());
     // A comparison of interpreted code with itself would say little.
     assert!(tally.sum.compiled * 2 > tally.sum.matched, "compiled code executed too little: {:?}", tally.sum);
+}
+
+#[test]
+fn random_programs() {
+    check_programs("random_programs", COUNT);
+}
+
+#[test]
+#[ignore = "an hour, and open findings (CONTRIBUTING.md); scripts/verify-all runs it"]
+fn many_random_programs() {
+    check_programs("many_random_programs", LONG_COUNT);
 }
 
 /// The comparison must see one branch turned round in the trace of compiled code.

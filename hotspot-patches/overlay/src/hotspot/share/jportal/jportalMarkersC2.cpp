@@ -293,6 +293,11 @@ void JPortalMarkersC2::fill_loop_removed(Node* call) {
   if (jp != NULL) jp->append(call, jp->ambiguous(JPortalAmbiguities::ARRAY_FILL));
 }
 
+void JPortalMarkersC2::prepared_exception(Node* control) {
+  JPortalC2* jp = JPortalC2::current();
+  if (jp != NULL) jp->append(control, jp->ambiguous(JPortalAmbiguities::PREPARED_EXCEPTION));
+}
+
 void JPortalMarkersC2::string_test_removed(Node* arm1, Node* arm2) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL || same_path(arm1, arm2)) return;

@@ -107,6 +107,10 @@ class JPortalMarkersC2 : AllStatic {
   // Its last iteration remains.
   static void on_empty_loop_removed(Node* entry)               { if (is_on()) empty_loop_removed(entry); }
   static void on_fill_loop_removed(Node* call)                 { if (is_on()) fill_loop_removed(call); }
+  // An exception that exists already would be thrown where 'control' is: nothing
+  // tells the bytecode, for the frame has no debug information there.
+  static bool refuses_prepared_exception()                     { return JPortalMarkers::is_exact(); }
+  static void on_prepared_exception(Node* control)             { if (is_on()) prepared_exception(control); }
   // The test will be made constant.
   static void on_string_test_removed(Node* arm1, Node* arm2)   { if (is_on()) string_test_removed(arm1, arm2); }
 
@@ -144,6 +148,7 @@ class JPortalMarkersC2 : AllStatic {
   static bool has_markers(const IdealLoopTree* loop);
   static void empty_loop_removed(Node* entry);
   static void fill_loop_removed(Node* call);
+  static void prepared_exception(Node* control);
   static void string_test_removed(Node* arm1, Node* arm2);
   static void blocks_built(PhaseCFG* cfg);
   static void keep_ways_apart(PhaseCFG* cfg);

@@ -72,8 +72,9 @@ void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
     path = jp->cat(path, jp->path_of(head));
     Node* owner = head;
     chain.clear();
-    int limit = block->number_of_nodes() + 1;
-    for (Node* n = block->end(); n != head && n != NULL && limit-- > 0; n = n->in(0)) {
+    // The block itself has only its head and its end so far.
+    for (Node* n = block->end(); n != head && n != NULL; n = n->in(0)) {
+      assert((uint)chain.length() <= jp->_compile->unique(), "a block without a head");
       if (n != block->end()) chain.push(n);
     }
     while (chain.is_nonempty()) {

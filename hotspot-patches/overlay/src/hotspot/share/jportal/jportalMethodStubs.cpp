@@ -38,14 +38,17 @@ struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
 };
 
 JPortalMethodStubTable::Chunk* volatile JPortalMethodStubTable::_chunks = NULL;
-address JPortalMethodStubTable::_free = NULL;
+address JPortalMethodStubTable::_free_head = NULL;
+address JPortalMethodStubTable::_free_tail = NULL;
+int JPortalMethodStubTable::_free_count = 0;
 bool volatile JPortalMethodStubTable::_exhausted = false;
 
-address JPortalMethodStubTable::allocate_locked() {
+address JPortalMethodStubTable::allocate_locked(int resting) {
   MutexLocker ml(CodeCache_lock, Mutex::_no_safepoint_check_flag);
-  if (_free != NULL) {
-    address slot = _free;
-    _free = *(address*)slot;
+  if (_free_count > resting) {
+    address slot = _free_head;
+    _free_head = *(address*)slot;
+    _free_count--;
     fill_unused(slot, SlotSize);
     return slot;
   }
@@ -60,13 +63,13 @@ address JPortalMethodStubTable::allocate_locked() {
 }
 
 address JPortalMethodStubTable::allocate() {
-  address slot = allocate_locked();
+  address slot = allocate_locked(RestingSlots);
   // Others may empty a new chunk. A full code cache is not asked again: it would
   // warn each time, and has better uses for what the sweeper frees.
   while (slot == NULL && !_exhausted && add_chunk()) {
-    slot = allocate_locked();
+    slot = allocate_locked(RestingSlots);
   }
-  return slot;
+  return slot != NULL ? slot : allocate_locked(0);
 }
 
 bool JPortalMethodStubTable::add_chunk() {
@@ -131,8 +134,13 @@ address JPortalMethodStubTable::target_of(address entry) {
 void JPortalMethodStubTable::release(address entry) {
   if (!contains(entry)) return;
   MutexLocker ml(CodeCache_lock->owned_by_self() ? NULL : CodeCache_lock, Mutex::_no_safepoint_check_flag);
-  *(address*)entry = _free;
-  _free = entry;
+  *(address*)entry = NULL;
+  if (_free_count++ == 0) {
+    _free_head = entry;
+  } else {
+    *(address*)_free_tail = entry;
+  }
+  _free_tail = entry;
 }
 
 address JPortalHooks::method_entry_for(const methodHandle& m, address entry) {

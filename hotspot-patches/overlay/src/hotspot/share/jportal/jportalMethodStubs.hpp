@@ -30,20 +30,25 @@ class methodHandle;
 // an address that only this method has: the trace names the callee.
 //
 // Stubs live in BufferBlobs of one size that are never freed; a freed method's
-// stub is used again. Without room in the code cache a method gets the shared
+// stub is used again, but not before many others were freed: a trace with a coarse
+// clock does not say exactly when a stub was run, and so not for which of two methods
+// that had it shortly after each other. Without room in the code cache a method gets the shared
 // entry and the capture says so once.
 class JPortalMethodStubTable : AllStatic {
   enum {
-    SlotSize  = 8,
-    ChunkSize = 16 * K
+    SlotSize     = 8,
+    ChunkSize    = 16 * K,
+    RestingSlots = 8 * K     // free ones that are kept, while the code cache has room
   };
   struct Chunk;
 
   static Chunk* volatile _chunks;     // only ever prepended
-  static address         _free;       // list through the slots, under CodeCache_lock
+  static address         _free_head;  // list through the slots, oldest first, under CodeCache_lock
+  static address         _free_tail;
+  static int             _free_count;
   static bool volatile   _exhausted;  // notice given
 
-  static address allocate_locked();
+  static address allocate_locked(int resting);
   static address allocate();
   static bool    add_chunk();
   static void    note_exhausted();

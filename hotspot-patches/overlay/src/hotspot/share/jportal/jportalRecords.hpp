@@ -190,6 +190,8 @@ struct JPortalAmbiguities : AllStatic {
   static const u2 UNKNOWN_INSTRUCTION = 11u;
   // A concatenation of strings was rewritten together with tests inside it (C2).
   static const u2 STRING_CONCATENATION = 12u;
+  // A bytecode of the block throws, without a call, an exception that exists already (C2).
+  static const u2 PREPARED_EXCEPTION = 13u;
 };
 
 struct JPortalCompilers : AllStatic {

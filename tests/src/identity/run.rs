@@ -1,0 +1,192 @@
+//! One program in several virtual machines.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::compare::{self, Comparison};
+use super::listing::{self, Listed};
+use crate::process;
+use crate::{Error, Result};
+
+const LIMIT: Duration = Duration::from_secs(1200);
+
+/// Which compilers run, with as few threads as their policy permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compilers {
+    /// C1 alone, without profiling.
+    C1,
+    /// C2 alone.
+    C2,
+    /// Both, as the VM sees fit: one thread each.
+    Tiered,
+}
+
+impl Compilers {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::C1, Self::C2, Self::Tiered];
+
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::C1 => &["-XX:TieredStopAtLevel=1", "-XX:CICompilerCount=1"],
+            Self::C2 => &["-XX:-TieredCompilation", "-XX:CICompilerCount=1"],
+            Self::Tiered => &["-XX:CICompilerCount=2"],
+        }
+    }
+}
+
+impl fmt::Display for Compilers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::C1 => "c1",
+            Self::C2 => "c2",
+            Self::Tiered => "tiered",
+        })
+    }
+}
+
+impl FromStr for Compilers {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|c| c.to_string() == text);
+        found.ok_or_else(|| format!("no compilers {text:?}: c1, c2 or tiered").into())
+    }
+}
+
+/// What JPortal does in the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// The VM does not know JPortal.
+    Unknown,
+    /// `-XX:-JPortal`.
+    Off,
+    /// It records, without path markers.
+    Unmarked,
+    /// It records path markers with `default` precision.
+    Marked,
+    /// It records path markers with `exact` precision.
+    Exact,
+}
+
+impl Recording {
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Unknown => &[],
+            Self::Off => &["-XX:-JPortal"],
+            Self::Unmarked => &["-XX:+JPortal", "-XX:JPortalSource=none", "-XX:-JPortalPathMarkers"],
+            Self::Marked => &["-XX:+JPortal", "-XX:JPortalSource=none"],
+            Self::Exact => &["-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalPrecision=exact"],
+        }
+    }
+}
+
+/// Runs the program that `arguments` name (`java`'s own from the class path on) and lists what is compiled.
+///
+/// Nothing runs while something is compiled; addresses are not randomised; `agent` is `libsteadystart.so`, which keeps
+/// the class library from folding the time of its start into its constants.
+///
+/// # Errors
+/// When the program does not end well or the log is not as expected.
+pub fn list(
+    jdk: &Path,
+    agent: &Path,
+    arguments: &[String],
+    compilers: Compilers,
+    recording: Recording,
+) -> Result<Vec<Listed>> {
+    let folder = tempfile::tempdir()?;
+    let log = folder.path().join("vm.log");
+    let mut command = Command::new("setarch");
+    command.arg("-R").arg(jdk.join("bin/java"));
+    // Without collections the threads that clean up after them do not count in profiles.
+    command.args([
+        "-Xshare:off",
+        "-Xbatch",
+        "-XX:+UseSerialGC",
+        "-Xmx1g",
+        "-Xmn900m",
+        "-XX:MetaspaceSize=256m",
+    ]);
+    command.args(compilers.flags()).args(recording.flags());
+    command.args(["-XX:+UnlockDiagnosticVMOptions", "-XX:+PrintNMethods", "-XX:-DisplayVMOutput"]);
+    command.args(["-XX:+LogVMOutput", &format!("-XX:LogFile={}", log.display())]);
+    if recording != Recording::Unknown && recording != Recording::Off {
+        command.arg(format!("-XX:JPortalFile={}", folder.path().join("capture").display()));
+    }
+    command.arg(format!("-agentpath:{}", agent.display())).args(arguments);
+    // Not in the folder, whose name is another in each run, and a system property.
+    command.current_dir("/");
+    let finished = process::run(&mut command, LIMIT)?;
+    if !finished.status.success() {
+        return Err(format!("{}: {}\n{}", jdk.display(), finished.status, finished.stderr).into());
+    }
+    listing::read(&log)
+}
+
+/// The virtual machine that the others are compared with.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    /// Its JDK.
+    pub jdk: PathBuf,
+    /// `Unknown` for a VM without JPortal, `Off` for ours.
+    pub recording: Recording,
+}
+
+impl Reference {
+    /// The tree without the feature where it has been built, else ours with `-XX:-JPortal`. Debian's own build serves less
+    /// well: its name is in system properties, whose handling is in the profiles.
+    pub fn built(root: &Path) -> Self {
+        let plain = root.join("build/jdk-plain");
+        if plain.exists() {
+            return Self { jdk: plain, recording: Recording::Unknown };
+        }
+        Self { jdk: root.join("build/jdk"), recording: Recording::Off }
+    }
+}
+
+/// A program in two virtual machines.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// The one to compare with.
+    pub reference: Reference,
+    /// The recording JDK.
+    pub jdk: PathBuf,
+    /// `libsteadystart.so`.
+    pub agent: PathBuf,
+    /// See [`list`].
+    pub arguments: Vec<String>,
+}
+
+/// So many times both run at most. Some decisions of a VM hang on time; what a flag changes, it changes always.
+const ATTEMPTS: usize = 5;
+
+impl Pair {
+    /// Compares until nothing differs that is the same in all runs of the reference. `references` grows, and may be
+    /// used again with the same compilers.
+    ///
+    /// # Errors
+    /// As [`list`].
+    pub fn compare(
+        &self,
+        references: &mut Vec<Vec<Listed>>,
+        compilers: Compilers,
+        recording: Recording,
+    ) -> Result<Comparison> {
+        let list = |jdk, recording| list(jdk, &self.agent, &self.arguments, compilers, recording);
+        let mut result = Comparison::default();
+        for attempt in 1..=ATTEMPTS {
+            if references.len() <= attempt {
+                references.push(list(&self.reference.jdk, self.reference.recording)?);
+            }
+            let tested = list(&self.jdk, recording)?;
+            result = Comparison { attempts: attempt, ..compare::listings(references, &tested) };
+            if result.same() {
+                break;
+            }
+        }
+        Ok(result)
+    }
+}
