@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use jportal_capture::schema::{CodePatched, InterpreterCodelet, MethodStub, Record, Stamped, patch_reasons};
+use jportal_capture::schema::{
+    BlobDefined, ClassDefined, CodePatched, InterpreterCodelet, MarkedOffset, MethodDefined, MethodStub,
+    NMethodInstalled, NMethodMarkers, NO_SCOPE, PcDescriptor, Record, Scope, Stamped, blob_kinds, compilers,
+    patch_reasons,
+};
 use jportal_capture::{CaptureReader, CaptureWriter, EndReason, Header, frames};
 use jportal_pt_packet::{Encoder, Packet, PacketDecoder, Tnt};
 use jportal_tests::fault::{self, Fault};
@@ -32,6 +36,55 @@ fn records() -> Vec<Record> {
     ]
 }
 
+/// Compiled code of a test program, which calls the uncommon trap at offset 5 with three frames, and code of another class.
+fn compiled() -> Vec<Record> {
+    const START: u64 = 0x5000;
+    const TRAP: u64 = 0x9000;
+    let class = |klass, name: &str| {
+        Record::ClassDefined(ClassDefined { klass, name: name.into(), ..ClassDefined::default() })
+    };
+    let method =
+        |method, klass| Record::MethodDefined(MethodDefined { method, klass, ..MethodDefined::default() });
+    let call = |start: u64| {
+        let way = u32::try_from(TRAP - (start + 5)).unwrap().to_le_bytes();
+        [&[0xe8][..], &way, &[0x90, 0x90, 0x90]].concat()
+    };
+    let scope = |parent, bci| Scope { parent, method: 50, bci };
+    let at = |pc_offset, scope| PcDescriptor { pc_offset, scope, flags: 0 };
+    let nmethod = |compile_id, start, method| {
+        Record::NMethodInstalled(NMethodInstalled {
+            start,
+            method,
+            compile_id,
+            compiler: compilers::C2,
+            code: call(start)[..].into(),
+            scopes: vec![scope(NO_SCOPE, 1), scope(0, 2), scope(1, 3)],
+            pc_descs: vec![at(2, 0), at(5, 2), at(7, 1)],
+            ..NMethodInstalled::default()
+        })
+    };
+    let marked = |offset, first| MarkedOffset { offset, first, count: 1 };
+    let markers = |compile_id| {
+        let offsets = vec![marked(0, 0), marked(4, 1), marked(7, 2)];
+        Record::NMethodMarkers(NMethodMarkers { compile_id, offsets, ..NMethodMarkers::default() })
+    };
+    vec![
+        Record::BlobDefined(BlobDefined {
+            start: TRAP,
+            kind: blob_kinds::UNCOMMON_TRAP,
+            ..BlobDefined::default()
+        }),
+        class(5, "programs/A"),
+        class(6, "java/lang/Object"),
+        method(50, 5),
+        method(60, 6),
+        nmethod(1, START + 0x100, 60),
+        markers(1),
+        nmethod(2, START, 50),
+        markers(2),
+    ]
+}
+
 fn packets() -> Vec<u8> {
     let mut encoder = Encoder::new();
     encoder.psb();
@@ -44,10 +97,14 @@ fn packets() -> Vec<u8> {
 }
 
 fn write(path: &Path) {
+    write_records(path, records());
+}
+
+fn write_records(path: &Path, records: Vec<Record>) {
     let mut writer = CaptureWriter::create(path).unwrap();
     writer.header(&Header::default()).unwrap();
     let mut bytes = Vec::new();
-    for (tsc, record) in (1..).zip(records()) {
+    for (tsc, record) in (1..).zip(records) {
         frames::encode_frame(&Stamped { tsc, record }, &mut bytes);
     }
     writer.metadata(&bytes).unwrap();
@@ -104,6 +161,33 @@ fn each_fault_changes_one_thing() {
         expected[n].bits = bits;
         assert_eq!(planted(&Fault::FlipTnt { n }), (good.clone(), expected), "packet {n}");
     }
+}
+
+#[test]
+fn faults_of_compiled_code_change_the_programs_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target) = (folder.path().join("a"), folder.path().join("b"));
+    write_records(&source, compiled());
+    let planted = |fault: &Fault| {
+        fault::plant(&source, &target, fault).unwrap();
+        content(&target).0
+    };
+    let expected = |change: &dyn Fn(&mut NMethodInstalled, &mut NMethodMarkers)| {
+        let mut all = compiled();
+        let [.., Record::NMethodInstalled(n), Record::NMethodMarkers(m)] = &mut all[..] else {
+            unreachable!()
+        };
+        change(n, m);
+        all
+    };
+    assert_eq!(planted(&Fault::MoveMarker { n: 0 }), expected(&|_, m| m.offsets[0].offset = 3));
+    assert_eq!(planted(&Fault::MoveMarker { n: 1 }), expected(&|_, m| m.offsets[1].offset = 6));
+    assert_eq!(planted(&Fault::ShiftScope { n: 1 }), expected(&|n, _| n.pc_descs[1].scope = 1));
+    assert_eq!(planted(&Fault::DropFrame { n: 0 }), expected(&|n, _| n.scopes[2].parent = 0));
+    let places = |kind| fault::count_places(&source, kind).unwrap();
+    assert_eq!(places(|n| Fault::MoveMarker { n }), 2);
+    assert_eq!(places(|n| Fault::ShiftScope { n }), 2);
+    assert_eq!(places(|n| Fault::DropFrame { n }), 1, "a trap with one frame is no place");
 }
 
 #[test]

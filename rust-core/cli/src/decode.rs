@@ -71,7 +71,14 @@ pub(crate) fn warnings(reader: &CaptureReader) -> Vec<String> {
 
 /// Reads the metadata.
 pub(crate) fn recording(reader: &CaptureReader) -> Result<Recording<'_>> {
-    Recording::open(reader).with_context(|| format!("{}", reader.path().display()))
+    let recording = Recording::open(reader).with_context(|| format!("{}", reader.path().display()))?;
+    let damaged = recording.damaged_records();
+    if damaged > 0 {
+        say(&format!(
+            "warning: {damaged} metadata records cannot be read (damaged, or of a VM of another version): what depends on them is wrong"
+        ));
+    }
+    Ok(recording)
 }
 
 /// Decodes what the arguments ask for.

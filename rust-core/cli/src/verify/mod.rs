@@ -114,7 +114,7 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
         recording.image().threads.iter().filter_map(|t| Some((t.tid, t.exited?))).collect();
     let mut verifier = Verifier::new(Arc::new(recording.methods().clone()), logs, exits);
     let mut checked = Checked::new(&args.check, &recording, &mut verifier);
-    decode::decode(&args.decode, &recording, &mut checked)?;
+    let summary = decode::decode(&args.decode, &recording, &mut checked)?;
     let check = checked.report();
     let verdict = verifier.finish();
     let look = match verdict
@@ -125,19 +125,36 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
         Some(watch) => Some(Look::at(&args.decode, &recording, watch)?),
         None => None,
     };
-    show(args.decode.json, &verdict, look.as_ref(), check.as_ref())?;
+    let errors = Errors { native_flow: summary.native.errors, reconstruct: summary.contradictions() };
+    show(args.decode.json, &verdict, errors, look.as_ref(), check.as_ref())?;
     if verdict.probes == 0 {
         say("the oracle logged no probe; was the program run with the agent?");
         return Ok(Outcome::Findings);
     }
     let clean = check.is_none_or(|c| c.is_clean());
-    let passed = if args.allow_gaps { verdict.exact } else { verdict.complete };
+    // A decoder that contradicts itself is not right, though no probe may lie where it does.
+    let sound = errors.native_flow + errors.reconstruct == 0;
+    let passed = if args.allow_gaps { verdict.exact } else { verdict.complete && sound };
     Ok(if passed && clean { Outcome::Done } else { Outcome::Findings })
 }
 
-fn show(json: bool, verdict: &Verdict, look: Option<&Look>, check: Option<&Report>) -> Result<()> {
+/// Where the decoder contradicts itself; the flow has a gap there.
+#[derive(Clone, Copy, serde::Serialize)]
+struct Errors {
+    native_flow: u64,
+    reconstruct: u64,
+}
+
+fn show(
+    json: bool,
+    verdict: &Verdict,
+    errors: Errors,
+    look: Option<&Look>,
+    check: Option<&Report>,
+) -> Result<()> {
     if json {
         let mut all = serde_json::to_value(verdict)?;
+        all["errors"] = serde_json::to_value(errors)?;
         if let Some(look) = look {
             all["first_mismatch"]["machine"] = look.json();
         }
@@ -147,6 +164,12 @@ fn show(json: bool, verdict: &Verdict, look: Option<&Look>, check: Option<&Repor
         return put_json(&all);
     }
     put_text(&verdict.text())?;
+    let Errors { native_flow, reconstruct } = errors;
+    if native_flow + reconstruct > 0 {
+        put_text(&format!(
+            "{native_flow} native-flow errors and {reconstruct} contradictions in the flow\n"
+        ))?;
+    }
     look.map_or(Ok(()), |l| put_text(&l.text()))?;
     check.map_or(Ok(()), |c| put_text(&c.text()))
 }
