@@ -17,8 +17,9 @@ const USAGE: &str = "usage: jportal-identity [--program NAME]... [--small] [--co
   --jdk DIR         the recording JDK (build/jdk)
   --unpatched DIR   a JDK of the same version without JPortal (build/jdk-plain, which
                     `jdk-build/build.sh --without-jportal` makes; else build/jdk with -XX:-JPortal)
-Runs each program in the unpatched VM, twice or more, in ours with -XX:-JPortal, recording without path markers, and with
-them, and compares these three with all of the former: some code differs between two runs of one VM, and is said to.
+Runs each program in the unpatched VM, in ours with -XX:-JPortal, recording without path markers, and with
+them, and compares these three with the first; where code differs, all run again, up to five times, for some code
+differs between two runs of one VM, and is said to.
 Exit status: 0 all the same, 1 code differs, 2 something failed.
 LOG: what -XX:+UnlockDiagnosticVMOptions -XX:+PrintNMethods -XX:+LogVMOutput -XX:LogFile=LOG wrote.";
 

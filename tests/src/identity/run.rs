@@ -83,9 +83,19 @@ impl Recording {
     }
 }
 
+/// Whether a process has its memory where the last one had it. C2 sorts some things by their address: a few nmethods have
+/// one of two forms, and the same form in all runs with the same addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addresses {
+    /// As near as flags and VM permit.
+    Same,
+    /// As the kernel sees fit.
+    Random,
+}
+
 /// Runs the program that `arguments` name (`java`'s own from the class path on) and lists what is compiled.
 ///
-/// Nothing runs while something is compiled; addresses are not randomised; `agent` is `libsteadystart.so`, which keeps
+/// Nothing runs while something is compiled; `agent` is `libsteadystart.so`, which keeps
 /// the class library from folding the time of its start into its constants.
 ///
 /// # Errors
@@ -96,11 +106,15 @@ pub fn list(
     arguments: &[String],
     compilers: Compilers,
     recording: Recording,
+    addresses: Addresses,
 ) -> Result<Vec<Listed>> {
     let folder = tempfile::tempdir()?;
     let log = folder.path().join("vm.log");
-    let mut command = Command::new("setarch");
-    command.arg("-R").arg(jdk.join("bin/java"));
+    let java = jdk.join("bin/java");
+    let mut command = Command::new(if addresses == Addresses::Same { Path::new("setarch") } else { &java });
+    if addresses == Addresses::Same {
+        command.arg("-R").arg(&java);
+    }
     // Without collections the threads that clean up after them do not count in profiles.
     command.args([
         "-Xshare:off",
@@ -160,7 +174,8 @@ pub struct Pair {
     pub arguments: Vec<String>,
 }
 
-/// So many times both run at most. Some decisions of a VM hang on time; what a flag changes, it changes always.
+/// So many times both run at most, from the second on with random addresses. Some decisions of a VM hang on time or on
+/// addresses; what a flag changes, it changes always.
 const ATTEMPTS: usize = 5;
 
 impl Pair {
@@ -175,13 +190,16 @@ impl Pair {
         compilers: Compilers,
         recording: Recording,
     ) -> Result<Comparison> {
-        let list = |jdk, recording| list(jdk, &self.agent, &self.arguments, compilers, recording);
+        let list = |jdk, recording, attempt| {
+            let addresses = if attempt == 1 { Addresses::Same } else { Addresses::Random };
+            list(jdk, &self.agent, &self.arguments, compilers, recording, addresses)
+        };
         let mut result = Comparison::default();
         for attempt in 1..=ATTEMPTS {
-            if references.len() <= attempt {
-                references.push(list(&self.reference.jdk, self.reference.recording)?);
+            if references.len() < attempt {
+                references.push(list(&self.reference.jdk, self.reference.recording, attempt)?);
             }
-            let tested = list(&self.jdk, recording)?;
+            let tested = list(&self.jdk, recording, attempt)?;
             result = Comparison { attempts: attempt, ..compare::listings(references, &tested) };
             if result.same() {
                 break;

@@ -1,7 +1,7 @@
 //! Path markers of `default` precision leave the machine code alone: it is the unpatched VM's.
 
 use jportal_tests::identity::compare;
-use jportal_tests::identity::run::{self, Compilers, Pair, Recording, Reference};
+use jportal_tests::identity::run::{self, Addresses, Compilers, Pair, Recording, Reference};
 use jportal_tests::place;
 use jportal_tests::programs::{self, Size};
 use jportal_tests::skip;
@@ -56,8 +56,9 @@ fn default_precision_changes_no_code_of_large_programs() {
 #[test]
 fn exact_precision_is_seen_to_change_code() {
     let Some(pair) = pair("exact_precision_is_seen_to_change_code", "javac", Size::Small) else { return };
-    let run =
-        |jdk, recording| run::list(jdk, &pair.agent, &pair.arguments, Compilers::C1, recording).unwrap();
+    let run = |jdk, recording| {
+        run::list(jdk, &pair.agent, &pair.arguments, Compilers::C1, recording, Addresses::Same).unwrap()
+    };
     let references = [run(&pair.reference.jdk, pair.reference.recording)];
     let result = compare::listings(&references, &run(&pair.jdk, Recording::Exact));
     assert!(result.different.len() > 10, "{result}");

@@ -185,6 +185,18 @@ void JPortalMarkersC2::back_edge_added(Node* node, Node* loop_end) {
   if (back != NULL) jp->append(node, jp->path_of(back));
 }
 
+void JPortalMarkersC2::safepoint_moved(Node* safepoint, Node* loop_end, Node* outer_end) {
+  JPortalC2* jp = JPortalC2::current();
+  // With other tests between, the ways cannot be told apart: see find_safepoint.
+  if (jp == NULL || loop_end->in(0) != safepoint) return;
+  const JPortalPath* path = jp->take_path(safepoint);
+  if (path == NULL) return;
+  Node* ways[] = { loop_end->as_If()->proj_out(1), outer_end->as_If()->proj_out(1), outer_end->as_If()->proj_out(0) };
+  for (Node* way : ways) {
+    jp->set_path(way, jp->cat(path, jp->path_of(way)));
+  }
+}
+
 bool JPortalMarkersC2::same_path(Node* a, Node* b) {
   JPortalC2* jp = JPortalC2::current();
   return jp == NULL || JPortalPath::equal(jp->path_of(a), jp->path_of(b));

@@ -77,6 +77,11 @@ class JPortalMarkersC2 : AllStatic {
   static void on_control_joined(Node* node, Node* skipped)     { if (is_on()) control_joined(node, skipped); }
   // 'node' leads to a copy of a loop as the loop's back edge led to its head.
   static void on_back_edge_added(Node* node, Node* loop_end)   { if (is_on()) back_edge_added(node, loop_end); }
+  // The safepoint before the test of a loop, 'loop_end', stands behind the loop now, before the test of the outer
+  // strip mined one: what was passed behind it is passed behind either test.
+  static void on_safepoint_moved(Node* safepoint, Node* loop_end, Node* outer_end) {
+    if (is_on()) safepoint_moved(safepoint, loop_end, outer_end);
+  }
 
   // --- Folds that may lose a path
   static bool may_remove_diamond(Node* arm1, Node* arm2) {
@@ -138,6 +143,7 @@ class JPortalMarkersC2 : AllStatic {
   static void drop_path(Node* n);
   static void control_joined(Node* node, Node* skipped);
   static void back_edge_added(Node* node, Node* loop_end);
+  static void safepoint_moved(Node* safepoint, Node* loop_end, Node* outer_end);
   static bool same_path(Node* a, Node* b);
   static bool diamond_removed(Node* arm1, Node* arm2);
   static void conditional_move(Node* arm1, Node* arm2);
