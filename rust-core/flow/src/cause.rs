@@ -50,6 +50,8 @@ causes! {
     UnknownInstruction = "unknown-instruction",
     /// A concatenation of strings was rewritten together with tests inside it (C2).
     StringConcatenation = "string-concatenation",
+    /// C2 throws an exception object that exists already (`GraphKit::builtin_throw`): which bytecode threw, no code says.
+    PreparedException = "prepared-exception",
     /// A fold that this decoder has no name for.
     OtherFold = "other-fold",
     /// Debug info names both ends, and not exactly one path of the method joins them.

@@ -18,6 +18,7 @@ pub(crate) const fn cause(ambiguity: u16) -> Cause {
         ambiguities::TOO_MANY => Cause::TooManyMarkers,
         ambiguities::UNKNOWN_INSTRUCTION => Cause::UnknownInstruction,
         ambiguities::STRING_CONCATENATION => Cause::StringConcatenation,
+        ambiguities::PREPARED_EXCEPTION => Cause::PreparedException,
         _ => Cause::OtherFold,
     }
 }
