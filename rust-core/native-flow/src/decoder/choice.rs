@@ -371,7 +371,11 @@ impl CoreDecoder {
     /// as it was.
     fn possibly_called(&mut self, pending: &[u32], image: &CodeHistory) -> usize {
         let tid = self.stretch.map_or(0, |s| s.tid.0);
-        let before = self.config.slack.before << (4 * self.level);
+        // A destination whose record came late, behind the switch to this core, is the first one there.
+        let before = match (self.level, self.state.own.brought) {
+            (0, brought) if brought != Some(u32::MAX) => 0,
+            (level, _) => self.config.slack.before << (4 * level),
+        };
         let since = self.state.own.since;
         let changes = image.changes();
         let own = |change: &Change| change.caller != 0 && change.caller == tid;
