@@ -20,7 +20,7 @@ struct Configuration {
     fastdebug: bool,
 }
 
-const DEFAULT: Configuration = Configuration { name: "", flags: &[], timing: "tsc", fastdebug: false };
+const DEFAULT: Configuration = Configuration { name: "", flags: &[], timing: "mtc", fastdebug: false };
 
 const C1: Configuration = Configuration { name: "c1", flags: &["-XX:TieredStopAtLevel=1"], ..DEFAULT };
 const C2: Configuration = Configuration { name: "c2", flags: &["-XX:-TieredCompilation"], ..DEFAULT };
@@ -29,7 +29,7 @@ const PARALLEL: Configuration = Configuration { name: "parallel", flags: &["-XX:
 const SERIAL: Configuration = Configuration { name: "serial", flags: &["-XX:+UseSerialGC"], ..DEFAULT };
 const FLUSHING: Configuration =
     Configuration { name: "flushing", flags: &["-XX:ReservedCodeCacheSize=4m"], ..DEFAULT };
-const MTC: Configuration = Configuration { name: "mtc", timing: "mtc", ..DEFAULT };
+const PSB: Configuration = Configuration { name: "psb", timing: "tsc", ..DEFAULT };
 const CYC: Configuration = Configuration { name: "cyc", timing: "cyc", ..DEFAULT };
 const STRESS: Configuration = Configuration {
     name: "stress",
@@ -83,7 +83,7 @@ configurations! {
     parallel = PARALLEL, ["threads"];
     serial = SERIAL, ["loaders"];
     flushing = FLUSHING, ["javac"];
-    mtc = MTC, ["threads"];
+    psb = PSB, ["threads", "exceptions"];
     cyc = CYC, ["threads", "exceptions"];
 }
 

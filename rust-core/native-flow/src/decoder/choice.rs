@@ -321,8 +321,8 @@ impl CoreDecoder {
         let seen = |&c: &u32| {
             let change = &changes[c as usize];
             let own = change.caller != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.caller);
-            let brought =
-                own && change.tsc > self.state.own.since && self.state.own.brought == Some(change.start);
+            let to_come = own && change.tsc > self.state.own.since.max(self.window.since);
+            let brought = to_come && self.state.own.brought == Some(change.start);
             self.state.visited.contains(&c) || (!brought && self.likely_seen(change.tsc))
         };
         let likely = pending.iter().take_while(|c| seen(c)).count();
