@@ -88,7 +88,11 @@ impl<'a, 'c> Lanes<'a, 'c> {
     pub(crate) fn of(&mut self, stretch: &Stretch) -> &mut Lane<'a> {
         let since = self.closed.insert(stretch.core.0, stretch.closed).unwrap_or(Tsc(0));
         let threads = &self.shared.image.threads;
-        let info = info(threads, stretch.tid, time_of_thread(threads, stretch.tid, since, stretch.closed));
+        let mut info =
+            info(threads, stretch.tid, time_of_thread(threads, stretch.tid, since, stretch.closed));
+        if let Some(unfinished) = self.unfinished_before(&info) {
+            info = unfinished;
+        }
         let key = (info.tid.0, info.started.0);
         let (shared, only, consumer) = (self.shared, self.only, &mut *self.consumer);
         self.open.entry(key).or_insert_with(|| {
@@ -96,6 +100,17 @@ impl<'a, 'c> Lanes<'a, 'c> {
             let sink = wanted.then(|| consumer.thread(&info));
             Lane { machine: Machine::new(shared), sink, info, pt_bytes: 0 }
         })
+    }
+    /// The thread that had the OS thread before `info`'s, if that has not run yet and frames of the earlier one are
+    /// open: a thread ends only when all have returned, whatever the clocks say.
+    fn unfinished_before(&self, info: &ThreadInfo) -> Option<ThreadInfo> {
+        if self.open.contains_key(&(info.tid.0, info.started.0)) {
+            return None;
+        }
+        let earlier = Tsc(info.started.0.checked_sub(1)?);
+        let span = self.shared.image.threads.at(info.tid, earlier).filter(|s| s.started < info.started)?;
+        let lane = self.open.get(&(info.tid.0, span.started.0))?;
+        (!lane.machine.stack.is_empty()).then(|| lane.info.clone())
     }
     /// The flows are complete; figures in order of start.
     pub(crate) fn end(self) -> Vec<ThreadSummary> {
@@ -125,6 +140,7 @@ fn info(threads: &Threads, tid: Tid, when: Tsc) -> ThreadInfo {
 mod tests {
     use super::*;
     use crate::driver::Positions;
+    use crate::frame::Frame;
     use jportal_capture::codec::Str;
     use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
     use jportal_flow::Event;
@@ -214,6 +230,34 @@ mod tests {
         );
         // What another core did then says nothing.
         assert_eq!(turns(&[(0, MAIN, 90), (1, 9, 110), (0, MAIN, 150)], None).0, ["main", "other", "main"]);
+    }
+
+    #[test]
+    fn a_thread_with_open_frames_has_not_ended() {
+        let image = image();
+        let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
+        let shared = Shared::new(&image, &history, Positions::Markers, false);
+        let mut seen = Names::default();
+        let mut lanes = Lanes::new(&shared, None, &mut seen);
+        let at = StreamOffset(0);
+        let stretch = |closed| Stretch {
+            core: Core(0),
+            tid: Tid(MAIN),
+            from: at,
+            to: at,
+            closed: Tsc(closed),
+            truncated: false,
+        };
+        let open = Frame::Upcall { outcome: Default::default(), throwing: false };
+        lanes.of(&stretch(110)).machine.stack.push(open);
+        // By time the next one is all of `DestroyJavaVM`.
+        let lane = lanes.of(&stretch(150));
+        assert_eq!(lane.info.name, "main");
+        lane.machine.stack.clear();
+        let lane = lanes.of(&stretch(160));
+        assert_eq!(lane.info.name, "DestroyJavaVM");
+        // What has begun stays.
+        assert_eq!(lanes.of(&stretch(170)).info.name, "DestroyJavaVM");
     }
 
     #[test]

@@ -306,6 +306,37 @@ fn what_a_fold_hides_may_lie_behind_the_return_of_the_callee() {
     assert_eq!(run(&vm, s).join(" "), expected);
 }
 
+#[test]
+fn what_a_fold_hides_may_lie_in_the_caller_and_in_the_callee() {
+    let fold = (NO_CONTEXT, ambiguities::TOO_MANY);
+    // Control goes from `m0` into `m1`, whose first block does not show.
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[fold, (1, 4)])];
+    let vm = nmethod(marks, &[], &[], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
+    let expected = "> m0 m0@0 ? m0 too-many-markers m0@4 > m1 ? m1 too-many-markers m1@4";
+    assert_eq!(run(&vm, s).join(" "), expected);
+    // From the callee into the callee once more, and none of it shows.
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), fold, (0, 4)])];
+    let vm = nmethod(marks, &[], &[], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 too-many-markers < m1 ? m0 too-many-markers m0@4";
+    assert_eq!(run(&vm, s).join(" "), expected);
+}
+
+#[test]
+fn what_a_fold_hides_may_have_thrown_behind_the_return_of_the_callee() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let flow = |cause| {
+        let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (NO_CONTEXT, cause), (0, 10)])];
+        let vm = nmethod(marks, &[], &[], &[row.clone()]);
+        run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump)).join(" ")
+    };
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 too-many-markers !? m1 ? m0 too-many-markers m0@10";
+    assert_eq!(flow(ambiguities::TOO_MANY), expected);
+    let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 prepared-exception ! m1 ? m0 prepared-exception m0@10";
+    assert_eq!(flow(ambiguities::PREPARED_EXCEPTION), expected);
+}
+
 /// `m0` at its call at 4, which goes to a second nmethod, of `m0` again; that has executed `0..8`.
 fn at_call(m0: &[u8], on: Edges<'_>, caught: &[ExceptionEntry]) -> (Vm, Script) {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x20, &[(0, 10)]), (0x30, &[(0, 0)])];

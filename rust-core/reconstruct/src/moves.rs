@@ -84,13 +84,13 @@ impl Machine<'_> {
             && (was.bci != is.bci || same == new.len() && target == Target::Block)
         {
             self.move_in_frame(is.method, (was.bci, is.bci), way);
-            way = Way { tier: way.tier, lost: None, flight: Flight::Unseen, called: false };
+            way = Way { flight: Flight::Unseen, called: false, ..way };
         }
+        // What is lost may lie in any of the frames: a compiler says of a fold where it is, not whose.
         for p in &new[same..] {
             self.emit_enter(p.method, way.tier, Entry::Call);
             if p.bci.is_some() {
                 self.move_in_frame(p.method, (None, p.bci), way);
-                way.lost = None;
             }
         }
     }
@@ -127,9 +127,8 @@ impl Machine<'_> {
     /// that. Each frame inside the one that threw has returned.
     fn leave_by_exception(&mut self, gone: &[Position], catcher: Option<Catcher>, way: &mut Way) {
         for (i, p) in gone.iter().enumerate().rev() {
-            let returns = way.flight != Flight::Thrown
-                && self.may_throw_later(&gone[..i], catcher)
-                && (way.lost.is_some() || self.may_return(p));
+            let returns =
+                way.flight != Flight::Thrown && self.may_return_first(p, &gone[..i], catcher, way.lost);
             let exit = match (self.may_throw(p, way), returns) {
                 (true, false) => FrameExit::Unwind,
                 (false, true) => FrameExit::Return,
@@ -144,6 +143,22 @@ impl Machine<'_> {
                 }
             }
             self.leave(p, exit, way);
+        }
+    }
+    /// Whether the frame `p` may have returned before one of its callers, outermost first, or the catcher threw.
+    fn may_return_first(
+        &mut self,
+        p: &Position,
+        callers: &[Position],
+        catcher: Option<Catcher>,
+        lost: Option<Cause>,
+    ) -> bool {
+        match lost {
+            None => self.may_throw_later(callers, catcher) && self.may_return(p),
+            // This one stands where the exception was thrown.
+            Some(Cause::PreparedException) => self.may_throw_later(callers, catcher),
+            // The blocks that are lost may be a caller's, and throw.
+            Some(_) => !callers.is_empty() || catcher.is_some(),
         }
     }
     /// Whether one of the frames, outermost first, or the catcher may throw after a callee returned to it.
