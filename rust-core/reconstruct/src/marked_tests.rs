@@ -328,7 +328,7 @@ fn what_a_fold_hides_may_have_thrown_behind_the_return_of_the_callee() {
     let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
     let flow = |cause| {
         let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (NO_CONTEXT, cause), (0, 10)])];
-        let vm = nmethod(marks, &[], &[], &[row.clone()]);
+        let vm = nmethod(marks, &[], &[], std::slice::from_ref(&row));
         run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump)).join(" ")
     };
     let expected = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 too-many-markers !? m1 ? m0 too-many-markers m0@10";
