@@ -32,6 +32,8 @@ pub struct Ring {
     /// The consumer has been told that it is needed and has not read since.
     nudged: AtomicBool,
     records: AtomicU64,
+    /// TSC of the last record, written under the lock.
+    last: AtomicU64,
     waits: AtomicU64,
     /// Holds the `flock` that says the VM lives.
     _file: File,
@@ -62,6 +64,7 @@ impl Ring {
             consumer: OnceLock::new(),
             nudged: AtomicBool::new(false),
             records: AtomicU64::new(0),
+            last: AtomicU64::new(0),
             waits: AtomicU64::new(0),
             _file: file,
         };
@@ -128,7 +131,10 @@ impl Ring {
         let mut frame = [0; FRAME_HEADER];
         frame[0..4].copy_from_slice(&len.to_le_bytes());
         frame[4..6].copy_from_slice(&kind.to_le_bytes());
-        frame[8..16].copy_from_slice(&rdtsc().to_le_bytes());
+        // The instruction may be executed a little before the lock is seen to be taken.
+        let tsc = rdtsc().max(self.last.load(Relaxed));
+        self.last.store(tsc, Relaxed);
+        frame[8..16].copy_from_slice(&tsc.to_le_bytes());
         if !self.put(&mut head, &frame) || !self.put(&mut head, body) {
             return false;
         }

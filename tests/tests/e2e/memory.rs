@@ -18,12 +18,17 @@ fn ten_times_the_trace_needs_less_than_a_fifth_more_memory() {
         *command.last_mut().expect("the size is the last argument") = size.into();
         let recording = Recording::command(&place, &command, &plan).unwrap();
         let bytes = recording.info(&recording.capture(), &[]).unwrap().number("/pt_bytes").unwrap();
-        let decoded =
-            recording.jportal(&["report", "hot-methods", "--json"], &recording.capture(), &[]).unwrap();
-        assert!(decoded.status.success(), "{}", decoded.stderr);
+        // How far one core's decoder runs ahead of another's depends on the machine's load: the better of three.
+        let decode = |_| {
+            let decoded =
+                recording.jportal(&["report", "hot-methods", "--json"], &recording.capture(), &[]).unwrap();
+            assert!(decoded.status.success(), "{}", decoded.stderr);
+            decoded.peak_kib
+        };
+        let peak = (0..3).map(decode).min().unwrap();
         let file = process::size(&recording.capture());
-        println!("size {size}: {bytes} PT bytes, capture {file} bytes, peak {} KiB", decoded.peak_kib);
-        (bytes, decoded.peak_kib)
+        println!("size {size}: {bytes} PT bytes, capture {file} bytes, peak {peak} KiB");
+        (bytes, peak)
     };
     let (short, peak_short) = measure("1");
     let (long, peak_long) = measure("400");
