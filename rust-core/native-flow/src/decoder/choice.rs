@@ -320,8 +320,7 @@ impl CoreDecoder {
         // That the thread brought the destination of a call along is rarer than that it is yet to resolve it.
         let seen = |&c: &u32| {
             let change = &changes[c as usize];
-            let own = change.caller != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.caller);
-            let to_come = own && change.tsc > self.state.own.since.max(self.window.since);
+            let to_come = self.is_own(change) && change.tsc > self.state.own.since.max(self.window.since);
             let brought = to_come && self.state.own.brought == Some(change.start);
             self.state.visited.contains(&c) || (!brought && self.likely_seen(change.tsc))
         };
@@ -366,31 +365,43 @@ impl CoreDecoder {
         Ok(block)
     }
 
+    /// Whether `change` is the destination of a call that the running thread has resolved.
+    fn is_own(&self, change: &Change) -> bool {
+        change.caller != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.caller)
+    }
+
     /// How many of `pending` this core can have seen as far as the thread's own calls tell: the destination
     /// of a call that the thread itself has resolved is not there before the thread went through the call
     /// as it was.
     fn possibly_called(&mut self, pending: &[u32], image: &CodeHistory) -> usize {
-        let tid = self.stretch.map_or(0, |s| s.tid.0);
-        // A destination whose record came late, behind the switch to this core, is the first one there.
-        let before = match (self.level, self.state.own.brought) {
-            (0, brought) if brought != Some(u32::MAX) => 0,
-            (level, _) => self.config.slack.before << (4 * level),
-        };
-        let since = self.state.own.since;
         let changes = image.changes();
-        let own = |change: &Change| change.caller != 0 && change.caller == tid;
+        if !pending.iter().any(|&c| self.is_own(&changes[c as usize])) {
+            return pending.len();
+        }
+        let brought = self.brought(image);
+        // A destination whose record came late, behind the switch to this core, is the first one there.
+        let before = match self.level {
+            0 if brought != u32::MAX => 0,
+            level => self.config.slack.before << (4 * level),
+        };
         let to_come = |&c: &u32| {
             let change = &changes[c as usize];
-            if !own(change) || change.tsc.saturating_sub(before) <= since || self.state.visited.contains(&c) {
-                return false;
-            }
-            let brought = *self.state.own.brought.get_or_insert_with(|| {
-                let later = changes.partition_point(|c| c.tsc <= since);
-                changes[later..].iter().find(|c| own(c)).map_or(u32::MAX, |c| c.start)
-            });
-            change.start != brought
+            let late = change.tsc.saturating_sub(before) > self.state.own.since;
+            self.is_own(change) && late && change.start != brought && !self.state.visited.contains(&c)
         };
         pending.iter().position(to_come).unwrap_or(pending.len())
+    }
+
+    /// The call whose destination the thread may have brought along to this core; `u32::MAX` for none.
+    fn brought(&mut self, image: &CodeHistory) -> u32 {
+        let since = self.state.own.since;
+        let first = self.state.own.brought.unwrap_or_else(|| {
+            let changes = image.changes();
+            let later = changes.partition_point(|c| c.tsc <= since);
+            changes[later..].iter().find(|c| self.is_own(c)).map_or(u32::MAX, |c| c.start)
+        });
+        self.state.own.brought = Some(first);
+        first
     }
 
     /// The block runs without `unseen`: calls whose destinations they are may be resolved now.
