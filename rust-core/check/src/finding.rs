@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use jportal_bytecode::{Method, MethodTable};
-use jportal_flow::Tier;
 use jportal_units::{Bci, MethodId};
 use serde::Serialize;
 
@@ -85,16 +84,6 @@ impl Position {
     }
 }
 
-/// A tier in words.
-pub(crate) const fn tier_name(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Interpreter => "interpreter",
-        Tier::C1 => "C1",
-        Tier::C2 => "C2",
-        Tier::Native => "native",
-    }
-}
-
 /// Puts names to ids.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
@@ -129,7 +118,7 @@ impl Names<'_> {
             bci: bci.map(Bci::get),
             opcode: bci.and_then(|b| self.opcode(frame.method, b)),
             line: bci.and_then(|b| self.methods.get(frame.method)?.line_at(b)),
-            tier: tier_name(frame.tier),
+            tier: frame.tier.name(),
         }
     }
 }

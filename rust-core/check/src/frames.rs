@@ -6,7 +6,6 @@ use jportal_units::{Bci, MethodId};
 
 use crate::callee;
 use crate::code::may_enter_vm;
-use crate::finding::tier_name;
 use crate::rule::{Reset, Rule};
 use crate::stack::{At, Due, Frame};
 use crate::walk::Walk;
@@ -44,7 +43,7 @@ impl Walk {
         };
         let intrinsic = tier == Tier::Interpreter && has_intrinsic_entry(m);
         if m.is_native() != (tier == Tier::Native) && !intrinsic {
-            let tier = tier_name(tier);
+            let tier = tier.name();
             self.broken(Rule::Tier, |n| format!("{} is executed by {tier}", n.method(method)));
         }
     }
@@ -140,7 +139,7 @@ impl Walk {
         let Some(old) = self.taken_over(method) else { return Frame::new(method, tier, At::Unknown) };
         let compiled = matches!(tier, Tier::C1 | Tier::C2);
         if !compiled || old.tier != Tier::Interpreter {
-            let (from, to) = (tier_name(old.tier), tier_name(tier));
+            let (from, to) = (old.tier.name(), tier.name());
             self.broken(Rule::Replacement, |_| format!("on-stack replacement of a frame of {from} by {to}"));
         }
         let at = match old.at {
@@ -154,7 +153,7 @@ impl Walk {
         let tier = Tier::Interpreter;
         let Some(old) = self.taken_over(method) else { return Frame::new(method, tier, At::Unknown) };
         if !old.is_compiled() {
-            let from = tier_name(old.tier);
+            let from = old.tier.name();
             self.broken(Rule::Replacement, |_| format!("deoptimisation of a frame of {from}"));
         }
         let at = match old.at {

@@ -4,7 +4,7 @@ use jportal_bytecode::{Opcode, Transfer};
 use jportal_flow::Tier;
 use jportal_units::{Bci, MethodId};
 
-use crate::finding::{Names, tier_name};
+use crate::finding::Names;
 use crate::frames::due_name;
 use crate::rule::{Reset, Rule};
 use crate::stack::{At, Due, Frame};
@@ -25,7 +25,7 @@ impl Walk {
     #[inline]
     fn step(&mut self, top: &Frame, bci: Bci, tier: Tier) {
         if tier != top.tier {
-            let (is, was) = (tier_name(tier), tier_name(top.tier));
+            let (is, was) = (tier.name(), top.tier.name());
             self.broken(Rule::Tier, |_| format!("a bytecode executed by {is} in a frame of {was}"));
         }
         if self.op(top.method, bci).is_none() {
@@ -121,7 +121,7 @@ impl Walk {
         if let Some(top) = self.top_of(method, Tier::C2, "an unresolved stretch") {
             self.reset(Reset::Unresolved);
             if !top.is_compiled() {
-                let tier = tier_name(top.tier);
+                let tier = top.tier.name();
                 self.broken(Rule::Stretch, |_| format!("an unresolved stretch in a frame of {tier}"));
             } else if !self.begins_at(&top, from) {
                 self.broken(Rule::Stretch, |n| {

@@ -26,6 +26,18 @@ pub enum Tier {
     Native,
 }
 
+impl Tier {
+    /// In words, as texts and JSON have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interpreter => "interpreter",
+            Self::C1 => "C1",
+            Self::C2 => "C2",
+            Self::Native => "native",
+        }
+    }
+}
+
 /// How a frame came to be.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]

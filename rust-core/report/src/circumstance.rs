@@ -198,28 +198,15 @@ pub struct UnresolvedGroup {
 pub(crate) type Hidden = BTreeMap<(Tier, Cause), u64>;
 
 pub(crate) fn unresolved_groups(counts: &UnresolvedCounts, hidden: &Hidden) -> Vec<UnresolvedGroup> {
-    let group = |(tier, cause, stretches)| UnresolvedGroup {
-        tier: tier_name(tier),
-        cause: cause_name(cause),
+    let group = |(tier, cause, stretches): (Tier, Cause, u64)| UnresolvedGroup {
+        tier: tier.name(),
+        cause: cause.name(),
         stretches,
         hidden: hidden.get(&(tier, cause)).copied().unwrap_or(0),
     };
     let mut groups: Vec<_> = counts.iter().map(group).collect();
     groups.sort_by_key(|g| std::cmp::Reverse((g.hidden, g.stretches)));
     groups
-}
-
-const fn cause_name(cause: Cause) -> &'static str {
-    cause.name()
-}
-
-pub(crate) const fn tier_name(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Interpreter => "interpreter",
-        Tier::C1 => "C1",
-        Tier::C2 => "C2",
-        Tier::Native => "native",
-    }
 }
 
 pub(crate) fn unresolved_text(groups: &[UnresolvedGroup], what: &str) -> String {
@@ -309,7 +296,7 @@ pub(crate) fn group<T>(groups: &mut Groups<T>, key: GroupKey, (missing, extra): 
 /// The groups, most places first; `words` says where a member is.
 pub(crate) fn mismatch_groups<T>(groups: &Groups<T>, words: impl Fn(&T) -> String) -> Vec<MismatchGroup> {
     let one = |(&(tier, kind, behind), g): (&GroupKey, &Grouped<T>)| MismatchGroup {
-        tier: tier_name(tier),
+        tier: tier.name(),
         kind: kind.name(),
         behind: behind.names(),
         places: g.places,

@@ -4,9 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jportal_bytecode::{Blocks, Instruction, Method, MethodTable};
-use jportal_flow::{
-    Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, Provenance, ThreadInfo, Tier,
-};
+use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, Provenance, ThreadInfo};
 use jportal_units::{Bci, MethodId};
 use serde_json::{Map, Value, json};
 
@@ -251,7 +249,7 @@ fn visible(
     let level = s.options.level;
     Some(match kind {
         EventKind::Enter { method, tier, entry } => {
-            (format!("> {} [{}{}]", s.method(*method), tier_name(*tier), entry_note(*entry)), before)
+            (format!("> {} [{}{}]", s.method(*method), tier.name(), entry_note(*entry)), before)
         }
         EventKind::Leave { method, exit } => (format!("< {} {}", s.method(*method), exit_name(*exit)), after),
         EventKind::Catch { method, bci } => {
@@ -289,7 +287,7 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
         EventKind::Enter { method, tier, entry } => {
             put("event", "enter".into());
             put("method", s.method(*method).into());
-            put("tier", tier_name(*tier).into());
+            put("tier", tier.name().into());
             put("entry", entry_name(*entry).into());
         }
         EventKind::Leave { method, exit } => {
@@ -303,7 +301,7 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
             put("bci", bci.get().into());
             put("opcode", s.mnemonic(*method, *bci).into());
             put("line", s.line(*method, *bci).into());
-            put("tier", tier_name(*tier).into());
+            put("tier", tier.name().into());
         }
         EventKind::Catch { method, bci } => {
             put("event", "catch".into());
@@ -367,15 +365,6 @@ fn suffix(provenance: Provenance) -> String {
         Provenance::Decoded => String::new(),
         Provenance::Projected { paths } => format!("  ~projected, {paths} paths"),
         Provenance::Recovered { confidence } => format!("  ~recovered, confidence {confidence:.2}"),
-    }
-}
-
-const fn tier_name(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Interpreter => "interpreter",
-        Tier::C1 => "C1",
-        Tier::C2 => "C2",
-        Tier::Native => "native",
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::mpsc::Receiver;
 use jportal_bytecode::{Method, MethodTable};
 
 use crate::against::steps::{Step, Steps};
-use crate::circumstance::tier_name;
 
 pub(crate) struct Side<'a> {
     from: Receiver<Steps>,
@@ -72,7 +71,7 @@ impl<'a> Side<'a> {
             Step::Bytecode(e) => {
                 let name = self.methods.get(e.method);
                 let name = name.map_or_else(|| e.method.to_string(), Method::qualified_name);
-                format!("{name} @{} {}", e.bci, tier_name(e.tier))
+                format!("{name} @{} {}", e.bci, e.tier.name())
             }
             Step::Unresolved(_, cause) => format!("(unresolved: {})", cause.name()),
             Step::Gap => "(gap)".into(),
