@@ -1,6 +1,6 @@
 //! Bytecodes of a method, parsed once for following dispatches.
 
-use jportal_bytecode::{Blocks, Instruction, Method, MethodTable, Opcode, Transfer};
+use jportal_bytecode::{Instruction, Method, MethodTable, Opcode, Transfer};
 use jportal_units::{Bci, MethodId};
 use std::sync::OnceLock;
 
@@ -16,16 +16,12 @@ pub(crate) struct Step {
     pub next: Bci,
     /// Branch target, else equal to `next`.
     pub target: Bci,
-    /// A block begins here.
-    pub leader: bool,
 }
 
 /// All bytecodes of a method by bci; `None` inside an instruction.
 #[derive(Debug, Default)]
 pub(crate) struct CodeMap {
     steps: Box<[Option<Step>]>,
-    /// Whether a bytecode stores to local variable 0.
-    pub overwrites_local_0: bool,
 }
 
 impl CodeMap {
@@ -34,8 +30,7 @@ impl CodeMap {
     fn of(method: &Method) -> Self {
         let code = &*method.code;
         let mut steps = vec![None; code.len()];
-        let blocks = Blocks::of(method).ok();
-        let (mut at, mut overwrites_local_0) = (0, false);
+        let mut at = 0;
         while let Ok(i) = Instruction::at(code, at) {
             let Ok(target) = i.branch_target() else { break };
             steps[at] = Some(Step {
@@ -44,28 +39,15 @@ impl CodeMap {
                 transfer: i.opcode.transfer(),
                 next: i.next(),
                 target: target.unwrap_or(i.next()),
-                leader: blocks.as_ref().is_none_or(|b| b.is_leader(i.bci)),
             });
-            overwrites_local_0 |= stores_to_local_0(&i, code);
             at = i.next().0.into();
         }
-        Self { steps: steps.into(), overwrites_local_0 }
+        Self { steps: steps.into() }
     }
     /// The bytecode at `bci`.
     #[inline]
     pub(crate) fn step(&self, bci: Bci) -> Option<&Step> {
         self.steps.get(usize::from(bci.0))?.as_ref()
-    }
-}
-
-/// `astore`, `astore_0`, `wide astore`; another type of value would not pass for the receiver.
-fn stores_to_local_0(i: &Instruction<'_>, code: &[u8]) -> bool {
-    let index = |at: usize| code.get(usize::from(i.bci.0) + at).copied();
-    match i.opcode {
-        Opcode::ASTORE_0 => true,
-        Opcode::ASTORE if i.wide => index(2) == Some(0) && index(3) == Some(0),
-        Opcode::ASTORE => index(1) == Some(0),
-        _ => false,
     }
 }
 

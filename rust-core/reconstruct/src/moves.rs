@@ -6,7 +6,7 @@
 use crate::frame::{Position, Trail};
 use crate::machine::Machine;
 use crate::paths::Ends;
-use crate::throwers::{Throwers, reaches, throwers};
+use crate::throwers::{Throwers, Thrown, reaches, throwers};
 use jportal_flow::{Cause, Entry, EventKind, Exit as FrameExit, Tier};
 use jportal_native_flow::Exit;
 use jportal_units::{Bci, MethodId};
@@ -98,7 +98,7 @@ impl Machine<'_> {
     fn leave_inlined(&mut self, gone: &[Position], joint: Option<(Position, Position)>, way: &mut Way) {
         let catcher = joint.filter(|(was, is)| was.bci != is.bci).and_then(|(at, is)| {
             let hop = self.paths.hop(self.shared, at.method, (at.bci, is.bci));
-            hop.catches.then_some(Catcher { at, handler: is.bci?, edge: hop.path.is_some() })
+            hop.catches(way.lost).then_some(Catcher { at, handler: is.bci?, edge: hop.path.is_some() })
         });
         match catcher {
             Some(_) => self.leave_by_exception(gone, catcher, way),
@@ -154,25 +154,26 @@ impl Machine<'_> {
         lost: Option<Cause>,
     ) -> bool {
         match lost {
-            None => self.may_throw_later(callers, catcher) && self.may_return(p),
+            None => self.may_throw_later(callers, catcher, Thrown::Athrow) && self.may_return(p),
             // This one stands where the exception was thrown.
-            Some(Cause::PreparedException) => self.may_throw_later(callers, catcher),
+            Some(Cause::PreparedException) => self.may_throw_later(callers, catcher, Thrown::Prepared),
             // The blocks that are lost may be a caller's, and throw.
             Some(_) => !callers.is_empty() || catcher.is_some(),
         }
     }
     /// Whether one of the frames, outermost first, or the catcher may throw after a callee returned to it.
-    fn may_throw_later(&mut self, callers: &[Position], catcher: Option<Catcher>) -> bool {
+    fn may_throw_later(&mut self, callers: &[Position], catcher: Option<Catcher>, thrown: Thrown) -> bool {
         for p in callers.iter().rev() {
-            if throwers(self.shared, *p, true, None) != Throwers::Nobody {
+            if throwers(self.shared, *p, true, None, thrown) != Throwers::Nobody {
                 return true;
             }
             if !self.may_return(p) {
                 return false;
             }
         }
-        catcher
-            .is_some_and(|c| c.edge || throwers(self.shared, c.at, true, Some(c.handler)) != Throwers::Nobody)
+        catcher.is_some_and(|c| {
+            c.edge || throwers(self.shared, c.at, true, Some(c.handler), thrown) != Throwers::Nobody
+        })
     }
     fn may_return(&mut self, p: &Position) -> bool {
         self.paths.hop(self.shared, p.method, (p.bci, None)).path.is_some()
@@ -180,7 +181,7 @@ impl Machine<'_> {
     fn may_throw(&self, p: &Position, way: &Way) -> bool {
         way.flight != Flight::Unseen
             || way.lost.is_some()
-            || throwers(self.shared, *p, way.called, None) != Throwers::Nobody
+            || throwers(self.shared, *p, way.called, None, Thrown::Athrow) != Throwers::Nobody
     }
     /// An exception leaves the frame: the bytecodes that lead to the one that threw.
     fn move_to_throw(&mut self, p: &Position, way: &Way) {
@@ -188,7 +189,7 @@ impl Machine<'_> {
         if way.lost.is_none() && (way.flight == Flight::Thrown || p.bci.is_none()) {
             return;
         }
-        let cause = match (way.lost, throwers(self.shared, *p, way.called, None)) {
+        let cause = match (way.lost, throwers(self.shared, *p, way.called, None, Thrown::Athrow)) {
             (Some(cause), _) => cause,
             (None, Throwers::Nobody) if way.flight == Flight::Perhaps => return,
             (None, Throwers::Only(path)) if way.flight == Flight::Unseen => {
@@ -205,14 +206,14 @@ impl Machine<'_> {
         let hides = hop.hides || hop.calls && !way.called;
         if let Some(path) = hop.path.as_deref()
             && !hides
-            && !hop.catches
+            && !hop.catches(way.lost)
             && way.lost.is_none_or(|cause| is_certain(ends, path, cause))
         {
             self.counters.bytecodes += path.len() as u64;
             let event = |&bci| EventKind::Bytecode { method, bci, tier: way.tier };
             return self.out.extend(path.iter().map(event).map(jportal_flow::Event::decoded));
         }
-        let (edge, catches) = (hop.path.is_some(), hop.catches);
+        let (edge, catches) = (hop.path.is_some(), hop.catches(way.lost));
         let (from, to) = ends;
         let cause = match (way.lost, from.zip(to).filter(|_| catches)) {
             (Some(cause), _) => cause,
@@ -246,12 +247,14 @@ impl Machine<'_> {
                 let exactly = m.is_some_and(|m| reaches(m, from, Some(handler)));
                 exactly.then(Default::default).ok_or(Cause::UnknownThrower)
             }
-            Flight::Unseen if !edge => match throwers(self.shared, at, way.called, Some(handler)) {
-                Throwers::Only(path) => Ok(path),
-                Throwers::Several => Err(Cause::UnknownThrower),
-                Throwers::Hidden => Err(Cause::HiddenCallee),
-                Throwers::Nobody => Err(Cause::MissingMarker),
-            },
+            Flight::Unseen if !edge => {
+                match throwers(self.shared, at, way.called, Some(handler), Thrown::Athrow) {
+                    Throwers::Only(path) => Ok(path),
+                    Throwers::Several => Err(Cause::UnknownThrower),
+                    Throwers::Hidden => Err(Cause::HiddenCallee),
+                    Throwers::Nobody => Err(Cause::MissingMarker),
+                }
+            }
             Flight::Unseen | Flight::Perhaps => Err(Cause::UnknownThrower),
         };
         match path {

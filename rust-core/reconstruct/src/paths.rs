@@ -7,9 +7,10 @@
 use crate::code_map::{CodeMap, CodeMaps};
 use crate::frame::Position;
 use crate::machine::Shared;
-use crate::throwers::{Throwers, reaches, throwers};
+use crate::throwers::{Throwers, Thrown, reaches, throwers};
 use hashbrown::HashMap;
 use jportal_bytecode::{Instruction, Method, Transfer};
+use jportal_flow::Cause;
 use jportal_units::{Bci, MethodId};
 
 /// Where a path begins and ends: `None` is the entry (bci 0 included) or a return.
@@ -58,8 +59,8 @@ pub(crate) struct Hop {
     pub calls: bool,
     /// A bytecode between the two is an invoke whose callee should have shown.
     pub hides: bool,
-    /// The second is a handler that catches what the block of the first may throw.
-    pub catches: bool,
+    /// The second is a handler that catches what the block of the first may throw: see [`Hop::catches`].
+    catches: [bool; 2],
 }
 
 impl Hop {
@@ -72,16 +73,24 @@ impl Hop {
         };
         let path = hop(m, map, (from, to)).map(Vec::into_boxed_slice);
         let passed = path.as_deref().and_then(|p| p.split_last()).map_or(&[][..], |p| p.1);
-        let catches = |from, to| {
-            let at = Position { method, bci: Some(from) };
-            reaches(m, from, Some(to)) || throwers(shared, at, false, Some(to)) != Throwers::Nobody
+        let catches = |thrown| {
+            from.zip(to).is_some_and(|(from, to)| {
+                let at = Position { method, bci: Some(from) };
+                reaches(m, from, Some(to))
+                    || throwers(shared, at, false, Some(to), thrown) != Throwers::Nobody
+            })
         };
         Self {
             calls: from.is_some_and(shows),
             hides: passed.iter().any(|&b| shows(b)),
-            catches: from.zip(to).is_some_and(|(from, to)| catches(from, to)),
+            catches: [catches(Thrown::Athrow), catches(Thrown::Prepared)],
             path,
         }
+    }
+    /// Whether the second position is a handler that catches what the block of the first may throw. What is prepared is
+    /// thrown only where something is lost.
+    pub fn catches(&self, lost: Option<Cause>) -> bool {
+        self.catches[usize::from(lost.is_some())]
     }
 }
 
