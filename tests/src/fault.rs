@@ -45,7 +45,7 @@ pub enum Fault {
         n: usize,
     },
     /// In the compiled code of the test programs, the path markers of the n-th marked offset that has another one behind
-    /// it stand just before that one: perhaps in the next machine block, perhaps in another arm of a branch.
+    /// it stand just behind that one: in the wrong order, in the next machine block, or in another arm of a branch.
     MoveMarker {
         /// Which.
         n: usize,
@@ -253,9 +253,11 @@ impl Planter {
             return;
         }
         for i in 1..m.offsets.len() {
-            let (from, to) = (m.offsets[i - 1].offset, m.offsets[i].offset - 1);
-            if from < to && self.hit(n) {
+            let (from, to) = (m.offsets[i - 1].offset, m.offsets[i].offset + 1);
+            let room = m.offsets.get(i + 1).is_none_or(|next| to < next.offset);
+            if room && self.hit(n) {
                 m.offsets[i - 1].offset = to;
+                m.offsets.swap(i - 1, i);
                 self.done =
                     Some(format!("markers of compile id {} moved from +{from} to +{to}", m.compile_id));
             }

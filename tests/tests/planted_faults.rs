@@ -180,8 +180,14 @@ fn faults_of_compiled_code_change_the_programs_only() {
         change(n, m);
         all
     };
-    assert_eq!(planted(&Fault::MoveMarker { n: 0 }), expected(&|_, m| m.offsets[0].offset = 3));
-    assert_eq!(planted(&Fault::MoveMarker { n: 1 }), expected(&|_, m| m.offsets[1].offset = 6));
+    let moved = |i: usize, to| {
+        expected(&|_, m| {
+            m.offsets[i].offset = to;
+            m.offsets.swap(i, i + 1);
+        })
+    };
+    assert_eq!(planted(&Fault::MoveMarker { n: 0 }), moved(0, 5));
+    assert_eq!(planted(&Fault::MoveMarker { n: 1 }), moved(1, 8));
     assert_eq!(planted(&Fault::ShiftScope { n: 1 }), expected(&|n, _| n.pc_descs[1].scope = 1));
     assert_eq!(planted(&Fault::DropFrame { n: 0 }), expected(&|n, _| n.scopes[2].parent = 0));
     let places = |kind| fault::count_places(&source, kind).unwrap();

@@ -145,19 +145,19 @@ fn vm_cost(root: &Path, rounds: usize, json: bool) -> Result<()> {
         println!("{}", Value::Array(all));
         return Ok(());
     }
-    println!("VM cost: processor time; ratios to Debian's VM");
+    println!("VM cost: the best of {rounds} rounds; ratios to Debian's VM");
     for c in &costs {
-        let base = c.times[0].1.as_secs_f64();
-        let all: Vec<String> = (c.times.iter())
-            .map(|(vm, t)| format!("{vm} {:.3} s ({:.3})", t.as_secs_f64(), t.as_secs_f64() / base))
+        let (what, unit) = vm::MEASURES[c.measure];
+        let all: Vec<String> = (c.figures.iter())
+            .map(|(vm, x)| format!("{vm} {x:.3} {unit} ({:.3})", x / c.figures[0].1))
             .collect();
-        println!("  {:<6} {:<36} {}", c.program, c.measure, all.join("  "));
+        println!("  {:<6} {what:<36} {}", c.program, all.join("  "));
     }
     Ok(())
 }
 
 fn cost_json(c: &vm::Cost) -> Value {
-    let times: serde_json::Map<_, _> =
-        c.times.iter().map(|(vm, t)| ((*vm).to_owned(), t.as_secs_f64().into())).collect();
-    json!({"program": c.program, "measure": c.measure, "cpu_s": times})
+    let figures: serde_json::Map<_, _> = c.figures.iter().map(|&(vm, x)| (vm.to_owned(), x.into())).collect();
+    let (what, unit) = vm::MEASURES[c.measure];
+    json!({"program": c.program, "measure": what, "unit": unit, "figures": figures})
 }

@@ -1,10 +1,10 @@
-//! What recording costs the VM: Debian's VM, ours with JPortal off, and with metadata only.
+//! What recording costs the VM: Debian's VM, ours with JPortal off, and with metadata only, without path markers, with
+//! them, and with those that the compilers may lose no path for.
 
-use crate::child::run;
+use crate::child::{Used, run};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// A VM and its flags.
 struct Vm {
@@ -13,12 +13,22 @@ struct Vm {
     flags: Vec<String>,
 }
 
+/// What is measured; of each the smallest of all rounds counts.
+pub const MEASURES: [(&str, &str); 5] = [
+    ("start-up: one run, all threads", "s"),
+    ("start-up: peak memory", "MB"),
+    ("steady state: one round, its thread", "s"),
+    ("C1: compile time of a bytecode", "us"),
+    ("C2: compile time of a bytecode", "us"),
+];
+
 /// One program on all VMs.
 pub struct Cost {
     pub program: &'static str,
-    pub measure: &'static str,
-    /// VM name and shortest processor time.
-    pub times: Vec<(&'static str, Duration)>,
+    /// Of [`MEASURES`].
+    pub measure: usize,
+    /// VM name and figure.
+    pub figures: Vec<(&'static str, f64)>,
 }
 
 /// A program: name, class path, rounds for steady state, class and arguments.
@@ -31,44 +41,62 @@ struct Program {
 
 /// Measures all programs on all VMs, the VMs taking turns.
 pub fn measure(root: &Path, work: &Path, rounds: usize) -> Result<Vec<Cost>> {
-    let capture = work.join("vm.jportal");
-    let vms = [
-        Vm { name: "debian", java: root.join("build/jdk-debian/bin/java"), flags: vec![] },
-        Vm { name: "off", java: root.join("build/jdk/bin/java"), flags: vec![] },
-        Vm {
-            name: "none",
-            java: root.join("build/jdk/bin/java"),
-            flags: vec![
-                "-XX:+JPortal".into(),
-                "-XX:JPortalSource=none".into(),
-                format!("-XX:JPortalFile={}", capture.display()),
-            ],
-        },
-    ];
+    let vms = vms(root, work);
     let steady = compile(root, work)?;
     let mut costs = Vec::new();
     for program in programs(root, &steady) {
-        let mut times = [[Duration::MAX; 2]; 3];
+        let mut best = vec![[f64::INFINITY; MEASURES.len()]; vms.len()];
         for _ in 0..rounds {
-            for (vm, best) in vms.iter().zip(&mut times) {
-                let used = run(command(vm, &program).args(&program.main))?;
-                best[0] = best[0].min(used.cpu);
-                let used = run(command(vm, &program)
-                    .arg("Steady")
-                    .arg(program.rounds.to_string())
-                    .args(&program.main))?;
-                let median = used.stdout.trim().parse().context("Steady's output")?;
-                best[1] = best[1].min(Duration::from_nanos(median));
+            for (vm, best) in vms.iter().zip(&mut best) {
+                for (best, figure) in best.iter_mut().zip(round(vm, &program)?) {
+                    *best = best.min(figure);
+                }
             }
         }
-        for (i, measure) in
-            ["start-up: one run, all threads", "steady state: one round, its thread"].into_iter().enumerate()
-        {
-            let times = vms.iter().zip(&times).map(|(vm, t)| (vm.name, t[i])).collect();
-            costs.push(Cost { program: program.name, measure, times });
+        for measure in 0..MEASURES.len() {
+            let figures = vms.iter().zip(&best).map(|(vm, best)| (vm.name, best[measure])).collect();
+            costs.push(Cost { program: program.name, measure, figures });
         }
     }
     Ok(costs)
+}
+
+fn vms(root: &Path, work: &Path) -> Vec<Vm> {
+    let ours = root.join("build/jdk/bin/java");
+    let recording = |name, flag: &str| {
+        let file = format!("-XX:JPortalFile={}", work.join("vm.jportal").display());
+        let flags = ["-XX:+JPortal", "-XX:JPortalSource=none", &file, flag];
+        Vm { name, java: ours.clone(), flags: flags.map(str::to_owned).to_vec() }
+    };
+    vec![
+        Vm { name: "debian", java: root.join("build/jdk-debian/bin/java"), flags: vec![] },
+        Vm { name: "off", java: ours.clone(), flags: vec![] },
+        recording("no markers", "-XX:-JPortalPathMarkers"),
+        recording("markers", "-XX:JPortalPrecision=default"),
+        recording("exact", "-XX:JPortalPrecision=exact"),
+    ]
+}
+
+/// The figures of one round, in the order of [`MEASURES`].
+fn round(vm: &Vm, program: &Program) -> Result<[f64; MEASURES.len()]> {
+    let Used { cpu, peak, .. } = run(command(vm, program).args(&program.main))?;
+    let steady = run(command(vm, program).arg("Steady").arg(program.rounds.to_string()).args(&program.main))?;
+    let median: f64 = steady.stdout.trim().parse().context("Steady's output")?;
+    let timed = run(command(vm, program).arg("-XX:+CITime").args(&program.main))?;
+    let of = |compiler| {
+        let speed = compile_speed(&timed.stdout, compiler).context("no compile times from -XX:+CITime")?;
+        anyhow::Ok(1e6 / speed)
+    };
+    Ok([cpu.as_secs_f64(), peak as f64 / 1e6, median / 1e9, of("C1")?, of("C2")?])
+}
+
+/// Bytes of bytecode (inlined ones included) that a compiler compiles per second, as `-XX:+CITime` prints it
+/// (`CompileBroker::print_times` of HotSpot's compileBroker.cpp).
+fn compile_speed(text: &str, compiler: &str) -> Option<f64> {
+    let line = text
+        .lines()
+        .find_map(|l| l.trim_start().strip_prefix(compiler)?.trim_start().strip_prefix("{speed:"))?;
+    line.split_whitespace().next()?.parse().ok().filter(|&speed| speed > 0.0)
 }
 
 fn command(vm: &Vm, program: &Program) -> Command {
@@ -99,4 +127,21 @@ fn compile(root: &Path, work: &Path) -> Result<PathBuf> {
         .arg(&classes)
         .arg(root.join("tests/bench/java/Steady.java")))?;
     Ok(classes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compile_speed;
+
+    const PRINTED: &str = "Individual compiler times (for compiled methods only)
+  C1 {speed: 5379.902 bytes/s; standard:  0.001 s, 1 bytes, 1 methods; osr:  0.000 s}
+  C2 {speed:  0.000 bytes/s; standard:  0.000 s, 0 bytes, 0 methods}
+    C1 Compile Time:        0.000 s";
+
+    #[test]
+    fn a_compilers_speed_is_found() {
+        assert_eq!(compile_speed(PRINTED, "C1"), Some(5379.902));
+        assert_eq!(compile_speed(PRINTED, "C2"), None, "it compiled nothing");
+        assert_eq!(compile_speed("", "C1"), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! Each planted fault must turn the check red that is green on the untouched capture.
 //!
 //! Of faults in compiled code many do no harm: that code never runs, or not that way. Such a fault leaves the flow as it
-//! was, event by event; one that changes the flow and is not found is a fault missed.
+//! was, event by event; one that changes the flow and leaves `verify` green is a fault missed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use jportal_capture::schema::patch_reasons;
 use jportal_tests::Result;
 use jportal_tests::fault::{self, Fault};
-use jportal_tests::place;
+use jportal_tests::place::{self, Place};
 use jportal_tests::process;
 use jportal_tests::programs;
 use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
@@ -89,10 +89,9 @@ fn a_shifted_template_is_found() {
 
 #[test]
 fn a_dropped_patch_record_is_found() {
-    let Some(recording) = compiled("a_dropped_patch_record_is_found", &[]) else { return };
+    let Some(traps) = Traps::new("a_dropped_patch_record_is_found") else { return };
     let kind = |n| Fault::DropPatch { n, reason: patch_reasons::CALL };
-    let share = shares(&recording, kind, 4).unwrap();
-    require_found(&share);
+    require_found(&shares(&traps.with_probes(&[]), kind, 4).unwrap());
 }
 
 #[test]
@@ -143,10 +142,23 @@ struct Share {
     harmless: usize,
     /// The flow is another one.
     harmful: usize,
-    /// Of the harmful ones.
+    /// Of the harmful ones, those that turn `verify` red without the checker.
     verify: usize,
+    /// And those of which the checker says that no JVM did that.
     checker: usize,
+    /// Those that leave `verify` green, in words.
     missed: Vec<String>,
+}
+
+impl Share {
+    fn add(&mut self, judged: &Judgement, said: String) {
+        self.harmful += 1;
+        self.verify += usize::from(judged.red);
+        self.checker += usize::from(judged.findings > 0);
+        if !judged.red {
+            self.missed.push(said);
+        }
+    }
 }
 
 /// A number that stands for the whole flow of the main thread.
@@ -175,43 +187,66 @@ fn flow(recording: &Recording, capture: &Path) -> Result<u64> {
     Ok(hasher.finish())
 }
 
-/// What `verify --check` says of a capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is recorded, and what its copies are compared with.
+struct Subject {
+    recording: Recording,
+    /// An interpreted run of the same program, neither of them with probes; the oracle's log where there is none.
+    interpreted: Option<Recording>,
+}
+
+/// What `verify` and the checker say of a capture.
+#[derive(Debug, PartialEq, Eq)]
 struct Judgement {
-    mismatches: u64,
-    matched: u64,
-    /// Stretches of which the flow itself says that it does not know them.
-    unresolved: u64,
-    /// And gaps, after contradictions.
-    gaps: u64,
+    /// The exit status of `verify` says that something is wrong.
+    red: bool,
+    /// What it counted.
+    figures: String,
+    /// Findings of the checker.
     findings: u64,
 }
 
-fn judged(recording: &Recording, capture: &Path) -> Result<Judgement> {
-    let verdict = recording.verify(capture, &["--check"])?;
-    let sum = |values: Vec<&serde_json::Value>| values.iter().filter_map(|v| v.as_u64()).sum::<u64>();
-    let causes = verdict.report["unresolved_by_cause"].as_array().ok_or("no causes")?;
-    let threads = verdict.report["threads"].as_array().ok_or("no threads")?;
-    let rules = verdict.report["check"]["by_rule"].as_object().ok_or("verify did not check")?;
-    // A mismatch comes with what the machine did there.
-    let first = &verdict.report["first_mismatch"];
-    let steps = first["machine"]["steps"].as_array().map_or(0, Vec::len);
-    if first["look_at"].is_u64() && steps == 0 {
-        return Err(format!("no machine blocks around the first mismatch: {first}").into());
+impl Subject {
+    fn judged(&self, capture: &Path) -> Result<Judgement> {
+        let (red, figures) = match &self.interpreted {
+            Some(interpreted) => self.compared(capture, interpreted)?,
+            None => self.verified(capture)?,
+        };
+        let findings = self.recording.info(capture, &["--check"])?.checked()?.by_rule.values().sum();
+        Ok(Judgement { red, figures, findings })
     }
-    Ok(Judgement {
-        mismatches: verdict.report["mismatches"].as_u64().ok_or("no mismatches")?,
-        matched: verdict.matched()?,
-        gaps: sum(threads.iter().map(|t| &t["gaps"]).collect()),
-        unresolved: sum(causes.iter().map(|c| &c["stretches"]).collect()),
-        findings: sum(rules.values().collect()),
-    })
+
+    fn verified(&self, capture: &Path) -> Result<(bool, String)> {
+        let verdict = self.recording.verify(capture, &[])?;
+        // A mismatch comes with what the machine did there.
+        let first = &verdict.report["first_mismatch"];
+        let steps = first["machine"]["steps"].as_array().map_or(0, Vec::len);
+        if first["look_at"].is_u64() && steps == 0 {
+            return Err(format!("no machine blocks around the first mismatch: {first}").into());
+        }
+        let count = |name: &str| format!("{name} {} ", verdict.report[name]);
+        Ok((verdict.code == 1, ["matched", "mismatches"].map(count).concat()))
+    }
+
+    fn compared(&self, capture: &Path, interpreted: &Recording) -> Result<(bool, String)> {
+        let reference = interpreted.capture();
+        let reference = reference.to_str().ok_or("the path is not UTF-8")?;
+        let compared = self.recording.jportal(&["verify", "--json"], capture, &["--against", reference])?;
+        let report = compared.json()?;
+        let count = |name: &str| format!("{name} {} ", report[name]);
+        let figures = ["matched", "mismatches", "unresolved", "gaps"].map(count).concat();
+        Ok((compared.status.code() == Some(1), figures))
+    }
 }
 
 /// Plants faults of a kind, evenly spread over its places, until `wanted` of them have changed the flow.
-fn shares(recording: &Recording, kind: fn(usize) -> Fault, wanted: usize) -> Result<Share> {
+fn shares(subject: &Subject, kind: fn(usize) -> Fault, wanted: usize) -> Result<Share> {
     const TRIES: usize = 60;
-    let (whole, clean) = (flow(recording, &recording.capture())?, judged(recording, &recording.capture())?);
+    let recording = &subject.recording;
+    let whole = flow(recording, &recording.capture())?;
+    let clean = subject.judged(&recording.capture())?;
+    if clean.red || clean.findings > 0 {
+        return Err(format!("the untouched capture is already red: {clean:?}").into());
+    }
     let places = fault::count_places(&recording.capture(), kind)?;
     let mut share = Share::default();
     let tries = TRIES.min(places);
@@ -226,18 +261,10 @@ fn shares(recording: &Recording, kind: fn(usize) -> Fault, wanted: usize) -> Res
         if flow(recording, &copy)? == whole {
             share.harmless += 1;
         } else {
-            share.harmful += 1;
-            let now = judged(recording, &copy)?;
-            let seen = now.mismatches > clean.mismatches || now.matched < clean.matched;
-            let admitted = now.unresolved > clean.unresolved || now.gaps > clean.gaps;
-            let checked = now.findings > clean.findings;
-            share.verify += usize::from(seen || admitted);
-            share.checker += usize::from(checked);
+            let now = subject.judged(&copy)?;
             let said = format!("{fault:?}: {change}: {now:?}");
             println!("{said}");
-            if !seen && !admitted && !checked {
-                share.missed.push(said);
-            }
+            share.add(&now, said);
         }
         std::fs::remove_file(&copy)?;
     }
@@ -245,47 +272,71 @@ fn shares(recording: &Recording, kind: fn(usize) -> Fault, wanted: usize) -> Res
     Ok(share)
 }
 
-/// A run of `java/Traps.java`: much compiled code, and deoptimisation of several frames at once.
-fn compiled(test: &str, flags: &[&str]) -> Option<Recording> {
-    let place = place::installed(test)?;
-    let folder = tempfile::tempdir().expect("a folder");
-    let source = place.root.join("tests/tests/e2e/java/Traps.java");
-    let mut javac = std::process::Command::new(place.java.with_file_name("javac"));
-    let made = process::run(javac.arg("-g").arg("-d").arg(folder.path()).arg(source), LIMIT);
-    assert!(made.expect("javac runs").status.success(), "Traps.java does not compile");
-    let all = ["-Xbatch", "-XX:CompileThresholdScaling=0.05"].iter().chain(flags);
-    let plan = Plan { flags: all.map(|&f| f.to_owned()).collect(), ..Plan::new(Mode::Tiered) };
-    let arguments = ["-cp".to_owned(), folder.path().display().to_string(), "programs.Traps".to_owned()];
-    Some(Recording::command(&place, &arguments, &plan).expect("the program can be recorded"))
+/// `java/Traps.java`: much compiled code, and deoptimisation of several frames at once.
+struct Traps {
+    place: Place,
+    classes: tempfile::TempDir,
 }
 
-/// Every fault that changes the flow is found: `verify` sees a probe too many or too few, the flow itself says that it
-/// does not know, or, where no probe lies on the changed path, the checker finds it impossible.
+impl Traps {
+    fn new(test: &str) -> Option<Self> {
+        let place = place::installed(test)?;
+        let classes = tempfile::tempdir().expect("a folder");
+        let source = place.root.join("tests/tests/e2e/java/Traps.java");
+        let mut javac = std::process::Command::new(place.java.with_file_name("javac"));
+        let made = process::run(javac.arg("-g").arg("-d").arg(classes.path()).arg(source), LIMIT);
+        assert!(made.expect("javac runs").status.success(), "Traps.java does not compile");
+        Some(Self { place, classes })
+    }
+
+    fn record(&self, plan: &Plan) -> Recording {
+        let classes = self.classes.path().display().to_string();
+        let arguments = ["-cp".to_owned(), classes, "programs.Traps".to_owned()];
+        Recording::command(&self.place, &arguments, plan).expect("the program can be recorded")
+    }
+
+    /// With the oracle.
+    fn with_probes(&self, flags: &[&str]) -> Subject {
+        Subject { recording: self.record(&Self::plan(flags)), interpreted: None }
+    }
+
+    /// Without, and an interpreted run to compare with. A probe shows that its block ran, wherever its marker is said to be.
+    fn without_probes(&self) -> Subject {
+        let plan = Plan { oracle: false, ..Self::plan(&["-XX:JPortalPrecision=exact"]) };
+        let interpreted = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
+        Subject { recording: self.record(&plan), interpreted: Some(self.record(&interpreted)) }
+    }
+
+    fn plan(flags: &[&str]) -> Plan {
+        let all = ["-Xbatch", "-XX:CompileThresholdScaling=0.05"].iter().chain(flags);
+        Plan { flags: all.map(|&f| f.to_owned()).collect(), ..Plan::new(Mode::Tiered) }
+    }
+}
+
+/// `verify` is red for every fault that changes the flow, and the checker finds some of them impossible.
 fn require_found(share: &Share) {
     assert!(share.harmful >= 3, "too few of the faults changed anything: {share:?}");
     assert!(share.missed.is_empty(), "{share:?}");
-    assert!(share.verify > 0, "{share:?}");
-}
-
-#[test]
-fn a_moved_marker_is_found() {
-    let Some(recording) = compiled("a_moved_marker_is_found", &[]) else { return };
-    let share = shares(&recording, |n| Fault::MoveMarker { n }, 4).unwrap();
-    require_found(&share);
     assert!(share.checker > 0, "{share:?}");
 }
 
 #[test]
+fn a_moved_marker_is_found() {
+    let Some(traps) = Traps::new("a_moved_marker_is_found") else { return };
+    require_found(&shares(&traps.without_probes(), |n| Fault::MoveMarker { n }, 6).unwrap());
+}
+
+#[test]
 fn a_shifted_scope_is_found() {
-    let Some(recording) = compiled("a_shifted_scope_is_found", &[]) else { return };
-    require_found(&shares(&recording, |n| Fault::ShiftScope { n }, 4).unwrap());
+    let Some(traps) = Traps::new("a_shifted_scope_is_found") else { return };
+    require_found(&shares(&traps.with_probes(&[]), |n| Fault::ShiftScope { n }, 4).unwrap());
 }
 
 #[test]
 fn a_dropped_frame_of_a_deoptimisation_is_found() {
-    let flags = ["-XX:-TieredCompilation"];
-    let Some(recording) = compiled("a_dropped_frame_of_a_deoptimisation_is_found", &flags) else { return };
-    let share = shares(&recording, |n| Fault::DropFrame { n }, 3).unwrap();
+    let Some(traps) = Traps::new("a_dropped_frame_of_a_deoptimisation_is_found") else { return };
+    let subject = traps.with_probes(&["-XX:-TieredCompilation"]);
+    let share = shares(&subject, |n| Fault::DropFrame { n }, 3).unwrap();
     require_found(&share);
     assert_eq!(share.checker, share.harmful, "a frame too few shows in every return: {share:?}");
 }
