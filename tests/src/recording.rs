@@ -296,6 +296,25 @@ impl Verdict {
         value.ok_or_else(|| format!("no count {field:?} in {} {}", self.report, self.stderr).into())
     }
 
+    /// Probes by who executed them, in words: those that ran, of them exact, extra ones, unresolved ones.
+    ///
+    /// # Errors
+    /// When the report lacks them.
+    pub fn tiers(&self) -> Result<String> {
+        let mut words = Vec::new();
+        for tier in ["interpreter", "c1", "c2"] {
+            let figures = &self.report["tiers"][tier];
+            let count = |name: &str| figures[name].as_u64().ok_or_else(|| format!("no {name} of {tier}"));
+            let (exact, missing, unresolved) = (count("exact")?, count("missing")?, count("unresolved")?);
+            let ran = exact + missing + unresolved;
+            words.push(format!(
+                "{tier} {ran} exact {exact} extra {} unresolved {unresolved}",
+                count("extra")?
+            ));
+        }
+        Ok(words.join(", "))
+    }
+
     /// Fails unless every probe of every thread of `log` matched.
     ///
     /// # Errors
