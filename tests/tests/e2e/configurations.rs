@@ -27,6 +27,7 @@ const C2: Configuration = Configuration { name: "c2", flags: &["-XX:-TieredCompi
 const COMPILED: Configuration = Configuration { name: "compiled", flags: &["-Xcomp"], ..DEFAULT };
 const PARALLEL: Configuration = Configuration { name: "parallel", flags: &["-XX:+UseParallelGC"], ..DEFAULT };
 const SERIAL: Configuration = Configuration { name: "serial", flags: &["-XX:+UseSerialGC"], ..DEFAULT };
+const ZGC: Configuration = Configuration { name: "zgc", flags: &["-XX:+UseZGC"], ..DEFAULT };
 const FLUSHING: Configuration =
     Configuration { name: "flushing", flags: &["-XX:ReservedCodeCacheSize=4m"], ..DEFAULT };
 const PSB: Configuration = Configuration { name: "psb", timing: "tsc", ..DEFAULT };
@@ -82,6 +83,7 @@ configurations! {
     compiled = COMPILED, ["calls"];
     parallel = PARALLEL, ["threads"];
     serial = SERIAL, ["loaders"];
+    zgc = ZGC, ["loaders", "exceptions"];
     flushing = FLUSHING, ["javac"];
     psb = PSB, ["threads", "exceptions"];
     cyc = CYC, ["threads", "exceptions"];
