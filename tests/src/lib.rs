@@ -5,7 +5,9 @@
 //! what `scripts/setup` builds; a test that lacks it does not pass silently but is counted as
 //! skipped ([`skip`]).
 
+pub mod against;
 pub mod fault;
+pub mod figures;
 pub mod fuzz;
 pub mod identity;
 pub mod oracle;

@@ -1,6 +1,6 @@
 //! The programs that are recorded, and at which size.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How large a run is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Size {
 pub struct Program {
     /// Short name.
     pub name: &'static str,
-    /// Main class.
+    /// Main class, with its module if it lies in one.
     pub main: &'static str,
     /// Jars of Debian's /usr/share/java that it needs.
     jars: &'static [&'static str],
@@ -62,7 +62,7 @@ pub const WORKLOADS: &[Program] = &[
     Program {
         name: "xalan",
         main: "XalanLoad",
-        jars: &["xalan2", "serializer", "xercesImpl"],
+        jars: XML,
         small: &["@stylesheet", "@document", "1"],
         full: &["@stylesheet", "@document", "16"],
     },
@@ -102,12 +102,66 @@ pub const WORKLOADS: &[Program] = &[
     },
 ];
 
+/// Real programs that are recorded only as they are, without the oracle's probes.
+pub const TOOLS: &[Program] = &[
+    // Many small rounds: H2 sorts with random pivots where LIMIT leaves something out.
+    Program { name: "h2-rounds", main: "H2Load", jars: &["h2"], small: &["150", "6"], full: &[] },
+    Program { name: "xerces", main: "XmlLoad", jars: XML, small: &["validate", "@document", "4"], full: &[] },
+    Program { name: "serializer", main: "XmlLoad", jars: XML, small: &["copy", "@document", "3"], full: &[] },
+    Program {
+        name: "antlr-tool",
+        main: "org.antlr.v4.Tool",
+        jars: &[
+            "antlr4",
+            "antlr4-runtime",
+            "antlr3-runtime",
+            "stringtemplate4",
+            "treelayout",
+            "icu4j",
+            "javax.json",
+        ],
+        small: &["-visitor", "-o", "@out", "@grammar"],
+        full: &[],
+    },
+    Program {
+        name: "textifier",
+        main: "org.objectweb.asm.util.Textifier",
+        jars: &["asm", "asm-tree", "asm-analysis", "asm-util", "h2"],
+        small: &["org.h2.command.Parser"],
+        full: &[],
+    },
+    Program {
+        name: "javap",
+        main: "jdk.jdeps/com.sun.tools.javap.Main",
+        jars: &[],
+        small: &["-c", "-v", "-p", "-cp", "/usr/share/java/h2.jar", "org.h2.mvstore.MVStore"],
+        full: &[],
+    },
+    Program {
+        name: "batik",
+        main: "org.apache.batik.apps.rasterizer.Main",
+        jars: &[
+            "batik-all",
+            "commons-io",
+            "commons-logging",
+            "xercesImpl",
+            "xml-apis",
+            "xml-apis-ext",
+            "xmlgraphics-commons",
+        ],
+        small: &["-scriptSecurityOff", "-w", "384", "-h", "288", "-d", "@out", "@drawing"],
+        full: &[],
+    },
+];
+
+const XML: &[&str] = &["xalan2", "serializer", "xercesImpl"];
+
 /// The document that Xalan and FOP transform, of Debian's package iso-codes.
 pub const DOCUMENT: &str = "/usr/share/xml/iso-codes/iso_639-2.xml";
 
 /// The program of that short name.
 pub fn by_name(name: &str) -> Option<Program> {
-    UNITS.iter().chain(WORKLOADS).chain([&MANY_METHODS]).find(|p| p.name == name).cloned()
+    UNITS.iter().chain(WORKLOADS).chain(TOOLS).chain([&MANY_METHODS]).find(|p| p.name == name).cloned()
 }
 
 impl Program {
@@ -125,31 +179,39 @@ impl Program {
             built.join("workloads.jar").display().to_string(),
         ];
         path.extend(self.jars.iter().map(|jar| format!("/usr/share/java/{jar}.jar")));
-        let mut command = vec![
-            format!("-Djava.library.path={}", built.display()),
-            "-cp".to_owned(),
-            path.join(":"),
-            self.main.to_owned(),
-        ];
+        let mut command =
+            vec![format!("-Djava.library.path={}", built.display()), "-cp".to_owned(), path.join(":")];
+        if self.main.contains('/') {
+            command.push("-m".to_owned());
+        }
+        command.push(self.main.to_owned());
         let arguments = match size {
             Size::Small => self.small,
             Size::Full => self.full,
         };
-        command.extend(arguments.iter().map(|argument| expand(argument, root)));
+        command.extend(arguments.iter().map(|argument| self.expand(argument, root)));
         command
     }
-}
 
-fn expand(argument: &str, root: &Path) -> String {
-    let folder = |name: &str| root.join("tests/programs").join(name).display().to_string();
-    match argument {
-        "@one" => folder("workloads/H2Load.java"),
-        "@least" => folder("src/programs/Exit.java"),
-        "@sources" => folder("src"),
-        "@stylesheet" => folder("workloads/iso.xsl"),
-        "@fo-stylesheet" => folder("workloads/iso-fo.xsl"),
-        "@grammar" => folder("workloads/Ledger.g4"),
-        "@document" => DOCUMENT.to_owned(),
-        other => other.to_owned(),
+    /// The folder into which the program writes, if it writes files. What it finds there can be seen in what it executes.
+    pub fn out(&self, root: &Path) -> Option<PathBuf> {
+        let writes = self.small.contains(&"@out") || self.full.contains(&"@out");
+        writes.then(|| root.join("build/out").join(self.name))
+    }
+
+    fn expand(&self, argument: &str, root: &Path) -> String {
+        let folder = |name: &str| root.join("tests/programs").join(name).display().to_string();
+        match argument {
+            "@one" => folder("workloads/H2Load.java"),
+            "@least" => folder("src/programs/Exit.java"),
+            "@sources" => folder("src"),
+            "@stylesheet" => folder("workloads/iso.xsl"),
+            "@fo-stylesheet" => folder("workloads/iso-fo.xsl"),
+            "@grammar" => folder("workloads/Ledger.g4"),
+            "@drawing" => folder("workloads/drawing.svg"),
+            "@document" => DOCUMENT.to_owned(),
+            "@out" => self.out(root).map_or_else(String::new, |out| out.display().to_string()),
+            other => other.to_owned(),
+        }
     }
 }

@@ -74,6 +74,8 @@ pub(crate) struct Trail {
     pub returned: bool,
     /// The context of the markers in which the position stands, where it is known.
     pub context: Option<u32>,
+    /// The scope at which the interpreter would start again, were the last call to end otherwise than by returning.
+    pub restart: Option<u32>,
 }
 
 impl Trail {

@@ -9,12 +9,13 @@ use crate::folds;
 use crate::frame::{Frame, Position, Run, Trail};
 use crate::machine::{Before, Machine};
 use crate::moves::{Target, Way};
+use crate::paths::Ends;
 use crate::tags::CodeClass;
 use jportal_bytecode::Transfer;
-use jportal_capture::schema::{ambiguities, compilers};
+use jportal_capture::schema::{ambiguities, compilers, pc_flags};
 use jportal_flow::{Cause, Entry, Tier};
 use jportal_native_flow::Exit;
-use jportal_units::Bci;
+use jportal_units::{Bci, MethodId};
 use jportal_vm_image::{Marker, NMethod, Outcome, PathMarkers, PcPosition};
 
 impl<'a> Machine<'a> {
@@ -44,13 +45,38 @@ impl<'a> Machine<'a> {
         }
         marks.for_each(|mark| self.pass(m, mark));
         if matches!(exit, Exit::Call | Exit::IndirectCall) {
-            if let Some(p) = n.position_at(to).or_else(|| self.athrow_in(n, from, to)) {
-                self.advance_inside(n, p.scope);
-            }
-            if let Some(trail) = self.trail() {
-                trail.called = true;
-            }
+            self.pass_call(n, (from, to));
         }
+    }
+    /// The block `from..to` ends with a call.
+    fn pass_call(&mut self, n: &NMethod, (from, to): (u32, u32)) {
+        let position = n.position_at(to).or_else(|| self.athrow_in(n, from, to));
+        let restart = position.filter(|p| self.restarts(n, p)).and_then(|p| p.scope);
+        if let Some(trail) = self.trail().filter(|_| restart.is_some()) {
+            trail.restart = restart;
+            return;
+        }
+        if let Some(p) = position {
+            self.advance_inside(n, p.scope);
+        }
+        if let Some(trail) = self.trail() {
+            trail.called = true;
+        }
+    }
+    /// Whether the position of a call is none that control came to, but one in front of it, from which the interpreter
+    /// would execute bytecodes once more that C2 had put together: a concatenation of strings, which has the state in
+    /// front of the `new StringBuilder` (`PhaseStringOpts::replace_string_concat`).
+    fn restarts(&mut self, n: &NMethod, p: &PcPosition) -> bool {
+        let Some(Frame::Compiled(c)) = self.stack.last() else { return false };
+        if p.flags & pc_flags::REEXECUTE == 0 || c.trail.fresh {
+            return false;
+        }
+        let state = scope_chain(n, p.scope);
+        let Some((is, callers)) = state.split_last() else { return false };
+        let Some(&was) = c.chain.get(callers.len()).filter(|_| c.chain.starts_with(callers)) else {
+            return false;
+        };
+        was.method == is.method && was.bci != is.bci && !self.leads_straight(was.method, (was.bci, is.bci))
     }
     /// C1 records the position of an `athrow` in front of the call that throws. Other calls without a position, those
     /// of leaf routines, may have anything in front of them.
@@ -69,6 +95,7 @@ impl<'a> Machine<'a> {
     }
     /// Control came from the end of `last` to `at`.
     fn pass_edge(&mut self, n: &NMethod, m: &PathMarkers, last: Run, at: u32) {
+        let restart = self.trail().and_then(|t| t.restart.take());
         let list = match last.exit {
             Exit::Cut if last.to == at => {
                 let held = self.trail().map(|t| std::mem::take(&mut t.held)).unwrap_or_default();
@@ -82,6 +109,7 @@ impl<'a> Machine<'a> {
                 m.on_edge(at, Outcome::CallReturn, at)
             }
             Exit::Call | Exit::IndirectCall => {
+                self.start_again(n, restart);
                 self.thrown();
                 m.on_edge(last.to, Outcome::Exception, at)
             }
@@ -137,12 +165,13 @@ impl<'a> Machine<'a> {
         let (Some((a, callers)), Some((b, others))) = (chain.split_last(), state.split_last()) else {
             return false;
         };
-        let straight = |s: &mut Self| {
-            let hop = s.paths.hop(s.shared, a.method, (a.bci, b.bci));
-            // The last step may be a branch.
-            hop.path.as_deref().is_some_and(|p| p.len() < 2 || p.windows(2).all(|w| w[0] < w[1]))
-        };
-        callers == others && a.method == b.method && (a.bci == b.bci || straight(self))
+        let same = callers == others && a.method == b.method;
+        same && (a.bci == b.bci || self.leads_straight(a.method, (a.bci, b.bci)))
+    }
+    /// Whether control comes from one bytecode to the other within a block; the last step may be a branch.
+    fn leads_straight(&mut self, method: MethodId, ends: Ends) -> bool {
+        let hop = self.paths.hop(self.shared, method, ends);
+        hop.path.as_deref().is_some_and(|p| p.len() < 2 || p.windows(2).all(|w| w[0] < w[1]))
     }
     /// The instruction at `cut` faulted or the thread was stopped there, and control goes on elsewhere.
     pub(crate) fn stop_at_cut(&mut self, n: &NMethod, cut: u32) {
@@ -237,14 +266,25 @@ impl<'a> Machine<'a> {
             self.emit_bytecode(*method, *bci, tier);
         }
     }
+    /// A call did not return, and its scope is in front of what had been executed.
+    fn start_again(&mut self, n: &NMethod, scope: Option<u32>) {
+        if scope.is_some() {
+            self.lose_path(Cause::StringConcatenation);
+            self.advance_inside(n, scope);
+        }
+    }
     /// The compiled top frame is about to be replaced by interpreted ones: its state is that of the
-    /// interruption, if there was one.
+    /// interruption, if there was one, or that in front of what it had begun.
     pub(crate) fn settle_cut(&mut self) {
         let Some(Frame::Compiled(c)) = self.stack.last() else { return };
         let (code, Some(last)) = (c.code, c.trail.last) else { return };
+        let restart = c.trail.restart;
         let n = self.shared.image.code(code).and_then(|v| v.nmethod());
-        if let Some(n) = n.filter(|n| last.exit == Exit::Cut && self.uses_markers(n)) {
+        let Some(n) = n.filter(|n| self.uses_markers(n)) else { return };
+        if last.exit == Exit::Cut {
             self.stop_at_cut(n, last.to);
+        } else {
+            self.start_again(n, restart);
         }
     }
 }

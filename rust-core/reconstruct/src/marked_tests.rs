@@ -15,6 +15,9 @@ const M1: [u8; 6] = [26, 153, 0, 4, 0, 177];
 /// Method pointers of `vm_with`.
 const POINTERS: [u64; 2] = [0x9000, 0x9001];
 
+/// Positions whose bytecode the interpreter executes once more.
+const REEXECUTED: [u32; 1] = [0x1a];
+
 /// (offset, markers); a marker is (context, bci), or (`NO_CONTEXT`, cause).
 type Marks<'a> = &'a [(u32, &'a [(u32, u16)])];
 /// (from, outcome, to, markers).
@@ -72,7 +75,8 @@ fn nmethod_records(start: u32, at: Marks<'_>, on: Edges<'_>, positions: &[(u32, 
         } else {
             scopes.push(scope(NO_SCOPE, 0, bci));
         }
-        pc_descs.push(PcDescriptor { pc_offset, scope: scopes.len() as u32 - 1, flags: 0 });
+        let flags = if REEXECUTED.contains(&pc_offset) { pc_flags::REEXECUTE } else { 0 };
+        pc_descs.push(PcDescriptor { pc_offset, scope: scopes.len() as u32 - 1, flags });
     }
     let installed = NMethodInstalled {
         start: address(start),
@@ -165,6 +169,22 @@ fn a_callee_that_does_not_show_is_noticed() {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x18, &[(0, 0)])], &[], &[(0x18, 0, 4)], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call).nm(0x18, 0x20, Exit::Jump);
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 m0@7 m0@0");
+}
+
+/// `m0` makes a call that returns to 0x1a, whose state is in front of the inlined call that is over by then.
+fn at_state_before(then: fn(Script) -> Script) -> String {
+    let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5)])], &[], &[(0x1a, 0, 0)], &[]);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x1a, Exit::Call);
+    let flow = run(&vm, then(s)).join(" ");
+    flow.strip_prefix("> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 ").expect("the way to the call").to_owned()
+}
+
+#[test]
+fn a_state_to_start_again_from_is_no_position() {
+    let returned = at_state_before(|s| s.nm(0x1a, 0x20, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump));
+    assert_eq!(returned, "< m1 ? m0 missing-marker < m0");
+    let deoptimised = at_state_before(|s| s.at(DEOPT_REEXECUTE, Exit::IndirectJump));
+    assert_eq!(deoptimised, "< m1 ? m0 string-concatenation m0@0 < m0 > m0");
 }
 
 #[test]

@@ -283,7 +283,9 @@ impl Machine<'_> {
         let called =
             trail.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall | Exit::Cut));
         let flight = if trail.thrown || called { Flight::Thrown } else { Flight::Unseen };
-        let mut way = Way { tier, lost: trail.lost, flight, called: trail.called };
+        // Which of the bytecodes that would be executed once more threw is not known.
+        let lost = trail.lost.or(trail.restart.map(|_| Cause::StringConcatenation));
+        let mut way = Way { tier, lost, flight, called: trail.called };
         self.leave_by_exception(chain, None, &mut way);
     }
     /// Nothing is known of where the frames stood.

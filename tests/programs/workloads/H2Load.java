@@ -7,15 +7,22 @@ import java.sql.Statement;
 
 /**
  * An in-memory H2 database: a small shop with customers and orders; inserts, indexed look-ups, joins, grouping, updates
- * in transactions, one roll-back. Argument: number of orders, 2000 by default. Needs h2.jar on the class path.
+ * in transactions, one roll-back. Arguments: number of orders (2000 by default), how often (1 by default). Needs h2.jar on the class path.
  */
 public final class H2Load {
     private H2Load() {}
 
     public static void main(String[] args) throws Exception {
         int orders = args.length > 0 ? Integer.parseInt(args[0]) : 2000;
-        int customers = orders / 10 + 1;
+        int times = args.length > 1 ? Integer.parseInt(args[1]) : 1;
         Class.forName("org.h2.Driver");
+        for (int i = 0; i < times; i++) {
+            shop(orders);
+        }
+    }
+
+    private static void shop(int orders) throws SQLException {
+        int customers = orders / 10 + 1;
         try (Connection connection = DriverManager.getConnection("jdbc:h2:mem:shop")) {
             create(connection);
             fill(connection, customers, orders);

@@ -102,7 +102,7 @@ fn run(options: &Options) -> Result<u64> {
 
 fn figures(tally: &Tally) -> String {
     let sum = &tally.sum;
-    let (matched, compiled, unresolved, hidden) = (sum.matched, sum.compiled, sum.unresolved, sum.hidden);
+    let (matched, compiled, unresolved, hidden) = (sum.matched, sum.compiled(), sum.unresolved, sum.hidden);
     format!(
         "{matched} bytecodes equal, {compiled} of them compiled, {unresolved} unresolved, {hidden} hidden"
     )

@@ -6,9 +6,8 @@ use std::process::Command;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::generate;
+use crate::against::{self, Outcome, Precision};
 use crate::process::{self, Finished};
 use crate::{Error, Result};
 
@@ -28,15 +27,6 @@ pub enum Engine {
     Stress,
 }
 
-/// What the VM promises about paths (`-XX:JPortalPrecision`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
-    /// Every bytecode known.
-    Exact,
-    /// Nothing wrong, but some stretches open.
-    Default,
-}
-
 /// One way to run a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
@@ -48,13 +38,13 @@ pub struct Mode {
 
 const ENGINES: [(&str, Engine); 4] =
     [("c1", Engine::C1), ("c2", Engine::C2), ("tiered", Engine::Tiered), ("stress", Engine::Stress)];
-const PRECISIONS: [(&str, Precision); 2] = [("exact", Precision::Exact), ("default", Precision::Default)];
+const PRECISIONS: [Precision; 2] = [Precision::Exact, Precision::Default];
 
 impl Mode {
     /// Every mode.
     pub fn all() -> Vec<Self> {
         let with = |precision| ENGINES.iter().map(move |&(_, engine)| Self { engine, precision });
-        PRECISIONS.iter().flat_map(|&(_, precision)| with(precision)).collect()
+        PRECISIONS.into_iter().flat_map(with).collect()
     }
 
     /// One mode of each precision, such that few neighbouring seeds have all modes among them.
@@ -88,11 +78,7 @@ impl Mode {
         if self.engine == Engine::Stress {
             flags.push(format!("-XX:StressSeed={}", seed % 0x7fff_ffff + 1));
         }
-        let precision = match self.precision {
-            Precision::Exact => "exact",
-            Precision::Default => "default",
-        };
-        flags.push(format!("-XX:JPortalPrecision={precision}"));
+        flags.push(self.precision.flag());
         flags
     }
 }
@@ -100,8 +86,7 @@ impl Mode {
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let engine = ENGINES.iter().find(|(_, e)| *e == self.engine).map_or("", |(name, _)| name);
-        let precision = PRECISIONS.iter().find(|(_, p)| *p == self.precision).map_or("", |(name, _)| name);
-        write!(f, "{engine}-{precision}")
+        write!(f, "{engine}-{}", self.precision.name())
     }
 }
 
@@ -112,9 +97,9 @@ impl FromStr for Mode {
     fn from_str(text: &str) -> Result<Self> {
         let (engine, precision) = text.split_once('-').unwrap_or((text, "exact"));
         let engine = ENGINES.iter().find(|(name, _)| *name == engine);
-        let precision = PRECISIONS.iter().find(|(name, _)| *name == precision);
+        let precision = PRECISIONS.into_iter().find(|p| p.name() == precision);
         match (engine, precision) {
-            (Some(&(_, engine)), Some(&(_, precision))) => Ok(Self { engine, precision }),
+            (Some(&(_, engine)), Some(precision)) => Ok(Self { engine, precision }),
             _ => Err(format!("no mode {text:?}: c1, c2, tiered or stress, with -exact or -default").into()),
         }
     }
@@ -153,34 +138,6 @@ impl Reference {
     /// When it cannot be removed.
     pub fn remove(self) -> Result<()> {
         Ok(std::fs::remove_file(self.capture)?)
-    }
-}
-
-/// What the comparison of one program in one mode gave.
-#[derive(Debug, Default, Clone)]
-pub struct Outcome {
-    /// Bytecodes equal in both flows.
-    pub matched: u64,
-    /// Those of them that compiled code executed.
-    pub compiled: u64,
-    /// Stretches for which the tested flow names no path, and bytecodes of the reference in them and in gaps.
-    pub unresolved: u64,
-    /// See `unresolved`.
-    pub hidden: u64,
-    /// What is wrong, if anything.
-    pub failure: Option<String>,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let share = if self.matched == 0 { 0.0 } else { self.compiled as f64 / self.matched as f64 };
-        let Self { matched, unresolved, hidden, .. } = self;
-        write!(f, "{matched} bytecodes, {:.1} % compiled, ", 100.0 * share)?;
-        write!(f, "{unresolved} unresolved, {hidden} hidden: ")?;
-        match &self.failure {
-            None => write!(f, "ok"),
-            Some(failure) => write!(f, "FAILED: {}", failure.lines().next().unwrap_or_default()),
-        }
     }
 }
 
@@ -265,14 +222,7 @@ impl Rig {
     /// # Errors
     /// When `verify` cannot be started or hangs.
     pub fn compare(&self, reference: &Reference, capture: &Path, precision: Precision) -> Result<Outcome> {
-        let mut command = Command::new(&self.jportal);
-        command.args(["verify", "--json"]).arg(capture).arg("--against").arg(&reference.capture);
-        let finished = process::run(&mut command, LIMIT)?;
-        let Ok(report) = finished.json() else {
-            let failure = format!("verify: {}\n{}", finished.status, finished.stderr);
-            return Ok(Outcome { failure: Some(failure), ..Outcome::default() });
-        };
-        Ok(judge(&report, &finished, precision))
+        against::compare(&self.jportal, (capture, precision), &reference.capture, LIMIT)
     }
 
     /// Records the program once more in `mode` and leaves the capture, for tests that change it.
@@ -299,34 +249,6 @@ impl Rig {
     }
 }
 
-fn judge(report: &Value, finished: &Finished, precision: Precision) -> Outcome {
-    let count = |name: &str| report.get(name).and_then(Value::as_u64);
-    let (matched, compiled) = (count("matched"), count("matched_compiled"));
-    let (unresolved, hidden, gaps) = (count("unresolved"), count("hidden"), count("gaps"));
-    let parts = report.get("first").is_some_and(|first| !first.is_null());
-    let failure = match (matched, unresolved, gaps) {
-        (None, ..) | (_, None, _) | (.., None) => Some("verify's report lacks its figures"),
-        (Some(0), ..) => Some("nothing was compared"),
-        _ if parts => Some("the flows part"),
-        (.., Some(1..)) => Some("the flow has gaps"),
-        (_, Some(1..), _) if precision == Precision::Exact => Some("unresolved stretches"),
-        // The exit status is `verify`'s own word for what the figures say.
-        _ if precision == Precision::Exact && !finished.status.success() => Some("verify is not content"),
-        _ => None,
-    };
-    let text = |failure: &str| {
-        let pretty = serde_json::to_string_pretty(report).unwrap_or_default();
-        format!("{failure}\n{pretty}\n{}", finished.stderr)
-    };
-    Outcome {
-        matched: matched.unwrap_or(0),
-        compiled: compiled.unwrap_or(0),
-        unresolved: unresolved.unwrap_or(0),
-        hidden: hidden.unwrap_or(0),
-        failure: failure.map(text),
-    }
-}
-
 /// Sums over many outcomes.
 #[derive(Debug, Default, Clone)]
 pub struct Tally {
@@ -343,9 +265,6 @@ impl Tally {
     pub fn add(&mut self, outcome: &Outcome) {
         self.runs += 1;
         self.failed += u64::from(outcome.failure.is_some());
-        self.sum.matched += outcome.matched;
-        self.sum.compiled += outcome.compiled;
-        self.sum.unresolved += outcome.unresolved;
-        self.sum.hidden += outcome.hidden;
+        self.sum.add(outcome);
     }
 }

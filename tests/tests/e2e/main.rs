@@ -14,3 +14,4 @@ mod passthrough;
 mod programs;
 mod random;
 mod truncation;
+mod uninstrumented;

@@ -1,8 +1,8 @@
 //! Each program, interpreted and in the VM's default mode.
 
-use std::io::Write;
 use std::process::Command;
 
+use jportal_tests::figures::figure;
 use jportal_tests::place::{self, Place};
 use jportal_tests::programs::{self, Program, Size};
 use jportal_tests::recording::{Checked, Info, LIMIT, Mode, Plan, Recording, Verdict};
@@ -15,15 +15,6 @@ const LIBIPT_LIMIT: f64 = 150e6;
 fn plain_output(place: &Place, program: &Program, size: Size) -> Result<String> {
     let command = program.command(&place.root, &place.programs, size);
     Ok(process::run(Command::new(&place.java).args(command), LIMIT)?.text())
-}
-
-/// Adds a line to the file `JPORTAL_FIGURES`, if there is one, and prints it.
-fn figure(line: &str) {
-    println!("{line}");
-    if let Some(path) = std::env::var_os("JPORTAL_FIGURES") {
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        file.and_then(|mut f| writeln!(f, "{line}")).expect("the file of figures can be written");
-    }
 }
 
 /// What holds in every mode: the program is not disturbed, and the trace decodes without a flaw.

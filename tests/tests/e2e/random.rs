@@ -1,7 +1,8 @@
 //! Random programs: what compiled code executed against what the interpreter did.
 
+use jportal_tests::against::Precision;
 use jportal_tests::fault::{self, Fault};
-use jportal_tests::fuzz::run::{Engine, Mode, Precision, Rig, Tally};
+use jportal_tests::fuzz::run::{Engine, Mode, Rig, Tally};
 use jportal_tests::place;
 
 /// Programs of the short and of the long run, and the first seed, unless the environment says otherwise.
@@ -45,7 +46,11 @@ fn check_programs(test: &str, count: u64) {
     }
     assert_eq!(tally.failed, 0, "of {} runs; their files are in {}", tally.runs, rig.failures.display());
     // A comparison of interpreted code with itself would say little.
-    assert!(tally.sum.compiled * 2 > tally.sum.matched, "compiled code executed too little: {:?}", tally.sum);
+    assert!(
+        tally.sum.compiled() * 2 > tally.sum.matched,
+        "compiled code executed too little: {:?}",
+        tally.sum
+    );
 }
 
 #[test]

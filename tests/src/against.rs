@@ -1,0 +1,213 @@
+//! Two recordings of one deterministic program, one of them interpreted, and what `jportal verify --against` says of them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::Result;
+use crate::process::{self, Finished};
+
+/// What the VM promises about paths (`-XX:JPortalPrecision`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// Every bytecode known.
+    Exact,
+    /// Nothing wrong, but some stretches open.
+    Default,
+}
+
+impl Precision {
+    /// As the VM calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Default => "default",
+        }
+    }
+
+    /// The flag of `java`.
+    pub fn flag(self) -> String {
+        format!("-XX:JPortalPrecision={}", self.name())
+    }
+}
+
+/// What a comparison gave.
+#[derive(Debug, Default, Clone)]
+pub struct Outcome {
+    /// Bytecodes equal in both flows.
+    pub matched: u64,
+    /// Those of them that C1 executed.
+    pub c1: u64,
+    /// Those of them that C2 executed.
+    pub c2: u64,
+    /// Bytecodes that only one of the flows has, with nothing to hide them.
+    pub wrong: u64,
+    /// Stretches for which the tested flow names no path, and bytecodes of the reference in them and in gaps.
+    pub unresolved: u64,
+    /// See `unresolved`.
+    pub hidden: u64,
+    /// Stretches by cause.
+    pub causes: BTreeMap<String, u64>,
+    /// What is wrong, if anything.
+    pub failure: Option<String>,
+}
+
+impl Outcome {
+    /// Equal bytecodes that compiled code executed.
+    pub const fn compiled(&self) -> u64 {
+        self.c1 + self.c2
+    }
+
+    /// Adds the figures of another one.
+    pub fn add(&mut self, other: &Self) {
+        self.matched += other.matched;
+        self.c1 += other.c1;
+        self.c2 += other.c2;
+        self.wrong += other.wrong;
+        self.unresolved += other.unresolved;
+        self.hidden += other.hidden;
+        for (cause, stretches) in &other.causes {
+            *self.causes.entry(cause.clone()).or_default() += stretches;
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = if self.matched == 0 { 0.0 } else { self.compiled() as f64 / self.matched as f64 };
+        let Self { matched, unresolved, hidden, .. } = self;
+        write!(f, "{matched} bytecodes, {:.1} % compiled, ", 100.0 * share)?;
+        write!(f, "{unresolved} unresolved, {hidden} hidden: ")?;
+        match &self.failure {
+            None => write!(f, "ok"),
+            Some(failure) => write!(f, "FAILED: {}", failure.lines().next().unwrap_or_default()),
+        }
+    }
+}
+
+/// Compares the main threads of `tested` and `reference` with the command `jportal`, in the methods of the application's
+/// classes. Differences are no error.
+///
+/// # Errors
+/// When `verify` cannot be started or takes longer than `limit`.
+pub fn compare(
+    jportal: &Path,
+    (tested, precision): (&Path, Precision),
+    reference: &Path,
+    limit: Duration,
+) -> Result<Outcome> {
+    let mut command = Command::new(jportal);
+    command.args(["verify", "--json"]).arg(tested).arg("--against").arg(reference);
+    let finished = process::run(&mut command, limit)?;
+    let Ok(report) = finished.json() else {
+        let failure = format!("verify: {}\n{}", finished.status, finished.stderr);
+        return Ok(Outcome { failure: Some(failure), ..Outcome::default() });
+    };
+    Ok(judge(&report, &finished, precision))
+}
+
+fn judge(report: &Value, finished: &Finished, precision: Precision) -> Outcome {
+    let mut outcome = figures(report);
+    let count = |name: &str| report.get(name).and_then(Value::as_u64);
+    let parts = report.get("first").is_some_and(|first| !first.is_null());
+    let failure = match (count("matched"), count("unresolved"), count("gaps")) {
+        (None, ..) | (_, None, _) | (.., None) => Some("verify's report lacks its figures"),
+        (Some(0), ..) => Some("nothing was compared"),
+        _ if parts => Some("the flows part"),
+        (.., Some(1..)) => Some("the flow has gaps"),
+        (_, Some(1..), _) if precision == Precision::Exact => Some("unresolved stretches"),
+        // The exit status is `verify`'s own word for what the figures say.
+        _ if precision == Precision::Exact && !finished.status.success() => Some("verify is not content"),
+        _ => None,
+    };
+    let text = |failure: &str| {
+        let pretty = serde_json::to_string_pretty(report).unwrap_or_default();
+        format!("{failure}\n{pretty}\n{}", finished.stderr)
+    };
+    outcome.failure = failure.map(text);
+    outcome
+}
+
+/// The figures of `verify`'s report; 0 where it has none.
+fn figures(report: &Value) -> Outcome {
+    let at = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    let mut outcome = Outcome {
+        matched: at("/matched"),
+        c1: at("/tiers/c1/exact"),
+        c2: at("/tiers/c2/exact"),
+        wrong: at("/missing") + at("/extra"),
+        unresolved: at("/unresolved"),
+        hidden: at("/hidden"),
+        ..Outcome::default()
+    };
+    for group in report["unresolved_by_cause"].as_array().into_iter().flatten() {
+        let (cause, stretches) = (group["cause"].as_str(), group["stretches"].as_u64());
+        *outcome.causes.entry(cause.unwrap_or("?").to_owned()).or_default() += stretches.unwrap_or(0);
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    fn judged(report: &Value, code: i32, precision: Precision) -> Option<String> {
+        let (stdout, stderr) = (Vec::new(), String::new());
+        let status = ExitStatus::from_raw(code << 8);
+        let finished = Finished { status, stdout, stderr, peak_kib: 0, elapsed: Duration::ZERO };
+        let failure = judge(report, &finished, precision).failure?;
+        failure.lines().next().map(str::to_owned)
+    }
+
+    fn report() -> Value {
+        json!({"matched": 9, "missing": 0, "extra": 0, "unresolved": 0, "hidden": 0, "gaps": 0, "first": null,
+            "tiers": {"c1": {"exact": 2}, "c2": {"exact": 3}}, "unresolved_by_cause": []})
+    }
+
+    fn with(changes: &[(&str, Value)]) -> Value {
+        let mut report = report();
+        changes.iter().for_each(|(name, value)| report[*name] = value.clone());
+        report
+    }
+
+    #[test]
+    fn what_is_not_known_fails_exact_only() {
+        let open = with(&[("unresolved", json!(1)), ("hidden", json!(4))]);
+        assert_eq!(judged(&open, 1, Precision::Default), None);
+        assert_eq!(judged(&open, 1, Precision::Exact).as_deref(), Some("unresolved stretches"));
+        assert_eq!(judged(&report(), 0, Precision::Exact), None);
+        assert_eq!(judged(&report(), 1, Precision::Exact).as_deref(), Some("verify is not content"));
+    }
+
+    #[test]
+    fn what_is_wrong_or_was_not_compared_fails_either() {
+        for precision in [Precision::Exact, Precision::Default] {
+            let faulty = [
+                ("first", json!({"at": 3})),
+                ("matched", json!(0)),
+                ("gaps", json!(1)),
+                ("gaps", Value::Null),
+            ];
+            for change in faulty {
+                let report = with(std::slice::from_ref(&change));
+                assert!(judged(&report, 1, precision).is_some(), "{change:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn stretches_are_counted_by_cause() {
+        let group = |tier, n| json!({"tier": tier, "cause": "empty-loop", "stretches": n, "hidden": 0});
+        let mut outcome = figures(&with(&[("unresolved_by_cause", json!([group("C1", 1), group("C2", 4)]))]));
+        outcome.add(&outcome.clone());
+        assert_eq!(outcome.causes, BTreeMap::from([("empty-loop".to_owned(), 10)]));
+        assert_eq!((outcome.matched, outcome.compiled()), (18, 10));
+    }
+}

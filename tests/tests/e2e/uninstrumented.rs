@@ -1,0 +1,139 @@
+//! Real programs as they are, without probes, which hide the very folds that lose paths: what the main thread did in the
+//! default mode it must have done with `-Xint` too, bytecode by bytecode.
+
+use jportal_tests::against::{self, Outcome, Precision};
+use jportal_tests::figures::figure;
+use jportal_tests::place::{self, Place};
+use jportal_tests::programs::{self, Program};
+use jportal_tests::recording::{Info, LIMIT, Mode, Plan, Recording};
+use jportal_tests::{Result, skip};
+
+/// A program, and what makes two runs of it the same.
+struct Subject {
+    name: &'static str,
+    /// Flags of `java` for both runs.
+    flags: &'static [&'static str],
+}
+
+/// Every object has the same identity hash code: where hash tables go by it, their order does not change from run to run.
+const ONE_HASH: &[&str] = &["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"];
+
+const SUBJECTS: &[Subject] = &[
+    Subject { name: "xalan", flags: &[] },
+    // H2's cache of values goes by hash codes, some of which depend on the time of day.
+    Subject { name: "h2-rounds", flags: &["-Dh2.objectCache=false"] },
+    Subject { name: "hsqldb", flags: &[] },
+    Subject { name: "javac", flags: &[] },
+    // Else a second thread compiles, and which of the two waits for the other is a matter of time.
+    Subject { name: "ecj", flags: &["-Djdt.compiler.useSingleThread=true"] },
+    Subject { name: "antlr", flags: &[] },
+    // Methods of its proxy classes, and its cache of properties.
+    Subject { name: "fop", flags: ONE_HASH },
+    Subject { name: "xerces", flags: &[] },
+    Subject { name: "serializer", flags: &[] },
+    Subject { name: "antlr-tool", flags: &[] },
+    Subject { name: "textifier", flags: &[] },
+    Subject { name: "javap", flags: &[] },
+    Subject { name: "batik", flags: &["-Djava.awt.headless=true"] },
+];
+
+/// Records the program, which must end well.
+fn record(place: &Place, program: &Program, mode: Mode, flags: Vec<String>) -> Result<Recording> {
+    if let Some(out) = program.out(&place.root) {
+        if out.exists() {
+            std::fs::remove_dir_all(&out)?;
+        }
+        std::fs::create_dir_all(out)?;
+    }
+    let plan = Plan { oracle: false, flags, ..Plan::new(mode) };
+    let recording = Recording::make(place, program, &plan)?;
+    let run = &recording.program;
+    if run.status.success() { Ok(recording) } else { Err(format!("{}: {}", run.status, run.stderr).into()) }
+}
+
+/// The machine flow is sound, and the bytecodes are some that a JVM could have executed.
+fn sound(info: &Info) -> Result<()> {
+    let (native, contradictions) = (info.native_errors()?, info.reconstruct_errors()?);
+    let checked = info.checked()?;
+    if native + contradictions > 0 || !checked.by_rule.is_empty() {
+        return Err(format!(
+            "{native} native-flow errors, {contradictions} contradictions, findings {:?}: {}",
+            checked.by_rule,
+            checked.first.join("\n")
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// The line of the table of figures.
+fn line(name: &str, precision: Precision, outcome: &Outcome) -> String {
+    let Outcome { matched, c1, c2, wrong, unresolved, hidden, causes, .. } = outcome;
+    format!(
+        "against -Xint, {}\t{name}\tequal {matched}\tof them C1 {c1}\tC2 {c2}\twrong {wrong}\tunresolved {unresolved}\thidden {hidden}\t{causes:?}",
+        precision.name()
+    )
+}
+
+/// Records the program in the default mode and compares it with the interpreted run.
+fn compare(
+    place: &Place,
+    (subject, program): (&Subject, &Program),
+    reference: &Recording,
+    precision: Precision,
+) -> Result<()> {
+    let flags = subject.flags.iter().map(|&flag| flag.to_owned()).chain([precision.flag()]).collect();
+    let tested = record(place, program, Mode::Tiered, flags)?;
+    let (seen, wanted) = (tested.program.text(), reference.program.text());
+    if seen != wanted {
+        return Err(format!("the program printed {seen:?}, interpreted {wanted:?}").into());
+    }
+    let captures = (tested.capture(), reference.capture());
+    let outcome = against::compare(&place.jportal, (&captures.0, precision), &captures.1, LIMIT)?;
+    figure(&line(subject.name, precision, &outcome));
+    if let Some(failure) = outcome.failure {
+        return Err(failure.into());
+    }
+    if outcome.compiled() * 10 < outcome.matched {
+        return Err(format!("compiled code executed too little to say much: {outcome:?}").into());
+    }
+    sound(&tested.info(&captures.0, &["--check"])?)
+}
+
+/// Compares the program in these precisions; returns what is wrong.
+fn check(place: &Place, subject: &Subject, precisions: &[Precision]) -> Vec<String> {
+    let program = programs::by_name(subject.name).expect("a program of that name");
+    if let Some(missing) = program.missing() {
+        skip::skip(&format!("uninstrumented {}", subject.name), &missing);
+        return Vec::new();
+    }
+    let flags = subject.flags.iter().map(|&flag| flag.to_owned()).collect();
+    let reference = match record(place, &program, Mode::Interpreter, flags) {
+        Ok(reference) => reference,
+        Err(error) => return vec![format!("{}, interpreted: {error}", subject.name)],
+    };
+    let failed = |&precision: &Precision| {
+        let error = compare(place, (subject, &program), &reference, precision).err()?;
+        Some(format!("{}, {}: {error}", subject.name, precision.name()))
+    };
+    precisions.iter().filter_map(failed).collect()
+}
+
+fn run(test: &str, names: &[&str]) {
+    let Some(place) = place::installed(test) else { return };
+    let asked = |subject: &&Subject| names.is_empty() || names.contains(&subject.name);
+    let both = [Precision::Exact, Precision::Default];
+    let failed: Vec<String> = SUBJECTS.iter().filter(asked).flat_map(|s| check(&place, s, &both)).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn one_real_program_equals_its_interpreted_run() {
+    run("one_real_program_equals_its_interpreted_run", &["textifier"]);
+}
+
+#[test]
+#[ignore = "half an hour; scripts/verify-all"]
+fn real_programs_equal_their_interpreted_runs() {
+    run("real_programs_equal_their_interpreted_runs", &[]);
+}
