@@ -97,9 +97,10 @@ impl<'a> Machine<'a> {
     fn pass_edge(&mut self, n: &NMethod, m: &PathMarkers, last: Run, at: u32) {
         let restart = self.trail().and_then(|t| t.restart.take());
         let list = match last.exit {
-            Exit::Cut if last.to == at => {
-                let held = self.trail().map(|t| std::mem::take(&mut t.held)).unwrap_or_default();
-                return held.iter().for_each(|&mark| self.pass(m, mark));
+            Exit::Cut if last.to == at => return self.pass_held(m),
+            Exit::Cut if self.came_from_poll(n, last.to, at) => {
+                self.pass_held(m);
+                m.on_edge(last.to, Outcome::NotTaken, at)
             }
             Exit::Cut => {
                 self.stop_at_cut(n, last.to);
@@ -125,6 +126,20 @@ impl<'a> Machine<'a> {
             Exit::Return | Exit::Far => &[],
         };
         list.iter().for_each(|&mark| self.pass(m, mark));
+    }
+    /// What was interrupted goes on.
+    fn pass_held(&mut self, m: &PathMarkers) {
+        let held = self.trail().map(|t| std::mem::take(&mut t.held)).unwrap_or_default();
+        held.iter().for_each(|&mark| self.pass(m, mark));
+    }
+    /// Whether the instruction at `cut` is a safepoint poll that has let control go on at `at`: its handler returns to
+    /// the next instruction. The debug info of a poll need not say where control stands: C2 moves the poll of a
+    /// counted loop behind blocks that follow its state (`PhaseIdealLoop::find_safepoint`).
+    fn came_from_poll(&self, n: &NMethod, cut: u32, at: u32) -> bool {
+        const LONGEST_INSTRUCTION: u32 = 15;
+        let returned =
+            matches!(self.before, Before::Block { exit: Exit::Return, class: CodeClass::Transparent, .. });
+        returned && (cut + 1..=cut + LONGEST_INSTRUCTION).contains(&at) && n.position_at(cut).is_some()
     }
     /// Whether a runtime stub jumped here: C2's exception blob does, to a handler that may be laid out behind the call.
     fn came_from_stub(&self) -> bool {

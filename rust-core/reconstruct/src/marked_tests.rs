@@ -332,14 +332,17 @@ fn what_a_fold_hides_may_have_thrown_behind_the_return_of_the_callee() {
     assert_eq!(flow(ambiguities::PREPARED_EXCEPTION), expected);
 }
 
+fn safepoint_handler() -> Record {
+    let (start, code) = (address(BLOB), Bytes(vec![0x90; 0x40].into()));
+    Record::BlobDefined(BlobDefined { start, kind: blob_kinds::SAFEPOINT, code, ..Default::default() })
+}
+
 /// `m0` at its call at 4, which goes to a second nmethod, of `m0` again; that has executed `0..8`.
 fn at_call(m0: &[u8], on: Edges<'_>, caught: &[ExceptionEntry]) -> (Vm, Script) {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x20, &[(0, 10)]), (0x30, &[(0, 0)])];
     let mut records = Vec::from(nmethod_records(NMETHOD, marks, on, &[(0x18, 0, 4)]));
     records.extend(nmethod_records(NMETHOD_2, marks, &[], &[]));
-    let (start_of, code) = (address(BLOB), Bytes(vec![0x90; 0x40].into()));
-    let kind = blob_kinds::SAFEPOINT;
-    records.push(Record::BlobDefined(BlobDefined { start: start_of, kind, code, ..Default::default() }));
+    records.push(safepoint_handler());
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call);
     (vm_with(&[(m0, caught), (&M1, &[])], &records), s)
 }
@@ -504,4 +507,41 @@ fn an_interrupted_block_that_is_deoptimised_has_not_gone_on() {
     let s = s.at(DEOPT_REEXECUTE, Exit::IndirectJump).branch(Opcode::IFEQ, true).op(Opcode::NOP);
     // The test is not reported twice.
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 < m1 < m0 > m0 > m1 m1@4");
+}
+
+/// Two rounds of the loop of `m0`, whose test C2 has made part of the round before. A poll at 0x24, and what
+/// led to it; its state is the end of the round before, at 7.
+fn polled() -> (Vm, Script) {
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), (0, 0)]), (0x30, &[(0, 10)])];
+    let mut records = Vec::from(nmethod_records(NMETHOD, marks, &[], &[(0x24, 0, 7)]));
+    records.push(safepoint_handler());
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).nm(0x20, 0x24, Exit::Cut);
+    let s = s.push(Item::Interrupt { ip: Address(address(NMETHOD + 0x24)) }).enter(BLOB);
+    let s = s.block(BLOB, BLOB + 4, Exit::IndirectCall).enter(BLOB + 4);
+    (vm_with(&[(&M0, &[]), (&M1, &[])], &records), s)
+}
+
+const POLLED: &str = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 m0@7 m0@0";
+
+#[test]
+fn a_poll_behind_the_blocks_that_follow_its_state_lets_control_go_on() {
+    let (vm, s) = polled();
+    let s = s.block(BLOB + 4, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken).nm(0x30, 0x38, Exit::Return);
+    let lines = run(&vm, s.at(CALL_STUB_RETURN, Exit::Jump));
+    assert_eq!(lines.join(" "), format!("{POLLED} m0@1 m0@10 < m0"));
+}
+
+#[test]
+fn what_is_on_the_way_behind_a_poll_is_passed_when_control_goes_on() {
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x20, &[(0, 10)])];
+    let on: Edges<'_> = &[(0x14, NOT_TAKEN, 0x18, &[(0, 0)])];
+    let mut records = Vec::from(nmethod_records(NMETHOD, marks, on, &[(0x14, 0, 7)]));
+    records.push(safepoint_handler());
+    // 0 iload_0; 1 ifeq 10; 4 nop; 5 nop; 6 nop; 7 goto 0; 10 return
+    let vm = vm_with(&[(&[26, 153, 0, 9, 0, 0, 0, 167, 0xff, 0xf9, 177], &[])], &records);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x14, Exit::Cut);
+    let s = s.push(Item::Interrupt { ip: Address(address(NMETHOD + 0x14)) }).enter(BLOB);
+    let s = s.block(BLOB, BLOB + 8, Exit::Return).nm(0x18, 0x20, Exit::Taken).nm(0x20, 0x28, Exit::Return);
+    let lines = run(&vm, s.at(CALL_STUB_RETURN, Exit::Jump));
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 m0@5 m0@6 m0@7 m0@0 m0@1 m0@10 < m0");
 }

@@ -69,6 +69,47 @@ fn rounds_of_a_loop_may_be_hidden() {
     assert!(!run(&reference, &tested).agrees());
 }
 
+/// Rounds of 60 bytecodes, of which the one at 40 tells the round.
+fn rounds(n: u64) -> Vec<Step> {
+    let round = |r| move |i| bytecode(if i == 40 { 100 + r } else { 1 }, i, Tier::C2);
+    (0..n).flat_map(|r| (0..60).map(round(r))).collect()
+}
+
+#[test]
+fn a_wrong_bytecode_behind_a_hidden_stretch_is_one_mismatch_where_it_is() {
+    let wrong = bytecode(1, 20, Tier::C2);
+    // It stands in the reference, but a round later.
+    for (told, hidden, missing) in [(vec![HOLE, wrong, HOLE], 1, 0), (vec![HOLE, wrong], 0, 1)] {
+        let mut tested = rounds(10);
+        tested.splice(2 * 60 + 29..2 * 60 + 30, told);
+        let c = run(&rounds(10), &tested);
+        assert_eq!((c.mismatches, c.extra, c.missing, c.hidden), (1, 1, missing, hidden), "{c:?}");
+        assert_eq!(c.first.as_ref().map(|d| (d.at, d.look_at)), Some((2 * 60 + 29, Some(20))));
+        assert_eq!(c.matched, 10 * 60 - 1);
+        assert!(!c.agrees() && !c.given_up);
+    }
+}
+
+#[test]
+fn a_short_certain_stretch_between_hidden_ones_may_be_rounds_away() {
+    let mut tested = rounds(10);
+    tested.splice(2 * 60 + 29..5 * 60 + 45, [HOLE, bytecode(1, 20, Tier::C2), HOLE]);
+    let c = run(&rounds(10), &tested);
+    assert!(c.agrees(), "{c:?}");
+    assert_eq!((c.matched, c.hidden), (10 * 60 - (3 * 60 + 16) + 1, 3 * 60 + 16 - 1));
+    // Rounds that are left out without a hidden stretch stay a difference.
+    tested.drain(300..360);
+    assert!(!run(&rounds(10), &tested).agrees());
+}
+
+#[test]
+fn what_a_last_hidden_stretch_hides_is_no_difference() {
+    let mut tested = rounds(3);
+    tested.splice(100.., [HOLE, bytecode(1, 20, Tier::C2), HOLE]);
+    let c = run(&rounds(3), &tested);
+    assert!(c.agrees() && c.matched == 101 && c.hidden == 79, "{c:?}");
+}
+
 #[test]
 fn flows_that_part_are_compared_behind_the_place_too() {
     let mut tested = line(1000);

@@ -2,7 +2,9 @@
 //!
 //! The reference is meant to be a recording of the interpreter, where nothing is unresolved. The comparison is
 //! of single bytecodes of the methods asked for, whoever executed them. Where the flows part, the cheapest skip on
-//! either side is looked for after which [`GRAM`] bytecodes agree again.
+//! either side is looked for after which [`GRAM`] bytecodes agree again. So it
+//! is behind a hidden stretch, if what follows that stands in the reference only so far on that the flows part again
+//! soon.
 
 mod side;
 mod steps;
@@ -116,6 +118,10 @@ const ANCHOR: usize = 16;
 const LONG_ANCHOR: usize = 4096;
 /// How much further on a place may be at which they do.
 const REACH: usize = 1 << 20;
+/// Bytecodes behind a hidden stretch that are looked at to see whether its end was well chosen.
+const OUTLOOK: usize = 4096;
+/// Behind so many differences that is not looked at any more, for it takes its time.
+const CLOSELY: u64 = 64;
 /// Bytecodes that must agree behind a difference.
 const GRAM: usize = 24;
 /// Bytecodes of either flow among which they are looked for, one after the other.
@@ -192,7 +198,14 @@ impl Run<'_> {
     /// The tested flow does not say how it came to its next bytecodes.
     fn hole(&mut self, hole: Option<(Tier, Cause)>) -> bool {
         self.b.pass(1);
-        let Some(hidden) = skip(&mut self.a, &mut self.b) else { return self.part() };
+        let Place::At(hidden) = place(&mut self.a, &mut self.b, (0, 0), usize::MAX) else { return self.part() };
+        if self.result.mismatches < CLOSELY
+            && let Some(skips) = cheaper(&mut self.a, &mut self.b, hidden)
+        {
+            self.part_by(skips);
+            return true;
+        }
+        let hidden = if self.b.peek().is_none() { self.a.rest_dropped() } else { self.a.pass(hidden) };
         self.result.hidden += hidden;
         if let Some((tier, cause)) = hole {
             self.result.tiers.of(tier).unresolved += hidden;
@@ -203,8 +216,7 @@ impl Run<'_> {
 
     /// The flows part: goes on where they meet again; false if they do not.
     fn part(&mut self) -> bool {
-        let first = self.difference();
-        let (missing, extra) = match WINDOWS.into_iter().find_map(|n| meet(&mut self.a, &mut self.b, n)) {
+        let skips = match WINDOWS.into_iter().find_map(|n| meet(&mut self.a, &mut self.b, n)) {
             Some(skips) => skips,
             None => {
                 let (a, b) = (self.a.peek().is_some(), self.b.peek().is_some());
@@ -213,6 +225,13 @@ impl Run<'_> {
                 if a && b { (1, 1) } else { (self.a.rest(), self.b.rest()) }
             }
         };
+        self.part_by(skips);
+        !self.result.given_up
+    }
+
+    /// The flows part, and meet again behind so many bytecodes of the reference and of the tested flow.
+    fn part_by(&mut self, (missing, extra): (usize, usize)) {
+        let first = self.difference();
         let (tier, behind) = match (self.b.peek(), self.before.back()) {
             (Some(Step::Bytecode(e)), _) => (e.tier, e.behind),
             (_, Some(last)) => (last.tier, Behind::default()),
@@ -232,7 +251,6 @@ impl Run<'_> {
         let words = first.tested.first().or(first.reference.first()).cloned().unwrap_or_default();
         group(&mut self.groups, (tier, Kind::of(counts.0, counts.1), behind), counts, words);
         self.result.first.get_or_insert(first);
-        !self.result.given_up
     }
 
     fn difference(&mut self) -> Difference {
@@ -284,51 +302,113 @@ fn meet(a: &mut Side<'_>, b: &mut Side<'_>, window: usize) -> Option<(usize, usi
     best.or_else(|| (certain.len() < window && b.hides_at(certain.len())).then_some((0, certain.len())))
 }
 
-/// The tested flow does not say how it came to its next bytecodes: goes on to them in the reference. Returns
-/// how many bytecodes that hides.
+/// Where the bytecodes behind a hidden stretch stand in the reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// At this step.
+    At(usize),
+    /// Nowhere.
+    Nowhere,
+    /// Not among those that were looked at.
+    Further,
+}
+
+/// The tested flow does not say how it came to its step `j`: where in the reference, from step `i` on, it goes on, if
+/// that is less than `most` steps away.
 ///
 /// What is hidden may be rounds of a loop, and then the next bytecodes alone stand in the reference at several
 /// places: the first is taken after which all agrees up to the next hidden stretch.
-fn skip(a: &mut Side<'_>, b: &mut Side<'_>) -> Option<u64> {
-    let anchor = resolved(b);
-    if anchor.is_empty() {
-        // Either nothing follows at all, or another such stretch.
-        return Some(if b.peek().is_none() { a.rest_dropped() } else { 0 });
-    }
+fn place(a: &mut Side<'_>, b: &mut Side<'_>, (i, j): (usize, usize), most: usize) -> Place {
+    let anchor = resolved(b, j);
     let short = anchor.len().min(ANCHOR);
     let mut first = None;
-    let mut at = 0;
-    let found = loop {
+    let mut at = i;
+    loop {
         a.fill(at + anchor.len());
         let left = a.ready.len() - at.min(a.ready.len());
         if left < short || first.is_some_and(|first| at > first + REACH) {
-            break first?;
+            return first.map_or(Place::Nowhere, Place::At);
+        }
+        if first.is_none() && at - i >= most {
+            return Place::Further;
         }
         let agree = a.ready.range(at..).zip(&anchor).take_while(|(x, y)| same(x, y)).count();
         if agree == anchor.len() {
-            break at;
+            return Place::At(at);
         }
         if agree >= short && first.is_none() {
             first = Some(at);
         }
         at += 1;
-    };
-    a.pass(found);
-    Some(found as u64)
+    }
 }
 
-/// The bytecodes that `b` is certain of before the next hidden stretch, or the first of them.
-fn resolved(b: &mut Side<'_>) -> Vec<Step> {
+/// The bytecodes that `b` is certain of from step `j` on, before the next hidden stretch, or the first of them.
+fn resolved(b: &mut Side<'_>, j: usize) -> Vec<Step> {
     let mut wanted = ANCHOR;
     loop {
-        b.fill(wanted);
-        let steps = b.ready.iter().take_while(|s| matches!(s, Step::Bytecode(_)));
+        b.fill(j + wanted);
+        let steps = b.ready.iter().skip(j).take_while(|s| matches!(s, Step::Bytecode(_)));
         let steps: Vec<Step> = steps.take(wanted).copied().collect();
         if steps.len() < wanted || wanted >= LONG_ANCHOR {
             return steps;
         }
         wanted *= 2;
     }
+}
+
+/// The tested flow goes on behind a hidden stretch with bytecodes that stand `hidden` bytecodes on in the reference. If
+/// they are wrong, that is too far on, and the flows soon part: how much to skip of either if they agree for longer
+/// then. A difference is never avoided by this, it is only found where it is.
+fn cheaper(a: &mut Side<'_>, b: &mut Side<'_>, hidden: usize) -> Option<(usize, usize)> {
+    if hidden == 0 {
+        return None;
+    }
+    let here = outlook(a, b, (hidden, 0));
+    if !here.parts {
+        return None;
+    }
+    let skips = meet(a, b, WINDOWS[0])?;
+    (outlook(a, b, skips).agreed > here.agreed + GRAM).then_some(skips)
+}
+
+/// How two flows go on.
+#[derive(Clone, Copy, Debug)]
+struct Outlook {
+    /// Bytecodes that agree, up to [`OUTLOOK`].
+    agreed: usize,
+    /// Behind these the flows part for certain.
+    parts: bool,
+}
+
+/// How the flows go on behind the first `i` and `j` steps.
+fn outlook(a: &mut Side<'_>, b: &mut Side<'_>, (mut i, mut j): (usize, usize)) -> Outlook {
+    let mut agreed = 0;
+    while agreed < OUTLOOK {
+        a.fill(i + 1);
+        b.fill(j + 1);
+        match (a.ready.get(i), b.ready.get(j)) {
+            (None, None) => break,
+            (Some(x), Some(y)) if same(x, y) => {
+                agreed += 1;
+                i += 1;
+                j += 1;
+            }
+            (Some(Step::Gap), _) => i += 1,
+            (_, Some(Step::Bytecode(_)) | None) => return Outlook { agreed, parts: true },
+            (_, Some(Step::Unresolved(..) | Step::Gap)) => {
+                j += 1;
+                b.fill(j + 1);
+                match place(a, b, (i, j), REACH) {
+                    // What the last stretch hides may be anything.
+                    Place::At(_) if j == b.ready.len() => break,
+                    Place::At(at) => i = at,
+                    end => return Outlook { agreed, parts: end == Place::Nowhere },
+                }
+            }
+        }
+    }
+    Outlook { agreed: OUTLOOK, parts: false }
 }
 
 #[cfg(test)]

@@ -36,9 +36,9 @@ impl<'a> Side<'a> {
     pub(crate) fn take(&mut self, n: usize) -> impl Iterator<Item = Step> {
         self.ready.drain(..n.min(self.ready.len()))
     }
-    /// Passes `n` steps that are there over.
-    pub(crate) fn pass(&mut self, n: usize) {
-        self.ready.drain(..n.min(self.ready.len()));
+    /// Passes `n` steps that are there over; how many there were.
+    pub(crate) fn pass(&mut self, n: usize) -> u64 {
+        self.ready.drain(..n.min(self.ready.len())).len() as u64
     }
     /// Gets all that is left; how much it is.
     pub(crate) fn rest(&mut self) -> usize {
