@@ -53,6 +53,7 @@ pub(super) struct Choice {
     alternatives: Vec<usize>,
     checkpoint: bool,
     decisions: usize,
+    window: Window,
 }
 
 /// A contradiction that is being worked on: the latest choice with an untried alternative is
@@ -492,6 +493,7 @@ impl CoreDecoder {
             alternatives,
             checkpoint,
             decisions: self.decisions.len(),
+            window: self.window,
         });
     }
 
@@ -612,6 +614,7 @@ impl CoreDecoder {
             let change = &image.changes()[number as usize];
             self.cache.invalidate(change.start, change.end());
         }
+        self.window = choice.window;
         self.window.forget();
         self.update_window(image);
     }
