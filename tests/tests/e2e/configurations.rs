@@ -83,7 +83,7 @@ configurations! {
     parallel = PARALLEL, ["threads"];
     serial = SERIAL, ["loaders"];
     flushing = FLUSHING, ["javac"];
-    psb = PSB, ["threads", "exceptions"];
+    psb = PSB, ["threads", "exceptions", "ecj", "javac", "antlr"];
     cyc = CYC, ["threads", "exceptions"];
 }
 

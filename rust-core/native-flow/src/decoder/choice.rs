@@ -7,6 +7,17 @@
 //! contradict each other later on. What a core has seen it does not unsee: once the new bytes
 //! are taken, the choice does not come again.
 //!
+//! *Which version is the likelier.* Versions of a block often differ in what packets do not show: a call leads to the one
+//! callee or to the other, each is left by some TIP, and no contradiction ever comes. What stands then, in this order:
+//! * The thread's own calls. The VM resolves a call when a thread goes through it, and the record names the thread: the
+//!   destination is not there before the thread passed the call as it was, and a second one not before it passed the call
+//!   with the first ([`CoreDecoder::possibly_called`]). A thread that takes its own new destination has made the record:
+//!   the present time is at least the record's, and all calls that it resolved before are seen ([`CoreDecoder::execute`]).
+//! * Where branches lead. The code that a branch leads to stood there when the branch was written, and nothing else takes
+//!   its place before the branch is written anew: stubs of inline caches share addresses within microseconds
+//!   ([`CoreDecoder::led_here`]).
+//! * The place in the trace between two known times ([`CoreDecoder::likely_seen`]).
+//!
 //! *When an item is settled.* Choices and checkpoints are kept until [`SETTLED`] further branch
 //! packets (TNT or TIP) have agreed with them, or until the thread's turn on the core is over;
 //! items are handed out only as far as the oldest one kept. A wrong version of a branch leads
