@@ -67,6 +67,11 @@ impl View {
         self.settled + self.overlay.len()
     }
 
+    /// The latest change of the overlay that is seen and for which `which` holds.
+    pub fn latest_seen(&self, which: impl Fn(u32) -> bool) -> Option<u32> {
+        self.overlay.iter().rev().find(|r| r.seen && which(r.change)).map(|r| r.change)
+    }
+
     /// Takes the next change into the overlay, pending.
     pub fn activate(&mut self) {
         let change = self.active() as u32;

@@ -85,7 +85,7 @@ configurations! {
     serial = SERIAL, ["loaders"];
     zgc = ZGC, ["loaders", "exceptions"];
     flushing = FLUSHING, ["javac"];
-    psb = PSB, ["threads", "exceptions"];
+    psb = PSB, ["threads", "exceptions", "ecj", "javac", "antlr"];
     cyc = CYC, ["threads", "exceptions"];
 }
 

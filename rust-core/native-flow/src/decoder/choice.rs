@@ -7,6 +7,17 @@
 //! contradict each other later on. What a core has seen it does not unsee: once the new bytes
 //! are taken, the choice does not come again.
 //!
+//! *Which version is the likelier.* Versions of a block often differ in what packets do not show: a call leads to the one
+//! callee or to the other, each is left by some TIP, and no contradiction ever comes. What stands then, in this order:
+//! * The thread's own calls. The VM resolves a call when a thread goes through it, and the record names the thread: the
+//!   destination is not there before the thread passed the call as it was, and a second one not before it passed the call
+//!   with the first ([`CoreDecoder::possibly_called`]). A thread that takes its own new destination has made the record:
+//!   the present time is at least the record's, and all calls that it resolved before are seen ([`CoreDecoder::execute`]).
+//! * Where branches lead. The code that a branch leads to stood there when the branch was written, and nothing else takes
+//!   its place before the branch is written anew: stubs of inline caches share addresses within microseconds
+//!   ([`CoreDecoder::led_here`]).
+//! * The place in the trace between two known times ([`CoreDecoder::likely_seen`]).
+//!
 //! *When an item is settled.* Choices and checkpoints are kept until [`SETTLED`] further branch
 //! packets (TNT or TIP) have agreed with them, or until the thread's turn on the core is over;
 //! items are handed out only as far as the oldest one kept. A wrong version of a branch leads
@@ -19,7 +30,7 @@ use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decod
 use crate::cache::{NONE, SCRATCH};
 use crate::error::Error;
 use crate::image::{Change, ChangeKind, CodeHistory};
-use crate::item::{Item, NativeGapReason};
+use crate::item::{Exit, Item, NativeGapReason};
 use crate::view::{Recent, Seen};
 use jportal_pt_packet::{Packet, PacketDecoder, find_psb};
 use jportal_units::{CodeId, StreamOffset};
@@ -53,6 +64,7 @@ pub(super) struct Choice {
     alternatives: Vec<usize>,
     checkpoint: bool,
     decisions: usize,
+    window: Window,
 }
 
 /// A contradiction that is being worked on: the latest choice with an untried alternative is
@@ -324,14 +336,18 @@ impl CoreDecoder {
             let brought = to_come && self.state.own.brought == Some(change.start);
             self.state.visited.contains(&c) || (!brought && self.likely_seen(change.tsc))
         };
-        let likely = pending.iter().take_while(|c| seen(c)).count();
+        let (least, most) = self.led_here(pending, image);
+        let likely = pending.iter().take_while(|c| seen(c)).count().clamp(least, most);
         // (number of pending changes visible, block), one for each different flow.
         let mut versions: Vec<(usize, Block)> = Vec::new();
         let mut refused = None;
         for (visible, version) in all.iter().enumerate() {
             match version {
-                Ok(block) if versions.last().is_some_and(|(_, last)| last.same_flow(block)) => {}
-                Ok(block) => versions.push((visible, *block)),
+                Ok(block) => match versions.last_mut().filter(|(_, last)| last.same_flow(block)) {
+                    Some((n, _)) if *n < least => *n = visible,
+                    Some(_) => {}
+                    None => versions.push((visible, *block)),
+                },
                 Err(error) => refused = Some(*error),
             }
         }
@@ -348,7 +364,8 @@ impl CoreDecoder {
         }
         // The likeliest last: the greatest number visible that is not above `likely`, then others.
         let rank = |&(n, ref b): &(usize, Block)| {
-            (b.kind == Kind::Far, if n <= likely { likely - n } else { pending.len() + n })
+            let odd = !(least..=most).contains(&n);
+            (b.kind == Kind::Far, odd, if n <= likely { likely - n } else { pending.len() + n })
         };
         versions.sort_by_key(|v| std::cmp::Reverse(rank(v)));
         let Some((visible, block)) = versions.pop() else {
@@ -404,14 +421,41 @@ impl CoreDecoder {
         first
     }
 
-    /// The block runs without `unseen`: calls whose destinations they are may be resolved now.
+    /// How many of `pending`, which touch the block at `state.ip`, ought to be seen at least and at most, if a branch led
+    /// here: its destination stood there when the branch was written, and nothing else took the place before the branch
+    /// was written anew (the VM gives memory back when nothing leads there any more).
+    fn led_here(&self, pending: &[u32], image: &CodeHistory) -> (usize, usize) {
+        let all = (0, pending.len());
+        let mut back = self.items.iter().rev().filter(|i| !matches!(i, Item::Time(_)));
+        let Some(Item::Block { end, exit, .. }) = back.next() else { return all };
+        if !matches!(exit, Exit::Call | Exit::Jump | Exit::Taken) {
+            return all;
+        }
+        let changes = image.changes();
+        let writes = |c: u32| changes[c as usize].overlaps(end - 1, *end);
+        let installed = |c: u32| matches!(changes[c as usize].kind, ChangeKind::Install(_));
+        let written = self.view.latest_seen(writes);
+        let anew = self.view.pending().iter().copied().find(|&c| writes(c));
+        let least =
+            written.map_or(0, |w| pending.iter().rposition(|&c| c < w && installed(c)).map_or(0, |n| n + 1));
+        let most = anew.and_then(|a| pending.iter().position(|&c| c > a && installed(c)));
+        (least, most.unwrap_or(pending.len()).max(least))
+    }
+
+    /// The block runs without `unseen`: calls whose destinations they are may be resolved now. What the same thread wrote
+    /// there later comes of going through the call once more.
     fn visit(&mut self, unseen: &[u32], block: &Block, image: &CodeHistory) {
         let changes = image.changes();
         let pending = self.view.pending();
         self.state.visited.retain(|c| pending.binary_search(c).is_ok());
-        for &c in unseen {
+        for (i, &c) in unseen.iter().enumerate() {
             let change = &changes[c as usize];
+            let anew = |&e: &u32| {
+                let earlier = &changes[e as usize];
+                (earlier.caller, earlier.start) == (change.caller, change.start)
+            };
             if change.caller != 0
+                && !unseen[..i].iter().any(anew)
                 && change.overlaps(block.start, block.end)
                 && !self.state.visited.contains(&c)
             {
@@ -420,13 +464,19 @@ impl CoreDecoder {
         }
     }
 
-    /// This core executes what `changes`, in order of time, wrote. The time of the last one tells the
-    /// present time, within the tolerance, and so settles earlier changes elsewhere, too.
+    /// This core executes what `changes`, in order of time, wrote. That tells the present time and so settles earlier
+    /// changes elsewhere, too: a thread sees its own changes in order, and comes back from writing one when the record
+    /// is made; what another one wrote may have been there before its record's time, within the tolerance.
     fn execute(&mut self, changes: &[u32], image: &CodeHistory) {
-        changes.iter().for_each(|&c| self.see(c));
-        let Some(last) = changes.last().and_then(|&c| image.changes().get(c as usize)) else { return };
+        let all = image.changes();
+        let own = |c: &u32| self.is_own(&all[*c as usize]);
+        let latest = changes.iter().copied().rfind(own).unwrap_or(0);
+        let passed = |c: &u32| *c < latest && own(c) && !changes.contains(c);
+        let earlier: Vec<u32> = self.view.pending().iter().copied().filter(passed).collect();
         let before = self.config.slack.before << (4 * self.level);
-        let floor = last.tsc.saturating_sub(before);
+        let proves = |c: &u32| all[*c as usize].tsc.saturating_sub(if own(c) { 0 } else { before });
+        let floor = changes.iter().map(proves).max().unwrap_or(0);
+        changes.iter().chain(&earlier).for_each(|&c| self.see(c));
         if floor > self.state.now() {
             self.state.floor = floor;
             self.update_window(image);
@@ -454,6 +504,7 @@ impl CoreDecoder {
             alternatives,
             checkpoint,
             decisions: self.decisions.len(),
+            window: self.window,
         });
     }
 
@@ -574,6 +625,7 @@ impl CoreDecoder {
             let change = &image.changes()[number as usize];
             self.cache.invalidate(change.start, change.end());
         }
+        self.window = choice.window;
         self.window.forget();
         self.update_window(image);
     }
