@@ -158,6 +158,9 @@ constants! {
         /// `parent` of an [`InlineContext`] that is the outermost frame, `context` of a [`PathMarker`] that
         /// names no block but an ambiguous stretch.
         NO_CONTEXT: u32 = u32::MAX;
+        /// `context` of a [`PathMarker`] that names no block but where the state of the next safepoint poll
+        /// stands: what is passed in between has not happened if that poll deoptimises.
+        POLL_STATE: u32 = u32::MAX - 1;
         /// HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
         SYNCHRONIZATION_ENTRY_BCI: i32 = -1;
         /// `osr_bci` of an nmethod that is entered at the method's start (`InvocationEntryBci`).
@@ -422,7 +425,7 @@ schema! {
         }
         /// "The bytecode block at `bci` begins", or "the path is not known from here to the next marker".
         PathMarker {
-            /// Index into `contexts`; `NO_CONTEXT` for an ambiguous stretch.
+            /// Index into `contexts`; `NO_CONTEXT` for an ambiguous stretch, `POLL_STATE`.
             context: u32,
             /// First bci of the block; one of `ambiguities` without a context.
             bci: u16,

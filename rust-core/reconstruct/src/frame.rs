@@ -58,8 +58,10 @@ pub(crate) struct Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trail {
     pub last: Option<Run>,
-    /// Markers of an interrupted block that lie behind the interruption.
+    /// Markers of an interrupted block that lie behind the interruption, or what was passed before its time.
     pub held: Vec<Marker>,
+    /// What is held was passed, and has not happened if the next poll deoptimises ([`Marker::PollState`]).
+    pub early: bool,
     /// The path behind the position is lost, for this cause.
     pub lost: Option<Cause>,
     /// The position stands in no relation to the next one: nothing is known of how control came there.

@@ -33,6 +33,7 @@ mod marked_tests;
 mod moves;
 mod outcome;
 mod paths;
+mod polls;
 mod recording;
 mod silent;
 mod stretches;

@@ -322,6 +322,7 @@ impl<'a> Machine<'a> {
     }
     /// Pops the top frame, if there is one, and reports how it ended.
     pub(crate) fn pop(&mut self, exit: FrameExit) {
+        self.settle_top();
         if let Some(f) = self.stack.pop() {
             self.leave_frame(f, exit);
         }

@@ -39,18 +39,28 @@ impl<'a> Machine<'a> {
             self.pass_edge(n, m, last, from);
         }
         let passed = m.passed(from, to).filter(|&(at, _)| !(again && at == from));
-        let marks = passed.flat_map(|(_, list)| list).copied();
-        if exit == Exit::Cut {
+        if exit == Exit::Cut && !self.is_early() {
+            let marks = passed.flat_map(|(_, list)| list).copied();
             return self.pass_until_cut(n, m, marks.collect(), to);
         }
-        marks.for_each(|mark| self.pass(m, mark));
-        if matches!(exit, Exit::Call | Exit::IndirectCall) {
-            self.pass_call(n, (from, to));
+        // The position at the start of the block may be that of the call that returned there.
+        let mut done = from + 1;
+        for (at, list) in passed {
+            self.pass_polls(n, m, (done, at));
+            done = done.max(at);
+            list.iter().for_each(|&mark| self.pass(m, mark));
+        }
+        self.pass_polls(n, m, (done, to));
+        match exit {
+            Exit::Call | Exit::IndirectCall => self.pass_call(n, m, (from, to)),
+            Exit::Return => self.settle(m),
+            _ => {}
         }
     }
     /// The block `from..to` ends with a call.
-    fn pass_call(&mut self, n: &NMethod, (from, to): (u32, u32)) {
+    fn pass_call(&mut self, n: &NMethod, m: &PathMarkers, (from, to): (u32, u32)) {
         let position = n.position_at(to).or_else(|| self.athrow_in(n, from, to));
+        self.settle_at(n, m, position);
         let restart = position.filter(|p| self.restarts(n, p)).and_then(|p| p.scope);
         if let Some(trail) = self.trail().filter(|_| restart.is_some()) {
             trail.restart = restart;
@@ -97,8 +107,10 @@ impl<'a> Machine<'a> {
     fn pass_edge(&mut self, n: &NMethod, m: &PathMarkers, last: Run, at: u32) {
         let restart = self.trail().and_then(|t| t.restart.take());
         let list = match last.exit {
+            Exit::Cut if last.to == at && self.is_early() => return,
             Exit::Cut if last.to == at => return self.pass_held(m),
             Exit::Cut if self.came_from_poll(n, last.to, at) => {
+                self.settle(m);
                 self.pass_held(m);
                 m.on_edge(last.to, Outcome::NotTaken, at)
             }
@@ -128,18 +140,9 @@ impl<'a> Machine<'a> {
         list.iter().for_each(|&mark| self.pass(m, mark));
     }
     /// What was interrupted goes on.
-    fn pass_held(&mut self, m: &PathMarkers) {
+    pub(crate) fn pass_held(&mut self, m: &PathMarkers) {
         let held = self.trail().map(|t| std::mem::take(&mut t.held)).unwrap_or_default();
         held.iter().for_each(|&mark| self.pass(m, mark));
-    }
-    /// Whether the instruction at `cut` is a safepoint poll that has let control go on at `at`: its handler returns to
-    /// the next instruction. The debug info of a poll need not say where control stands: C2 moves the poll of a
-    /// counted loop behind blocks that follow its state (`PhaseIdealLoop::find_safepoint`).
-    fn came_from_poll(&self, n: &NMethod, cut: u32, at: u32) -> bool {
-        const LONGEST_INSTRUCTION: u32 = 15;
-        let returned =
-            matches!(self.before, Before::Block { exit: Exit::Return, class: CodeClass::Transparent, .. });
-        returned && (cut + 1..=cut + LONGEST_INSTRUCTION).contains(&at) && n.position_at(cut).is_some()
     }
     /// Whether a runtime stub jumped here: C2's exception blob does, to a handler that may be laid out behind the call.
     fn came_from_stub(&self) -> bool {
@@ -176,7 +179,7 @@ impl<'a> Machine<'a> {
         if self.contains(&now, state) { 0 } else { marks.len() }
     }
     /// Whether `state` lies in the block that `chain` stands in, at or behind it.
-    fn contains(&mut self, chain: &[Position], state: &[Position]) -> bool {
+    pub(crate) fn contains(&mut self, chain: &[Position], state: &[Position]) -> bool {
         let (Some((a, callers)), Some((b, others))) = (chain.split_last(), state.split_last()) else {
             return false;
         };
@@ -190,6 +193,9 @@ impl<'a> Machine<'a> {
     }
     /// The instruction at `cut` faulted or the thread was stopped there, and control goes on elsewhere.
     pub(crate) fn stop_at_cut(&mut self, n: &NMethod, cut: u32) {
+        if let Some(m) = &n.markers {
+            self.settle_at(n, m, n.position_at(cut));
+        }
         if let Some(trail) = self.trail() {
             trail.held.clear();
         }
@@ -206,7 +212,19 @@ impl<'a> Machine<'a> {
         }
     }
     fn pass(&mut self, m: &PathMarkers, mark: Marker) {
+        if let Some(trail) = self.trail().filter(|t| t.early) {
+            const MOST: usize = 4096;
+            if mark != Marker::PollState && trail.held.len() < MOST {
+                return trail.held.push(mark);
+            }
+            self.settle(m);
+        }
         match mark {
+            Marker::PollState => {
+                if let Some(trail) = self.trail() {
+                    trail.early = true;
+                }
+            }
             Marker::Ambiguous(cause) => {
                 self.lose_path(folds::cause(cause));
             }
@@ -348,7 +366,7 @@ fn backwards(m: &PathMarkers, context: u32, bci: u16) -> impl Iterator<Item = Op
 }
 
 /// The frames of a marker, outermost first; `None` where a method is unknown.
-fn marker_chain(m: &PathMarkers, context: u32, bci: u16) -> Option<Vec<Position>> {
+pub(crate) fn marker_chain(m: &PathMarkers, context: u32, bci: u16) -> Option<Vec<Position>> {
     let mut chain = Vec::new();
     fill(&mut chain, backwards(m, context, bci)).then_some(chain)
 }

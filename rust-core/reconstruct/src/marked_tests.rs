@@ -515,9 +515,7 @@ fn polled() -> (Vm, Script) {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), (0, 0)]), (0x30, &[(0, 10)])];
     let mut records = Vec::from(nmethod_records(NMETHOD, marks, &[], &[(0x24, 0, 7)]));
     records.push(safepoint_handler());
-    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).nm(0x20, 0x24, Exit::Cut);
-    let s = s.push(Item::Interrupt { ip: Address(address(NMETHOD + 0x24)) }).enter(BLOB);
-    let s = s.block(BLOB, BLOB + 4, Exit::IndirectCall).enter(BLOB + 4);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump).poll();
     (vm_with(&[(&M0, &[]), (&M1, &[])], &records), s)
 }
 
@@ -526,7 +524,8 @@ const POLLED: &str = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 m0@7 m0@0";
 #[test]
 fn a_poll_behind_the_blocks_that_follow_its_state_lets_control_go_on() {
     let (vm, s) = polled();
-    let s = s.block(BLOB + 4, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken).nm(0x30, 0x38, Exit::Return);
+    let s =
+        s.block(BLOB + 4, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken).nm(0x30, 0x38, Exit::Return);
     let lines = run(&vm, s.at(CALL_STUB_RETURN, Exit::Jump));
     assert_eq!(lines.join(" "), format!("{POLLED} m0@1 m0@10 < m0"));
 }
@@ -544,4 +543,62 @@ fn what_is_on_the_way_behind_a_poll_is_passed_when_control_goes_on() {
     let s = s.block(BLOB, BLOB + 8, Exit::Return).nm(0x18, 0x20, Exit::Taken).nm(0x20, 0x28, Exit::Return);
     let lines = run(&vm, s.at(CALL_STUB_RETURN, Exit::Jump));
     assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 m0@5 m0@6 m0@7 m0@0 m0@1 m0@10 < m0");
+}
+
+const POLL_STATE_HERE: (u32, u16) = (POLL_STATE, 0);
+
+/// As `polled`, but C2 says where the state of the poll stands. Behind it the block at 0 begins.
+fn polled_early(behind: &[(u32, u16)]) -> (Vm, Script) {
+    let round = [&[(0, 4), (1, 0), (1, 5), POLL_STATE_HERE, (0, 0)], behind].concat();
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &round), (0x30, &[(0, 10)])];
+    let mut records = Vec::from(nmethod_records(NMETHOD, marks, &[], &[(0x24, 0, 7), (0x48, 0, 1)]));
+    records.push(safepoint_handler());
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
+    (vm_with(&[(&M0, &[]), (&M1, &[])], &records), s)
+}
+
+impl Script {
+    /// The poll at 0x24 is reached, and finds work to do; the handler has called the VM.
+    fn poll(self) -> Self {
+        let s = self.nm(0x20, 0x24, Exit::Cut).push(Item::Interrupt { ip: Address(address(NMETHOD + 0x24)) });
+        s.enter(BLOB).block(BLOB, BLOB + 4, Exit::IndirectCall).enter(BLOB + 4)
+    }
+}
+
+#[test]
+fn what_was_passed_before_its_time_has_happened_if_the_poll_lets_control_go_on() {
+    let (vm, s) = polled_early(&[]);
+    let s = s.poll().block(BLOB + 4, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken);
+    let s = s.nm(0x30, 0x38, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump);
+    assert_eq!(run(&vm, s).join(" "), format!("{POLLED} m0@1 m0@10 < m0"));
+    // Nor does anything else take it back: an idle poll, another interruption, the next round, a return or a call.
+    let (vm, s) = polled_early(&[]);
+    let s = s.nm(0x20, 0x30, Exit::NotTaken).nm(0x30, 0x38, Exit::Jump);
+    assert_eq!(run(&vm, s).join(" "), format!("{POLLED} m0@1 m0@10"));
+    let (vm, s) = polled_early(&[]);
+    let there = Address(address(NMETHOD + 0x22));
+    let s = s.nm(0x20, 0x22, Exit::Cut).push(Item::Interrupt { ip: there }).push(Item::Enter { ip: there });
+    assert_eq!(run(&vm, s.nm(0x22, 0x28, Exit::NotTaken)).join(" "), POLLED);
+    let (vm, s) = polled_early(&[]);
+    let again = POLLED.strip_prefix("> m0 m0@0").unwrap();
+    let s = s.nm(0x10, 0x18, Exit::Jump).nm(0x20, 0x30, Exit::NotTaken);
+    assert_eq!(run(&vm, s).join(" "), format!("{POLLED}{again}"));
+    let (vm, s) = polled_early(&[(0, 10)]);
+    let s = s.nm(0x40, 0x44, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump);
+    assert_eq!(run(&vm, s).join(" "), format!("{POLLED} m0@1 m0@10 < m0"));
+    let (vm, s) = polled_early(&[]);
+    assert_eq!(run(&vm, s.nm(0x40, 0x48, Exit::Call)).join(" "), format!("{POLLED} m0@1"));
+}
+
+#[test]
+fn what_was_passed_before_its_time_has_not_happened_if_the_poll_deoptimises() {
+    let (vm, s) = polled_early(&[]);
+    // The handler returns to the deoptimisation handler; the interpreter goes on with the goto at 7.
+    let s = s
+        .poll()
+        .block(BLOB + 4, BLOB + 8, Exit::Return)
+        .push(Item::Enter { ip: Address(address(DEOPT_REEXECUTE)) });
+    let s = s.at(DEOPT_REEXECUTE, Exit::IndirectJump).op(Opcode::GOTO).op(Opcode::ILOAD_0);
+    let told = POLLED.strip_suffix(" m0@0").unwrap();
+    assert_eq!(run(&vm, s).join(" "), format!("{told} < m0 > m0 m0@0"));
 }

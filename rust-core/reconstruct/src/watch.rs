@@ -251,6 +251,7 @@ impl Recording<'_> {
 
     fn marker(&self, m: &PathMarkers, mark: Marker) -> String {
         match mark {
+            Marker::PollState => "state of the next poll".to_owned(),
             Marker::Ambiguous(cause) => {
                 format!("ambiguous ({})", jportal_vm_image::markers::ambiguity_name(cause))
             }

@@ -19,6 +19,7 @@ fn list(image: &VmImage, all: &PathMarkers, markers: &[Marker]) -> String {
     for m in markers {
         match *m {
             Marker::Ambiguous(cause) => write!(text, " <{}>", ambiguity_name(cause)),
+            Marker::PollState => write!(text, " <state of the poll>"),
             Marker::Block { context, bci } => {
                 let method = all.context(context).and_then(|c| c.method).and_then(|id| image.table().get(id));
                 write!(text, " {}#{context}@{bci}", method.map_or("?", |m| &m.name))
@@ -89,6 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 for marker in lists.flatten() {
                     match marker {
                         Marker::Block { .. } => blocks += 1,
+                        Marker::PollState => *causes.entry("state of a poll").or_insert(0) += 1,
                         Marker::Ambiguous(cause) => *causes.entry(ambiguity_name(*cause)).or_insert(0) += 1,
                     }
                 }

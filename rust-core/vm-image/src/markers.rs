@@ -1,7 +1,8 @@
 //! Path markers: where bytecode blocks begin in compiled code (`FORMAT.md`, *Path markers*).
 
 use jportal_capture::schema::{
-    self, InlineContext, MarkedEdge, MarkedOffset, NO_CONTEXT, ambiguities, edge_outcomes, path_precisions,
+    self, InlineContext, MarkedEdge, MarkedOffset, NO_CONTEXT, POLL_STATE, ambiguities, edge_outcomes,
+    path_precisions,
 };
 use jportal_units::MethodId;
 
@@ -28,6 +29,8 @@ pub enum Marker {
     },
     /// From here to the next marker the path is not known; one of [`ambiguities`].
     Ambiguous(u16),
+    /// The state of the next safepoint poll stands here: if it deoptimises, what is passed in between has not happened.
+    PollState,
 }
 
 /// How control left an instruction.
@@ -216,6 +219,7 @@ pub(crate) fn markers(
     r.edges.sort_by_key(|e| (e.from, e.outcome, e.to));
     let marker = |m: &schema::PathMarker| match m.context {
         NO_CONTEXT => Marker::Ambiguous(m.bci),
+        POLL_STATE => Marker::PollState,
         context => Marker::Block { context, bci: m.bci },
     };
     PathMarkers {

@@ -134,6 +134,10 @@ const JPortalPath* JPortalMarkerTable::ambiguous(u2 cause) const {
   return block(JPORTAL_NO_CONTEXT, cause);
 }
 
+const JPortalPath* JPortalMarkerTable::poll_state() const {
+  return block(JPORTAL_POLL_STATE, 0);
+}
+
 const JPortalPath* JPortalMarkerTable::cat(const JPortalPath* a, const JPortalPath* b) const {
   if (a == NULL) return b;
   if (b == NULL) return a;

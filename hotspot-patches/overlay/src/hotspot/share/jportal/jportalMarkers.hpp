@@ -28,7 +28,8 @@ class ciMethod;
 class nmethod;
 
 // A sequence of path markers, each either "the bytecode block at bci begins, in
-// this inline context" or "the path is ambiguous from here on". Immutable and
+// this inline context", "the path is ambiguous from here on" or "the state of the
+// next poll stands here". Immutable and
 // shared: compilers copy and concatenate pointers. NULL is the empty sequence.
 class JPortalPath {
   friend class JPortalMarkerTable;
@@ -77,6 +78,7 @@ class JPortalMarkerTable {
 
   const JPortalPath* block(u4 context, int bci) const;
   const JPortalPath* ambiguous(u2 cause) const;
+  const JPortalPath* poll_state() const;
   const JPortalPath* cat(const JPortalPath* a, const JPortalPath* b) const;
 
   // Positions may come in any order; those of one offset in the order of the path.

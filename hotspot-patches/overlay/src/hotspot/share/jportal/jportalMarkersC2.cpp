@@ -187,8 +187,12 @@ void JPortalMarkersC2::back_edge_added(Node* node, Node* loop_end) {
 
 void JPortalMarkersC2::safepoint_moved(Node* safepoint, Node* loop_end, Node* outer_end) {
   JPortalC2* jp = JPortalC2::current();
-  // With other tests between, the ways cannot be told apart: see find_safepoint.
-  if (jp == NULL || loop_end->in(0) != safepoint) return;
+  if (jp == NULL) return;
+  if (loop_end->in(0) != safepoint) {
+    // With other tests between (see find_safepoint) the ways cannot be told apart.
+    jp->set_path(safepoint, jp->cat(jp->_table->poll_state(), jp->path_of(safepoint)));
+    return;
+  }
   const JPortalPath* path = jp->take_path(safepoint);
   if (path == NULL) return;
   Node* ways[] = { loop_end->as_If()->proj_out(1), outer_end->as_If()->proj_out(1), outer_end->as_If()->proj_out(0) };

@@ -78,7 +78,8 @@ class JPortalMarkersC2 : AllStatic {
   // 'node' leads to a copy of a loop as the loop's back edge led to its head.
   static void on_back_edge_added(Node* node, Node* loop_end)   { if (is_on()) back_edge_added(node, loop_end); }
   // The safepoint before the test of a loop, 'loop_end', stands behind the loop now, before the test of the outer
-  // strip mined one: what was passed behind it is passed behind either test.
+  // strip mined one: what was passed behind it is passed behind either test. If other tests stood between, it is
+  // passed before, and a marker says from where on it has not happened when the safepoint deoptimises.
   static void on_safepoint_moved(Node* safepoint, Node* loop_end, Node* outer_end) {
     if (is_on()) safepoint_moved(safepoint, loop_end, outer_end);
   }

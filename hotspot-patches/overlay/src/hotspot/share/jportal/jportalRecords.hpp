@@ -33,6 +33,9 @@ const u4 JPORTAL_NO_SCOPE = 4294967295u;
 // `parent` of an `InlineContext` that is the outermost frame, `context` of a `PathMarker` that
 // names no block but an ambiguous stretch.
 const u4 JPORTAL_NO_CONTEXT = 4294967295u;
+// `context` of a `PathMarker` that names no block but where the state of the next safepoint poll
+// stands: what is passed in between has not happened if that poll deoptimises.
+const u4 JPORTAL_POLL_STATE = 4294967294u;
 // HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
 const int32_t JPORTAL_SYNCHRONIZATION_ENTRY_BCI = -1;
 // `osr_bci` of an nmethod that is entered at the method's start (`InvocationEntryBci`).
@@ -362,7 +365,7 @@ struct JPortalInlineContext {
 
 // "The bytecode block at `bci` begins", or "the path is not known from here to the next marker".
 struct JPortalPathMarker {
-  // Index into `contexts`; `NO_CONTEXT` for an ambiguous stretch.
+  // Index into `contexts`; `NO_CONTEXT` for an ambiguous stretch, `POLL_STATE`.
   u4 context;
   // First bci of the block; one of `ambiguities` without a context.
   u2 bci;
