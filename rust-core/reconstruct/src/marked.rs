@@ -110,8 +110,11 @@ impl<'a> Machine<'a> {
             Exit::Cut if last.to == at && self.is_early() => return,
             Exit::Cut if last.to == at => return self.pass_held(m),
             Exit::Cut if self.came_from_poll(n, last.to, at) => {
+                if !self.is_early() {
+                    self.pass_held(m);
+                }
+                m.at(last.to).iter().for_each(|&mark| self.pass(m, mark));
                 self.settle(m);
-                self.pass_held(m);
                 m.on_edge(last.to, Outcome::NotTaken, at)
             }
             Exit::Cut => {

@@ -545,6 +545,19 @@ fn what_is_on_the_way_behind_a_poll_is_passed_when_control_goes_on() {
     assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 m0@5 m0@6 m0@7 m0@0 m0@1 m0@10 < m0");
 }
 
+#[test]
+fn the_first_instruction_of_a_block_may_be_a_poll() {
+    let marks: Marks<'_> =
+        &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5)]), (0x24, &[(0, 0)]), (0x30, &[(0, 10)])];
+    let mut records = Vec::from(nmethod_records(NMETHOD, marks, &[], &[(0x24, 0, 7)]));
+    records.push(safepoint_handler());
+    let vm = vm_with(&[(&M0, &[]), (&M1, &[])], &records);
+    let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x24, Exit::NotTaken);
+    let s = s.push(Item::Interrupt { ip: Address(address(NMETHOD + 0x24)) }).enter(BLOB);
+    let s = s.block(BLOB, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken).nm(0x30, 0x38, Exit::Jump);
+    assert_eq!(run(&vm, s).join(" "), format!("{POLLED} m0@1 m0@10"));
+}
+
 const POLL_STATE_HERE: (u32, u16) = (POLL_STATE, 0);
 
 /// As `polled`, but C2 says where the state of the poll stands. Behind it the block at 0 begins.
