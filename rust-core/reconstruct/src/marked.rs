@@ -144,8 +144,12 @@ impl<'a> Machine<'a> {
     }
     /// What was interrupted goes on.
     pub(crate) fn pass_held(&mut self, m: &PathMarkers) {
-        let held = self.trail().map(|t| std::mem::take(&mut t.held)).unwrap_or_default();
-        held.iter().for_each(|&mark| self.pass(m, mark));
+        let mut held = self.trail().map(|t| std::mem::take(&mut t.held)).unwrap_or_default();
+        held.drain(..).for_each(|mark| self.pass(m, mark));
+        // The list is needed again in the next round of a loop.
+        if let Some(trail) = self.trail().filter(|t| t.held.is_empty()) {
+            trail.held = held;
+        }
     }
     /// Whether a runtime stub jumped here: C2's exception blob does, to a handler that may be laid out behind the call.
     fn came_from_stub(&self) -> bool {
