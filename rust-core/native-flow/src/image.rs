@@ -46,6 +46,8 @@ pub struct CodeHistory {
     range: AddressRange,
     changes: Vec<Change>,
     data: Vec<u8>,
+    /// By number of the code.
+    called_inside: Vec<bool>,
 }
 
 /// What stood at an address from some time on, as [`CodeHistory::versions`] reports it.
@@ -65,7 +67,7 @@ impl CodeHistory {
         if range.len() >= u64::from(u32::MAX) {
             return Err(Error::CodeCacheTooLarge { size: range.len() });
         }
-        Ok(Self { range, changes: Vec::new(), data: Vec::new() })
+        Ok(Self { range, changes: Vec::new(), data: Vec::new(), called_inside: Vec::new() })
     }
 
     /// The code cache's bounds. Offsets in [`crate::Item::Block`] count from its start.
@@ -76,6 +78,19 @@ impl CodeHistory {
     /// Code was installed at `start`: `bytes` replace whatever stood there.
     pub fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], code: CodeId) -> Result<(), Error> {
         self.insert(tsc, start, bytes, bytes.len() as u64, ChangeKind::Install(code), 0)
+    }
+
+    /// Only code of the cache calls `code`: it does not return anywhere else.
+    pub fn mark_called_inside(&mut self, code: CodeId) {
+        let number = code.0 as usize;
+        if self.called_inside.len() <= number {
+            self.called_inside.resize(number + 1, false);
+        }
+        self.called_inside[number] = true;
+    }
+
+    pub(crate) fn is_called_inside(&self, code: CodeId) -> bool {
+        self.called_inside.get(code.0 as usize).copied().unwrap_or(false)
     }
 
     /// Bytes of installed code were overwritten by `bytes`. `caller`: they are the destination of a call,

@@ -46,6 +46,9 @@ impl CodeSink for History {
             self.refused += 1;
         }
     }
+    fn method(&mut self, id: CodeId) {
+        self.code.mark_called_inside(id);
+    }
     fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>) {
         if self.code.patch(tsc, start, bytes, caller).is_err() {
             self.refused += 1;

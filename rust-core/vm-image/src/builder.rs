@@ -14,6 +14,8 @@ use jportal_units::{Address, AddressRange, CodeId, MethodId, MethodPtr, Tid, Tsc
 pub trait CodeSink {
     /// Code `bytes` of blob `id` stand at `start` from `tsc` on.
     fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], id: CodeId);
+    /// Blob `id`, which was just installed, is a compiled method or a native wrapper: only other code of the cache calls it.
+    fn method(&mut self, _id: CodeId) {}
     /// `bytes` stand at `start` from `tsc` on; the blob stays the same. `caller` is the thread that wrote
     /// them if they are the destination of a call: it did so on its way through that call.
     fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>);
@@ -168,8 +170,12 @@ impl Builder {
     fn install(&mut self, tsc: Tsc, start: u64, code: &[u8], body: CodeBody, sink: &mut impl CodeSink) {
         let id = CodeId(self.image.codes.len() as u32);
         let range = AddressRange::at(Address(start), code.len() as u64);
+        let is_method = matches!(body, CodeBody::NMethod(_));
         self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
         sink.install(tsc, Address(start), code, id);
+        if is_method {
+            sink.method(id);
+        }
     }
     /// They follow the nmethod's own record; other threads may have written something in between.
     fn markers(&mut self, tsc: Tsc, r: schema::NMethodMarkers) {

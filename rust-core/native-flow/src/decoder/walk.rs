@@ -260,6 +260,9 @@ impl CoreDecoder {
                 (Kind::Far, _) => Exit::Far,
                 (Kind::IndirectJump, Some(_)) => Exit::IndirectJump,
                 (Kind::IndirectCall, Some(_)) => Exit::IndirectCall,
+                (Kind::Return, Some(ip)) if image.is_called_inside(block.code) => {
+                    return Err(self.wrong_address(&block, ip));
+                }
                 (Kind::Return, Some(_)) => Exit::Return,
                 (Kind::Conditional, Some(ip)) => match self.conditional_exit(&block, ip, image) {
                     Some(exit) => exit,
