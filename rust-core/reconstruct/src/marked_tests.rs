@@ -529,7 +529,8 @@ const POLLED: &str = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 m0@7 m0@0";
 #[test]
 fn a_poll_behind_the_blocks_that_follow_its_state_lets_control_go_on() {
     let (vm, s) = polled();
-    let s = s.block(BLOB + 4, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken).nm(0x30, 0x38, Exit::Return);
+    let s =
+        s.block(BLOB + 4, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken).nm(0x30, 0x38, Exit::Return);
     let lines = run(&vm, s.at(CALL_STUB_RETURN, Exit::Jump));
     assert_eq!(lines.join(" "), format!("{POLLED} m0@1 m0@10 < m0"));
 }

@@ -198,7 +198,9 @@ impl Run<'_> {
     /// The tested flow does not say how it came to its next bytecodes.
     fn hole(&mut self, hole: Option<(Tier, Cause)>) -> bool {
         self.b.pass(1);
-        let Place::At(hidden) = place(&mut self.a, &mut self.b, (0, 0), usize::MAX) else { return self.part() };
+        let Place::At(hidden) = place(&mut self.a, &mut self.b, (0, 0), usize::MAX) else {
+            return self.part();
+        };
         if self.result.mismatches < CLOSELY
             && let Some(skips) = cheaper(&mut self.a, &mut self.b, hidden)
         {
