@@ -47,7 +47,7 @@ pub struct CodeHistory {
     changes: Vec<Change>,
     data: Vec<u8>,
     /// By number of the code.
-    called_inside: Vec<bool>,
+    leaves_by_calls: Vec<bool>,
 }
 
 /// What stood at an address from some time on, as [`CodeHistory::versions`] reports it.
@@ -67,7 +67,7 @@ impl CodeHistory {
         if range.len() >= u64::from(u32::MAX) {
             return Err(Error::CodeCacheTooLarge { size: range.len() });
         }
-        Ok(Self { range, changes: Vec::new(), data: Vec::new(), called_inside: Vec::new() })
+        Ok(Self { range, changes: Vec::new(), data: Vec::new(), leaves_by_calls: Vec::new() })
     }
 
     /// The code cache's bounds. Offsets in [`crate::Item::Block`] count from its start.
@@ -80,17 +80,17 @@ impl CodeHistory {
         self.insert(tsc, start, bytes, bytes.len() as u64, ChangeKind::Install(code), 0)
     }
 
-    /// Only code of the cache calls `code`: it does not return anywhere else.
-    pub fn mark_called_inside(&mut self, code: CodeId) {
+    /// Only code of the cache calls `code`, and it jumps to such only: control leaves the cache from it by calls alone.
+    pub fn mark_leaves_by_calls(&mut self, code: CodeId) {
         let number = code.0 as usize;
-        if self.called_inside.len() <= number {
-            self.called_inside.resize(number + 1, false);
+        if self.leaves_by_calls.len() <= number {
+            self.leaves_by_calls.resize(number + 1, false);
         }
-        self.called_inside[number] = true;
+        self.leaves_by_calls[number] = true;
     }
 
-    pub(crate) fn is_called_inside(&self, code: CodeId) -> bool {
-        self.called_inside.get(code.0 as usize).copied().unwrap_or(false)
+    pub(crate) fn leaves_only_by_calls(&self, code: CodeId) -> bool {
+        self.leaves_by_calls.get(code.0 as usize).copied().unwrap_or(false)
     }
 
     /// Bytes of installed code were overwritten by `bytes`. `caller`: they are the destination of a call,

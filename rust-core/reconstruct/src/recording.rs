@@ -46,8 +46,8 @@ impl CodeSink for History {
             self.refused += 1;
         }
     }
-    fn method(&mut self, id: CodeId) {
-        self.code.mark_called_inside(id);
+    fn leaves_by_calls(&mut self, id: CodeId) {
+        self.code.mark_leaves_by_calls(id);
     }
     fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>) {
         if self.code.patch(tsc, start, bytes, caller).is_err() {

@@ -258,11 +258,11 @@ impl CoreDecoder {
             let block = self.current(image)?;
             let exit = match (block.kind, ip) {
                 (Kind::Far, _) => Exit::Far,
-                (Kind::IndirectJump, Some(_)) => Exit::IndirectJump,
-                (Kind::IndirectCall, Some(_)) => Exit::IndirectCall,
-                (Kind::Return, Some(ip)) if image.is_called_inside(block.code) => {
+                (Kind::Return | Kind::IndirectJump, Some(ip)) if image.leaves_only_by_calls(block.code) => {
                     return Err(self.wrong_address(&block, ip));
                 }
+                (Kind::IndirectJump, Some(_)) => Exit::IndirectJump,
+                (Kind::IndirectCall, Some(_)) => Exit::IndirectCall,
                 (Kind::Return, Some(_)) => Exit::Return,
                 (Kind::Conditional, Some(ip)) => match self.conditional_exit(&block, ip, image) {
                     Some(exit) => exit,
