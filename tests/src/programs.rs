@@ -106,8 +106,14 @@ pub const WORKLOADS: &[Program] = &[
 pub const TOOLS: &[Program] = &[
     // Many small rounds: H2 sorts with random pivots where LIMIT leaves something out.
     Program { name: "h2-rounds", main: "H2Load", jars: &["h2"], small: &["150", "6"], full: &[] },
-    Program { name: "xerces", main: "XmlLoad", jars: XML, small: &["validate", "@document", "4"], full: &[] },
-    Program { name: "serializer", main: "XmlLoad", jars: XML, small: &["copy", "@document", "3"], full: &[] },
+    Program {
+        name: "xerces",
+        main: "XmlLoad",
+        jars: XML,
+        small: &["validate", "@document", "20"],
+        full: &[],
+    },
+    Program { name: "serializer", main: "XmlLoad", jars: XML, small: &["copy", "@document", "8"], full: &[] },
     Program {
         name: "antlr-tool",
         main: "org.antlr.v4.Tool",

@@ -46,6 +46,8 @@ pub struct CodeHistory {
     range: AddressRange,
     changes: Vec<Change>,
     data: Vec<u8>,
+    /// By number of the code.
+    leaves_by_calls: Vec<bool>,
 }
 
 /// What stood at an address from some time on, as [`CodeHistory::versions`] reports it.
@@ -65,7 +67,7 @@ impl CodeHistory {
         if range.len() >= u64::from(u32::MAX) {
             return Err(Error::CodeCacheTooLarge { size: range.len() });
         }
-        Ok(Self { range, changes: Vec::new(), data: Vec::new() })
+        Ok(Self { range, changes: Vec::new(), data: Vec::new(), leaves_by_calls: Vec::new() })
     }
 
     /// The code cache's bounds. Offsets in [`crate::Item::Block`] count from its start.
@@ -76,6 +78,19 @@ impl CodeHistory {
     /// Code was installed at `start`: `bytes` replace whatever stood there.
     pub fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], code: CodeId) -> Result<(), Error> {
         self.insert(tsc, start, bytes, bytes.len() as u64, ChangeKind::Install(code), 0)
+    }
+
+    /// Only code of the cache calls `code`, and it jumps to such only: control leaves the cache from it by calls alone.
+    pub fn mark_leaves_by_calls(&mut self, code: CodeId) {
+        let number = code.0 as usize;
+        if self.leaves_by_calls.len() <= number {
+            self.leaves_by_calls.resize(number + 1, false);
+        }
+        self.leaves_by_calls[number] = true;
+    }
+
+    pub(crate) fn leaves_only_by_calls(&self, code: CodeId) -> bool {
+        self.leaves_by_calls.get(code.0 as usize).copied().unwrap_or(false)
     }
 
     /// Bytes of installed code were overwritten by `bytes`. `caller`: they are the destination of a call,

@@ -8,6 +8,7 @@
 //! config NAME[=VALUE]...           retcomp=always|compressed  strict-tips  mtc=FREQ,NUM,DEN  slack=BEFORE,AFTER
 //! install TIME ID START : BYTES    code, bytes in hexadecimal
 //! patch TIME ADDRESS : BYTES       free TIME START SIZE
+//! leaves-by-calls ID               control leaves the cache from this code by calls alone
 //! resolved TIME ADDRESS : BYTES    destination of a call, patched by the thread that is traced
 //! window SINCE LATEST              sideband's bounds of time
 //! psb psbend pad ovf mode64 mode32 stop       tsc T  tma CTC FC  mtc N  cyc N  cbr N
@@ -45,6 +46,10 @@ fn hex(word: &str) -> u64 {
 
 fn dec(word: &str) -> u64 {
     word.parse().unwrap_or_else(|_| panic!("not a number: {word}"))
+}
+
+fn code_id(word: &str) -> CodeId {
+    CodeId(dec(word.trim_start_matches('c')) as u32)
 }
 
 fn bytes(words: &[&str]) -> Vec<u8> {
@@ -89,7 +94,7 @@ impl Script {
             }
             ("config", settings) => settings.iter().for_each(|s| self.setting(s)),
             ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
-            ("install" | "patch" | "resolved" | "free", _) => self.change(word, rest),
+            ("install" | "leaves-by-calls" | "patch" | "resolved" | "free", _) => self.change(word, rest),
             ("lost", []) => self.losses.push(self.trace.len() as u64),
             ("stale", [at, ":", code @ ..]) => {
                 self.stale.push((self.trace.len() as u64, hex(at), bytes(code)));
@@ -118,8 +123,9 @@ impl Script {
     fn change(&mut self, word: &str, rest: &[&str]) {
         let history = self.history.as_mut().expect("`cache` comes first");
         match (word, rest) {
+            ("leaves-by-calls", [id]) => history.mark_leaves_by_calls(code_id(id)),
             ("install", [time, id, start, ":", code @ ..]) => {
-                let id = CodeId(dec(id.trim_start_matches('c')) as u32);
+                let id = code_id(id);
                 history.install(Tsc(dec(time)), Address(hex(start)), &bytes(code), id).unwrap();
             }
             ("patch", [time, at, ":", code @ ..]) => {

@@ -29,7 +29,7 @@ impl<'a> Machine<'a> {
     ) {
         // Handlers and stubs behind the code belong to no bytecode.
         if from >= n.stub {
-            return;
+            return self.pass_handler(n, from);
         }
         let Some(trail) = self.trail() else { return };
         let run = Run { from, to, exit };
@@ -57,6 +57,14 @@ impl<'a> Machine<'a> {
             _ => {}
         }
     }
+    /// A call came back to a frame that is not valid any more: if its state is one to start again from, what leads from
+    /// the position to it was not executed.
+    fn pass_handler(&mut self, n: &NMethod, from: u32) {
+        let again = self.trail().is_some_and(|t| t.restart.is_some());
+        if again && (n.deopt_handler == Some(from) || n.deopt_mh_handler == Some(from)) {
+            self.lose_path(Cause::StringConcatenation);
+        }
+    }
     /// The block `from..to` ends with a call.
     fn pass_call(&mut self, n: &NMethod, m: &PathMarkers, (from, to): (u32, u32)) {
         let position = n.position_at(to).or_else(|| self.athrow_in(n, from, to));
@@ -74,8 +82,8 @@ impl<'a> Machine<'a> {
         }
     }
     /// Whether the position of a call is none that control came to, but one in front of it, from which the interpreter
-    /// would execute bytecodes once more that C2 had put together: a concatenation of strings, which has the state in
-    /// front of the `new StringBuilder` (`PhaseStringOpts::replace_string_concat`).
+    /// would execute bytecodes once more. Unless it is an uncommon trap's, C2 has put these together: a concatenation of
+    /// strings has the state in front of the `new StringBuilder` (`PhaseStringOpts::replace_string_concat`).
     fn restarts(&mut self, n: &NMethod, p: &PcPosition) -> bool {
         let Some(Frame::Compiled(c)) = self.stack.last() else { return false };
         if p.flags & pc_flags::REEXECUTE == 0 || c.trail.fresh {
@@ -125,7 +133,10 @@ impl<'a> Machine<'a> {
                 m.on_edge(at, Outcome::CallReturn, at)
             }
             Exit::Call | Exit::IndirectCall => {
-                self.start_again(n, restart);
+                if restart.is_some() {
+                    self.lose_path(Cause::StringConcatenation);
+                    self.advance_inside(n, restart);
+                }
                 self.thrown();
                 m.on_edge(last.to, Outcome::Exception, at)
             }
@@ -306,13 +317,6 @@ impl<'a> Machine<'a> {
             self.emit_bytecode(*method, *bci, tier);
         }
     }
-    /// A call did not return, and its scope is in front of what had been executed.
-    fn start_again(&mut self, n: &NMethod, scope: Option<u32>) {
-        if scope.is_some() {
-            self.lose_path(Cause::StringConcatenation);
-            self.advance_inside(n, scope);
-        }
-    }
     /// The compiled top frame is about to be replaced by interpreted ones: its state is that of the
     /// interruption, if there was one, or that in front of what it had begun.
     pub(crate) fn settle_cut(&mut self) {
@@ -323,8 +327,8 @@ impl<'a> Machine<'a> {
         let Some(n) = n.filter(|n| self.uses_markers(n)) else { return };
         if last.exit == Exit::Cut {
             self.stop_at_cut(n, last.to);
-        } else {
-            self.start_again(n, restart);
+        } else if restart.is_some() {
+            self.advance_inside(n, restart);
         }
     }
 }

@@ -87,7 +87,7 @@ fn nmethod_records(start: u32, at: Marks<'_>, on: Edges<'_>, positions: &[(u32, 
         osr_bci: INVOCATION_ENTRY_BCI,
         stub: 0x100,
         exception_handler: 0x100,
-        deopt_handler: u32::MAX,
+        deopt_handler: 0x110,
         deopt_mh_handler: u32::MAX,
         unwind_handler: u32::MAX,
         code: Bytes(vec![0x90; 0x120].into()),
@@ -183,8 +183,11 @@ fn at_state_before(then: fn(Script) -> Script) -> String {
 fn a_state_to_start_again_from_is_no_position() {
     let returned = at_state_before(|s| s.nm(0x1a, 0x20, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump));
     assert_eq!(returned, "< m1 ? m0 missing-marker < m0");
-    let deoptimised = at_state_before(|s| s.at(DEOPT_REEXECUTE, Exit::IndirectJump));
-    assert_eq!(deoptimised, "< m1 ? m0 string-concatenation m0@0 < m0 > m0");
+    // An uncommon trap stands where its state is.
+    let trapped = at_state_before(|s| s.at(DEOPT_REEXECUTE, Exit::IndirectJump));
+    assert_eq!(trapped, "< m1 m0@7 m0@0 < m0 > m0");
+    let invalid = |s: Script| s.nm(0x110, 0x118, Exit::Jump).at(DEOPT_REEXECUTE, Exit::IndirectJump);
+    assert_eq!(at_state_before(invalid), "< m1 ? m0 string-concatenation m0@0 < m0 > m0");
 }
 
 #[test]

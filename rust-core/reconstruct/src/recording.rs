@@ -46,6 +46,9 @@ impl CodeSink for History {
             self.refused += 1;
         }
     }
+    fn leaves_by_calls(&mut self, id: CodeId) {
+        self.code.mark_leaves_by_calls(id);
+    }
     fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>) {
         if self.code.patch(tsc, start, bytes, caller).is_err() {
             self.refused += 1;

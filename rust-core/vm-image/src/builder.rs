@@ -7,13 +7,16 @@ use crate::methods::MethodIndex;
 use crate::threads::Threads;
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
-use jportal_capture::schema::{self, Record, Stamped, patch_reasons};
+use jportal_capture::schema::{self, Record, Stamped, blob_kinds, patch_reasons};
 use jportal_units::{Address, AddressRange, CodeId, MethodId, MethodPtr, Tid, Tsc};
 
 /// Receives the bytes of code as records name them, in commit order.
 pub trait CodeSink {
     /// Code `bytes` of blob `id` stand at `start` from `tsc` on.
     fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], id: CodeId);
+    /// Blob `id`, which was just installed, is a compiled method, a native wrapper or a vtable stub: only code of the cache
+    /// calls it, and it returns and jumps to such only.
+    fn leaves_by_calls(&mut self, _id: CodeId) {}
     /// `bytes` stand at `start` from `tsc` on; the blob stays the same. `caller` is the thread that wrote
     /// them if they are the destination of a call: it did so on its way through that call.
     fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>);
@@ -168,8 +171,16 @@ impl Builder {
     fn install(&mut self, tsc: Tsc, start: u64, code: &[u8], body: CodeBody, sink: &mut impl CodeSink) {
         let id = CodeId(self.image.codes.len() as u32);
         let range = AddressRange::at(Address(start), code.len() as u64);
+        let inside = match &body {
+            CodeBody::NMethod(_) => true,
+            CodeBody::Blob { kind, .. } => *kind == blob_kinds::VTABLE_STUB,
+            _ => false,
+        };
         self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
         sink.install(tsc, Address(start), code, id);
+        if inside {
+            sink.leaves_by_calls(id);
+        }
     }
     /// They follow the nmethod's own record; other threads may have written something in between.
     fn markers(&mut self, tsc: Tsc, r: schema::NMethodMarkers) {

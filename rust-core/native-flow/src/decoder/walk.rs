@@ -258,6 +258,9 @@ impl CoreDecoder {
             let block = self.current(image)?;
             let exit = match (block.kind, ip) {
                 (Kind::Far, _) => Exit::Far,
+                (Kind::Return | Kind::IndirectJump, Some(ip)) if image.leaves_only_by_calls(block.code) => {
+                    return Err(self.wrong_address(&block, ip));
+                }
                 (Kind::IndirectJump, Some(_)) => Exit::IndirectJump,
                 (Kind::IndirectCall, Some(_)) => Exit::IndirectCall,
                 (Kind::Return, Some(_)) => Exit::Return,
