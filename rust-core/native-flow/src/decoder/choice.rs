@@ -24,7 +24,7 @@
 //! into other code, in which a packet of the wrong kind or an address that does not fit comes
 //! within a few branches: one TNT bit too many or too few suffices.
 
-use super::state::{Demand, State};
+use super::state::{Demand, State, Visited};
 use super::{CoreDecoder, Decided, Decision, Lost};
 use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decode_block};
 use crate::cache::{NONE, SCRATCH};
@@ -334,23 +334,13 @@ impl CoreDecoder {
             let change = &changes[c as usize];
             let to_come = self.is_own(change) && change.tsc > self.state.own.since.max(self.window.since);
             let brought = to_come && self.state.own.brought == Some(change.start);
-            self.state.visited.contains(&c) || (!brought && self.likely_seen(change.tsc))
+            self.visited(c) == Some(false) || (!brought && self.likely_seen(change.tsc))
         };
         let (least, most) = self.led_here(pending, image);
+        let again = pending.iter().position(|&c| self.visited(c) == Some(true));
+        let most = again.unwrap_or(most).clamp(least, most);
         let likely = pending.iter().take_while(|c| seen(c)).count().clamp(least, most);
-        // (number of pending changes visible, block), one for each different flow.
-        let mut versions: Vec<(usize, Block)> = Vec::new();
-        let mut refused = None;
-        for (visible, version) in all.iter().enumerate() {
-            match version {
-                Ok(block) => match versions.last_mut().filter(|(_, last)| last.same_flow(block)) {
-                    Some((n, _)) if *n < least => *n = visible,
-                    Some(_) => {}
-                    None => versions.push((visible, *block)),
-                },
-                Err(error) => refused = Some(*error),
-            }
-        }
+        let (mut versions, refused) = flows(all, least);
         // The code that branched here was not replaced before it did.
         if let Some(from) = self.running_code()
             && versions.iter().any(|(_, b)| b.code == from)
@@ -404,7 +394,7 @@ impl CoreDecoder {
         let to_come = |&c: &u32| {
             let change = &changes[c as usize];
             let late = change.tsc.saturating_sub(before) > self.state.own.since;
-            self.is_own(change) && late && change.start != brought && !self.state.visited.contains(&c)
+            self.is_own(change) && late && change.start != brought && self.visited(c).is_none()
         };
         pending.iter().position(to_come).unwrap_or(pending.len())
     }
@@ -443,25 +433,31 @@ impl CoreDecoder {
     }
 
     /// The block runs without `unseen`: calls whose destinations they are may be resolved now. What the same thread wrote
-    /// there later comes of going through the call once more.
+    /// there later ought to come of going through the call once more.
     fn visit(&mut self, unseen: &[u32], block: &Block, image: &CodeHistory) {
         let changes = image.changes();
         let pending = self.view.pending();
-        self.state.visited.retain(|c| pending.binary_search(c).is_ok());
+        self.state.visited.retain(|v| pending.binary_search(&v.change).is_ok());
         for (i, &c) in unseen.iter().enumerate() {
             let change = &changes[c as usize];
-            let anew = |&e: &u32| {
+            if change.caller == 0 || !change.overlaps(block.start, block.end) {
+                continue;
+            }
+            let same = |&e: &u32| {
                 let earlier = &changes[e as usize];
-                (earlier.caller, earlier.start) == (change.caller, change.start)
+                self.is_own(earlier) && earlier.start == change.start
             };
-            if change.caller != 0
-                && !unseen[..i].iter().any(anew)
-                && change.overlaps(block.start, block.end)
-                && !self.state.visited.contains(&c)
-            {
-                self.state.visited.push(c);
+            let again = self.is_own(change) && unseen[..i].iter().any(same);
+            match self.state.visited.iter_mut().find(|v| v.change == c) {
+                Some(visited) => visited.again &= again,
+                None => self.state.visited.push(Visited { change: c, again }),
             }
         }
+    }
+
+    /// Whether the flow went through the call whose destination `change` is, and whether it ought to do so again.
+    fn visited(&self, change: u32) -> Option<bool> {
+        self.state.visited.iter().find(|v| v.change == change).map(|v| v.again)
     }
 
     /// This core executes what `changes`, in order of time, wrote. That tells the present time and so settles earlier
@@ -655,4 +651,22 @@ impl CoreDecoder {
         self.window.forget();
         self.update_window(image);
     }
+}
+
+/// Of the versions of a block, with none, the first, the first two … of the pending changes visible, one for each different
+/// flow, with the number visible: the smallest, but `least` if it is the same flow. And why others are none.
+fn flows(all: &[Result<Block, Error>], least: usize) -> (Vec<(usize, Block)>, Option<Error>) {
+    let mut flows: Vec<(usize, Block)> = Vec::new();
+    let mut refused = None;
+    for (visible, version) in all.iter().enumerate() {
+        match version {
+            Ok(block) => match flows.last_mut().filter(|(_, last)| last.same_flow(block)) {
+                Some((n, _)) if *n < least => *n = visible,
+                Some(_) => {}
+                None => flows.push((visible, *block)),
+            },
+            Err(error) => refused = Some(*error),
+        }
+    }
+    (flows, refused)
 }

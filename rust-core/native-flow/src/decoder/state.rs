@@ -102,6 +102,15 @@ impl OwnCalls {
     pub const UNKNOWN: Self = Self { since: u64::MAX, brought: Some(u32::MAX) };
 }
 
+/// A pending destination of a call that was executed as it was before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visited {
+    /// Number of the change.
+    pub change: u32,
+    /// The same thread wrote another destination there in between: it ought to go through the call with that first.
+    pub again: bool,
+}
+
 /// One point of the trace.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
@@ -132,7 +141,7 @@ pub(crate) struct State {
     /// What is known of the calls that the running thread has resolved.
     pub own: OwnCalls,
     /// Pending destinations of calls that this core has executed as they were before.
-    pub visited: Vec<u32>,
+    pub visited: Vec<Visited>,
     /// Last time said in an item.
     pub told: u64,
     pub stack: ReturnStack,
