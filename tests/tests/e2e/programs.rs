@@ -92,7 +92,7 @@ pub(crate) fn check(place: &Place, program: &Program, plan: &Plan, mode: &str) -
     }
     let libipt = if with_libipt { "executes the same" } else { "is left to verify-all" };
     figure(&format!("{mode}\t{}\tlibipt {libipt}", program.name));
-    if plan.mode == Mode::Tiered {
+    if mode == label(Mode::Tiered) {
         let debug_info = recording.verify(&recording.capture(), &["--positions", "debug-info"])?;
         let (matched, tiers) = (debug_info.matched()?, debug_info.tiers()?);
         figure(&format!("{mode}\t{}\tdebug info alone: matched {matched}: {tiers}", program.name));
