@@ -97,9 +97,10 @@ impl<'a> Machine<'a> {
         was.method == is.method && was.bci != is.bci && !self.leads_straight(was.method, (was.bci, is.bci))
     }
     /// C1 records the position of an `athrow` in front of the call that throws. Other calls without a position, those
-    /// of leaf routines, may have anything in front of them.
+    /// of leaf routines, may have anything in front of them, and at the start of the block may be the position of a call
+    /// that ends the code before.
     fn athrow_in<'n>(&self, n: &'n NMethod, from: u32, to: u32) -> Option<&'n PcPosition> {
-        n.positions_in(from, to).last().filter(|p| {
+        n.positions_in(from + 1, to).last().filter(|p| {
             let innermost = scope_positions(n, p.scope).next();
             let step = innermost.and_then(|at| self.step(at.method, at.bci?).ok());
             n.compiler == compilers::C1 && step.is_some_and(|s| s.transfer == Transfer::Throw)

@@ -465,18 +465,20 @@ fn a_class_that_is_being_initialised_is_not_patched_yet() {
 fn a_call_without_a_position_says_nothing_of_the_instructions_before_it() {
     // 0 iload_0; 1 ifeq 10; 4 aload_0; 5 athrow; 10 return
     let m0 = [26, 153, 0, 9, 42, 191, 0, 0, 0, 0, 177];
-    let flow = |compiler, bci| {
+    let flow = |compiler, offset, bci| {
         let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)])];
-        let mut records = nmethod_records(NMETHOD, marks, &[], &[(0x12, 0, bci)]);
+        let mut records = nmethod_records(NMETHOD, marks, &[], &[(offset, 0, bci)]);
         let [Record::NMethodInstalled(n), _] = &mut records else { unreachable!("as built") };
         n.compiler = compiler;
         let vm = vm_with(&[(&m0, &[])], &records);
         run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call)).join(" ")
     };
     // Where C1 throws, the position stands in front of the call.
-    assert_eq!(flow(compilers::C1, 5), "> m0 m0@0 m0@1 m0@4 m0@5");
-    assert_eq!(flow(compilers::C1, 1), "> m0 m0@0 m0@1 m0@4");
-    assert_eq!(flow(compilers::C2, 5), "> m0 m0@0 m0@1 m0@4");
+    assert_eq!(flow(compilers::C1, 0x12, 5), "> m0 m0@0 m0@1 m0@4 m0@5");
+    assert_eq!(flow(compilers::C1, 0x12, 1), "> m0 m0@0 m0@1 m0@4");
+    assert_eq!(flow(compilers::C2, 0x12, 5), "> m0 m0@0 m0@1 m0@4");
+    // Behind the call of another one.
+    assert_eq!(flow(compilers::C1, 0x10, 5), "> m0 m0@0 m0@1 m0@4");
 }
 
 #[test]
