@@ -15,8 +15,8 @@ struct Subject {
     flags: &'static [&'static str],
 }
 
-/// FOP has proxy classes, whose methods come in the order of their names' addresses in the VM, and a cache that goes by hash
-/// codes: two runs of it differ, whoever executes them.
+/// FOP differs between two interpreted runs: the methods of its proxy classes come in another order, and a cache of its has
+/// other contents. Why is not proved; the order may be that of their names' addresses in the VM.
 const DIFFERENT_IN_EACH_RUN: &str = "fop";
 
 /// Records the program, which must end well.

@@ -2,9 +2,8 @@
 //!
 //! The reference is meant to be a recording of the interpreter, where nothing is unresolved. The comparison is
 //! of single bytecodes of the methods asked for, whoever executed them. Where the flows part, the cheapest skip on
-//! either side is looked for after which [`GRAM`] bytecodes agree again. So it
-//! is behind a hidden stretch, if what follows that stands in the reference only so far on that the flows part again
-//! soon.
+//! either side is looked for after which [`GRAM`] bytecodes agree again. So it is behind a hidden stretch, if what
+//! follows that stands in the reference only so far on that the flows part again soon.
 
 mod side;
 mod steps;
