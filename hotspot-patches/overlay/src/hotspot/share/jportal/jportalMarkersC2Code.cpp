@@ -195,7 +195,9 @@ void JPortalMarkersC2::block_emitted(int offset) {
     return;
   }
   Block* block = jp->_compile->cfg()->get_block(jp->_code->length() - 1);
-  c->last = block->get_node(block->number_of_nodes() - 1);   // projections are gone
+  uint last = block->number_of_nodes() - 1;
+  while (block->get_node(last)->is_JumpProj()) last--;   // all other projections are gone
+  c->last = block->get_node(last);
   if (c->exit < offset) {
     jp->_table->add_offset(c->exit, c->pending);
     c->pending = NULL;
