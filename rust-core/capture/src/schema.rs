@@ -177,6 +177,9 @@ constants! {
             RETURN_OOP: u8 = 4;
             /// `PcDesc::is_method_handle_invoke`.
             METHOD_HANDLE_INVOKE: u8 = 8;
+            /// The instruction is no safepoint, and the scope only roughly where control stands
+            /// (`DebugInformationRecorder::add_non_safepoint`, made with `-XX:+DebugNonSafepoints`).
+            NON_SAFEPOINT: u8 = 16;
         }
         /// Bits of [`ClassDefined::flags`].
         class_flags {

@@ -1,7 +1,7 @@
 //! Versions of code blobs and what their addresses mean.
 
 use crate::markers::PathMarkers;
-use jportal_capture::schema::{self, NMethodInstalled, NO_SCOPE, blob_kinds};
+use jportal_capture::schema::{self, NMethodInstalled, NO_SCOPE, blob_kinds, pc_flags};
 use jportal_units::{AddressRange, CodeId, MethodId, Tsc};
 
 /// One frame of a scope chain.
@@ -59,7 +59,7 @@ pub struct NMethod {
     pub stub: u32,
     /// Scopes.
     pub scopes: Box<[Scope]>,
-    /// By ascending offset.
+    /// The positions of safepoints, by ascending offset; those in between (`-XX:+DebugNonSafepoints`) are only roughly right.
     pub positions: Box<[PcPosition]>,
     /// Exception handlers.
     pub handlers: Box<[schema::HandlerEntry]>,
@@ -164,6 +164,7 @@ pub(crate) fn nmethod(r: NMethodInstalled, method: impl Fn(u64) -> Option<Method
     let mut positions: Vec<PcPosition> = r
         .pc_descs
         .iter()
+        .filter(|p| p.flags & pc_flags::NON_SAFEPOINT == 0)
         .map(|p| PcPosition {
             offset: p.pc_offset,
             scope: (p.scope != NO_SCOPE).then_some(p.scope),
@@ -191,5 +192,21 @@ pub(crate) fn nmethod(r: NMethodInstalled, method: impl Fn(u64) -> Option<Method
         handlers: r.handlers.into(),
         implicit: r.implicit.into(),
         markers: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_capture::schema::PcDescriptor;
+
+    #[test]
+    fn what_is_no_safepoint_is_no_position() {
+        let at = |pc_offset, flags| PcDescriptor { pc_offset, scope: NO_SCOPE, flags };
+        let pc_descs = vec![at(4, 0), at(9, pc_flags::NON_SAFEPOINT), at(12, pc_flags::REEXECUTE)];
+        let n = nmethod(NMethodInstalled { pc_descs, ..NMethodInstalled::default() }, |_| None);
+        let offsets: Vec<u32> = n.positions.iter().map(|p| p.offset).collect();
+        assert_eq!(offsets, [4, 12]);
+        assert_eq!(n.position_at(9), None);
     }
 }

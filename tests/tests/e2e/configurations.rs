@@ -31,6 +31,11 @@ const ZGC: Configuration = Configuration { name: "zgc", flags: &["-XX:+UseZGC"],
 const FLUSHING: Configuration =
     Configuration { name: "flushing", flags: &["-XX:ReservedCodeCacheSize=4m"], ..DEFAULT };
 const PSB: Configuration = Configuration { name: "psb", timing: "tsc", ..DEFAULT };
+const NON_SAFEPOINTS: Configuration = Configuration {
+    name: "non-safepoints",
+    flags: &["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"],
+    ..DEFAULT
+};
 const CYC: Configuration = Configuration { name: "cyc", timing: "cyc", ..DEFAULT };
 const STRESS: Configuration = Configuration {
     name: "stress",
@@ -87,6 +92,7 @@ configurations! {
     flushing = FLUSHING, ["javac"];
     psb = PSB, ["threads", "exceptions", "ecj", "javac", "antlr"];
     cyc = CYC, ["threads", "exceptions"];
+    non_safepoints = NON_SAFEPOINTS, ["exceptions", "h2"];
 }
 
 /// The stress options belong to the fastdebug VM, which scripts/setup does not build.

@@ -21,6 +21,7 @@
 #include "code/exceptionHandlerTable.hpp"
 #include "code/nmethod.hpp"
 #include "code/pcDesc.hpp"
+#include "compiler/oopMap.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalMarkers.hpp"
@@ -93,18 +94,29 @@ static bool is_sentinel(const PcDesc* p) {
   return p->pc_offset() == PcDesc::lower_offset_limit || p->pc_offset() == PcDesc::upper_offset_limit;
 }
 
+// Whether there is an oop map for that place, from pair '*at' on. A safepoint has
+// one, what DebugNonSafepoints adds has none. Both lists are in order.
+static bool is_safepoint(const ImmutableOopMapSet* maps, int* at, int pc_offset) {
+  if (maps == NULL) return false;
+  while (*at < maps->count() && maps->pair_at(*at)->pc_offset() < pc_offset) (*at)++;
+  return *at < maps->count() && maps->pair_at(*at)->pc_offset() == pc_offset;
+}
+
 static void put_pc_descs(JPortalBuffer* b, const nmethod* nm, const JPortalScopes& scopes) {
   size_t at = b->reserve_count();
   size_t count = 0;
+  int map = 0;
   for (PcDesc* p = nm->scopes_pcs_begin(); p < nm->scopes_pcs_end(); p++) {
     if (is_sentinel(p)) continue;
+    const bool safepoint = is_safepoint(nm->oop_maps(), &map, p->pc_offset());
     JPortalPcDescriptor item;
     item.pc_offset = (u4)p->pc_offset();
     item.scope     = scopes.number_of(p->scope_decode_offset());
     item.flags     = (p->should_reexecute()        ? JPortalPcFlags::REEXECUTE            : 0u) |
                      (p->rethrow_exception()       ? JPortalPcFlags::RETHROW_EXCEPTION    : 0u) |
                      (p->return_oop()              ? JPortalPcFlags::RETURN_OOP           : 0u) |
-                     (p->is_method_handle_invoke() ? JPortalPcFlags::METHOD_HANDLE_INVOKE : 0u);
+                     (p->is_method_handle_invoke() ? JPortalPcFlags::METHOD_HANDLE_INVOKE : 0u) |
+                     (!safepoint                   ? JPortalPcFlags::NON_SAFEPOINT        : 0u);
     item.write(b);
     count++;
   }

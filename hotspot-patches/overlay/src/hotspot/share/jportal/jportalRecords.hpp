@@ -50,6 +50,9 @@ struct JPortalPcFlags : AllStatic {
   static const u1 RETURN_OOP = 4u;
   // `PcDesc::is_method_handle_invoke`.
   static const u1 METHOD_HANDLE_INVOKE = 8u;
+  // The instruction is no safepoint, and the scope only roughly where control stands
+  // (`DebugInformationRecorder::add_non_safepoint`, made with `-XX:+DebugNonSafepoints`).
+  static const u1 NON_SAFEPOINT = 16u;
 };
 
 struct JPortalClassFlags : AllStatic {
