@@ -54,6 +54,8 @@ pub struct Outcome {
     pub causes: BTreeMap<String, u64>,
     /// What is wrong, if anything.
     pub failure: Option<String>,
+    /// The exit status of `verify`.
+    pub code: Option<i32>,
 }
 
 impl Outcome {
@@ -105,7 +107,8 @@ pub fn compare(
     let finished = process::run(&mut command, limit)?;
     let Ok(report) = finished.json() else {
         let failure = format!("verify: {}\n{}", finished.status, finished.stderr);
-        return Ok(Outcome { failure: Some(failure), ..Outcome::default() });
+        let code = finished.status.code();
+        return Ok(Outcome { failure: Some(failure), code, ..Outcome::default() });
     };
     Ok(judge(&report, &finished, precision))
 }
@@ -129,6 +132,7 @@ fn judge(report: &Value, finished: &Finished, precision: Precision) -> Outcome {
         format!("{failure}\n{pretty}\n{}", finished.stderr)
     };
     outcome.failure = failure.map(text);
+    outcome.code = finished.status.code();
     outcome
 }
 

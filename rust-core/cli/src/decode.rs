@@ -10,7 +10,7 @@ use jportal_flow::FlowConsumer;
 use jportal_reconstruct::{
     DecodeOptions, DecodeSummary, MachineStep, NativeDecoder, Positions, Recording, Watch,
 };
-use jportal_units::Tid;
+use jportal_units::{Tid, Tsc};
 
 use crate::args::{self, DecodeArgs};
 use crate::progress::ProgressLine;
@@ -126,21 +126,28 @@ fn select(recording: &Recording<'_>, wanted: &[String]) -> Result<Option<Vec<Tid
     if wanted.is_empty() {
         return Ok(None);
     }
+    let mut chosen: Vec<Tid> = threads(recording, wanted)?.into_iter().map(|(tid, _)| tid).collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    Ok(Some(chosen))
+}
+
+/// The threads that `wanted` names: id and start of each.
+pub(crate) fn threads(recording: &Recording<'_>, wanted: &[String]) -> Result<Vec<(Tid, Tsc)>> {
     let mut chosen = Vec::new();
     for want in wanted {
         let tid: Option<u32> = want.parse().ok();
         let threads = &recording.image().threads;
         let before = chosen.len();
-        chosen.extend(threads.iter().filter(|t| Some(t.tid.get()) == tid || t.name == *want).map(|t| t.tid));
+        let named = threads.iter().filter(|t| Some(t.tid.get()) == tid || t.name == *want);
+        chosen.extend(named.map(|t| (t.tid, t.started)));
         if chosen.len() == before {
             let names: Vec<_> =
                 threads.iter().take(20).map(|t| format!("\"{}\" ({})", t.name, t.tid.get())).collect();
             bail!("no thread is called {want:?}; there are {}", names.join(", "));
         }
     }
-    chosen.sort_unstable();
-    chosen.dedup();
-    Ok(Some(chosen))
+    Ok(chosen)
 }
 
 /// Whether a method belongs to the application: not to the boot or the platform loader, and

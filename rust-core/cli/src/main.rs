@@ -9,6 +9,7 @@ mod check;
 mod decode;
 mod doctor;
 mod info;
+mod look;
 mod print;
 mod progress;
 mod report;

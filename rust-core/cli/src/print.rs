@@ -4,16 +4,21 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use jportal_flow::ThreadInfo;
+use jportal_reconstruct::{Recording, Watch};
 use jportal_report::print::{Level, Options, Output, Printer};
 
 use crate::args::{self, PrintArgs};
+use crate::look::Look;
 use crate::{Outcome, decode};
 
 pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
     let reader = decode::open(&args.decode.capture)?;
     let recording = decode::recording(&reader)?;
+    if let Some(event) = args.around {
+        return print_around(args, &recording, event);
+    }
     let methods = Arc::new(recording.methods().clone());
     let options = Options {
         level: match args.level {
@@ -32,6 +37,21 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
     }
     drop(printer);
     spills.replay().context("cannot write the output")?;
+    Ok(Outcome::Done)
+}
+
+/// The machine blocks around one event of one thread.
+fn print_around(args: &PrintArgs, recording: &Recording<'_>, event: u64) -> Result<Outcome> {
+    let (tid, started) = match decode::threads(recording, &args.decode.threads)?[..] {
+        [one] => one,
+        ref several => {
+            bail!("--around needs one thread, and {} are chosen; name it with --thread", several.len())
+        }
+    };
+    let watch = Watch { tid, started, event };
+    let look = Look::at(&args.decode, recording, watch)?;
+    let text = if args.decode.json { format!("{:#}\n", look.json()) } else { look.text() };
+    io::stdout().write_all(text.as_bytes()).context("cannot write the output")?;
     Ok(Outcome::Done)
 }
 

@@ -55,6 +55,11 @@ fn every_command_accepts_a_capture_without_trace() {
     let e = jportal(&["print", "--thread", "worker", file]);
     assert_eq!(e.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&e.stderr).contains("\"main\" (78)"), "names what there is");
+    let e = jportal(&["print", "--around", "7", file]);
+    assert_eq!(e.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&e.stderr).contains("--thread"), "says what is missing");
+    let around = jportal(&["print", "--around", "7", "--thread", "main", file]);
+    assert!(String::from_utf8_lossy(&around.stdout).contains("belongs to no machine block"));
 }
 
 #[test]

@@ -4,15 +4,17 @@
 //! was, event by event; one that changes the flow and leaves `verify` green is a fault missed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jportal_capture::schema::patch_reasons;
 use jportal_tests::Result;
+use jportal_tests::against::{self, Precision};
 use jportal_tests::fault::{self, Fault};
 use jportal_tests::place::{self, Place};
 use jportal_tests::process;
 use jportal_tests::programs;
 use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
+use serde_json::Value;
 
 /// Whether `info` and `verify` together find something wrong with `capture`.
 fn red(recording: &Recording, capture: &Path) -> Result<bool> {
@@ -161,11 +163,15 @@ impl Share {
     }
 }
 
+fn jportal() -> PathBuf {
+    place::root().join("build/bin/jportal")
+}
+
 /// A number that stands for the whole flow of the main thread.
 fn flow(recording: &Recording, capture: &Path) -> Result<u64> {
     use std::hash::{DefaultHasher, Hasher};
     use std::io::Read;
-    let mut child = std::process::Command::new(place::root().join("build/bin/jportal"))
+    let mut child = std::process::Command::new(jportal())
         .args(["print", "--level", "bytecode", "--thread", "main"])
         .arg(capture)
         .stdout(std::process::Stdio::piped())
@@ -219,22 +225,32 @@ impl Subject {
         let verdict = self.recording.verify(capture, &[])?;
         // A mismatch comes with what the machine did there.
         let first = &verdict.report["first_mismatch"];
-        let steps = first["machine"]["steps"].as_array().map_or(0, Vec::len);
-        if first["look_at"].is_u64() && steps == 0 {
-            return Err(format!("no machine blocks around the first mismatch: {first}").into());
+        if let Some(event) = first["look_at"].as_u64() {
+            self.look(capture, event, first)?;
         }
         let count = |name: &str| format!("{name} {} ", verdict.report[name]);
         Ok((verdict.code == 1, ["matched", "mismatches"].map(count).concat()))
     }
 
+    /// The machine blocks around the first mismatch are there, and `print --around` shows the same.
+    fn look(&self, capture: &Path, event: u64, first: &Value) -> Result<()> {
+        if first["machine"]["steps"].as_array().is_none_or(Vec::is_empty) {
+            return Err(format!("no machine blocks around the first mismatch: {first}").into());
+        }
+        let (event, tid) = (event.to_string(), first["tid"].to_string());
+        let arguments = ["--around", &event, "--thread", &tid];
+        let printed = self.recording.jportal(&["print", "--json"], capture, &arguments)?;
+        if printed.json()? != first["machine"] {
+            let (status, shown) = (printed.status, printed.text());
+            return Err(format!("print --around {event} ({status}) shows {shown}, not {first}").into());
+        }
+        Ok(())
+    }
+
     fn compared(&self, capture: &Path, interpreted: &Recording) -> Result<(bool, String)> {
-        let reference = interpreted.capture();
-        let reference = reference.to_str().ok_or("the path is not UTF-8")?;
-        let compared = self.recording.jportal(&["verify", "--json"], capture, &["--against", reference])?;
-        let report = compared.json()?;
-        let count = |name: &str| format!("{name} {} ", report[name]);
-        let figures = ["matched", "mismatches", "unresolved", "gaps"].map(count).concat();
-        Ok((compared.status.code() == Some(1), figures))
+        let tested = (capture, Precision::Exact);
+        let outcome = against::compare(&jportal(), tested, &interpreted.capture(), LIMIT)?;
+        Ok((outcome.code == Some(1), format!("{} wrong, {outcome}", outcome.wrong)))
     }
 }
 

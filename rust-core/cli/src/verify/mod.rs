@@ -1,7 +1,6 @@
 //! `jportal verify`.
 
 mod jacoco;
-mod look;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -20,8 +19,8 @@ use jportal_reconstruct::Watch;
 
 use crate::args::VerifyArgs;
 use crate::check::Checked;
+use crate::look::Look;
 use crate::{Outcome, decode, put_json, put_text, say};
-use look::Look;
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
     match (&args.oracle, &args.against, &args.jacoco) {

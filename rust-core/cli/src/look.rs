@@ -1,4 +1,4 @@
-//! A mismatch from close by: the machine blocks around it, with what the VM said of them and the events they became.
+//! An event from close by: the machine blocks around it, with what the VM said of them and the events they became.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::args::DecodeArgs;
 use crate::decode;
 
 /// The steps around an event.
-pub(super) struct Look {
+pub(crate) struct Look {
     watch: Watch,
     steps: Vec<MachineStep>,
     words: Words,
@@ -24,12 +24,12 @@ const EVENTS: usize = 6;
 
 impl Look {
     /// Decodes up to the event once more.
-    pub(super) fn at(args: &DecodeArgs, recording: &Recording<'_>, watch: Watch) -> Result<Self> {
+    pub(crate) fn at(args: &DecodeArgs, recording: &Recording<'_>, watch: Watch) -> Result<Self> {
         let steps = decode::steps_around(args, recording, watch)?;
         Ok(Self { watch, steps, words: Words::new(Arc::new(recording.methods().clone())) })
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Watch { tid, event, .. } = self.watch;
         let mut text = format!("what the machine did around flow event {event} of {tid}:\n");
         for step in &self.steps {
@@ -51,7 +51,7 @@ impl Look {
         text
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let step = |s: &MachineStep| {
             let (block, what) = match &s.what {
                 Ok(b) => (block_json(b), Value::Null),
