@@ -58,7 +58,7 @@ pub const MANY_METHODS: Program = unit("many-methods", "programs.ManyMethods", &
 /// Real programs.
 pub const WORKLOADS: &[Program] = &[
     Program { name: "h2", main: "H2Load", jars: &["h2"], small: &["60"], full: &["5000"] },
-    Program { name: "javac", main: "JavacLoad", jars: &[], small: &["@one", "1"], full: &["@sources", "1"] },
+    Program { name: "javac", main: "JavacLoad", jars: &[], small: &["@one", "1"], full: &["@sources", "2"] },
     Program {
         name: "xalan",
         main: "XalanLoad",
@@ -66,20 +66,20 @@ pub const WORKLOADS: &[Program] = &[
         small: &["@stylesheet", "@document", "1"],
         full: &["@stylesheet", "@document", "16"],
     },
-    Program { name: "hsqldb", main: "HsqldbLoad", jars: &["hsqldb"], small: &["8"], full: &["5400"] },
+    Program { name: "hsqldb", main: "HsqldbLoad", jars: &["hsqldb"], small: &["8"], full: &["5800"] },
     Program {
         name: "ecj",
         main: "EcjLoad",
         jars: &["eclipse-jdt-core"],
         small: &["@one", "1"],
-        full: &["@sources", "1"],
+        full: &["@sources", "2"],
     },
     Program {
         name: "antlr",
         main: "AntlrLoad",
         jars: &["antlr4", "antlr4-runtime", "antlr3-runtime", "stringtemplate4", "treelayout"],
         small: &["@grammar", "4", "1"],
-        full: &["@grammar", "800", "1"],
+        full: &["@grammar", "850", "1"],
     },
     Program {
         name: "fop",
@@ -98,7 +98,7 @@ pub const WORKLOADS: &[Program] = &[
             "xmlgraphics-commons",
         ],
         small: &["@fo-stylesheet", "@document", "4", "1"],
-        full: &["@fo-stylesheet", "@document", "130", "1"],
+        full: &["@fo-stylesheet", "@document", "160", "1"],
     },
 ];
 
