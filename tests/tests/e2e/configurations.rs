@@ -92,7 +92,7 @@ configurations! {
     flushing = FLUSHING, ["javac"];
     psb = PSB, ["threads", "exceptions", "ecj", "javac", "antlr"];
     cyc = CYC, ["threads", "exceptions"];
-    non_safepoints = NON_SAFEPOINTS, ["exceptions", "h2"];
+    non_safepoints = NON_SAFEPOINTS, ["xalan"];
 }
 
 /// The stress options belong to the fastdebug VM, which scripts/setup does not build.
