@@ -55,9 +55,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Small, three cores, with the oracle, and with the clock of `jportal run`.
+    /// Small, three cores, with the oracle, and with the coarsest clock: time in PSBs alone.
     pub fn new(mode: Mode) -> Self {
-        Self { mode, size: Size::Small, cores: 3, oracle: true, timing: "mtc", flags: Vec::new() }
+        Self { mode, size: Size::Small, cores: 3, oracle: true, timing: "tsc", flags: Vec::new() }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Programs under other settings of the VM and of the PT unit: one compiler alone, compiled at once, other collectors, a code
-//! cache that has to be flushed, other clocks. What holds in the default mode holds in each.
+//! cache that has to be flushed, finer clocks than time in PSBs only. What holds in the default mode holds in each.
 
 use jportal_tests::place::{self, Place};
 use jportal_tests::programs;
@@ -20,7 +20,7 @@ struct Configuration {
     fastdebug: bool,
 }
 
-const DEFAULT: Configuration = Configuration { name: "", flags: &[], timing: "mtc", fastdebug: false };
+const DEFAULT: Configuration = Configuration { name: "", flags: &[], timing: "tsc", fastdebug: false };
 
 const C1: Configuration = Configuration { name: "c1", flags: &["-XX:TieredStopAtLevel=1"], ..DEFAULT };
 const C2: Configuration = Configuration { name: "c2", flags: &["-XX:-TieredCompilation"], ..DEFAULT };
@@ -30,7 +30,7 @@ const SERIAL: Configuration = Configuration { name: "serial", flags: &["-XX:+Use
 const ZGC: Configuration = Configuration { name: "zgc", flags: &["-XX:+UseZGC"], ..DEFAULT };
 const FLUSHING: Configuration =
     Configuration { name: "flushing", flags: &["-XX:ReservedCodeCacheSize=4m"], ..DEFAULT };
-const PSB: Configuration = Configuration { name: "psb", timing: "tsc", ..DEFAULT };
+const MTC: Configuration = Configuration { name: "mtc", timing: "mtc", ..DEFAULT };
 const NON_SAFEPOINTS: Configuration = Configuration {
     name: "non-safepoints",
     flags: &["-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"],
@@ -90,7 +90,7 @@ configurations! {
     serial = SERIAL, ["loaders"];
     zgc = ZGC, ["loaders", "exceptions"];
     flushing = FLUSHING, ["javac"];
-    psb = PSB, ["threads", "exceptions", "ecj", "javac", "antlr"];
+    mtc = MTC, ["threads", "exceptions", "javac"];
     cyc = CYC, ["threads", "exceptions"];
     non_safepoints = NON_SAFEPOINTS, ["xalan"];
 }
