@@ -179,7 +179,17 @@ impl Rig {
 
     fn record(&self, seed: u64, flags: &[String], capture: &Path) -> Result<Finished> {
         let mut command = Command::new(&self.jportal);
-        command.args(["run", "--quiet", "--emulate", "--on-full", "stall", "--cores", "2", "--timing", "tsc"]);
+        command.args([
+            "run",
+            "--quiet",
+            "--emulate",
+            "--on-full",
+            "stall",
+            "--cores",
+            "2",
+            "--timing",
+            "tsc",
+        ]);
         command.args(["--seed", &seed.to_string(), "--java"]).arg(&self.jdk);
         // A crashing VM leaves its report where it runs.
         command.arg("-o").arg(capture).arg("--").args(flags).current_dir(&self.work);
