@@ -171,8 +171,8 @@ pub(crate) struct PrintArgs {
     /// At most so many lines per thread
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     pub(crate) limit: u64,
-    /// The machine blocks around this event of one thread, with markers and debug info; findings of `--check` and `verify` name
-    /// events
+    /// The machine blocks around this event of one thread, with markers and debug info; findings of `--check` and of `verify`
+    /// and the output of `print --json` number events
     #[arg(long, value_name = "EVENT", conflicts_with_all = ["level", "limit"])]
     pub(crate) around: Option<u64>,
 }

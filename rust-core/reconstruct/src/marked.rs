@@ -185,17 +185,24 @@ impl<'a> Machine<'a> {
     }
     /// How many of `marks` control had passed when it stood at `state`.
     fn passed_before(&mut self, m: &PathMarkers, marks: &[Marker], state: &[Position]) -> usize {
+        if let Some(passed) = self.passed_with(m, marks, state) {
+            return passed;
+        }
+        let Some(Frame::Compiled(c)) = self.stack.last() else { return marks.len() };
+        let now = c.chain.clone();
+        if self.contains(&now, state) { 0 } else { marks.len() }
+    }
+    /// How many of `marks` lead to the last block that `state` lies in, if it lies in one of them.
+    fn passed_with(&mut self, m: &PathMarkers, marks: &[Marker], state: &[Position]) -> Option<usize> {
         for (i, mark) in marks.iter().enumerate().rev() {
             if let Marker::Block { context, bci } = *mark
                 && let Some(chain) = marker_chain(m, context, bci)
                 && self.contains(&chain, state)
             {
-                return i + 1;
+                return Some(i + 1);
             }
         }
-        let Some(Frame::Compiled(c)) = self.stack.last() else { return marks.len() };
-        let now = c.chain.clone();
-        if self.contains(&now, state) { 0 } else { marks.len() }
+        None
     }
     /// Whether `state` lies in the block that `chain` stands in, at or behind it.
     pub(crate) fn contains(&mut self, chain: &[Position], state: &[Position]) -> bool {
@@ -214,6 +221,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn stop_at_cut(&mut self, n: &NMethod, cut: u32) {
         if let Some(m) = &n.markers {
             self.settle_at(n, m, n.position_at(cut));
+            self.reach_cut(n, m, cut);
         }
         if let Some(trail) = self.trail() {
             trail.held.clear();
@@ -224,6 +232,19 @@ impl<'a> Machine<'a> {
             self.advance_inside(n, p.scope);
             self.thrown();
         }
+    }
+    /// Blocks may begin at the very instruction that did not execute: control came there, unless its state says that it
+    /// did not.
+    fn reach_cut(&mut self, n: &NMethod, m: &PathMarkers, cut: u32) {
+        if self.trail().is_none_or(|t| !t.held.is_empty()) {
+            return;
+        }
+        let marks = m.at(cut);
+        let reached = match n.position_at(cut) {
+            None => marks.len(),
+            Some(p) => self.passed_with(m, marks, &scope_chain(n, p.scope)).unwrap_or(0),
+        };
+        marks[..reached].iter().for_each(|&mark| self.pass(m, mark));
     }
     fn thrown(&mut self) {
         if let Some(trail) = self.trail() {

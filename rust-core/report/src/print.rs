@@ -71,6 +71,7 @@ impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> FlowConsumer for Print
             tid: info.tid.get(),
             out,
             stack: Stack::default(),
+            number: 0,
             lines: 0,
             resumed: true,
         };
@@ -140,6 +141,8 @@ struct Sink {
     /// `None`: not wanted, or its limit or an error was met.
     out: Option<Output>,
     stack: Stack,
+    /// Number of the next event in the thread's flow.
+    number: u64,
     lines: u64,
     /// The next bytecode is printed at block level even if no block starts there.
     resumed: bool,
@@ -173,6 +176,8 @@ impl Sink {
     }
 
     fn event(&mut self, e: &Event) {
+        let number = self.number;
+        self.number += 1;
         let before = self.stack.depth();
         self.stack.follow(&e.kind);
         let after = self.stack.depth();
@@ -183,7 +188,7 @@ impl Sink {
         }
         self.lines += 1;
         let line = if self.shared.options.json {
-            self.json(e, depth)
+            self.json(e, number, depth)
         } else {
             let indent = depth.min(MAX_INDENT);
             let deep = if depth > MAX_INDENT { format!("[{depth}] ") } else { String::new() };
@@ -203,9 +208,10 @@ impl Sink {
         visible(&self.shared, kind, before, after, resumed)
     }
 
-    fn json(&self, e: &Event, depth: usize) -> String {
+    fn json(&self, e: &Event, number: u64, depth: usize) -> String {
         let mut o = Map::new();
         o.insert("tid".into(), self.tid.into());
+        o.insert("number".into(), number.into());
         o.insert("depth".into(), depth.into());
         fields(&self.shared, &e.kind, &mut o);
         match e.provenance {
@@ -486,5 +492,12 @@ mod tests {
         assert_eq!(lines.len(), 11);
         assert_eq!(lines[3]["opcode"], "ifeq");
         assert_eq!(lines[9]["reason"], "truncated");
+        let call = print(Level::Call, true, 100);
+        let last: Value = serde_json::from_str(call.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (&last["event"], &last["number"]),
+            (&"gap".into(), &8.into()),
+            "what is not shown is counted"
+        );
     }
 }
