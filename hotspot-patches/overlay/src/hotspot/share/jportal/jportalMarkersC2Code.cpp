@@ -101,23 +101,29 @@ void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
 // Two outcomes of a test or table that lead to one address through empty blocks
 // with different paths: a nop in one of these tells them apart.
 static void keep_apart(JPortalC2* jp, PhaseCFG* cfg, Block* block) {
-  for (uint i = 0; i + 1 < block->_num_succs; i++) {
-    for (uint k = i + 1; k < block->_num_succs; k++) {
-      const JPortalPath* paths[2] = { NULL, NULL };
-      Block* ends[2] = { block->_succs[i], block->_succs[k] };
-      for (int way = 0; way < 2; way++) {
-        uint limit = cfg->number_of_blocks();
-        while (limit-- > 0 && ends[way]->is_Empty() != Block::not_empty && ends[way]->_num_succs == 1) {
-          paths[way] = jp->cat(paths[way], jp->path_of(ends[way]->head()));
-          ends[way] = ends[way]->_succs[0];
-        }
-      }
-      if (ends[0] != ends[1] || JPortalPath::equal(paths[0], paths[1])) continue;
-      Block* own = block->_succs[i] != ends[0] ? block->_succs[i] : block->_succs[k];
+  ResourceMark rm;
+  const uint count = block->_num_succs;
+  Block** ends = NEW_RESOURCE_ARRAY(Block*, count);
+  const JPortalPath** paths = NEW_RESOURCE_ARRAY(const JPortalPath*, count);
+  for (uint i = 0; i < count; i++) {
+    ends[i] = block->_succs[i];
+    paths[i] = NULL;
+    uint limit = cfg->number_of_blocks();
+    while (limit-- > 0 && ends[i]->is_Empty() != Block::not_empty && ends[i]->_num_succs == 1) {
+      paths[i] = jp->cat(paths[i], jp->path_of(ends[i]->head()));
+      ends[i] = ends[i]->_succs[0];
+    }
+  }
+  for (uint i = 0; i + 1 < count; i++) {
+    for (uint k = i + 1; k < count; k++) {
+      if (ends[i] != ends[k] || JPortalPath::equal(paths[i], paths[k])) continue;
+      const uint way = block->_succs[i] != ends[i] ? i : k;
+      Block* own = block->_succs[way];
       if (own->num_preds() != 2) continue;
       Node* nop = new MachNopNode(1);
       own->insert_node(nop, own->end_idx());
       cfg->map_node_to_block(nop, own);
+      ends[way] = own;   // empty no more
     }
   }
 }
