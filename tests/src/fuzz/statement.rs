@@ -186,6 +186,9 @@ impl Body<'_> {
     }
 
     fn int_switch(&mut self, nesting: u32) {
+        if self.rng().chance(30) {
+            return self.table_switch();
+        }
         const SPARSE: &[&str] = &["-100", "0", "7", "99", "1000", "65536", "0x7fffffff", "-2000000000"];
         let dense = self.rng().chance(60);
         let keys: Vec<String> = if dense {
@@ -201,6 +204,35 @@ impl Body<'_> {
             false => format!("KEYS[({selector}) & 7]"),
         };
         self.cases(&selector, &keys, nesting);
+    }
+
+    /// Enough cases for a jump through a table, all of them taken equally often: C2 tests for frequent ones first. Many
+    /// cases are empty or the next one's.
+    fn table_switch(&mut self) {
+        self.spend(6);
+        let first = self.rng().below(3);
+        let keys = first..first + self.rng().range(12, 24);
+        let selector = format!("({}) ^ (S3 = S3 * 69069 + 1) >>> 20", self.int(2));
+        let default = self.rng().chance(50);
+        self.block(&format!("switch (({selector}) & 31)"), |b| {
+            for key in keys {
+                b.line(&format!("case {key}:"));
+                match b.rng().below(4) {
+                    0 => {}
+                    1 => b.line("break;"),
+                    _ => {
+                        b.block("", |b| b.statements(0));
+                        if b.rng().chance(80) {
+                            b.line("break;");
+                        }
+                    }
+                }
+            }
+            if default {
+                b.line("default:");
+                b.block("", |b| b.statements(0));
+            }
+        });
     }
 
     fn text_switch(&mut self, nesting: u32) {

@@ -1,4 +1,4 @@
-//! Real programs as they are, without probes, which hide the very folds that lose paths: what the main thread did in the
+//! Programs as they are, without probes, which hide the very folds that lose paths: what the main thread did in the
 //! default mode it must have done with `-Xint` too, bytecode by bytecode.
 
 use jportal_tests::against::{self, Outcome, Precision};
@@ -117,6 +117,7 @@ macro_rules! subjects {
 
 subjects! {
     textifier = "textifier", &[];
+    jump_tables = "jump-tables", &[];
     #[ignore = "minutes; scripts/verify-all"]
     xalan = "xalan", &[];
     // H2's cache of values goes by hash codes, some of which depend on the time of day.
@@ -144,7 +145,7 @@ subjects! {
 }
 
 #[test]
-fn every_real_program_is_compared() {
+fn every_program_is_compared() {
     let main = |name: &&str| programs::by_name(name).expect("a program of that name").main;
     let tested: Vec<&str> = TESTED.iter().map(main).collect();
     for program in programs::WORKLOADS.iter().chain(programs::TOOLS) {
