@@ -115,8 +115,13 @@ impl Walk {
             text
         });
     }
-    /// Compiled code went from `from` to `to` on one of several paths.
-    pub(crate) fn unresolved(&mut self, method: MethodId, from: Option<Bci>, to: Option<Bci>) {
+    /// Compiled code went from `from` to `to` on one of several paths, perhaps in another activation than the one before.
+    pub(crate) fn unresolved(
+        &mut self,
+        method: MethodId,
+        (from, to): (Option<Bci>, Option<Bci>),
+        anew: bool,
+    ) {
         let mut returns = true;
         if let Some(top) = self.top_of(method, Tier::C2, "an unresolved stretch") {
             self.reset(Reset::Unresolved);
@@ -129,7 +134,7 @@ impl Walk {
                     format!("an unresolved stretch begins at {from}, where the frame does not stand")
                 });
             } else {
-                returns = self.leads(&top, from, to);
+                returns = self.leads(&top, (from, to), anew);
             }
         }
         if let Some(top) = self.stack.top_mut() {
@@ -149,11 +154,13 @@ impl Walk {
     }
     /// Whether a path leads from `from` to `to`. That none leads to a return is no finding here: the frame may
     /// end by an exception.
-    fn leads(&mut self, top: &Frame, from: Option<Bci>, to: Option<Bci>) -> bool {
+    fn leads(&mut self, top: &Frame, (from, to): (Option<Bci>, Option<Bci>), anew: bool) -> bool {
         let thrown = top.due == Due::Exception;
         // A frame that was found may come from anywhere.
         let anywhere = top.at == At::Unknown && from.is_none();
-        let leads = anywhere || self.reaches((top.method, from, to, thrown));
+        let leads = anywhere
+            || self.reaches((top.method, from, to, thrown))
+            || anew && self.reaches((top.method, None, to, false));
         if thrown && (leads || to.is_none()) {
             self.reset(Reset::CaughtInStretch);
         }

@@ -118,8 +118,16 @@ impl Flow {
         self.event(EventKind::Catch { method: MethodId(m), bci: Bci(bci) })
     }
     pub(crate) fn unresolved(self, m: u32, from: Option<u16>, to: Option<u16>) -> Self {
+        self.unresolved_over(m, (from, to), 0)
+    }
+    pub(crate) fn unresolved_over(
+        self,
+        m: u32,
+        (from, to): (Option<u16>, Option<u16>),
+        callers: u16,
+    ) -> Self {
         let (from, to, cause) = (from.map(Bci), to.map(Bci), Cause::EmptyDiamond);
-        self.event(EventKind::Unresolved { method: MethodId(m), from, to, cause })
+        self.event(EventKind::Unresolved { method: MethodId(m), from, to, cause, callers })
     }
     pub(crate) fn gap(self, stack_lost: bool) -> Self {
         self.event(EventKind::Gap(Box::new(Gap {

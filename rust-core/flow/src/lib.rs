@@ -127,7 +127,9 @@ pub enum EventKind {
     },
     /// The top frame went from `from` (not set: its entry) to `to` (not set: its end, of which the
     /// [`EventKind::Leave`] that follows says what is known) in compiled code: the bytecodes in
-    /// between are not known, neither which they are nor whether one of them threw.
+    /// between are not known, neither which they are nor whether one of them threw. With `callers` more than 0 the frame
+    /// and so many below it may have ended and begun anew on the way, any number of times: a loop was lost that reaches
+    /// over inlined frames.
     Unresolved {
         /// The top frame's method.
         method: MethodId,
@@ -137,6 +139,9 @@ pub enum EventKind {
         to: Option<Bci>,
         /// Why.
         cause: Cause,
+        /// Frames below the top frame, of the same compiled code, that the path may have left and come to again; the
+        /// lowest of them went on itself.
+        callers: u16,
     },
     /// Time goes on: the events that follow happened at or after `tsc`.
     Time(Tsc),

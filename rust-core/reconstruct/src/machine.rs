@@ -313,9 +313,19 @@ impl<'a> Machine<'a> {
         self.emit(EventKind::Bytecode { method, bci, tier });
     }
     /// The top frame went from one end to the other on a way that is not known.
-    pub(crate) fn emit_unresolved(&mut self, method: MethodId, (from, to): Ends, tier: Tier, cause: Cause) {
+    pub(crate) fn emit_unresolved(&mut self, method: MethodId, ends: Ends, tier: Tier, cause: Cause) {
+        self.emit_unresolved_over(method, ends, tier, (cause, 0));
+    }
+    /// The same for a stretch on which `callers` frames may have ended and begun anew.
+    pub(crate) fn emit_unresolved_over(
+        &mut self,
+        method: MethodId,
+        (from, to): Ends,
+        tier: Tier,
+        (cause, callers): (Cause, u16),
+    ) {
         self.counters.unresolved.add(tier, cause);
-        self.emit(EventKind::Unresolved { method, from, to, cause });
+        self.emit(EventKind::Unresolved { method, from, to, cause, callers });
     }
     pub(crate) fn emit_enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
         self.emit(EventKind::Enter { method, tier, entry });

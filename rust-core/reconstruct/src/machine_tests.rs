@@ -192,7 +192,10 @@ pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<
             EventKind::Leave { method, .. } => format!("< {method}"),
             EventKind::Catch { method, bci } => format!("catch {method}@{bci}"),
             EventKind::Time(_) => "time".into(),
-            EventKind::Unresolved { method, cause, .. } => format!("? {method} {}", cause.name()),
+            EventKind::Unresolved { method, cause, callers: 0, .. } => format!("? {method} {}", cause.name()),
+            EventKind::Unresolved { method, cause, callers, .. } => {
+                format!("? {method} {} over {callers}", cause.name())
+            }
             EventKind::Gap(g) => format!("gap {:?}", g.reason),
         })
         .collect()

@@ -295,7 +295,11 @@ impl<'a> Machine<'a> {
         let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
         let Some(p) = c.chain.last_mut() else { return };
         let (method, was) = (p.method, p.bci.replace(bci));
-        let way = Way::take(c.tier, &mut c.trail);
+        let mut way = Way::take(c.tier, &mut c.trail);
+        if way.lost.is_some() {
+            let callers = c.chain[..c.chain.len() - 1].to_vec();
+            way.callers = self.rounds(&callers, way.lost);
+        }
         self.move_in_frame(method, (was, Some(bci)), way);
     }
     /// The top frame's position becomes that of `scope`.

@@ -305,6 +305,19 @@ fn what_a_fold_hides_may_lie_behind_the_return_of_the_callee() {
 }
 
 #[test]
+fn a_loop_that_is_gone_may_have_called_the_callee_anew() {
+    let flow = |rest: &[(u32, u16)]| {
+        let loop_gone = (NO_CONTEXT, ambiguities::EMPTY_LOOP);
+        let marks = [&[(0, 4)], rest, &[loop_gone, (1, 4)]].concat();
+        let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &marks)], &[], &[], &[]);
+        run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump)).join(" ")
+    };
+    // The call of `m0` is in its loop: in `m1`, and in front of it.
+    assert_eq!(flow(&[(1, 0)]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 empty-loop over 1 m1@4");
+    assert_eq!(flow(&[]), "> m0 m0@0 m0@1 m0@4 > m1 ? m1 empty-loop over 1 m1@4");
+}
+
+#[test]
 fn what_a_fold_hides_may_lie_in_the_caller_and_in_the_callee() {
     let fold = (NO_CONTEXT, ambiguities::TOO_MANY);
     // Control goes from `m0` into `m1`, whose first block does not show.

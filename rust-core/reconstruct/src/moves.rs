@@ -41,6 +41,8 @@ pub(crate) struct Way {
     pub flight: Flight,
     /// The bytecode it starts from has made its call, if it is an invoke.
     pub called: bool,
+    /// Callers that a lost loop may reach over: [`jportal_flow::EventKind::Unresolved`].
+    pub callers: u16,
 }
 
 impl Way {
@@ -52,6 +54,7 @@ impl Way {
             lost: trail.lost.take(),
             flight: if thrown { Flight::Thrown } else { Flight::Unseen },
             called: std::mem::take(&mut trail.called),
+            callers: 0,
         }
     }
 }
@@ -83,8 +86,12 @@ impl Machine<'_> {
         if let Some((was, is)) = joint
             && (was.bci != is.bci || same == new.len() && target == Target::Block)
         {
+            way.callers = self.rounds(&new[..same - 1], way.lost);
             self.move_in_frame(is.method, (was.bci, is.bci), way);
-            way = Way { flight: Flight::Unseen, called: false, ..way };
+            way = Way { flight: Flight::Unseen, called: false, callers: 0, ..way };
+        } else {
+            // The callees may have been called before.
+            way.callers = self.rounds(&new[..same], way.lost);
         }
         // What is lost may lie in any of the frames: a compiler says of a fold where it is, not whose.
         for p in &new[same..] {
@@ -92,7 +99,19 @@ impl Machine<'_> {
             if p.bci.is_some() {
                 self.move_in_frame(p.method, (None, p.bci), way);
             }
+            way.callers += u16::from(way.callers > 0);
         }
+    }
+    /// Of the frames on top of which another one stands, outermost first, the number down to the lowest that may have
+    /// gone round in a lost loop with those above it: its call can be reached from itself.
+    pub(crate) fn rounds(&mut self, callers: &[Position], lost: Option<Cause>) -> u16 {
+        if lost != Some(Cause::EmptyLoop) {
+            return 0;
+        }
+        let again =
+            |p: &Position| p.bci.is_some_and(|bci| self.paths.comes_again(self.shared, p.method, bci));
+        let lowest = callers.iter().position(again);
+        lowest.map_or(0, |at| u16::try_from(callers.len() - at).unwrap_or(u16::MAX))
     }
     /// The inlined frames `gone`, outermost first, end; their caller goes from one to the other of `joint`.
     fn leave_inlined(&mut self, gone: &[Position], joint: Option<(Position, Position)>, way: &mut Way) {
@@ -207,7 +226,7 @@ impl Machine<'_> {
         if let Some(path) = hop.path.as_deref()
             && !hides
             && !hop.catches(way.lost)
-            && way.lost.is_none_or(|cause| is_certain(ends, path, cause))
+            && way.lost.is_none_or(|cause| way.callers == 0 && is_certain(ends, path, cause))
         {
             self.counters.bytecodes += path.len() as u64;
             let event = |&bci| EventKind::Bytecode { method, bci, tier: way.tier };
@@ -224,7 +243,7 @@ impl Machine<'_> {
             (None, None) if edge => Cause::HiddenCallee,
             (None, None) => Cause::MissingMarker,
         };
-        self.emit_unresolved(method, ends, way.tier, cause);
+        self.emit_unresolved_over(method, ends, way.tier, (cause, way.callers));
         let Some(bci) = to else { return };
         // Nothing but an exception leads to the handler.
         if catches && !edge && matches!(cause, Cause::UnknownThrower | Cause::HiddenCallee) {
@@ -272,7 +291,8 @@ impl Machine<'_> {
         if trail.fresh {
             return self.leave_unseen(chain, FrameExit::Return);
         }
-        let mut way = Way { tier, lost: trail.lost, flight: Flight::Unseen, called: trail.called };
+        let mut way =
+            Way { tier, lost: trail.lost, flight: Flight::Unseen, called: trail.called, callers: 0 };
         self.leave_by_return(chain, &mut way);
     }
     /// An exception leaves the compiled frame with this chain and trail.
@@ -285,7 +305,7 @@ impl Machine<'_> {
         let flight = if trail.thrown || called { Flight::Thrown } else { Flight::Unseen };
         // Which of the bytecodes that would be executed once more threw is not known.
         let lost = trail.lost.or(trail.restart.map(|_| Cause::StringConcatenation));
-        let mut way = Way { tier, lost, flight, called: trail.called };
+        let mut way = Way { tier, lost, flight, called: trail.called, callers: 0 };
         self.leave_by_exception(chain, None, &mut way);
     }
     /// Nothing is known of where the frames stood.

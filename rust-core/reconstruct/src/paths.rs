@@ -20,6 +20,8 @@ pub(crate) type Ends = (Option<Bci>, Option<Bci>);
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     known: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
+    /// Bytecodes asked for, and whether each can be reached from itself.
+    rounds: HashMap<(MethodId, Bci), bool>,
     hops: Vec<Hop>,
     /// Index into `hops`.
     places: HashMap<(MethodId, Ends), u32>,
@@ -109,6 +111,13 @@ impl Paths {
 }
 
 impl Paths {
+    /// Whether the bytecode at `bci` may be executed again by the same activation.
+    pub(crate) fn comes_again(&mut self, shared: &Shared<'_>, method: MethodId, bci: Bci) -> bool {
+        *self.rounds.entry((method, bci)).or_insert_with(|| {
+            let code = shared.maps.method(method).zip(shared.maps.of(method));
+            code.is_some_and(|(m, map)| comes_again(m, map, bci))
+        })
+    }
     #[cold]
     fn add(&mut self, shared: &Shared<'_>, method: MethodId, ends: Ends) -> usize {
         let place = self.hops.len();
@@ -135,6 +144,25 @@ impl Paths {
         }
         &self.hops[place]
     }
+}
+
+/// Whether a path leads from `bci` to itself; every bytecode may throw.
+fn comes_again(m: &Method, map: &CodeMap, bci: Bci) -> bool {
+    let mut open = vec![bci];
+    let mut seen = vec![false; m.code.len()];
+    while let Some(at) = open.pop() {
+        let handlers = m.exceptions.iter().filter(|e| (e.start..e.end).contains(&at)).map(|e| e.handler);
+        for next in successors(m, map, at).into_iter().chain(handlers) {
+            if next == bci {
+                return true;
+            }
+            if seen.get(usize::from(next.0)) == Some(&false) {
+                seen[usize::from(next.0)] = true;
+                open.push(next);
+            }
+        }
+    }
+    false
 }
 
 fn hop(m: &Method, map: &CodeMap, (from, to): Ends) -> Option<Vec<Bci>> {
@@ -243,7 +271,7 @@ fn unique_path(m: &Method, map: &CodeMap, (from, to): Ends) -> Option<Vec<Bci>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jportal_bytecode::MethodTable;
+    use jportal_bytecode::{ExceptionRow, MethodTable};
 
     fn path(code: &[u8], ends: Ends) -> Option<Vec<u16>> {
         let mut table = MethodTable::default();
@@ -294,6 +322,23 @@ mod tests {
         assert_eq!((keys.len(), distinct.len()), (48, 48));
         assert!(!keys.contains(&u64::MAX));
         assert_eq!(Recent::key(MethodId(1 << 29), (None, None)), None);
+    }
+
+    #[test]
+    fn a_bytecode_of_a_loop_comes_again() {
+        // 0 nop; 1 iload_0; 2 ifeq 0; 5 return; a handler at 5 would end the loop.
+        let code = [0, 26, 153, 0xff, 0xfe, 177];
+        let mut table = MethodTable::default();
+        let row =
+            |handler| ExceptionRow { start: Bci(5), end: Bci(6), handler: Bci(handler), catch_type: None };
+        let ids = [None, Some(row(1))].map(|row| {
+            let exceptions = row.into_iter().collect();
+            table.push(Method { code: code.into(), exceptions, ..crate::testing::method("m") })
+        });
+        let maps = CodeMaps::new(&table);
+        let again = |id, bci| super::comes_again(table.get(id).unwrap(), maps.of(id).unwrap(), Bci(bci));
+        assert!(again(ids[0], 0) && again(ids[0], 2) && !again(ids[0], 5));
+        assert!(again(ids[1], 5), "by way of its handler");
     }
 
     #[test]

@@ -354,8 +354,13 @@ mod tests {
         assert!(c.take().names().is_empty());
         let compiled = EventKind::Enter { method: MethodId(3), tier: Tier::C1, entry: Entry::Call };
         c.see(&compiled);
-        let hole =
-            EventKind::Unresolved { method: MethodId(3), from: None, to: None, cause: Cause::EmptyLoop };
+        let hole = EventKind::Unresolved {
+            method: MethodId(3),
+            from: None,
+            to: None,
+            cause: Cause::EmptyLoop,
+            callers: 0,
+        };
         c.see(&hole);
         assert_eq!(c.take().names(), ["unresolved stretch", "call into another tier"]);
         assert_eq!((c.take_hole(), c.take_hole()), (Some((Tier::C1, Cause::EmptyLoop)), None));

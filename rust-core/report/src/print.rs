@@ -272,10 +272,14 @@ fn visible(
             Level::Block | Level::Call => return None,
         },
         EventKind::Unresolved { .. } if level == Level::Call => return None,
-        EventKind::Unresolved { from, to, cause, .. } => {
+        EventKind::Unresolved { from, to, cause, callers, .. } => {
             let name = |b: Option<Bci>, none: &str| b.map_or_else(|| none.to_owned(), |b| b.to_string());
             let (from, to) = (name(*from, "entry"), name(*to, "end"));
-            (format!("... {from} to {to} unresolved: {}", cause.name()), after)
+            let rounds = match callers {
+                0 => String::new(),
+                n => format!(", perhaps by way of {n} callers"),
+            };
+            (format!("... {from} to {to} unresolved: {}{rounds}", cause.name()), after)
         }
         EventKind::Gap(gap) => (gap_text(gap), 0),
         EventKind::Time(_) => return None,
@@ -314,12 +318,13 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
             put("method", s.method(*method).into());
             put("bci", bci.get().into());
         }
-        EventKind::Unresolved { method, from, to, cause } => {
+        EventKind::Unresolved { method, from, to, cause, callers } => {
             put("event", "unresolved".into());
             put("method", s.method(*method).into());
             put("from", from.map(Bci::get).into());
             put("to", to.map(Bci::get).into());
             put("cause", cause.name().into());
+            put("callers", (*callers).into());
         }
         EventKind::Gap(gap) => {
             put("event", "gap".into());

@@ -29,6 +29,10 @@ impl Stack {
     pub(crate) fn top(&self) -> Option<Frame> {
         if self.beyond > 0 { None } else { self.frames.last().copied() }
     }
+    /// The methods of the top frame and of so many below it.
+    pub(crate) fn methods(&self, below: usize) -> impl Iterator<Item = MethodId> {
+        self.frames.iter().rev().take(below + 1).map(|f| f.method)
+    }
     /// Number of frames.
     pub(crate) fn depth(&self) -> usize {
         self.frames.len()

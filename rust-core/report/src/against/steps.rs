@@ -9,6 +9,7 @@ use jportal_flow::{Cause, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo, 
 use jportal_units::{Bci, MethodId};
 
 use crate::circumstance::{Behind, Circumstances};
+use crate::stack::Stack;
 
 /// What is compared, one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +89,7 @@ impl FlowConsumer for StepsConsumer {
             started: info.started.get(),
             events: 0,
             circumstances: Circumstances::default(),
+            stack: Stack::default(),
         })
     }
 }
@@ -106,6 +108,7 @@ struct StepsSink {
     started: u64,
     events: u64,
     circumstances: Circumstances,
+    stack: Stack,
 }
 
 impl StepsSink {
@@ -116,14 +119,17 @@ impl StepsSink {
         let event = self.events;
         self.events += 1;
         self.circumstances.see(&e.kind);
+        self.stack.follow(&e.kind);
         match e.kind {
             EventKind::Bytecode { method, bci, tier } => {
                 let key = self.key(method)?;
                 let behind = self.circumstances.take();
                 Some(Step::Bytecode(Executed { key, method, bci, tier, behind, event }))
             }
-            EventKind::Unresolved { method, .. } => {
-                self.key(method)?;
+            EventKind::Unresolved { method, callers, .. } => {
+                // What a caller may have executed is hidden, too.
+                let callers = self.stack.methods(callers.into()).skip(1);
+                [method].into_iter().chain(callers).find_map(|m| self.key(m))?;
                 self.circumstances.take_hole().map(|(tier, cause)| Step::Unresolved(tier, cause))
             }
             EventKind::Gap(_) => Some(Step::Gap),
@@ -139,4 +145,32 @@ impl FlowSink for StepsSink {
         let _ = self.to.send(Steps { tid: self.tid, started: self.started, steps });
     }
     fn end(self: Box<Self>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{bytecode, enter, feed, methods};
+    use std::sync::mpsc::sync_channel;
+
+    #[test]
+    fn a_lost_loop_hides_what_the_callers_did() {
+        let holes = |callers| {
+            let (to, from) = sync_channel(10);
+            let lost = EventKind::Unresolved {
+                method: MethodId(1),
+                from: None,
+                to: Some(Bci(5)),
+                cause: Cause::EmptyLoop,
+                callers,
+            };
+            let events = [enter(0), bytecode(0, 0), enter(1), Event::decoded(lost), bytecode(1, 5)];
+            let mut consumer = StepsConsumer::new(&methods(), |m| &*m.name == "f", "t7", to);
+            feed(&mut consumer, 7, &events);
+            let steps = from.try_iter().flat_map(|s| s.steps);
+            steps.filter(|s| matches!(s, Step::Unresolved(..))).count()
+        };
+        // Only `f` is compared, which called `g`.
+        assert_eq!((holes(0), holes(1)), (0, 1));
+    }
 }
