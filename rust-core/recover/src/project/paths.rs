@@ -3,6 +3,10 @@
 //! Symbol by symbol, the states that some path leads to are listed with their predecessors and with the number of paths
 //! to each. Wherever only one state is left, all paths so far meet in it, so that what lies in front can be settled and
 //! forgotten: memory is bounded by the longest stretch that stays ambiguous.
+//!
+//! Where calls are paired with returns a state has a stack, and there may be as many stacks as there are paths. When they are too
+//! many all are forgotten: from there on returns may lead anywhere until calls have been seen again, so more paths fit
+//! than really do, but none that does is lost.
 
 use super::nfa::{Nfa, Step};
 use super::stacks::{Stack, Stacks};
@@ -53,8 +57,12 @@ pub fn search(
     work: &mut Work,
 ) -> Fit {
     let mut search = Search::new(*nfa, segment, below);
-    let starts: Vec<Node> = starts.iter().copied().filter(|n| nfa.matches(*n, segment, 0)).collect();
-    if segment.is_empty() || starts.is_empty() {
+    if segment.is_empty() {
+        return Fit::Nowhere { matched: 0 };
+    }
+    let begins = |n: &Node| nfa.matches(*n, segment, 0) && search.is_called(*n);
+    let starts: Vec<Node> = starts.iter().copied().filter(begins).collect();
+    if starts.is_empty() {
         return Fit::Nowhere { matched: 0 };
     }
     search.begin(&starts);
@@ -65,7 +73,7 @@ pub fn search(
             }
             continue;
         }
-        let next = search.advance(index, work);
+        let next = search.advance(index, limits, work);
         if next.states.is_empty() {
             return Fit::Nowhere { matched: index };
         }
@@ -109,6 +117,12 @@ impl<'a> Search<'a> {
         let (layers, nodes, ambiguous) = (Vec::new(), Vec::new(), Vec::new());
         Self { nfa, segment, paired, stacks, root, layers, pending: 0, nodes, ambiguous }
     }
+    /// Whether the frame below, if it is known, may have called the method of `start`.
+    fn is_called(&self, start: Node) -> bool {
+        let g = self.nfa.icfg();
+        let entry = g.entry(g.method(start));
+        self.stacks.pop(self.root).is_none_or(|(site, _)| entry.is_some_and(|e| g.may_call(site, e)))
+    }
     fn begin(&mut self, starts: &[Node]) {
         let mut states: Vec<_> = starts.iter().map(|n| State { node: *n, stack: self.root }).collect();
         states.sort_unstable();
@@ -132,7 +146,7 @@ impl<'a> Search<'a> {
         self.layers[0].states[0] = next;
         true
     }
-    fn advance(&mut self, index: usize, work: &mut Work) -> Layer {
+    fn advance(&mut self, index: usize, limits: &Limits, work: &mut Work) -> Layer {
         let outcome = self.segment.symbols()[index - 1].outcome;
         let anchor = self.segment.anchor_at(index);
         let Some(last) = self.layers.pop() else { return Layer::default() };
@@ -144,7 +158,13 @@ impl<'a> Search<'a> {
                 }
             });
         }
-        let layer = Layer::of(found, &last.paths);
+        let mut layer = Layer::of(&mut found, &last.paths);
+        if self.paired && layer.states.len() > limits.stacked {
+            work.forgotten += 1;
+            self.stacks = Stacks::new();
+            found.iter_mut().for_each(|(state, _)| state.stack = Stack::UNKNOWN);
+            layer = Layer::of(&mut found, &last.paths);
+        }
         self.layers.push(last);
         layer
     }
@@ -258,13 +278,13 @@ impl<'a> Search<'a> {
 
 impl Layer {
     /// From states with the indices of their predecessors.
-    fn of(mut found: Vec<(State, u32)>, before: &[u64]) -> Self {
+    fn of(found: &mut Vec<(State, u32)>, before: &[u64]) -> Self {
         if found.len() > 1 {
             found.sort_unstable();
             found.dedup();
         }
         let mut layer = Self::default();
-        for (state, pred) in found {
+        for &(state, pred) in found.iter() {
             if layer.states.last() != Some(&state) {
                 layer.states.push(state);
                 layer.paths.push(0);

@@ -7,13 +7,15 @@ pub struct Limits {
     pub transitions: u64,
     /// States that the automaton may be in at one symbol.
     pub width: usize,
+    /// States with stacks at one symbol; beyond that the stacks are forgotten.
+    pub stacked: usize,
     /// States of the [`Dfa`](super::Dfa) kept, counted by their members.
     pub cached: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { transitions: 200_000_000, width: 1 << 20, cached: 4 << 20 }
+        Self { transitions: 200_000_000, width: 1 << 20, stacked: 1 << 12, cached: 4 << 20 }
     }
 }
 
@@ -32,6 +34,8 @@ pub struct Work {
     pub abstract_transitions: u64,
     /// Transitions of the concrete automaton.
     pub transitions: u64,
+    /// How often stacks were forgotten because they were too many.
+    pub forgotten: u64,
     /// How often the cache of the abstract automaton was emptied.
     pub flushes: u64,
 }

@@ -1,6 +1,8 @@
 //! Small programs.
 #![allow(dead_code)]
 
+pub mod random;
+
 use jportal_bytecode::{
     ByName, ExceptionRow, Icfg, InvokeRef, Method, MethodTable, Node, Opcode, Transfer, instructions,
 };

@@ -1,0 +1,184 @@
+//! Theorem 4.4, and that the projections agree, on random programs.
+
+mod support;
+
+use jportal_bytecode::{Icfg, Node};
+use jportal_recover::project::nfa::Nfa;
+use jportal_recover::project::paths::{Below, search};
+use jportal_recover::project::{
+    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Limits, Project, Projection, Work, abstraction,
+};
+use jportal_recover::{Segment, Symbol};
+use proptest::prelude::*;
+use support::random::{drafts, is_edge, is_path_of, program, walk};
+
+fn paths(fit: &Fit) -> Option<&Projection> {
+    match fit {
+        Fit::Paths(projection) => Some(projection),
+        _ => None,
+    }
+}
+
+/// All paths of `segment` from `start` on, one by one.
+fn count(g: &Icfg, segment: &Segment, index: usize, at: Node) -> u64 {
+    let symbols = segment.symbols();
+    if g.opcode(at) != symbols[index].opcode {
+        return 0;
+    }
+    if index + 1 == symbols.len() {
+        return 1;
+    }
+    let outcome = symbols[index].outcome;
+    g.nodes().filter(|n| is_edge(g, at, outcome, *n)).map(|n| count(g, segment, index + 1, n)).sum()
+}
+
+/// A walk's segment, changed in one place if `change` says so.
+fn changed(segment: Segment, change: Option<(usize, u8)>) -> Segment {
+    let mut symbols = segment.symbols().to_vec();
+    if let Some((at, opcode)) = change.filter(|_| !symbols.is_empty()) {
+        let at = at % symbols.len();
+        symbols[at] = Symbol::open(jportal_bytecode::Opcode(opcode));
+    }
+    Segment::new(symbols)
+}
+
+fn change() -> impl Strategy<Value = Option<(usize, u8)>> {
+    let opcode = prop_oneof![Just(4u8), Just(26), Just(153), Just(172), Just(184), Just(167)];
+    prop::option::of((any::<usize>(), opcode))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 2000, ..ProptestConfig::default() })]
+
+    /// Theorem 4.4: what the abstract automaton does not accept, the concrete one does not either.
+    #[test]
+    fn acceptance_by_the_abstraction_is_necessary(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..40),
+        hidden: u64,
+        change in change(),
+    ) {
+        let g = program(&drafts);
+        let segment = changed(walk(&g, &choices).segment(&g, 0, hidden), change);
+        let (nfa, limits, mut work) = (Nfa::new(&g), Limits::default(), Work::default());
+        let mut dfa = Dfa::new(Anfa::new(nfa));
+        let abstracted = abstraction(&segment);
+        for start in g.nodes() {
+            let matched = nfa.accepts(start, &segment, &limits, &mut work);
+            let may = dfa.accepts(start, &abstracted, &limits, &mut work);
+            prop_assert!(may == Some(true) || matched != Some(segment.len()));
+        }
+    }
+
+    /// Algorithm 2 finds what Algorithm 1 finds, with a cache that is emptied all the time, too.
+    #[test]
+    fn guided_finds_what_enumeration_finds(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..40),
+        hidden: u64,
+        change in change(),
+        cached in prop_oneof![Just(3usize), Just(1 << 20)],
+    ) {
+        let g = program(&drafts);
+        let segment = changed(walk(&g, &choices).segment(&g, 0, hidden), change);
+        let limits = Limits { cached, width: 1 << 20, ..Limits::default() };
+        for extent in [Extent::First, Extent::All] {
+            let one = Enumerate::new(&g, extent).project(&segment, &limits);
+            let two = Guided::new(&g, extent).project(&segment, &limits);
+            match (&one.fit, &two.fit) {
+                (Fit::Nowhere { matched: a }, Fit::Nowhere { matched: b }) => prop_assert!(b <= a),
+                (a, b) => prop_assert_eq!(a, b),
+            }
+            prop_assert_eq!(one.work.accepted, two.work.accepted);
+            prop_assert!(two.work.concrete_tested <= one.work.concrete_tested);
+        }
+    }
+
+    /// A walk is among the paths found, each path found is one, and where all are said to agree the walk does, too.
+    #[test]
+    fn the_walk_is_found(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..40),
+        hidden: u64,
+    ) {
+        let g = program(&drafts);
+        let walk = walk(&g, &choices);
+        let segment = walk.segment(&g, 0, hidden);
+        let found = Enumerate::new(&g, Extent::All).project(&segment, &Limits::default());
+        let found = paths(&found.fit).expect("the walk fits");
+        prop_assert!(is_path_of(&g, &found.nodes, &segment));
+        for index in 0..segment.len() {
+            prop_assert!(!found.is_certain(index) || found.nodes[index] == walk.nodes[index], "symbol {index}");
+        }
+    }
+
+    /// The number of paths is that of paths written down one by one.
+    #[test]
+    fn paths_are_counted(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..9),
+        hidden: u64,
+    ) {
+        let g = program(&drafts);
+        let segment = walk(&g, &choices).segment(&g, 0, hidden);
+        // Stacks after an exception that left frames are no part of a path.
+        prop_assume!(!segment.symbols().iter().any(|s| s.outcome == jportal_recover::Outcome::Unwound));
+        let found = Enumerate::new(&g, Extent::All).project(&segment, &Limits::default());
+        let one_by_one: u64 = g.nodes().map(|n| count(&g, &segment, 0, n)).sum();
+        prop_assert_eq!(paths(&found.fit).map(|p| p.paths), Some(one_by_one));
+    }
+
+    /// Pairing calls with returns leaves the walk and takes others away.
+    #[test]
+    fn a_known_stack_constrains_returns(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..60),
+        cut: usize,
+        hidden: u64,
+    ) {
+        let g = program(&drafts);
+        let walk = walk(&g, &choices);
+        let cut = cut % walk.nodes.len();
+        let stack = frames(&g, &walk.nodes[..=cut], &walk.outcomes);
+        let segment = walk.segment(&g, cut, hidden);
+        let limits = Limits { stacked: 100, ..Limits::default() };
+        let (nfa, mut work) = (Nfa::new(&g), Work::default());
+        let mut last = u64::MAX;
+        for below in [Below::Unpaired, Below::Unknown, Below::Top(&stack), Below::Frames(&stack)] {
+            let starts: Vec<Node> = g.nodes().collect();
+            let fit = search(&nfa, &segment, &starts, below, &limits, &mut work);
+            let found = paths(&fit).expect("the walk fits");
+            prop_assert!(is_path_of(&g, &found.nodes, &segment));
+            for (index, node) in walk.nodes[cut..].iter().enumerate() {
+                prop_assert!(!found.is_certain(index) || found.nodes[index] == *node, "{below:?}: symbol {index}");
+            }
+            if work.forgotten == 0 && !segment.symbols().iter().any(|s| s.throws()) {
+                prop_assert!(found.paths <= last);
+                last = found.paths;
+            }
+        }
+    }
+}
+
+/// The call sites of the frames below the last of `nodes`.
+fn frames(g: &Icfg, nodes: &[Node], outcomes: &[jportal_recover::Outcome]) -> Vec<Node> {
+    use jportal_bytecode::Transfer;
+    use jportal_recover::Outcome;
+    let mut stack = Vec::new();
+    for (i, pair) in nodes.windows(2).enumerate() {
+        match (outcomes[i], g.opcode(pair[0]).transfer()) {
+            (Outcome::Unwound, _) => {
+                while stack.pop().is_some_and(|site| g.handlers(site).next().is_none()) {}
+            }
+            (Outcome::Thrown, _) => {}
+            (_, Transfer::Invoke) if g.is_entry(pair[1]) && g.may_call(pair[0], pair[1]) => {
+                stack.push(pair[0])
+            }
+            (_, Transfer::Return) => {
+                stack.pop();
+            }
+            _ => {}
+        }
+    }
+    stack
+}
