@@ -5,20 +5,28 @@
 //! | [`Enumerate`] | Algorithm 1: tries every node |
 //! | [`Guided`] | Algorithm 2: tries every node on the abstraction first |
 //!
-//! All test a start on the same nondeterministic automaton ([`nfa`]) and hand the starts that are accepted to the same
-//! search for paths ([`paths`]), so they differ in work and not in what they find.
+//! | [`Indexed`] | our own: looks a part of the segment up, resolves it backwards; pairs calls with returns |
+//!
+//! All go by the same nondeterministic automaton ([`nfa`]) and hand starts to the same search for paths ([`paths`]). The
+//! paper's two differ in work and not in what they find; ours leaves out paths that return to where they were not called
+//! from.
 
 mod anfa;
+pub mod backwards;
 mod enumerate;
 mod guided;
+mod indexed;
 pub mod nfa;
 pub mod paths;
+mod places;
 mod stacks;
 mod work;
 
 pub use anfa::{Anfa, Dfa, abstraction};
 pub use enumerate::Enumerate;
 pub use guided::Guided;
+pub use indexed::Indexed;
+pub use places::{Places, Window};
 pub use work::{Limits, Work};
 
 use crate::Segment;

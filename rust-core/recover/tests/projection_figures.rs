@@ -9,7 +9,7 @@ mod support;
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
 use jportal_recover::project::nfa::Nfa;
 use jportal_recover::project::{
-    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Limits, Project, Projection, Work, abstraction,
+    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Limits, Project, Projection, Work, abstraction,
 };
 use jportal_recover::{Outcome, Segment, Symbol};
 use support::{at, fun, graph, method, sym};
@@ -47,7 +47,11 @@ fn projected(p: &mut dyn Project, segment: &Segment) -> Projection {
 }
 
 fn projectors(g: &Icfg) -> Vec<Box<dyn Project + '_>> {
-    vec![Box::new(Enumerate::new(g, Extent::All)), Box::new(Guided::new(g, Extent::All))]
+    vec![
+        Box::new(Enumerate::new(g, Extent::All)),
+        Box::new(Guided::new(g, Extent::All)),
+        Box::new(Indexed::new(g)),
+    ]
 }
 
 #[test]

@@ -3,12 +3,14 @@
 mod support;
 
 use jportal_bytecode::{Icfg, Node};
+use jportal_recover::project::backwards::Backwards;
 use jportal_recover::project::nfa::Nfa;
 use jportal_recover::project::paths::{Below, search};
 use jportal_recover::project::{
-    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Limits, Project, Projection, Work, abstraction,
+    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projection, Work,
+    abstraction,
 };
-use jportal_recover::{Segment, Symbol};
+use jportal_recover::{Outcome, Segment, Symbol};
 use proptest::prelude::*;
 use support::random::{drafts, is_edge, is_path_of, program, walk};
 
@@ -122,10 +124,60 @@ proptest! {
         let g = program(&drafts);
         let segment = walk(&g, &choices).segment(&g, 0, hidden);
         // Stacks after an exception that left frames are no part of a path.
-        prop_assume!(!segment.symbols().iter().any(|s| s.outcome == jportal_recover::Outcome::Unwound));
+        prop_assume!(!segment.symbols().iter().any(|s| s.outcome == Outcome::Unwound));
         let found = Enumerate::new(&g, Extent::All).project(&segment, &Limits::default());
         let one_by_one: u64 = g.nodes().map(|n| count(&g, &segment, 0, n)).sum();
         prop_assert_eq!(paths(&found.fit).map(|p| p.paths), Some(one_by_one));
+    }
+
+    /// A node precedes another one exactly if that one succeeds it.
+    #[test]
+    fn backwards_is_forwards(drafts in drafts()) {
+        let g = program(&drafts);
+        let (nfa, places) = (Nfa::new(&g), Places::new(&g));
+        let backwards = Backwards::new(nfa, &places);
+        for outcome in [Outcome::Open, Outcome::Taken, Outcome::NotTaken, Outcome::Thrown] {
+            let (mut forth, mut back) = (Vec::new(), Vec::new());
+            for n in g.nodes() {
+                nfa.successors(n, outcome, None, &mut |to, _| forth.push((n, to)));
+                for from in g.nodes() {
+                    let symbol = Symbol::with(g.opcode(from), outcome);
+                    backwards.predecessors(n, symbol, &mut |f| back.push((f, n)));
+                }
+            }
+            for all in [&mut forth, &mut back] {
+                all.sort_unstable();
+                all.dedup();
+            }
+            prop_assert_eq!(forth, back);
+        }
+    }
+
+    /// The index loses no path, and an anchor is enough.
+    #[test]
+    fn the_index_finds_what_the_search_from_everywhere_finds(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..60),
+        hidden: u64,
+        change in change(),
+        anchor: Option<usize>,
+    ) {
+        let g = program(&drafts);
+        let walk = walk(&g, &choices);
+        let mut segment = changed(walk.segment(&g, 0, hidden), change);
+        if let Some(index) = anchor.map(|a| a % walk.nodes.len()) {
+            let node = walk.nodes[index];
+            prop_assume!(segment.symbols()[index].opcode == g.opcode(node));
+            segment.anchor(&g, index, g.method(node), g.bci(node)).unwrap();
+        }
+        let (nfa, limits) = (Nfa::new(&g), Limits { stacked: 100, ..Limits::default() });
+        let everywhere: Vec<Node> = g.nodes().collect();
+        let mut work = Work::default();
+        let all = search(&nfa, &segment, &everywhere, Below::Unknown, &limits, &mut work);
+        let found = Indexed::new(&g).project(&segment, &limits);
+        if work.forgotten + found.work.forgotten == 0 {
+            prop_assert_eq!(found.fit, all);
+        }
     }
 
     /// Pairing calls with returns leaves the walk and takes others away.
@@ -161,9 +213,8 @@ proptest! {
 }
 
 /// The call sites of the frames below the last of `nodes`.
-fn frames(g: &Icfg, nodes: &[Node], outcomes: &[jportal_recover::Outcome]) -> Vec<Node> {
+fn frames(g: &Icfg, nodes: &[Node], outcomes: &[Outcome]) -> Vec<Node> {
     use jportal_bytecode::Transfer;
-    use jportal_recover::Outcome;
     let mut stack = Vec::new();
     for (i, pair) in nodes.windows(2).enumerate() {
         match (outcomes[i], g.opcode(pair[0]).transfer()) {

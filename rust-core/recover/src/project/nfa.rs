@@ -164,7 +164,7 @@ impl<'a> Nfa<'a> {
 }
 
 /// Whether an edge of `kind` is taken where the instruction ended with `outcome`.
-fn follows(kind: EdgeKind, outcome: Outcome) -> bool {
+pub(super) fn follows(kind: EdgeKind, outcome: Outcome) -> bool {
     match kind {
         EdgeKind::NotTaken => outcome != Outcome::Taken,
         EdgeKind::Taken => outcome != Outcome::NotTaken,
