@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod fill;
 pub mod project;
 pub mod segment;
 

@@ -116,7 +116,7 @@ pub fn walk(g: &Icfg, choices: &[u8]) -> Walk {
     let mut stack: Vec<Node> = Vec::new();
     let mut choices = choices.iter().map(|c| usize::from(*c));
     let Some(mut node) = g.nodes().nth(choices.next().unwrap_or(0) % g.len()) else { return walk };
-    while let Some(choice) = choices.next() {
+    for choice in choices {
         walk.nodes.push(node);
         let next = step(g, node, choice, &mut stack);
         walk.outcomes.push(next.map_or(Outcome::Open, |n| n.0));
@@ -149,7 +149,7 @@ fn step(g: &Icfg, node: Node, choice: usize, stack: &mut Vec<Node>) -> Option<(O
             g.edges(site).next().map(|(_, n)| (Outcome::Open, n))
         }
         Transfer::Invoke => {
-            if g.passes(node) && choice % 4 == 0 {
+            if g.passes(node) && choice.is_multiple_of(4) {
                 return edges.first().map(|e| (Outcome::Open, e.1));
             }
             let outside = g.is_outside(node).then(|| g.outside_entries()).into_iter().flatten();
@@ -191,6 +191,12 @@ pub fn is_edge(g: &Icfg, from: Node, outcome: Outcome, to: Node) -> bool {
                 }
         }),
     }
+}
+
+/// Whether each of `nodes` may follow the one before, by an exception or without one.
+pub fn is_path(g: &Icfg, nodes: &[Node]) -> bool {
+    let any = [Outcome::Open, Outcome::Thrown, Outcome::Unwound];
+    nodes.windows(2).all(|pair| any.iter().any(|o| is_edge(g, pair[0], *o, pair[1])))
 }
 
 /// Whether `nodes` is a path that `segment` may have taken.

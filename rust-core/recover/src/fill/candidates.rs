@@ -1,0 +1,91 @@
+//! The complete segments with the anchor instructions of a gap, for all gaps in one pass.
+
+use super::{Captured, Hole, Parameters};
+use jportal_bytecode::Node;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Where complete segments begin behind the anchor instructions, by gap.
+#[derive(Debug, Default)]
+pub struct Candidates {
+    /// The anchor instructions of each gap, by number.
+    of_hole: Vec<Option<u32>>,
+    positions: Vec<Vec<u32>>,
+    left_out: Vec<u64>,
+}
+
+impl Candidates {
+    /// Goes through `captured` once. A gap behind fewer instructions than the anchors has no candidates.
+    ///
+    /// The place where the IS itself ends is none, and no other place is where a segment ends: nothing follows there.
+    pub fn collect(captured: &Captured, holes: &[Hole], parameters: &Parameters) -> Self {
+        let mut all = Self::default();
+        let mut numbers: HashMap<&[Node], u32> = HashMap::new();
+        for hole in holes {
+            let anchors = anchors_of(captured, hole, parameters);
+            all.of_hole.push(anchors.map(|a| {
+                let next = numbers.len() as u32;
+                *numbers.entry(a).or_insert(next)
+            }));
+        }
+        all.positions = vec![Vec::new(); numbers.len()];
+        all.left_out = vec![0; numbers.len()];
+        if !numbers.is_empty() {
+            let last = Filter::of(numbers.keys().filter_map(|a| a.last().copied()));
+            for segment in 0..captured.len() as u32 {
+                all.scan(captured, captured.range(super::SegmentId(segment)), &numbers, &last, parameters);
+            }
+        }
+        all
+    }
+    fn scan(
+        &mut self,
+        captured: &Captured,
+        range: Range<usize>,
+        numbers: &HashMap<&[Node], u32>,
+        last: &Filter,
+        parameters: &Parameters,
+    ) {
+        let nodes = captured.nodes();
+        let anchors = parameters.anchors.max(1);
+        for position in (range.start + anchors).min(range.end)..range.end {
+            if !last.may_have(nodes[position - 1]) {
+                continue;
+            }
+            let Some(number) = numbers.get(&nodes[position - anchors..position]) else { continue };
+            let positions = &mut self.positions[*number as usize];
+            if positions.len() < parameters.candidates {
+                positions.push(position as u32);
+            } else {
+                self.left_out[*number as usize] += 1;
+            }
+        }
+    }
+    /// The candidates of the gap with that index, in order of capture, and how many were left out.
+    pub fn of(&self, hole: usize) -> (&[u32], u64) {
+        match self.of_hole.get(hole) {
+            Some(Some(number)) => (&self.positions[*number as usize], self.left_out[*number as usize]),
+            _ => (&[], 0),
+        }
+    }
+}
+
+fn anchors_of<'a>(captured: &'a Captured, hole: &Hole, parameters: &Parameters) -> Option<&'a [Node]> {
+    let nodes = captured.segment(hole.before);
+    Some(&nodes[nodes.len().checked_sub(parameters.anchors.max(1))?..])
+}
+
+/// Lets most instructions pass that end no anchor instructions.
+struct Filter(Vec<u64>);
+
+impl Filter {
+    fn of(nodes: impl Iterator<Item = Node> + Clone) -> Self {
+        let most = nodes.clone().map(|n| n.0).max().unwrap_or(0) as usize;
+        let mut bits = vec![0; most / 64 + 1];
+        nodes.for_each(|n| bits[n.0 as usize / 64] |= 1 << (n.0 % 64));
+        Self(bits)
+    }
+    fn may_have(&self, node: Node) -> bool {
+        self.0.get(node.0 as usize / 64).is_some_and(|bits| bits >> (node.0 % 64) & 1 == 1)
+    }
+}

@@ -1,0 +1,140 @@
+//! Theorem 5.5, and that every fill is a path that connects.
+
+mod support;
+
+use jportal_bytecode::{Icfg, Node};
+use jportal_recover::fill::{
+    Basic, Candidates, Captured, Choose, FillWork, Hole, Parameters, SegmentId, Tier, Tiered, Tiers, Walker,
+    recover,
+};
+use proptest::prelude::*;
+use support::random::{drafts, is_path, program, walk};
+
+struct Few;
+
+impl Tiers for Few {
+    fn tier(&self, node: Node) -> Tier {
+        match node.0 {
+            0 => Tier::Calls,
+            1 => Tier::Control,
+            _ => Tier::Concrete,
+        }
+    }
+}
+
+/// Segments that have much in common: pieces of a few phrases.
+fn segments() -> impl Strategy<Value = Vec<Vec<Node>>> {
+    let phrase = prop::collection::vec(0u32..4, 1..6);
+    let phrases = prop::collection::vec(phrase, 1..5);
+    let plan = prop::collection::vec(prop::collection::vec(any::<usize>(), 1..8), 2..8);
+    (phrases, plan).prop_map(|(phrases, plan)| {
+        let segment =
+            |p: &Vec<usize>| p.iter().flat_map(|i| &phrases[i % phrases.len()]).map(|n| Node(*n)).collect();
+        plan.iter().map(segment).collect()
+    })
+}
+
+fn captured(tiers: &dyn Tiers, segments: &[Vec<Node>]) -> (Captured, Vec<Hole>) {
+    let mut all = Captured::default();
+    let ids: Vec<SegmentId> = segments.iter().map(|s| all.push(tiers, s, &[]).unwrap()).collect();
+    let hole = |w: &[SegmentId]| Hole { before: w[0], after: w[1], time: None };
+    (all, ids.windows(2).map(hole).collect())
+}
+
+/// `(position, |IS ∘ CS|)` of every complete segment, without index or abstraction.
+fn by_hand(segments: &[Vec<Node>], is: usize, anchors: usize) -> Vec<(u32, usize)> {
+    let own = &segments[is];
+    let mut all = Vec::new();
+    let mut base = 0;
+    for cs in segments {
+        for end in 1..cs.len() {
+            let matched =
+                (0..own.len().min(end)).take_while(|k| own[own.len() - 1 - k] == cs[end - 1 - k]).count();
+            if own.len() >= anchors && matched >= anchors {
+                all.push(((base + end) as u32, matched));
+            }
+        }
+        base += cs.len();
+    }
+    all
+}
+
+proptest! {
+    #[test]
+    fn complete_segments_are_those_with_the_anchor_instructions(segments in segments(), anchors in 1usize..5) {
+        let (captured, holes) = captured(&Few, &segments);
+        let parameters = Parameters { anchors, ..Parameters::default() };
+        let candidates = Candidates::collect(&captured, &holes, &parameters);
+        for is in 0..holes.len() {
+            let expected: Vec<u32> = by_hand(&segments, is, anchors).iter().map(|c| c.0).collect();
+            prop_assert_eq!(candidates.of(is), (&expected[..], 0));
+        }
+    }
+
+    /// Theorem 5.5: what Algorithm 4 prunes is no better than what it keeps, so its best N have the N longest common
+    /// suffixes; with N = 1 it is Algorithm 3.
+    #[test]
+    fn pruning_loses_nothing(segments in segments(), anchors in 1usize..4, top in 1usize..5) {
+        let (captured, holes) = captured(&Few, &segments);
+        let parameters = Parameters { anchors, top, ..Parameters::default() };
+        let candidates = Candidates::collect(&captured, &holes, &parameters);
+        for (is, hole) in holes.iter().enumerate() {
+            let mut expected: Vec<usize> = by_hand(&segments, is, anchors).iter().map(|c| c.1).collect();
+            expected.sort_unstable_by(|a, b| b.cmp(a));
+            expected.truncate(top);
+            let choose = |by: &dyn Choose, work: &mut FillWork| {
+                by.choose(&captured, hole.before, candidates.of(is).0, &parameters, work)
+            };
+            let (mut three, mut four) = (FillWork::default(), FillWork::default());
+            let basic = choose(&Basic, &mut three);
+            let tiered = choose(&Tiered, &mut four);
+            prop_assert_eq!(tiered.iter().map(|r| r.matched).collect::<Vec<_>>(), expected);
+            prop_assert_eq!(basic.first(), tiered.first());
+            prop_assert!(four.compared <= three.compared);
+        }
+    }
+
+    /// Every fill, of either algorithm and of the ICFG, is a path from the one end to the other.
+    #[test]
+    fn fills_are_paths_that_connect(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 20..400),
+        cuts in prop::collection::vec((1usize..40, 0usize..20), 1..8),
+        anchors in 1usize..4,
+        join in 1usize..4,
+    ) {
+        let g = program(&drafts);
+        let nodes = walk(&g, &choices).nodes;
+        let segments = cut(&nodes, &cuts);
+        let (captured, holes) = captured(&g, &segments);
+        let parameters = Parameters { anchors, join, ..Parameters::default() };
+        let walker = Walker::new(&g);
+        for by in [&Basic as &dyn Choose, &Tiered] {
+            for walker in [None, Some(&walker)] {
+                for (hole, filled) in holes.iter().zip(recover(&captured, &holes, by, walker, &parameters)) {
+                    let Some(fill) = filled.fill else { continue };
+                    prop_assert!(connects(&g, &captured, hole, &fill.nodes));
+                }
+            }
+        }
+    }
+}
+
+/// Leaves stretches out of `nodes`.
+fn cut(nodes: &[Node], cuts: &[(usize, usize)]) -> Vec<Vec<Node>> {
+    let mut rest = nodes;
+    let mut segments = Vec::new();
+    for (keep, drop) in cuts {
+        let (kept, behind) = rest.split_at((*keep).min(rest.len()));
+        segments.push(kept.to_vec());
+        rest = &behind[(*drop).min(behind.len())..];
+    }
+    segments.push(rest.to_vec());
+    segments
+}
+
+fn connects(g: &Icfg, captured: &Captured, hole: &Hole, fill: &[Node]) -> bool {
+    let (before, after) = (captured.segment(hole.before), captured.segment(hole.after));
+    let whole: Vec<Node> = before.last().into_iter().chain(fill).chain(after.first()).copied().collect();
+    is_path(g, &whole)
+}
