@@ -100,6 +100,15 @@ fn the_next_best_is_read_when_the_best_does_not_join() {
 }
 
 #[test]
+fn a_fill_runs_into_all_of_the_join() {
+    let (captured, hole) = figure_6("ACDXEFJBDXBDCAM", "");
+    for choose in both() {
+        let filled = one(&captured, hole, choose, &Parameters::default());
+        assert_eq!(text(&filled.fill.unwrap().nodes), "JBDX");
+    }
+}
+
+#[test]
 fn time_bounds_what_is_read() {
     let mut captured = Captured::default();
     // G at 100, H at 110, X at 120, B at 130.

@@ -9,7 +9,8 @@ pub struct Limits {
     pub width: usize,
     /// States with stacks at one symbol; beyond that the stacks are forgotten.
     pub stacked: usize,
-    /// States of the [`Dfa`](super::Dfa) kept, counted by their members.
+    /// States of the [`Dfa`](super::Dfa) kept, counted by their members, and predecessors kept of a stretch that is still
+    /// ambiguous.
     pub cached: usize,
 }
 

@@ -33,7 +33,7 @@ pub fn drafts() -> impl Strategy<Value = Vec<Draft>> {
         1 => Just(Op::Return),
         1 => Just(Op::Throw),
     ];
-    let rows = prop::collection::vec((any::<u8>(), any::<u8>(), any::<u8>()), 0..2);
+    let rows = prop::collection::vec((any::<u8>(), any::<u8>(), any::<u8>()), 0..4);
     prop::collection::vec((prop::collection::vec(op, 1..12), rows), 1..5)
 }
 
@@ -131,7 +131,7 @@ pub fn walk(g: &Icfg, choices: &[u8]) -> Walk {
 fn step(g: &Icfg, node: Node, choice: usize, stack: &mut Vec<Node>) -> Option<(Outcome, Node)> {
     let pick = |nodes: &[Node]| (!nodes.is_empty()).then(|| nodes[choice / 4 % nodes.len()]);
     let transfer = g.opcode(node).transfer();
-    if transfer == Transfer::Throw || (choice % 16 == 15 && g.opcode(node).0 == 108) {
+    if transfer == Transfer::Throw || (choice % 4 == 3 && g.opcode(node).0 == 108) {
         if let Some(handler) = pick(&g.handlers(node).collect::<Vec<_>>()) {
             return Some((Outcome::Thrown, handler));
         }
