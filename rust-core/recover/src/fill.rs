@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Basic`] | Algorithm 3: of all places with the same anchor instructions the one with the longest common suffix |
 //! | [`Tiered`] | Algorithm 4: the same, compared on call structure and control structure first; the best N are tried |
+//! | [`Follower`] | our own: follows places in the same context for as long as the gap took, where the frames allow it |
 //!
 //! The words are the paper's. The *incomplete segment* (IS) ends where data was lost (⋄). Its last instructions are the
 //! *anchor instructions*. A *complete segment* (CS) is any place in what was captured where the same instructions are followed
@@ -15,14 +16,20 @@
 mod basic;
 mod candidates;
 mod captured;
+mod contexts;
+mod follow;
+mod frames;
 mod join;
 mod suffix;
 mod tiered;
+mod trail;
 mod walk;
 
 pub use basic::Basic;
 pub use candidates::Candidates;
 pub use captured::{Captured, SegmentId, Tier, Tiers};
+pub use contexts::Contexts;
+pub use follow::{Follower, Gap, Recovered, Settings};
 pub use tiered::Tiered;
 pub use walk::Walker;
 

@@ -12,7 +12,7 @@ use jportal_recover::project::{
 };
 use jportal_recover::{Outcome, Segment, Symbol};
 use proptest::prelude::*;
-use support::random::{drafts, is_edge, is_path_of, program, walk};
+use support::random::{drafts, frames, is_edge, is_path_of, program, walk};
 
 fn paths(fit: &Fit) -> Option<&Projection> {
     match fit {
@@ -210,26 +210,4 @@ proptest! {
             }
         }
     }
-}
-
-/// The call sites of the frames below the last of `nodes`.
-fn frames(g: &Icfg, nodes: &[Node], outcomes: &[Outcome]) -> Vec<Node> {
-    use jportal_bytecode::Transfer;
-    let mut stack = Vec::new();
-    for (i, pair) in nodes.windows(2).enumerate() {
-        match (outcomes[i], g.opcode(pair[0]).transfer()) {
-            (Outcome::Unwound, _) => {
-                while stack.pop().is_some_and(|site| g.handlers(site).next().is_none()) {}
-            }
-            (Outcome::Thrown, _) => {}
-            (_, Transfer::Invoke) if g.is_entry(pair[1]) && g.may_call(pair[0], pair[1]) => {
-                stack.push(pair[0])
-            }
-            (_, Transfer::Return) => {
-                stack.pop();
-            }
-            _ => {}
-        }
-    }
-    stack
 }

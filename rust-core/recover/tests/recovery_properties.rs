@@ -2,13 +2,13 @@
 
 mod support;
 
-use jportal_bytecode::{Icfg, Node};
+use jportal_bytecode::{Icfg, Node, Transfer};
 use jportal_recover::fill::{
-    Basic, Candidates, Captured, Choose, FillWork, Hole, Parameters, SegmentId, Tier, Tiered, Tiers, Walker,
-    recover,
+    Basic, Candidates, Captured, Choose, FillWork, Follower, Gap, Hole, Parameters, SegmentId, Settings,
+    Tier, Tiered, Tiers, Walker, recover,
 };
 use proptest::prelude::*;
-use support::random::{drafts, is_path, program, walk};
+use support::random::{drafts, frames, is_path, program, walk};
 
 struct Few;
 
@@ -118,6 +118,89 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    /// Our own fills connect, and the frames in front of the gap lead to those behind it.
+    #[test]
+    fn followed_fills_connect_with_their_frames(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 20..400),
+        cuts in prop::collection::vec((1usize..40, 0usize..20), 1..8),
+        join in 1usize..4,
+        timed: bool,
+        known: bool,
+    ) {
+        let g = program(&drafts);
+        let walk = walk(&g, &choices);
+        let segments = cut(&walk.nodes, &cuts);
+        let ends = ends_of(&walk.nodes.len(), &cuts);
+        let mut captured = Captured::default();
+        let mut holes = Vec::new();
+        let mut last = None;
+        for (segment, (from, to)) in segments.iter().zip(&ends) {
+            let marks: Vec<(usize, u64)> = (0..segment.len()).map(|i| (i, (from + i) as u64)).collect();
+            let id = captured.push(&g, segment, &marks).unwrap();
+            if let Some((before, end)) = last {
+                let time = timed.then_some((from - end) as u64);
+                holes.push((Hole { before, after: id, time }, end, *from));
+            }
+            last = Some((id, *to));
+        }
+        let stack = |at: usize| frames(&g, &walk.nodes[..=at.min(walk.nodes.len() - 1)], &walk.outcomes);
+        let stacks: Vec<_> = holes.iter().map(|h| (stack(h.1 - 1), stack(h.2))).collect();
+        let gaps: Vec<Gap<'_>> = holes.iter().zip(&stacks).map(|(h, s)| Gap {
+            hole: h.0,
+            before: known.then_some(&s.0[..]),
+            after: known.then_some(&s.1[..]),
+        }).collect();
+        let settings = Settings { join, ..Settings::default() };
+        for (gap, (found, _)) in gaps.iter().zip(Follower::new(&g, &captured, settings).recover(&gaps)) {
+            let Some(found) = found else { continue };
+            prop_assert!(connects(&g, &captured, &gap.hole, &found.nodes));
+            prop_assert_eq!(found.nodes.len(), found.confidence.len());
+            prop_assert!(found.confidence.iter().all(|c| (0.0..=1.0).contains(c)));
+            prop_assert!(found.misfit.is_none_or(|m| m <= settings.misfit));
+            let (Some(before), Some(after)) = (gap.before, gap.after) else { continue };
+            let (last, first) = (captured.segment(gap.hole.before).last(), captured.segment(gap.hole.after)[0]);
+            let whole: Vec<Node> = last.into_iter().chain(&found.nodes).chain([&first]).copied().collect();
+            prop_assert_eq!(paired(&g, before.to_vec(), &whole), Some(after.to_vec()));
+        }
+    }
+}
+
+/// Where the segments of [`cut`] begin and end.
+fn ends_of(len: &usize, cuts: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    for (keep, drop) in cuts {
+        let end = (at + keep).min(*len);
+        all.push((at, end));
+        at = (end + drop).min(*len);
+    }
+    all.push((at, *len));
+    all
+}
+
+/// The frames at the end of `nodes`, if calls and returns are paired on it.
+fn paired(g: &Icfg, mut stack: Vec<Node>, nodes: &[Node]) -> Option<Vec<Node>> {
+    for pair in nodes.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        let within = |n: Node| g.edges(n).any(|(_, m)| m == to);
+        if g.opcode(from).transfer() == Transfer::Return {
+            within(stack.pop()?).then_some(())?;
+        } else if g.may_call(from, to) && !within(from) {
+            stack.push(from);
+        } else if !within(from) && !g.handlers(from).any(|h| h == to) {
+            loop {
+                let site = stack.pop()?;
+                if g.handlers(site).any(|h| h == to) {
+                    break;
+                }
+            }
+        }
+    }
+    Some(stack)
 }
 
 /// Leaves stretches out of `nodes`.

@@ -19,21 +19,43 @@ impl Candidates {
     ///
     /// The place where the IS itself ends is none, and no other place is where a segment ends: nothing follows there.
     pub fn collect(captured: &Captured, holes: &[Hole], parameters: &Parameters) -> Self {
+        let anchors = |hole: &Hole| {
+            let nodes = captured.segment(hole.before);
+            Some(&nodes[nodes.len().checked_sub(parameters.anchors.max(1))?..])
+        };
+        Self::behind(
+            captured,
+            holes.iter().map(anchors),
+            parameters.anchors.max(1),
+            parameters.candidates,
+            false,
+        )
+    }
+    /// The places behind which each of `patterns`, all of `len` instructions, has come to pass; at most `most` of each. If
+    /// `ends` is set, the ends of segments are places, too.
+    pub(super) fn behind<'a>(
+        captured: &Captured,
+        patterns: impl Iterator<Item = Option<&'a [Node]>>,
+        len: usize,
+        most: usize,
+        ends: bool,
+    ) -> Self {
         let mut all = Self::default();
         let mut numbers: HashMap<&[Node], u32> = HashMap::new();
-        for hole in holes {
-            let anchors = anchors_of(captured, hole, parameters);
-            all.of_hole.push(anchors.map(|a| {
+        for pattern in patterns {
+            all.of_hole.push(pattern.map(|p| {
                 let next = numbers.len() as u32;
-                *numbers.entry(a).or_insert(next)
+                *numbers.entry(p).or_insert(next)
             }));
         }
         all.positions = vec![Vec::new(); numbers.len()];
         all.left_out = vec![0; numbers.len()];
         if !numbers.is_empty() {
-            let last = Filter::of(numbers.keys().filter_map(|a| a.last().copied()));
+            let last = Filter::of(numbers.keys().filter_map(|p| p.last().copied()));
             for segment in 0..captured.len() as u32 {
-                all.scan(captured, captured.range(super::SegmentId(segment)), &numbers, &last, parameters);
+                let range = captured.range(super::SegmentId(segment));
+                let end = range.end + usize::from(ends);
+                all.scan(captured, (range.start + len).min(end)..end, len, &numbers, &last, most);
             }
         }
         all
@@ -41,20 +63,20 @@ impl Candidates {
     fn scan(
         &mut self,
         captured: &Captured,
-        range: Range<usize>,
+        ends: Range<usize>,
+        len: usize,
         numbers: &HashMap<&[Node], u32>,
         last: &Filter,
-        parameters: &Parameters,
+        most: usize,
     ) {
         let nodes = captured.nodes();
-        let anchors = parameters.anchors.max(1);
-        for position in (range.start + anchors).min(range.end)..range.end {
+        for position in ends {
             if !last.may_have(nodes[position - 1]) {
                 continue;
             }
-            let Some(number) = numbers.get(&nodes[position - anchors..position]) else { continue };
+            let Some(number) = numbers.get(&nodes[position - len..position]) else { continue };
             let positions = &mut self.positions[*number as usize];
-            if positions.len() < parameters.candidates {
+            if positions.len() < most {
                 positions.push(position as u32);
             } else {
                 self.left_out[*number as usize] += 1;
@@ -68,11 +90,6 @@ impl Candidates {
             _ => (&[], 0),
         }
     }
-}
-
-fn anchors_of<'a>(captured: &'a Captured, hole: &Hole, parameters: &Parameters) -> Option<&'a [Node]> {
-    let nodes = captured.segment(hole.before);
-    Some(&nodes[nodes.len().checked_sub(parameters.anchors.max(1))?..])
 }
 
 /// Lets most instructions pass that end no anchor instructions.

@@ -80,7 +80,7 @@ fn lay_out(number: usize, draft: &Draft) -> Method {
     draft.1.iter().fold(m, |m, (start, len, handler)| {
         let start = usize::from(*start) % ops.len();
         let end = (start + usize::from(*len) % ops.len()).min(ops.len());
-        catching(m, at[start] as u16, at[end] as u16, target(*handler) as u16)
+        catching(m, at[start] as u16, at[end] as u16, at[1 + usize::from(*handler) % (ops.len() - 1)] as u16)
     })
 }
 
@@ -205,4 +205,25 @@ pub fn is_path_of(g: &Icfg, nodes: &[Node], segment: &Segment) -> bool {
     nodes.len() == symbols.len()
         && nodes.iter().zip(symbols).all(|(n, s)| g.opcode(*n) == s.opcode)
         && (1..nodes.len()).all(|i| is_edge(g, nodes[i - 1], symbols[i - 1].outcome, nodes[i]))
+}
+
+/// The call sites of the frames below the last of `nodes`.
+pub fn frames(g: &Icfg, nodes: &[Node], outcomes: &[Outcome]) -> Vec<Node> {
+    let mut stack = Vec::new();
+    for (i, pair) in nodes.windows(2).enumerate() {
+        match (outcomes[i], g.opcode(pair[0]).transfer()) {
+            (Outcome::Unwound, _) => {
+                while stack.pop().is_some_and(|site| g.handlers(site).next().is_none()) {}
+            }
+            (Outcome::Thrown, _) => {}
+            (_, Transfer::Invoke) if g.is_entry(pair[1]) && g.may_call(pair[0], pair[1]) => {
+                stack.push(pair[0])
+            }
+            (_, Transfer::Return) => {
+                stack.pop();
+            }
+            _ => {}
+        }
+    }
+    stack
 }

@@ -1,0 +1,148 @@
+//! Our own recovery.
+
+mod support;
+
+use jportal_bytecode::{Icfg, Node};
+use jportal_recover::fill::{
+    Basic, Captured, Follower, Gap, Hole, Parameters, Recovered, SegmentId, Settings, recover,
+};
+use support::{at, calling, graph, method};
+
+/// 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return.
+fn looping() -> Icfg {
+    graph(vec![method("f", &[26, 153, 0, 8, 27, 0, 167, 0xff, 0xfa, 177])])
+}
+
+fn rounds(g: &Icfg, count: usize) -> Vec<Node> {
+    at(g, 0, &[0, 1, 4, 5, 6]).into_iter().cycle().take(5 * count).collect()
+}
+
+fn push(captured: &mut Captured, g: &Icfg, nodes: &[Node], from: u64) -> SegmentId {
+    // An instruction takes 10.
+    let marks: Vec<(usize, u64)> = (0..nodes.len()).map(|i| (i, from + 10 * i as u64)).collect();
+    captured.push(g, nodes, &marks).unwrap()
+}
+
+fn one(g: &Icfg, captured: &Captured, gap: Gap<'_>) -> Option<Recovered> {
+    Follower::new(g, captured, Settings::default()).recover(&[gap]).remove(0).0
+}
+
+fn unknown(hole: Hole) -> Gap<'static> {
+    Gap { hole, before: None, after: None }
+}
+
+#[test]
+fn loops_make_the_rounds_there_was_time_for() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 1000), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
+    let after = push(&mut captured, &g, &rounds(&g, 20), 200_000);
+    for lost in [1, 7, 300] {
+        let hole = Hole { before, after, time: Some(5 * 10 * lost as u64) };
+        let fill = one(&g, &captured, unknown(hole)).unwrap();
+        assert_eq!(fill.nodes, rounds(&g, lost));
+        assert!(fill.misfit.is_some_and(|m| m < 0.05), "{fill:?}");
+        assert_eq!(fill.confidence.len(), fill.nodes.len());
+        // Algorithm 3 joins at the first place.
+        let basic = recover(&captured, &[hole], &Basic, None, &Parameters::default()).remove(0);
+        assert_eq!(basic.fill.unwrap().nodes.len(), 0);
+    }
+}
+
+#[test]
+fn nothing_is_filled_when_nothing_joins_in_time() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 1000), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[9]), 200_000);
+    // The loop was never seen to end.
+    assert_eq!(one(&g, &captured, unknown(Hole { before, after, time: Some(500) })), None);
+    assert_eq!(one(&g, &captured, unknown(Hole { before, after, time: None })), None);
+    let empty = captured.push(&g, &[], &[]).unwrap();
+    assert_eq!(one(&g, &captured, unknown(Hole { before, after: empty, time: None })), None);
+}
+
+/// f calls h from 0 and goes on with iconst_1, g calls it from 0 and goes on with iconst_2.
+fn two_callers() -> Icfg {
+    let caller =
+        |name: &str, constant: u8| calling(method(name, &[184, 0, 1, constant, 0, 0, 0, 172]), &["h"]);
+    graph(vec![caller("f", 4), caller("g", 5), method("h", &[26, 27, 96, 59, 177])])
+}
+
+#[test]
+fn a_method_returns_to_where_the_thread_called_it() {
+    let g = two_callers();
+    let call = |m: u32| [at(&g, m, &[0]), at(&g, 2, &[0, 1, 2, 3, 4]), at(&g, m, &[3, 4, 5, 6, 7])].concat();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &call(0), 0);
+    // Called from g more often, and most lately.
+    for _ in 0..5 {
+        push(&mut captured, &g, &call(1), 1000);
+    }
+    let before = push(&mut captured, &g, &at(&g, 2, &[0, 1]), 2000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[5, 6, 7]), 3000);
+    let site = at(&g, 0, &[0]);
+    let hole = Hole { before, after, time: Some(50) };
+    let fill = one(&g, &captured, Gap { hole, before: Some(&site), after: None }).unwrap();
+    assert_eq!(fill.nodes, [at(&g, 2, &[2, 3, 4]), at(&g, 0, &[3, 4])].concat());
+    // The interrupted call was g's: then f cannot follow so soon.
+    let site = at(&g, 1, &[0]);
+    assert_eq!(one(&g, &captured, Gap { hole, before: Some(&site), after: None }), None);
+}
+
+#[test]
+fn frames_behind_the_gap_must_be_reached() {
+    let g = two_callers();
+    let call = |m: u32| [at(&g, m, &[0]), at(&g, 2, &[0, 1, 2, 3, 4]), at(&g, m, &[3, 4, 5, 6, 7])].concat();
+    let mut captured = Captured::default();
+    for m in [0, 1] {
+        push(&mut captured, &g, &call(m), 0);
+    }
+    let before = push(&mut captured, &g, &at(&g, 0, &[0]), 1000);
+    let after = push(&mut captured, &g, &at(&g, 2, &[2, 3]), 2000);
+    let hole = Hole { before, after, time: Some(20) };
+    let (f, h) = (at(&g, 0, &[0]), at(&g, 1, &[0]));
+    let fill = |after: &[Node]| one(&g, &captured, Gap { hole, before: Some(&[]), after: Some(after) });
+    assert_eq!(fill(&f).unwrap().nodes, at(&g, 2, &[0, 1]));
+    assert_eq!(fill(&h), None);
+    // What follows the gap shows where h returns to, though nobody said.
+    let mut more = captured;
+    let shows = push(&mut more, &g, &[at(&g, 2, &[2, 3, 4]), at(&g, 1, &[3])].concat(), 3000);
+    let hole = Hole { after: shows, ..hole };
+    assert_eq!(one(&g, &more, Gap { hole, before: Some(&[]), after: None }), None);
+}
+
+#[test]
+fn the_end_of_the_block_is_all_that_is_lost() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 10), 0);
+    let before = push(&mut captured, &g, &at(&g, 0, &[0, 1, 4]), 1000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[6, 0, 1, 4]), 2000);
+    let fill = one(&g, &captured, unknown(Hole { before, after, time: Some(10) })).unwrap();
+    assert_eq!(fill.nodes, at(&g, 0, &[5]));
+    assert!(fill.confidence[0] > 0.9);
+}
+
+#[test]
+fn confidence_is_what_other_places_say() {
+    // 0 iload_0; 1 ifeq 6; 4 iconst_1; 5 return; 6 iconst_2; 7 return
+    let g = graph(vec![method("f", &[26, 153, 0, 5, 4, 177, 5, 177])]);
+    let mut captured = Captured::default();
+    let one_way = at(&g, 0, &[0, 1, 4, 5]);
+    for _ in 0..8 {
+        captured.push(&g, &one_way, &[]).unwrap();
+    }
+    let other = at(&g, 0, &[0, 1, 6, 7]);
+    captured.push(&g, &other, &[]).unwrap();
+    let before = captured.push(&g, &one_way[..2], &[]).unwrap();
+    let after = captured.push(&g, &one_way[3..], &[]).unwrap();
+    let settings = Settings { join: 1, ..Settings::default() };
+    let gap = unknown(Hole { before, after, time: None });
+    let fill = Follower::new(&g, &captured, settings).recover(&[gap]).remove(0).0.unwrap();
+    assert_eq!(fill.nodes, one_way[2..3]);
+    // All eight that came to 5 came from 4.
+    assert!((fill.confidence[0] - 9.0 / 10.0).abs() < 1e-6, "{:?}", fill.confidence);
+}
