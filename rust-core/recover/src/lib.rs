@@ -10,6 +10,13 @@
 //! that, too, and where several paths fit, how many.
 #![forbid(unsafe_code)]
 
+// The programs of the tests beside the crate are those of the tests in it.
+#[cfg(test)]
+extern crate self as jportal_recover;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;
+
 mod error;
 pub mod fill;
 pub mod project;

@@ -78,7 +78,7 @@ fn a_method_returns_to_where_the_thread_called_it() {
     let mut captured = Captured::default();
     push(&mut captured, &g, &call(0), 0);
     // Called from g more often, and most lately.
-    for _ in 0..5 {
+    for _ in 0..500 {
         push(&mut captured, &g, &call(1), 1000);
     }
     let before = push(&mut captured, &g, &at(&g, 2, &[0, 1]), 2000);
@@ -103,15 +103,53 @@ fn frames_behind_the_gap_must_be_reached() {
     let before = push(&mut captured, &g, &at(&g, 0, &[0]), 1000);
     let after = push(&mut captured, &g, &at(&g, 2, &[2, 3]), 2000);
     let hole = Hole { before, after, time: Some(20) };
-    let (f, h) = (at(&g, 0, &[0]), at(&g, 1, &[0]));
+    let (f, other) = (at(&g, 0, &[0]), at(&g, 1, &[0]));
     let fill = |after: &[Node]| one(&g, &captured, Gap { hole, before: Some(&[]), after: Some(after) });
     assert_eq!(fill(&f).unwrap().nodes, at(&g, 2, &[0, 1]));
-    assert_eq!(fill(&h), None);
+    assert_eq!(fill(&other), None);
     // What follows the gap shows where h returns to, though nobody said.
-    let mut more = captured;
-    let shows = push(&mut more, &g, &[at(&g, 2, &[2, 3, 4]), at(&g, 1, &[3])].concat(), 3000);
-    let hole = Hole { after: shows, ..hole };
-    assert_eq!(one(&g, &more, Gap { hole, before: Some(&[]), after: None }), None);
+    let settings = Settings { join: 2, ..Settings::default() };
+    let mut fills = |to: u32| {
+        let after = push(&mut captured, &g, &[at(&g, 2, &[2, 3, 4]), at(&g, to, &[3])].concat(), 3000);
+        let gap = Gap { hole: Hole { after, ..hole }, before: Some(&[]), after: None };
+        Follower::new(&g, &captured, settings).recover(&[gap]).remove(0).0.is_some()
+    };
+    assert!(fills(0) && !fills(1));
+}
+
+#[test]
+fn a_fill_runs_into_all_of_the_join() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 100), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 2), 1000);
+    // The loop was never seen to end.
+    let after = push(&mut captured, &g, &at(&g, 0, &[0, 1, 9]), 2000);
+    let gap = unknown(Hole { before, after, time: Some(500) });
+    assert_eq!(one(&g, &captured, gap), None);
+    let settings = Settings { join: 2, ..Settings::default() };
+    assert!(Follower::new(&g, &captured, settings).recover(&[gap])[0].0.is_some());
+}
+
+#[test]
+fn of_two_ways_the_one_with_the_right_time_is_taken() {
+    // 0 iload_0; 1 ifeq 9; 4 nop, nop; 6 goto 17; 9 eight nops; 17 iload_1, iconst_1, iadd, return
+    let code = [26, 153, 0, 8, 0, 0, 167, 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 27, 4, 96, 177];
+    let g = graph(vec![method("f", &code)]);
+    let end = at(&g, 0, &[17, 18, 19, 20]);
+    let ways = [at(&g, 0, &[4, 5, 6]), at(&g, 0, &[9, 10, 11, 12, 13, 14, 15, 16])];
+    for first in [0, 1] {
+        let mut captured = Captured::default();
+        for way in [first, 1 - first] {
+            push(&mut captured, &g, &[at(&g, 0, &[0, 1]), ways[way].clone(), end.clone()].concat(), 0);
+        }
+        let before = push(&mut captured, &g, &at(&g, 0, &[0, 1]), 1000);
+        let after = push(&mut captured, &g, &end, 2000);
+        for way in &ways {
+            let time = Some(10 * way.len() as u64);
+            assert_eq!(&one(&g, &captured, unknown(Hole { before, after, time })).unwrap().nodes, way);
+        }
+    }
 }
 
 #[test]

@@ -91,3 +91,69 @@ enum Change {
     /// So many frames are left.
     Keep(usize),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{at, calling, catching, graph, method};
+
+    /// main and other call f, which calls g; main and f catch what they are thrown, g throws.
+    fn program() -> Icfg {
+        let caller = |name: &str, callee| calling(method(name, &[184, 0, 1, 177, 75, 177]), &[callee]);
+        graph(vec![
+            catching(caller("main", "f"), 0, 3, 4),
+            caller("other", "f"),
+            caller("f", "g"),
+            method("g", &[1, 191]),
+            catching(caller("catcher", "g"), 0, 3, 4),
+        ])
+    }
+    fn node(g: &Icfg, method: u32, bci: u16) -> Node {
+        at(g, method, &[bci])[0]
+    }
+
+    #[test]
+    fn calls_and_returns_are_paired() {
+        let g = program();
+        let n = |m, b| node(&g, m, b);
+        let mut frames = Frames::new(&g, Some(&[]));
+        assert!(frames.follow(n(1, 0), n(2, 0)));
+        assert_eq!(frames.site(), Some(n(1, 0)));
+        assert!(!frames.allow(n(2, 3), n(0, 3)));
+        assert!(frames.follow(n(2, 3), n(1, 3)));
+        assert_eq!(frames.site(), None);
+        // Nothing lies below.
+        assert!(!frames.follow(n(1, 3), n(1, 3)) && !frames.allow(n(2, 3), n(0, 3)));
+        // Somebody who may have called f lies below.
+        let unknown = Frames::new(&g, None);
+        assert!(unknown.allow(n(2, 3), n(0, 3)) && unknown.allow(n(2, 3), n(1, 3)));
+        assert!(!unknown.allow(n(2, 3), n(2, 3)) && !unknown.allow(n(2, 3), n(0, 4)));
+    }
+
+    #[test]
+    fn exceptions_leave_frames() {
+        let g = program();
+        let n = |m, b| node(&g, m, b);
+        let mut frames = Frames::new(&g, Some(&[n(1, 0), n(0, 0), n(2, 0)]));
+        assert!(frames.follow(n(3, 1), n(0, 4)));
+        assert_eq!(frames.site(), Some(n(1, 0)));
+        // Not past a handler that takes all.
+        let frames = Frames::new(&g, Some(&[n(0, 0), n(4, 0)]));
+        assert!(frames.allow(n(3, 1), n(4, 4)) && !frames.allow(n(3, 1), n(0, 4)));
+        assert!(!Frames::new(&g, Some(&[n(1, 0)])).allow(n(3, 1), n(0, 4)));
+        assert!(Frames::new(&g, None).allow(n(3, 1), n(0, 4)));
+        assert!(!Frames::new(&g, None).allow(n(3, 1), n(1, 4)));
+    }
+
+    #[test]
+    fn frames_agree_as_far_as_they_are_known() {
+        let g = program();
+        let all = [node(&g, 1, 0), node(&g, 2, 0)];
+        let whole = |sites: &[Node]| Frames::new(&g, Some(sites));
+        let top = Frames { whole: false, ..whole(&all[1..]) };
+        assert!(whole(&all).agree(&whole(&all)) && whole(&all).agree(&top) && top.agree(&whole(&all)));
+        assert!(!whole(&all).agree(&whole(&all[1..])) && !whole(&all[1..]).agree(&whole(&all)));
+        assert!(!top.agree(&whole(&[])) && !whole(&all[..1]).agree(&top));
+        assert!(Frames::new(&g, None).agree(&whole(&all)));
+    }
+}
