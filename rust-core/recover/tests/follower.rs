@@ -6,6 +6,7 @@ use jportal_bytecode::{Icfg, Node};
 use jportal_recover::fill::{
     Basic, Captured, Follower, Gap, Hole, Parameters, Recovered, SegmentId, Settings, recover,
 };
+use jportal_recover::project::paths::Below;
 use support::{at, calling, graph, method};
 
 /// 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return.
@@ -28,7 +29,7 @@ fn one(g: &Icfg, captured: &Captured, gap: Gap<'_>) -> Option<Recovered> {
 }
 
 fn unknown(hole: Hole) -> Gap<'static> {
-    Gap { hole, before: None, after: None }
+    Gap { hole, before: Below::Unknown, after: Below::Unknown }
 }
 
 #[test]
@@ -85,11 +86,11 @@ fn a_method_returns_to_where_the_thread_called_it() {
     let after = push(&mut captured, &g, &at(&g, 0, &[5, 6, 7]), 3000);
     let site = at(&g, 0, &[0]);
     let hole = Hole { before, after, time: Some(50) };
-    let fill = one(&g, &captured, Gap { hole, before: Some(&site), after: None }).unwrap();
+    let fill = one(&g, &captured, Gap { hole, before: Below::Frames(&site), after: Below::Unknown }).unwrap();
     assert_eq!(fill.nodes, [at(&g, 2, &[2, 3, 4]), at(&g, 0, &[3, 4])].concat());
     // The interrupted call was g's: then f cannot follow so soon.
     let site = at(&g, 1, &[0]);
-    assert_eq!(one(&g, &captured, Gap { hole, before: Some(&site), after: None }), None);
+    assert_eq!(one(&g, &captured, Gap { hole, before: Below::Frames(&site), after: Below::Unknown }), None);
 }
 
 #[test]
@@ -104,14 +105,16 @@ fn frames_behind_the_gap_must_be_reached() {
     let after = push(&mut captured, &g, &at(&g, 2, &[2, 3]), 2000);
     let hole = Hole { before, after, time: Some(20) };
     let (f, other) = (at(&g, 0, &[0]), at(&g, 1, &[0]));
-    let fill = |after: &[Node]| one(&g, &captured, Gap { hole, before: Some(&[]), after: Some(after) });
+    let fill = |after: &[Node]| {
+        one(&g, &captured, Gap { hole, before: Below::Frames(&[]), after: Below::Frames(after) })
+    };
     assert_eq!(fill(&f).unwrap().nodes, at(&g, 2, &[0, 1]));
     assert_eq!(fill(&other), None);
     // What follows the gap shows where h returns to, though nobody said.
     let settings = Settings { join: 2, ..Settings::default() };
     let mut fills = |to: u32| {
         let after = push(&mut captured, &g, &[at(&g, 2, &[2, 3, 4]), at(&g, to, &[3])].concat(), 3000);
-        let gap = Gap { hole: Hole { after, ..hole }, before: Some(&[]), after: None };
+        let gap = Gap { hole: Hole { after, ..hole }, before: Below::Frames(&[]), after: Below::Unknown };
         Follower::new(&g, &captured, settings).recover(&[gap]).remove(0).0.is_some()
     };
     assert!(fills(0) && !fills(1));

@@ -7,6 +7,7 @@ use jportal_recover::fill::{
     Basic, Candidates, Captured, Choose, FillWork, Follower, Gap, Hole, Parameters, SegmentId, Settings,
     Tier, Tiered, Tiers, Walker, recover,
 };
+use jportal_recover::project::paths::Below;
 use proptest::prelude::*;
 use support::random::{drafts, frames, is_path, program, walk};
 
@@ -149,10 +150,11 @@ proptest! {
         }
         let stack = |at: usize| frames(&g, &walk.nodes[..=at.min(walk.nodes.len() - 1)], &walk.outcomes);
         let stacks: Vec<_> = holes.iter().map(|h| (stack(h.1 - 1), stack(h.2))).collect();
+        let below = |sites| if known { Below::Frames(sites) } else { Below::Unknown };
         let gaps: Vec<Gap<'_>> = holes.iter().zip(&stacks).map(|(h, s)| Gap {
             hole: h.0,
-            before: known.then_some(&s.0[..]),
-            after: known.then_some(&s.1[..]),
+            before: below(&s.0[..]),
+            after: below(&s.1[..]),
         }).collect();
         let settings = Settings { join, ..Settings::default() };
         for (gap, (found, _)) in gaps.iter().zip(Follower::new(&g, &captured, settings).recover(&gaps)) {
@@ -161,7 +163,7 @@ proptest! {
             prop_assert_eq!(found.nodes.len(), found.confidence.len());
             prop_assert!(found.confidence.iter().all(|c| (0.0..=1.0).contains(c)));
             prop_assert!(found.misfit.is_none_or(|m| m <= settings.misfit));
-            let (Some(before), Some(after)) = (gap.before, gap.after) else { continue };
+            let (Below::Frames(before), Below::Frames(after)) = (gap.before, gap.after) else { continue };
             let (last, first) = (captured.segment(gap.hole.before).last(), captured.segment(gap.hole.after)[0]);
             let whole: Vec<Node> = last.into_iter().chain(&found.nodes).chain([&first]).copied().collect();
             prop_assert_eq!(paired(&g, before.to_vec(), &whole), Some(after.to_vec()));

@@ -18,6 +18,7 @@ use super::candidates::Candidates;
 use super::contexts::Contexts;
 use super::trail::{Ground, Join, Trail};
 use super::{Captured, FillWork, Hole};
+use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
 
 /// A gap with the frames on both sides.
@@ -25,10 +26,10 @@ use jportal_bytecode::{Icfg, Node};
 pub struct Gap<'a> {
     /// The gap.
     pub hole: Hole,
-    /// Call sites of the frames below the last instruction in front of it, outermost first; `None`: unknown.
-    pub before: Option<&'a [Node]>,
+    /// The frames below the last instruction in front of it.
+    pub before: Below<'a>,
     /// Those below the first instruction behind it.
-    pub after: Option<&'a [Node]>,
+    pub after: Below<'a>,
 }
 
 /// Bounds and weights.

@@ -1,5 +1,6 @@
 //! The frames of a thread along a path, as far as they are known.
 
+use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
 
 /// A stack of call sites.
@@ -13,9 +14,14 @@ pub(super) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// The frames below an instruction; `None`: unknown.
-    pub(super) fn new(icfg: &'a Icfg, sites: Option<&[Node]>) -> Self {
-        Self { icfg, sites: sites.unwrap_or_default().to_vec(), whole: sites.is_some() }
+    /// The frames below an instruction.
+    pub(super) fn new(icfg: &'a Icfg, below: Below<'_>) -> Self {
+        let (sites, whole): (&[Node], _) = match below {
+            Below::Unpaired | Below::Unknown => (&[], false),
+            Below::Top(sites) => (sites, false),
+            Below::Frames(sites) => (sites, true),
+        };
+        Self { icfg, sites: sites.to_vec(), whole }
     }
     /// The call site of the frame below, if it is known.
     pub(super) fn site(&self) -> Option<Node> {
@@ -116,7 +122,7 @@ mod tests {
     fn calls_and_returns_are_paired() {
         let g = program();
         let n = |m, b| node(&g, m, b);
-        let mut frames = Frames::new(&g, Some(&[]));
+        let mut frames = Frames::new(&g, Below::Frames(&[]));
         assert!(frames.follow(n(1, 0), n(2, 0)));
         assert_eq!(frames.site(), Some(n(1, 0)));
         assert!(!frames.allow(n(2, 3), n(0, 3)));
@@ -125,7 +131,7 @@ mod tests {
         // Nothing lies below.
         assert!(!frames.follow(n(1, 3), n(1, 3)) && !frames.allow(n(2, 3), n(0, 3)));
         // Somebody who may have called f lies below.
-        let unknown = Frames::new(&g, None);
+        let unknown = Frames::new(&g, Below::Unknown);
         assert!(unknown.allow(n(2, 3), n(0, 3)) && unknown.allow(n(2, 3), n(1, 3)));
         assert!(!unknown.allow(n(2, 3), n(2, 3)) && !unknown.allow(n(2, 3), n(0, 4)));
     }
@@ -134,26 +140,26 @@ mod tests {
     fn exceptions_leave_frames() {
         let g = program();
         let n = |m, b| node(&g, m, b);
-        let mut frames = Frames::new(&g, Some(&[n(1, 0), n(0, 0), n(2, 0)]));
+        let mut frames = Frames::new(&g, Below::Frames(&[n(1, 0), n(0, 0), n(2, 0)]));
         assert!(frames.follow(n(3, 1), n(0, 4)));
         assert_eq!(frames.site(), Some(n(1, 0)));
         // Not past a handler that takes all.
-        let frames = Frames::new(&g, Some(&[n(0, 0), n(4, 0)]));
+        let frames = Frames::new(&g, Below::Frames(&[n(0, 0), n(4, 0)]));
         assert!(frames.allow(n(3, 1), n(4, 4)) && !frames.allow(n(3, 1), n(0, 4)));
-        assert!(!Frames::new(&g, Some(&[n(1, 0)])).allow(n(3, 1), n(0, 4)));
-        assert!(Frames::new(&g, None).allow(n(3, 1), n(0, 4)));
-        assert!(!Frames::new(&g, None).allow(n(3, 1), n(1, 4)));
+        assert!(!Frames::new(&g, Below::Frames(&[n(1, 0)])).allow(n(3, 1), n(0, 4)));
+        assert!(Frames::new(&g, Below::Unknown).allow(n(3, 1), n(0, 4)));
+        assert!(!Frames::new(&g, Below::Unknown).allow(n(3, 1), n(1, 4)));
     }
 
     #[test]
     fn frames_agree_as_far_as_they_are_known() {
         let g = program();
         let all = [node(&g, 1, 0), node(&g, 2, 0)];
-        let whole = |sites: &[Node]| Frames::new(&g, Some(sites));
-        let top = Frames { whole: false, ..whole(&all[1..]) };
+        let whole = |sites: &[Node]| Frames::new(&g, Below::Frames(sites));
+        let top = Frames::new(&g, Below::Top(&all[1..]));
         assert!(whole(&all).agree(&whole(&all)) && whole(&all).agree(&top) && top.agree(&whole(&all)));
         assert!(!whole(&all).agree(&whole(&all[1..])) && !whole(&all[1..]).agree(&whole(&all)));
         assert!(!top.agree(&whole(&[])) && !whole(&all[..1]).agree(&top));
-        assert!(Frames::new(&g, None).agree(&whole(&all)));
+        assert!(Frames::new(&g, Below::Unknown).agree(&whole(&all)));
     }
 }
