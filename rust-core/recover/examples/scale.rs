@@ -30,11 +30,11 @@ fn method(random: &mut Random, number: usize, methods: usize) -> Method {
     let mut starts = Vec::new();
     for _ in 0..20 + random.below(40) {
         starts.push(code.len() as u16);
-        match random.below(12) {
-            0 => code.extend([153 + random.below(14) as u8, 0, 0]),
-            1 => code.extend([182, 0, 1]),
-            2 => code.extend([184, 0, 1]),
-            3 if random.below(6) == 0 => code.extend([167, 0, 0]),
+        match random.below(64) {
+            0..6 => code.extend([153 + random.below(14) as u8, 0, 0]),
+            6 => code.extend([182, 0, 1]),
+            7 => code.extend([184, 0, 1]),
+            8 => code.extend([167, 0, 0]),
             _ => code.push([3, 4, 5, 21, 26, 27, 42, 43, 54, 59, 60, 75, 96, 100, 89, 190][random.below(16)]),
         }
         if code[starts[starts.len() - 1] as usize] == 21 || code[starts[starts.len() - 1] as usize] == 54 {
@@ -97,8 +97,9 @@ fn method(random: &mut Random, number: usize, methods: usize) -> Method {
     }
 }
 
-/// Runs `count` instructions from random entries; branches have their habits.
-fn run(g: &Icfg, random: &mut Random, count: usize) -> (Vec<Node>, Vec<Outcome>) {
+/// Runs `count` instructions from random entries; branches have their habits. Where a run from an entry ends, its last
+/// outcome is `None`.
+fn run(g: &Icfg, random: &mut Random, count: usize) -> (Vec<Node>, Vec<Option<Outcome>>) {
     let entries = g.outside_entries();
     let hot: Vec<Node> = (0..200).map(|_| entries[random.below(entries.len())]).collect();
     let (mut nodes, mut outcomes) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -110,7 +111,7 @@ fn run(g: &Icfg, random: &mut Random, count: usize) -> (Vec<Node>, Vec<Outcome>)
         let habit = (at.0 as usize * 7919) % 16;
         let next = match g.opcode(at).transfer() {
             Transfer::Return => stack.pop().and_then(|s| g.edges(s).next()).map(|e| e.1),
-            Transfer::Invoke if stack.len() < 12 && !g.callees(at).is_empty() => {
+            Transfer::Invoke if stack.len() < 100 && !g.callees(at).is_empty() => {
                 stack.push(at);
                 let callees = g.callees(at);
                 Some(callees[(habit + usize::from(random.below(20) == 0)) % callees.len()])
@@ -124,7 +125,7 @@ fn run(g: &Icfg, random: &mut Random, count: usize) -> (Vec<Node>, Vec<Outcome>)
             }
             _ => g.edges(at).next().map(|e| e.1),
         };
-        outcomes.push(outcome);
+        outcomes.push(next.map(|_| outcome));
         at = next.unwrap_or_else(|| {
             stack.clear();
             hot[random.below(hot.len())]
@@ -140,18 +141,21 @@ fn timed<T>(what: &str, f: impl FnOnce() -> T) -> T {
     result
 }
 
-fn project(g: &Icfg, nodes: &[Node], outcomes: &[Outcome], random: &mut Random) {
+fn project(g: &Icfg, nodes: &[Node], outcomes: &[Option<Outcome>], random: &mut Random) {
     let mut indexed = timed("index", || Indexed::new(g));
     println!("  {} MB", indexed.places().memory() >> 20);
     for len in [10, 50, 200, 1000] {
         let segments: Vec<(usize, Segment)> = (0..100)
             .map(|_| {
-                let from = random.below(nodes.len() - len);
-                let symbol = |i: usize| Symbol::with(g.opcode(nodes[i]), outcomes[i]);
+                let whole = |from: &usize| outcomes[*from..from + len].iter().all(Option::is_some);
+                let mut tries = std::iter::repeat_with(|| random.below(nodes.len() - len));
+                let from = tries.by_ref().take(10_000).find(whole).unwrap_or(0);
+                let symbol = |i: usize| Symbol::with(g.opcode(nodes[i]), outcomes[i].unwrap_or_default());
                 (from, Segment::new((from..from + len).map(symbol).collect()))
             })
             .collect();
-        let (mut unique, mut right, mut given_up, mut transitions) = (0, 0, 0, 0);
+        let (mut unique, mut certain, mut wrong, mut given_up, mut nowhere, mut transitions) =
+            (0, 0, 0, 0, 0, 0);
         timed(&format!("100 segments of {len} with the index"), || {
             for (from, segment) in &segments {
                 let found = indexed.project(segment, &Limits::default());
@@ -159,14 +163,17 @@ fn project(g: &Icfg, nodes: &[Node], outcomes: &[Outcome], random: &mut Random) 
                 match found.fit {
                     Fit::Paths(p) => {
                         unique += usize::from(p.paths == 1);
-                        right += usize::from(p.nodes == nodes[*from..from + len]);
+                        let sure = || (0..len).filter(|i| p.is_certain(*i));
+                        certain += sure().count();
+                        wrong += sure().filter(|i| p.nodes[*i] != nodes[from + i]).count();
                     }
                     Fit::GivenUp => given_up += 1,
-                    Fit::Nowhere { .. } => {}
+                    Fit::Nowhere { .. } => nowhere += 1,
                 }
             }
         });
-        println!("  unique {unique}, right {right}, given up {given_up}, transitions {transitions}");
+        println!("  unique {unique}, nowhere {nowhere}, given up {given_up}, {transitions} transitions");
+        println!("  certain {:.1} % of the symbols, {wrong} of them wrong", certain as f64 / len as f64);
         let mut guided = Guided::new(g, Extent::First);
         timed(&format!("5 segments of {len} by Algorithm 2"), || {
             for (_, segment) in &segments[..5] {
@@ -188,20 +195,24 @@ fn main() {
     let g = timed("ICFG", || Icfg::build(&table, &mut ByName::new(&table)));
     println!("  {} nodes, {} MB, {} left out", g.len(), g.memory() >> 20, g.left_out().len());
     let (nodes, outcomes) = timed("run", || run(&g, &mut random, instructions));
+    println!("  {} entered from outside", outcomes.iter().filter(|o| o.is_none()).count());
     project(&g, &nodes, &outcomes, &mut random);
-    fill(&g, &nodes);
+    for lose in [50, 500, 10_000] {
+        println!("gaps of {lose} instructions");
+        fill(&g, &nodes, lose);
+    }
 }
 
-fn fill(g: &Icfg, nodes: &[Node]) {
+fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
     let mut captured = Captured::default();
     let mut gaps: Vec<(Hole, &[Node])> = Vec::new();
     let mut last: Option<(SegmentId, usize)> = None;
-    let (keep, lose) = (40_000, 10_000);
+    let keep = 4 * lose;
     timed("captured", || {
         for from in (0..nodes.len()).step_by(keep + lose) {
             let to = (from + keep).min(nodes.len());
             let marks: Vec<(usize, u64)> =
-                (0..to - from).step_by(500).map(|i| (i, (from + i) as u64 * 3)).collect();
+                (0..to - from).step_by(50).map(|i| (i, (from + i) as u64 * 3)).collect();
             let id = captured.push(g, &nodes[from..to], &marks).unwrap();
             if let Some((before, end)) = last {
                 let hole = Hole { before, after: id, time: Some((from - end) as u64 * 3) };
@@ -222,6 +233,8 @@ fn fill(g: &Icfg, nodes: &[Node]) {
             fills.len(),
             gaps.len()
         );
+        let pairs = filled.iter().zip(&gaps).filter_map(|(f, g)| Some((&f.fill.as_ref()?.nodes[..], g.1)));
+        print_right(pairs, gaps.len());
     }
     let follower = timed("contexts", || Follower::new(g, &captured, Settings::default()));
     let all: Vec<Gap<'_>> =
@@ -231,4 +244,26 @@ fn fill(g: &Icfg, nodes: &[Node]) {
     let len: usize = fills.iter().map(|f| f.nodes.len()).sum();
     let read: u64 = found.iter().map(|f| f.1.read).sum();
     println!("  {} of {} filled, {len} instructions, {read} read", fills.len(), gaps.len());
+    let pairs = found.iter().zip(&gaps).filter_map(|(f, g)| Some((&f.0.as_ref()?.nodes[..], g.1)));
+    print_right(pairs, gaps.len());
+}
+
+/// How much of what was lost is in the fills: at both ends in a row, and anywhere.
+fn print_right<'n>(fills: impl Iterator<Item = (&'n [Node], &'n [Node])>, gaps: usize) {
+    let (mut ends, mut anywhere, mut lost, mut filled) = (0, 0, 0, 0);
+    for (fill, truth) in fills {
+        let front = fill.iter().zip(truth).take_while(|(a, b)| a == b).count();
+        let back = fill.iter().rev().zip(truth.iter().rev()).take_while(|(a, b)| a == b).count();
+        ends += (front + back).min(truth.len());
+        let mut counts = std::collections::HashMap::new();
+        truth.iter().for_each(|n| *counts.entry(n).or_insert(0u32) += 1);
+        for n in fill {
+            if let Some(left) = counts.get_mut(n).filter(|left| **left > 0) {
+                *left -= 1;
+                anywhere += 1;
+            }
+        }
+        (lost, filled) = (truth.len(), filled + fill.len());
+    }
+    println!("  of {} lost, {filled} filled, {ends} are right at the ends, {anywhere} at most", lost * gaps);
 }

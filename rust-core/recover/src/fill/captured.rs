@@ -98,20 +98,20 @@ impl Captured {
     pub fn segment(&self, segment: SegmentId) -> &[Node] {
         &self.nodes[self.range(segment)]
     }
-    /// The time at `position`, interpolated between the marks of its segment; that of the nearest mark at its ends.
+    /// The time at `position`, on the line through the two marks of its segment nearest to it; that of the mark where there is
+    /// one only.
     pub fn time_at(&self, position: usize) -> Option<u64> {
         let range = self.range(self.segment_at(position));
-        let next = self.marks.partition_point(|m| m.0 as usize <= position);
-        let inside = |m: &&(u32, u64)| range.contains(&(m.0 as usize));
-        let before = next.checked_sub(1).and_then(|i| self.marks.get(i)).filter(inside);
-        let after = self.marks.get(next).filter(inside);
-        match (before, after) {
-            (Some((a, from)), Some((b, to))) => {
-                let part = u128::from(to.saturating_sub(*from)) * (position as u128 - u128::from(*a));
-                Some(from + (part / u128::from(b - a)) as u64)
-            }
-            (one, other) => one.or(other).map(|m| m.1),
-        }
+        let from = self.marks.partition_point(|m| (m.0 as usize) < range.start);
+        let marks = &self.marks[from..];
+        let marks = &marks[..marks.partition_point(|m| (m.0 as usize) < range.end)];
+        let next = marks.partition_point(|m| m.0 as usize <= position).clamp(1, marks.len().max(2) - 1);
+        let ((a, early), (b, late)) = match (marks.get(next - 1), marks.get(next)) {
+            (Some(one), Some(other)) => (*one, *other),
+            (one, _) => return one.map(|m| m.1),
+        };
+        let per_step = late.saturating_sub(early) as f64 / f64::from(b.saturating_sub(a).max(1));
+        Some((early as f64 + (position as f64 - f64::from(a)) * per_step).max(0.0) as u64)
     }
     /// Time per instruction between the first and the last mark of the segments.
     pub fn pace(&self) -> Option<f64> {
@@ -209,7 +209,9 @@ mod tests {
         let b = c.push(&Even, &counted(5), &[]).unwrap();
         assert_eq!((c.range(a), c.range(b), c.len()), (0..10, 10..15, 2));
         assert_eq!((c.segment_at(9), c.segment_at(10)), (a, b));
+        let one = c.push(&Even, &counted(5), &[(3, 500)]).unwrap();
         let times: Vec<_> = [0, 2, 4, 6, 9, 12].map(|p| c.time_at(p)).into();
-        assert_eq!(times, [Some(100), Some(100), Some(150), Some(200), Some(200), None]);
+        assert_eq!(times, [Some(50), Some(100), Some(150), Some(200), Some(275), None]);
+        assert_eq!(c.time_at(c.range(one).start), Some(500));
     }
 }

@@ -40,6 +40,20 @@ impl<'a> Frames<'a> {
         }
         true
     }
+    /// Goes on from `from` to `to`, which really followed it elsewhere. These frames may contradict that: then nothing
+    /// happens. What no frames could explain (the VM called Java, or came back, where the graph knows nothing of it) makes
+    /// them unknown.
+    pub(super) fn follow_seen(&mut self, from: Node, to: Node) -> bool {
+        if self.follow(from, to) {
+            return true;
+        }
+        let contradicted = Frames::new(self.icfg, Below::Unknown).allow(from, to);
+        if !contradicted {
+            self.sites.clear();
+            self.whole = false;
+        }
+        !contradicted
+    }
     fn step(&self, from: Node, to: Node) -> Option<Change> {
         let g = self.icfg;
         let depth = self.sites.len();
@@ -60,6 +74,10 @@ impl<'a> Frames<'a> {
     }
     fn returns(&self, from: Node, to: Node) -> Option<Change> {
         let g = self.icfg;
+        // What called it from outside may call once more.
+        if g.is_entry(to) && self.sites.last().is_none_or(|site| g.is_outside(*site)) {
+            return Some(Change::Keep(self.sites.len()));
+        }
         match self.sites.last() {
             Some(site) => g.edges(*site).any(|(_, n)| n == to).then_some(Change::Keep(self.sites.len() - 1)),
             None => {
@@ -128,12 +146,26 @@ mod tests {
         assert!(!frames.allow(n(2, 3), n(0, 3)));
         assert!(frames.follow(n(2, 3), n(1, 3)));
         assert_eq!(frames.site(), None);
-        // Nothing lies below.
+        // Nothing lies below but what may call once more.
+        assert!(frames.allow(n(1, 3), n(3, 0)));
         assert!(!frames.follow(n(1, 3), n(1, 3)) && !frames.allow(n(2, 3), n(0, 3)));
         // Somebody who may have called f lies below.
         let unknown = Frames::new(&g, Below::Unknown);
         assert!(unknown.allow(n(2, 3), n(0, 3)) && unknown.allow(n(2, 3), n(1, 3)));
         assert!(!unknown.allow(n(2, 3), n(2, 3)) && !unknown.allow(n(2, 3), n(0, 4)));
+    }
+
+    #[test]
+    fn what_was_seen_elsewhere_is_believed_or_contradicted() {
+        let g = program();
+        let n = |m, b| node(&g, m, b);
+        let mut frames = Frames::new(&g, Below::Frames(&[n(1, 0)]));
+        assert!(!frames.follow_seen(n(2, 3), n(0, 3)));
+        assert_eq!(frames.site(), Some(n(1, 0)));
+        // From the middle of f into the middle of g: the graph knows no such way.
+        assert!(frames.follow_seen(n(2, 5), n(3, 1)));
+        assert_eq!(frames.site(), None);
+        assert!(frames.follow_seen(n(2, 3), n(0, 3)));
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl<'a> Trail<'a> {
                 }
             }
             let Some(last) = self.nodes.last().copied() else { return End::Done };
-            if !self.frames.follow(last, next) {
+            if !self.frames.follow_seen(last, next) {
                 self.elapsed = base + self.ground.time_between(from, position);
                 return End::Stuck(Some(position as u32));
             }
@@ -212,7 +212,7 @@ impl<'a> Trail<'a> {
         let Some(last) = self.nodes.last() else { return false };
         frames.follow(*last, next)
             && frames.agree(&Frames::new(self.ground.icfg, self.gap.after))
-            && self.post().windows(2).take(REPLAY).all(|pair| frames.follow(pair[0], pair[1]))
+            && self.post().windows(2).take(REPLAY).all(|pair| frames.follow_seen(pair[0], pair[1]))
     }
     /// Places in the same context that these frames allow, with the length of the common suffix; the longest first.
     pub(super) fn places(&self, avoid: Option<u32>) -> Vec<(u32, usize)> {
