@@ -17,8 +17,10 @@ mod basic;
 mod candidates;
 mod captured;
 mod contexts;
+mod explore;
 mod follow;
 mod frames;
+mod frequencies;
 mod join;
 mod suffix;
 mod tiered;
@@ -30,6 +32,7 @@ pub use candidates::Candidates;
 pub use captured::{Captured, SegmentId, Tier, Tiers};
 pub use contexts::Contexts;
 pub use follow::{Follower, Gap, Recovered, Settings};
+pub use frequencies::Frequencies;
 pub use tiered::Tiered;
 pub use walk::Walker;
 

@@ -51,6 +51,11 @@ fn loops_make_the_rounds_there_was_time_for() {
     }
 }
 
+/// Without the ICFG.
+fn seen_only() -> Settings {
+    Settings { visits: 0, ..Settings::default() }
+}
+
 #[test]
 fn nothing_is_filled_when_nothing_joins_in_time() {
     let g = looping();
@@ -59,10 +64,45 @@ fn nothing_is_filled_when_nothing_joins_in_time() {
     let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
     let after = push(&mut captured, &g, &at(&g, 0, &[9]), 200_000);
     // The loop was never seen to end.
-    assert_eq!(one(&g, &captured, unknown(Hole { before, after, time: Some(500) })), None);
-    assert_eq!(one(&g, &captured, unknown(Hole { before, after, time: None })), None);
+    for time in [Some(500), None] {
+        let gap = unknown(Hole { before, after, time });
+        assert_eq!(Follower::new(&g, &captured, seen_only()).recover(&[gap])[0].0, None);
+    }
     let empty = captured.push(&g, &[], &[]).unwrap();
     assert_eq!(one(&g, &captured, unknown(Hole { before, after: empty, time: None })), None);
+}
+
+#[test]
+fn the_icfg_leads_where_nothing_was_seen_to_go() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 1000), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[9]), 200_000);
+    for lost in [1, 10, 100] {
+        let time = Some(10 * (5 * lost + 2) as u64);
+        let fill = one(&g, &captured, unknown(Hole { before, after, time })).unwrap();
+        // The more rounds, the less one of them matters.
+        let most = fill.nodes.len() / 5;
+        assert_eq!(fill.nodes, [rounds(&g, most), at(&g, 0, &[0, 1])].concat());
+        assert!(most.abs_diff(lost) <= lost / 20, "{most} rounds instead of {lost}");
+        assert!(fill.confidence.iter().all(|c| *c < 0.91), "{}", fill.confidence[0]);
+    }
+    // A thousand rounds are too many to visit.
+    let gap = unknown(Hole { before, after, time: Some(500_000) });
+    assert_eq!(one(&g, &captured, gap), None);
+}
+
+#[test]
+fn what_cannot_be_reached_stays_a_gap() {
+    let g = graph(vec![method("f", &[26, 177]), method("g", &[27, 177])]);
+    let mut captured = Captured::default();
+    let before = push(&mut captured, &g, &at(&g, 0, &[0]), 0);
+    let after = push(&mut captured, &g, &at(&g, 1, &[1]), 1000);
+    for below in [Below::Unknown, Below::Frames(&[])] {
+        let gap = Gap { hole: Hole { before, after, time: Some(100) }, before: below, after: Below::Unknown };
+        assert_eq!(one(&g, &captured, gap), None);
+    }
 }
 
 /// f calls h from 0 and goes on with iconst_1, g calls it from 0 and goes on with iconst_2.
@@ -129,8 +169,8 @@ fn a_fill_runs_into_all_of_the_join() {
     // The loop was never seen to end.
     let after = push(&mut captured, &g, &at(&g, 0, &[0, 1, 9]), 2000);
     let gap = unknown(Hole { before, after, time: Some(500) });
-    assert_eq!(one(&g, &captured, gap), None);
-    let settings = Settings { join: 2, ..Settings::default() };
+    assert_eq!(Follower::new(&g, &captured, seen_only()).recover(&[gap])[0].0, None);
+    let settings = Settings { join: 2, ..seen_only() };
     assert!(Follower::new(&g, &captured, settings).recover(&[gap])[0].0.is_some());
 }
 

@@ -11,11 +11,15 @@
 //! * what joins must have the frames that are known behind the gap, or that show there when methods return.
 //!
 //! How sure an event is, is asked of the other places in the same context: of those in front of the gap, how many went
-//! on in the same way up to the event, of those like what follows the gap, how many had come from there. Nothing is
-//! filled when nothing joins within the time.
+//! on in the same way up to the event, of those like what follows the gap, how many had come from there.
+//!
+//! Where no place joins within the time, the likeliest path through the ICFG is looked for that does; where there is none either,
+//! nothing is filled.
 
 use super::candidates::Candidates;
 use super::contexts::Contexts;
+use super::explore::Explorer;
+use super::frequencies::Frequencies;
 use super::trail::{Ground, Join, Trail};
 use super::{Captured, FillWork, Hole};
 use crate::project::paths::Below;
@@ -47,13 +51,24 @@ pub struct Settings {
     pub misfit: f64,
     /// Instructions in front of a place that are compared.
     pub context: usize,
+    /// Runs visited for a path through the ICFG where no place joins; 0: none.
+    pub visits: usize,
     /// Places like what follows the gap that are asked for an event's confidence.
     pub witnesses: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { join: 4, tries: 4, hops: 64, longest: 1 << 24, misfit: 0.5, context: 4096, witnesses: 16 }
+        Self {
+            join: 4,
+            tries: 4,
+            hops: 64,
+            longest: 1 << 24,
+            misfit: 0.5,
+            context: 4096,
+            visits: 4096,
+            witnesses: 16,
+        }
     }
 }
 
@@ -66,12 +81,21 @@ pub struct Recovered {
     pub confidence: Vec<f32>,
     /// How far the fill's time is from the gap's, in parts of that; `None` where that is unknown.
     pub misfit: Option<f64>,
-    /// Instructions in front of the gap that the place followed first agrees with.
+    /// Instructions in front of the gap that the place followed first agrees with; 0 for a path through the ICFG.
     pub before: usize,
     /// Instructions behind the gap that the place followed last agrees with.
     pub after: usize,
     /// How often another place was followed on.
     pub hops: usize,
+}
+
+impl Recovered {
+    /// A path that no place in what was captured speaks for.
+    fn explored(gap: &Gap<'_>, (nodes, join, share): (Vec<Node>, Join, f32)) -> Self {
+        let confidence = vec![share; nodes.len()];
+        let misfit = gap.hole.time.map(|_| join.misfit);
+        Self { nodes, confidence, misfit, before: 0, after: join.after, hops: 0 }
+    }
 }
 
 /// Recovers gaps of one run.
@@ -80,6 +104,7 @@ pub struct Follower<'a> {
     icfg: &'a Icfg,
     captured: &'a Captured,
     contexts: Contexts,
+    frequencies: Frequencies,
     settings: Settings,
     pace: Option<f64>,
 }
@@ -88,7 +113,8 @@ impl<'a> Follower<'a> {
     /// Learns `captured`, whose instructions are those of `icfg`.
     pub fn new(icfg: &'a Icfg, captured: &'a Captured, settings: Settings) -> Self {
         let (contexts, pace) = (Contexts::new(captured), captured.pace());
-        Self { icfg, captured, contexts, settings, pace }
+        let frequencies = Frequencies::new(icfg, captured);
+        Self { icfg, captured, contexts, frequencies, settings, pace }
     }
     /// The fills of `gaps`; `None` where nothing fits: the gap stays a gap.
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
@@ -103,8 +129,9 @@ impl<'a> Follower<'a> {
     }
     fn recover_one(&self, gap: &Gap<'_>, witnesses: &[usize]) -> (Option<Recovered>, FillWork) {
         let mut work = FillWork::default();
-        let Self { icfg, captured, contexts, settings, pace } = self;
-        let mut start = Trail::new(Ground { icfg, captured, contexts, settings, pace: *pace }, gap);
+        let Self { icfg, captured, contexts, frequencies, settings, pace } = self;
+        let ground = Ground { icfg, captured, contexts, settings, pace: *pace };
+        let mut start = Trail::new(ground, gap);
         if captured.segment(gap.hole.before).is_empty() || captured.segment(gap.hole.after).is_empty() {
             return (None, work);
         }
@@ -133,6 +160,10 @@ impl<'a> Follower<'a> {
                 place: Some(*place),
             });
             best = best.into_iter().chain(choice).reduce(|a, b| if b.score() > a.score() { b } else { a });
+        }
+        if best.is_none() && settings.visits > 0 {
+            let explored = Explorer::new(ground, frequencies, gap).explore(&mut work);
+            return (explored.map(|path| Recovered::explored(gap, path)), work);
         }
         let recovered = best.map(|choice| {
             let front: Vec<usize> =

@@ -27,6 +27,10 @@ impl<'a> Frames<'a> {
     pub(super) fn site(&self) -> Option<Node> {
         self.sites.last().copied()
     }
+    /// How many frames are known.
+    pub(super) fn depth(&self) -> usize {
+        self.sites.len()
+    }
     /// Whether `to` may follow `from` with these frames.
     pub(super) fn allow(&self, from: Node, to: Node) -> bool {
         self.step(from, to).is_some()

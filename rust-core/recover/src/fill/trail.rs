@@ -99,7 +99,7 @@ impl<'a> Trail<'a> {
             else {
                 return;
             };
-            let after = self.forced_agreement(next);
+            let after = forced_agreement(&self.ground, self.post(), next);
             self.consider(next, after, self.elapsed);
             if self.is_done() || !self.frames.follow(last, next) {
                 return;
@@ -117,24 +117,6 @@ impl<'a> Trail<'a> {
             _ => return None,
         };
         g.edges(from).next().map(|e| e.1)
-    }
-    /// How much of what follows the gap lies on the straight line from `node` on; the end of the line counts for all that
-    /// must agree, since nobody knows how it went on behind it.
-    fn forced_agreement(&self, node: Node) -> usize {
-        let g = self.ground.icfg;
-        let (mut at, mut after) = (node, 0);
-        for next in self.post().iter().take(AFTER) {
-            if *next != at {
-                break;
-            }
-            after += 1;
-            if g.opcode(at).transfer() != Transfer::None {
-                return after.max(self.ground.settings.join);
-            }
-            let Some((_, behind)) = g.edges(at).next() else { break };
-            at = behind;
-        }
-        after
     }
     /// Copies from `place` on, then from other places in the context reached, until the gap's time is over.
     pub(super) fn run(&mut self, place: u32, work: &mut FillWork) {
@@ -206,13 +188,10 @@ impl<'a> Trail<'a> {
         }
         self.best = Some(Join { len: self.fill().len(), misfit, after });
     }
-    /// Whether the frames here may be those behind the gap, as far as they are known or can be seen there.
     fn frames_connect(&self, next: Node) -> bool {
         let mut frames = self.frames.clone();
         let Some(last) = self.nodes.last() else { return false };
-        frames.follow(*last, next)
-            && frames.agree(&Frames::new(self.ground.icfg, self.gap.after))
-            && self.post().windows(2).take(REPLAY).all(|pair| frames.follow_seen(pair[0], pair[1]))
+        frames.follow(*last, next) && connects(&self.ground, self.gap, frames)
     }
     /// Places in the same context that these frames allow, with the length of the common suffix; the longest first.
     pub(super) fn places(&self, avoid: Option<u32>) -> Vec<(u32, usize)> {
@@ -254,7 +233,33 @@ impl Ground<'_> {
         }
     }
     /// What a difference from `d` is measured with: a gap shorter than some instructions is not told from one of none.
-    fn scale(&self, d: u64) -> f64 {
+    pub(super) fn scale(&self, d: u64) -> f64 {
         (d as f64).max(16.0 * self.pace.unwrap_or(0.0)).max(1.0)
     }
+}
+
+/// How much of `post`, which follows a gap, lies on the straight line from `node` on; the end of the line counts for all that
+/// must agree, since nobody knows how it went on behind it.
+pub(super) fn forced_agreement(ground: &Ground<'_>, post: &[Node], node: Node) -> usize {
+    let g = ground.icfg;
+    let (mut at, mut after) = (node, 0);
+    for next in post.iter().take(AFTER) {
+        if *next != at {
+            break;
+        }
+        after += 1;
+        if g.opcode(at).transfer() != Transfer::None {
+            return after.max(ground.settings.join);
+        }
+        let Some((_, behind)) = g.edges(at).next() else { break };
+        at = behind;
+    }
+    after
+}
+
+/// Whether `frames` may be those behind the gap, as far as they are known or can be seen there.
+pub(super) fn connects(ground: &Ground<'_>, gap: &Gap<'_>, mut frames: Frames<'_>) -> bool {
+    let post = ground.captured.segment(gap.hole.after);
+    frames.agree(&Frames::new(ground.icfg, gap.after))
+        && post.windows(2).take(REPLAY).all(|pair| frames.follow_seen(pair[0], pair[1]))
 }
