@@ -17,6 +17,7 @@ extern crate self as jportal_recover;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+pub mod cut;
 mod error;
 pub mod fill;
 pub mod project;
