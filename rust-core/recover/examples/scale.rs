@@ -7,7 +7,8 @@ use jportal_bytecode::{
     ByName, EdgeKind, ExceptionRow, Icfg, InvokeRef, Method, MethodTable, Node, Transfer, instructions,
 };
 use jportal_recover::fill::{
-    Basic, Captured, Choose, Fill, Follower, Gap, Hole, Parameters, SegmentId, Settings, Tiered, recover,
+    Basic, Calibration, Captured, Choose, Fill, Follower, Gap, Hole, Parameters, SegmentId, Settings, Tally,
+    Tiered, recover, rehearse,
 };
 use jportal_recover::project::paths::Below;
 use jportal_recover::project::{Extent, Fit, Guided, Indexed, Limits, Project};
@@ -244,6 +245,28 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
     let len: usize = fills.iter().map(|f| f.nodes.len()).sum();
     let read: u64 = found.iter().map(|f| f.1.read).sum();
     println!("  {} of {} filled, {len} instructions, {read} read", fills.len(), gaps.len());
+    let tally = timed("rehearsed", || {
+        rehearse(g, &captured, &|_| Below::Unknown, Settings::default(), &[lose], gaps.len().min(500))
+    });
+    let calibration = Calibration::of(&tally);
+    for claimed in [0.0, 0.5, 0.7, 0.8, 0.9] {
+        let share = |all: &Tally| {
+            let (events, right) = all.from(claimed);
+            format!("{events} events, {:.1} % right", 100.0 * right as f64 / events.max(1) as f64)
+        };
+        let (mut raw, mut calibrated) = (Tally::default(), Tally::default());
+        for (found, (_, truth)) in found.iter().zip(&gaps) {
+            let Some(found) = &found.0 else { continue };
+            let front = found.nodes.iter().zip(*truth).take_while(|(a, b)| a == b).count();
+            let back = found.nodes.iter().rev().zip(truth.iter().rev()).take_while(|(a, b)| a == b).count();
+            for (at, c) in found.confidence.iter().enumerate() {
+                let right = at < front || at + back >= found.nodes.len();
+                raw.add(*c, right);
+                calibrated.add(calibration.apply(*c), right);
+            }
+        }
+        println!("  from {claimed}: {}; calibrated {}", share(&raw), share(&calibrated));
+    }
     let pairs = found.iter().zip(&gaps).filter_map(|(f, g)| Some((&f.0.as_ref()?.nodes[..], g.1)));
     print_right(pairs, gaps.len());
 }

@@ -22,6 +22,7 @@ mod follow;
 mod frames;
 mod frequencies;
 mod join;
+mod rehearse;
 mod suffix;
 mod tiered;
 mod trail;
@@ -33,6 +34,7 @@ pub use captured::{Captured, SegmentId, Tier, Tiers};
 pub use contexts::Contexts;
 pub use follow::{Follower, Gap, Recovered, Settings};
 pub use frequencies::Frequencies;
+pub use rehearse::{Calibration, Tally, rehearse};
 pub use tiered::Tiered;
 pub use walk::Walker;
 

@@ -113,6 +113,11 @@ impl Captured {
         let per_step = late.saturating_sub(early) as f64 / f64::from(b.saturating_sub(a).max(1));
         Some((early as f64 + (position as f64 - f64::from(a)) * per_step).max(0.0) as u64)
     }
+    /// The marks at the positions in `range`.
+    pub(super) fn marks_in(&self, range: &Range<usize>) -> impl Iterator<Item = &(u32, u64)> {
+        let from = self.marks.partition_point(|m| (m.0 as usize) < range.start);
+        self.marks[from..].iter().take_while(|m| (m.0 as usize) < range.end)
+    }
     /// Time per instruction between the first and the last mark of the segments.
     pub fn pace(&self) -> Option<f64> {
         let (mut time, mut instructions) = (0u64, 0u64);

@@ -1,5 +1,6 @@
 //! The frames of a thread along a path, as far as they are known.
 
+use crate::cut::Sites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
 
@@ -26,6 +27,10 @@ impl<'a> Frames<'a> {
     /// The call site of the frame below, if it is known.
     pub(super) fn site(&self) -> Option<Node> {
         self.sites.last().copied()
+    }
+    /// What is known of them.
+    pub(super) fn known(&self) -> Sites {
+        Sites { sites: self.sites.clone(), whole: self.whole }
     }
     /// How many frames are known.
     pub(super) fn depth(&self) -> usize {
