@@ -266,6 +266,29 @@ mod tests {
     }
 
     #[test]
+    fn frames_that_nobody_saw_stay_unknown() {
+        let g = program();
+        // The stack is lost, and the next bytecode is another method's.
+        let events = vec![enter(0, Entry::Upcall), code(0, 0), gap(1, 2, true), code(1, 0)];
+        assert_eq!(cut(&g, events)[1].first, Sites { sites: vec![], whole: false });
+        let events = vec![
+            enter(0, Entry::Upcall),
+            code(0, 0),
+            gap(1, 2, true),
+            code(0, 3),
+            enter(1, Entry::Call),
+            code(1, 0),
+        ];
+        assert_eq!(cut(&g, events)[1].last, Sites { sites: at(&g, 0, &[3]), whole: false });
+        // A frame that is found may have any below it.
+        let events = vec![enter(0, Entry::Upcall), code(0, 0), enter(1, Entry::Found), code(1, 0)];
+        assert_eq!(cut(&g, events)[0].last, Sites { sites: vec![], whole: false });
+        // main was entered, but where it stands nobody saw.
+        let events = vec![enter(0, Entry::Upcall), enter(1, Entry::Call), code(1, 0)];
+        assert_eq!(cut(&g, events)[0].last, Sites { sites: vec![], whole: false });
+    }
+
+    #[test]
     fn replaced_frames_keep_their_place() {
         let g = program();
         let events = vec![

@@ -7,7 +7,7 @@ use jportal_recover::fill::{
     Basic, Captured, Follower, Gap, Hole, Parameters, Recovered, SegmentId, Settings, recover,
 };
 use jportal_recover::project::paths::Below;
-use support::{at, calling, graph, method};
+use support::{at, calling, catching, graph, method};
 
 /// 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return.
 fn looping() -> Icfg {
@@ -91,6 +91,26 @@ fn the_icfg_leads_where_nothing_was_seen_to_go() {
     // A thousand rounds are too many to visit.
     let gap = unknown(Hole { before, after, time: Some(500_000) });
     assert_eq!(one(&g, &captured, gap), None);
+}
+
+#[test]
+fn exceptions_on_the_way_through_the_icfg_leave_frames() {
+    let main = calling(method("main", &[184, 0, 1, 177, 75, 177]), &["f"]);
+    let other = calling(method("other", &[184, 0, 1, 177]), &["main"]);
+    let g = graph(vec![catching(main, 0, 3, 4), other, method("f", &[1, 191])]);
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &[at(&g, 2, &[0, 1]), at(&g, 0, &[4, 5])].concat(), 0);
+    let before = push(&mut captured, &g, &at(&g, 2, &[0]), 1000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[4, 5]), 2000);
+    let frames = [at(&g, 1, &[0]), at(&g, 0, &[0])].concat();
+    let fill = |after_frames: &[Node]| {
+        let hole = Hole { before, after, time: Some(10) };
+        let gap = Gap { hole, before: Below::Frames(&frames), after: Below::Frames(after_frames) };
+        let through_icfg = Settings { tries: 0, ..Settings::default() };
+        Follower::new(&g, &captured, through_icfg).recover(&[gap]).remove(0).0.map(|f| f.nodes)
+    };
+    assert_eq!(fill(&frames[..1]), Some(at(&g, 2, &[1])));
+    assert_eq!(fill(&frames), None);
 }
 
 #[test]

@@ -131,6 +131,7 @@ proptest! {
         join in 1usize..4,
         timed: bool,
         known: bool,
+        tries in prop_oneof![Just(0usize), Just(4)],
     ) {
         let g = program(&drafts);
         let walk = walk(&g, &choices);
@@ -156,7 +157,7 @@ proptest! {
             before: below(&s.0[..]),
             after: below(&s.1[..]),
         }).collect();
-        let settings = Settings { join, ..Settings::default() };
+        let settings = Settings { join, tries, ..Settings::default() };
         for (gap, (found, _)) in gaps.iter().zip(Follower::new(&g, &captured, settings).recover(&gaps)) {
             let Some(found) = found else { continue };
             prop_assert!(connects(&g, &captured, &gap.hole, &found.nodes));

@@ -98,13 +98,11 @@ impl<'a> Explorer<'a> {
             ways = self.ground.icfg.edges(site).map(|(_, to)| (to, 1.0)).collect();
         }
         for (to, probability) in ways {
+            let g = self.ground.icfg;
             let mut next = Rc::clone(&frames);
-            if self.ground.icfg.tier(end) == Tier::Calls {
-                next = Rc::new((*frames).clone());
-                if !Rc::make_mut(&mut next).follow(end, to) {
-                    continue;
-                }
-            } else if !frames.allow(end, to) {
+            // Within a method frames stay what they are; calls, returns and exceptions change them.
+            let within = g.tier(end) == Tier::Control && g.edges(end).any(|(_, n)| n == to);
+            if !within && !Rc::make_mut(&mut next).follow(end, to) {
                 continue;
             }
             self.run(at, Some(to), to, steps, cost - probability.ln(), next);
