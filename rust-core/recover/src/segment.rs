@@ -106,3 +106,32 @@ impl Segment {
         self.symbols.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{fun, graph, open};
+
+    #[test]
+    fn anchors_are_checked() {
+        let g = graph(vec![fun()]);
+        let fun = MethodId(0);
+        let mut segment = open(&[Opcode::ILOAD_1, Opcode::ICONST_2, Opcode::ISUB]);
+        segment.anchor(&g, 1, fun, Bci(12)).unwrap();
+        assert_eq!((segment.anchor_at(0), segment.anchor_at(1)), (None, g.node_at(fun, Bci(12))));
+        let order = segment.anchor(&g, 1, fun, Bci(12));
+        assert_eq!(order, Err(Error::AnchorOrder { index: 1, len: 3, last: Some(1) }));
+        assert!(matches!(segment.anchor(&g, 3, fun, Bci(0)), Err(Error::AnchorOrder { index: 3, .. })));
+        assert!(matches!(segment.anchor(&g, 2, fun, Bci(2)), Err(Error::NoSuchNode { bci: Bci(2), .. })));
+        assert!(matches!(segment.anchor(&g, 2, MethodId(7), Bci(0)), Err(Error::NoSuchNode { .. })));
+        let other = segment.anchor(&g, 2, fun, Bci(6));
+        assert!(matches!(other, Err(Error::OtherOpcode { symbol: Opcode::ISUB, found: Opcode::IADD, .. })));
+    }
+
+    #[test]
+    fn control_is_what_transfers_it() {
+        assert!(Symbol::open(Opcode::GOTO).is_control() && Symbol::open(Opcode::INVOKESTATIC).is_control());
+        assert!(!Symbol::open(Opcode::IDIV).is_control());
+        assert!(Symbol::with(Opcode::IDIV, Outcome::Thrown).is_control());
+    }
+}

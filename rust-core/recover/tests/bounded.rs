@@ -2,7 +2,11 @@
 
 mod support;
 
-use jportal_bytecode::{Icfg, Opcode};
+use jportal_bytecode::{Icfg, Node, Opcode};
+use jportal_recover::fill::{
+    Basic, Captured, Choose, Follower, Gap, Hole, Parameters, SegmentId, Settings, Tiered, Walker, recover,
+};
+use jportal_recover::project::paths::Below;
 use jportal_recover::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, Project};
 use jportal_recover::{Outcome, Segment, Symbol};
 use std::time::{Duration, Instant};
@@ -98,4 +102,28 @@ fn a_long_segment_is_settled_where_its_paths_meet() {
     let open_end = Segment::new(rounds(3_000).symbols().to_vec());
     let Fit::Paths(paths) = Indexed::new(&g).project(&open_end, &Limits::default()).fit else { panic!() };
     assert_eq!((paths.paths, paths.ambiguous.len(), paths.ambiguous[0].clone()), (2, 1, 0..15_000));
+}
+
+/// Nothing but tiny segments of one loop: every one fits behind every other.
+#[test]
+fn ten_thousand_tiny_segments_are_recovered_or_not() {
+    let g = loops(1);
+    let all: Vec<Node> = [0, 1, 2, 3, 4].map(Node).into_iter().cycle().take(60_000).collect();
+    let mut captured = Captured::default();
+    let push =
+        |(at, nodes): (usize, &[Node])| captured.push(&g, &nodes[..3], &[(0, 60 * at as u64)]).unwrap();
+    let ids: Vec<SegmentId> = all.chunks(6).enumerate().map(push).collect();
+    let hole = |w: &[SegmentId]| Hole { before: w[0], after: w[1], time: Some(30) };
+    let holes: Vec<Hole> = ids.windows(2).map(hole).collect();
+    let begin = Instant::now();
+    let parameters = Parameters { anchors: 1, join: 1, ..Parameters::default() };
+    for choose in [&Basic as &dyn Choose, &Tiered] {
+        let found = recover(&captured, &holes, choose, Some(&Walker::new(&g)), &parameters);
+        assert_eq!(found.len(), 9_999);
+    }
+    let gap = |h: &Hole| Gap { hole: *h, before: Below::Unknown, after: Below::Unknown };
+    let gaps: Vec<Gap<'_>> = holes.iter().map(gap).collect();
+    let found = Follower::new(&g, &captured, Settings::default()).recover(&gaps);
+    assert!(found.iter().all(|f| f.0.is_some()));
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
 }

@@ -121,9 +121,11 @@ impl<'a> Follower<'a> {
         let join = self.settings.join.max(1);
         let heads = gaps.iter().map(|gap| self.captured.segment(gap.hole.after).get(..join));
         let like_after = Candidates::behind(self.captured, heads, join, self.settings.witnesses, true);
-        let one = |(index, gap)| {
+        let one = |(index, gap): (usize, &Gap<'_>)| {
             let witnesses: Vec<usize> = like_after.of(index).0.iter().map(|p| *p as usize - join).collect();
-            self.recover_one(gap, &witnesses)
+            // Without a pace nothing can be said to take time.
+            let time = gap.hole.time.filter(|_| self.pace.is_some());
+            self.recover_one(&Gap { hole: Hole { time, ..gap.hole }, ..*gap }, &witnesses)
         };
         gaps.iter().enumerate().map(one).collect()
     }

@@ -225,6 +225,10 @@ impl Ground<'_> {
     /// The time between two positions of one segment.
     fn time_between(&self, from: usize, to: usize) -> f64 {
         let last = to.max(from + 1) - 1;
+        let segment = self.captured.range(self.captured.segment_at(from));
+        if self.captured.marks_in(&segment).nth(1).is_none() {
+            return self.pace.unwrap_or(0.0) * (to - from) as f64;
+        }
         match (self.captured.time_at(from), self.captured.time_at(last)) {
             (Some(a), Some(b)) if last > from => {
                 b.saturating_sub(a) as f64 * (to - from) as f64 / (last - from) as f64
