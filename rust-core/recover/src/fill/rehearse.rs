@@ -205,7 +205,7 @@ fn copy(tiers: &dyn Tiers, from: &Captured, range: Range<usize>, to: &mut Captur
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::{at, graph, method};
+    use crate::support::{at, calling, graph, method};
 
     #[test]
     fn a_calibration_is_monotonous_and_keeps_what_was_not_tried() {
@@ -224,18 +224,31 @@ mod tests {
     }
 
     #[test]
+    fn frames_on_both_sides_of_a_gap_that_is_cut() {
+        let f = calling(method("f", &[184, 0, 1, 4, 172]), &["h"]);
+        let g = graph(vec![f, method("h", &[26, 27, 177])]);
+        let mut captured = Captured::default();
+        let nodes = [at(&g, 0, &[0]), at(&g, 1, &[0, 1, 2]), at(&g, 0, &[3, 4])].concat();
+        let segment = captured.push(&g, &nodes, &[]).unwrap();
+        let hole = Hole { before: segment, after: segment, time: None };
+        let (before, after) = Trial { hole, lost: 2..4, segment }.frames(&g, &captured, Below::Frames(&[]));
+        assert_eq!(before, Sites { sites: at(&g, 0, &[0]), whole: true });
+        assert_eq!(after, Sites { sites: vec![], whole: true });
+    }
+
+    #[test]
     fn gaps_of_a_loop_are_rehearsed() {
         // 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return
         let g = graph(vec![method("f", &[26, 153, 0, 8, 27, 0, 167, 0xff, 0xfa, 177])]);
         let mut captured = Captured::default();
-        let nodes: Vec<Node> = at(&g, 0, &[0, 1, 4, 5, 6]).into_iter().cycle().take(20_000).collect();
+        let nodes: Vec<Node> = at(&g, 0, &[0, 1, 4, 5, 6]).into_iter().cycle().skip(2).take(20_000).collect();
         let marks: Vec<(usize, u64)> = (0..20_000).step_by(100).map(|i| (i, 10 * i as u64)).collect();
         captured.push(&g, &nodes, &marks).unwrap();
         let first = |_| Below::Frames(&[][..]);
-        let tally = rehearse(&g, &captured, &first, Settings::default(), &[20, 50], 20);
+        let tally = rehearse(&g, &captured, &first, Settings::default(), &[21, 53], 20);
         assert_eq!((tally.gaps, tally.filled), (20, 20));
         let (events, right) = tally.from(0.0);
-        assert_eq!((events, right), (700, 700));
+        assert_eq!((events, right), (740, 740));
         // No more than a tenth is cut out.
         let tally = rehearse(&g, &captured, &first, Settings::default(), &[500], 100);
         assert_eq!(tally.gaps, 4);
