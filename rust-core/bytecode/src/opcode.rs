@@ -162,6 +162,22 @@ pub enum BytecodeError {
         /// The target computed.
         target: i64,
     },
+    /// A branch leads into the middle of an instruction.
+    #[error("{opcode} at bci {at} branches to {target}, where no instruction begins")]
+    InsideInstruction {
+        /// Where.
+        at: usize,
+        /// Which instruction.
+        opcode: Opcode,
+        /// The target.
+        target: usize,
+    },
+    /// An exception handler begins where no instruction does.
+    #[error("an exception handler begins at bci {handler}, where no instruction begins")]
+    BadHandler {
+        /// Where it begins.
+        handler: Bci,
+    },
     /// The code is longer than the JVM allows.
     #[error("method code of {0} bytes exceeds the JVM's limit of 65535")]
     TooLong(usize),

@@ -1,0 +1,220 @@
+//! The interprocedural control flow graph of a program (paper §4).
+//!
+//! A node is a bytecode instruction of a method, an edge says which instruction may execute next. Fifty thousand
+//! methods have some two million instructions, so nodes are dense numbers, edges lie in flat arrays, and call edges are
+//! not written down one by one: call sites with the same [`Target`] share one set of callees, and each set knows its
+//! sites. A call edge leads from a site to an entry of its set, a return edge from a return instruction to what stands
+//! behind a site of a set that holds the method.
+//!
+//! Statically nobody knows what reflection and callbacks enter. As in the paper's section 4 (*Discussions*), a site whose
+//! callee may lie outside the graph ([`Callees::outside`]) is joined to all methods that can be entered from outside.
+
+mod build;
+mod callees;
+
+pub use callees::{ByName, CallSite, CalleeResolver, Callees, Target};
+
+use crate::cfg::{EdgeKind, HandlerRow, reachable_rows};
+use crate::opcode::{Opcode, Transfer};
+use jportal_units::{Bci, MethodId};
+use std::ops::Range;
+
+/// An instruction of the program: dense, in the order of methods and, within one, of bcis.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct Node(pub u32);
+
+impl Node {
+    const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The set of the sites that may call out of the graph, and of the methods that can be entered from outside.
+const OUTSIDE: u32 = 0;
+
+/// The graph; see the module's text.
+#[derive(Debug, Default)]
+pub struct Icfg {
+    opcodes: Box<[Opcode]>,
+    bcis: Box<[Bci]>,
+    methods: Box<[MethodId]>,
+    /// First node of each method, and the number of nodes.
+    first: Box<[u32]>,
+    /// First edge of each node, and the number of edges. The first slot of an invoke is no edge but its set.
+    edge_first: Box<[u32]>,
+    edge_to: Box<[u32]>,
+    edge_kinds: Box<[EdgeKind]>,
+    /// First row of each method, and their number; rows count nodes.
+    row_first: Box<[u32]>,
+    rows: Box<[HandlerRow]>,
+    /// `(target, source)` of the edges that do not lead to the next instruction, ascending.
+    jumps: Box<[(Node, Node)]>,
+    sets: Sets,
+    left_out: Vec<MethodId>,
+}
+
+/// Sets of callees with their sites. Nodes of one set ascend by opcode, then by number.
+#[derive(Debug, Default)]
+struct Sets {
+    entry_first: Box<[u32]>,
+    entries: Box<[Node]>,
+    behind_first: Box<[u32]>,
+    behind: Box<[Node]>,
+    passes: Box<[bool]>,
+    outside: Box<[bool]>,
+    /// The sets that hold each method.
+    of_first: Box<[u32]>,
+    of: Box<[u32]>,
+}
+
+fn slice<'a, T>(first: &[u32], all: &'a [T], at: usize) -> &'a [T] {
+    match (first.get(at), first.get(at + 1)) {
+        (Some(&a), Some(&b)) => &all[a as usize..b as usize],
+        _ => &[],
+    }
+}
+
+impl Icfg {
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.opcodes.len()
+    }
+    /// Whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.opcodes.is_empty()
+    }
+    /// All nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
+        (0..self.opcodes.len() as u32).map(Node)
+    }
+    /// Number of methods, with code or without.
+    pub fn method_count(&self) -> usize {
+        self.first.len().saturating_sub(1)
+    }
+    /// The opcode of `node`.
+    #[inline]
+    pub fn opcode(&self, node: Node) -> Opcode {
+        self.opcodes[node.at()]
+    }
+    /// Where `node` stands in its method.
+    #[inline]
+    pub fn bci(&self, node: Node) -> Bci {
+        self.bcis[node.at()]
+    }
+    /// The method of `node`.
+    #[inline]
+    pub fn method(&self, node: Node) -> MethodId {
+        self.methods[node.at()]
+    }
+    /// The nodes of `method`.
+    pub fn nodes_of(&self, method: MethodId) -> Range<u32> {
+        let at = method.0 as usize;
+        match (self.first.get(at), self.first.get(at + 1)) {
+            (Some(&a), Some(&b)) => a..b,
+            _ => 0..0,
+        }
+    }
+    /// The node at `bci` of `method`.
+    pub fn node_at(&self, method: MethodId, bci: Bci) -> Option<Node> {
+        let nodes = self.nodes_of(method);
+        let bcis = &self.bcis[nodes.start as usize..nodes.end as usize];
+        bcis.binary_search(&bci).ok().map(|i| Node(nodes.start + i as u32))
+    }
+    /// The first node of `method`; `None` for one without code.
+    pub fn entry(&self, method: MethodId) -> Option<Node> {
+        let nodes = self.nodes_of(method);
+        (!nodes.is_empty()).then_some(Node(nodes.start))
+    }
+    /// Whether `node` is the first of its method.
+    #[inline]
+    pub fn is_entry(&self, node: Node) -> bool {
+        self.bcis[node.at()] == Bci(0)
+    }
+    /// Methods whose bytecodes are malformed: the graph has no node of theirs.
+    pub fn left_out(&self) -> &[MethodId] {
+        &self.left_out
+    }
+
+    /// The edges inside the method without an exception. The edge behind an invoke is
+    /// taken when the callee returns, or at once where the site [passes](Self::passes).
+    #[inline]
+    pub fn edges(&self, node: Node) -> impl Iterator<Item = (EdgeKind, Node)> + '_ {
+        let range = self.edge_range(node);
+        range.map(|i| (self.edge_kinds[i], Node(self.edge_to[i])))
+    }
+    fn edge_range(&self, node: Node) -> Range<usize> {
+        let skip = u32::from(self.opcode(node).transfer() == Transfer::Invoke);
+        (self.edge_first[node.at()] + skip) as usize..self.edge_first[node.at() + 1] as usize
+    }
+    /// The handlers of `node`'s method that an exception thrown at `node` may reach.
+    pub fn handlers(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
+        reachable_rows(self.rows_of(node), node.0).map(|row| Node(row.handler))
+    }
+    /// Whether an exception thrown at `node` cannot leave the method.
+    pub fn catches_all(&self, node: Node) -> bool {
+        reachable_rows(self.rows_of(node), node.0).any(|row| row.catches_all)
+    }
+    fn rows_of(&self, node: Node) -> &[HandlerRow] {
+        slice(&self.row_first, &self.rows, self.method(node).0 as usize)
+    }
+    /// The exception rows of `node`'s method that have `node` as handler.
+    pub fn rows_into(&self, node: Node) -> impl Iterator<Item = &HandlerRow> + '_ {
+        self.rows_of(node).iter().filter(move |row| row.handler == node.0)
+    }
+    /// The sources of edges to `node` inside its method, those from the instruction in front of it left out.
+    pub fn jumps_to(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
+        let at = self.jumps.partition_point(|(to, _)| *to < node);
+        self.jumps[at..].iter().take_while(move |(to, _)| *to == node).map(|(_, from)| *from)
+    }
+
+    fn set(&self, site: Node) -> Option<usize> {
+        let invoke = self.opcode(site).transfer() == Transfer::Invoke;
+        invoke.then(|| self.edge_to[self.edge_first[site.at()] as usize] as usize)
+    }
+    /// The entries that the invoke at `site` may call, by opcode (see [`Self::with_opcode`]); empty for other nodes.
+    /// Where the site calls [outside](Self::is_outside), [`Self::outside_entries`] come in addition.
+    pub fn callees(&self, site: Node) -> &[Node] {
+        self.set(site).map_or(&[], |set| slice(&self.sets.entry_first, &self.sets.entries, set))
+    }
+    /// Whether the invoke at `site` may go on behind itself with no bytecode of a callee seen (native methods,
+    /// intrinsics, callees that nobody knows).
+    pub fn passes(&self, site: Node) -> bool {
+        self.set(site).is_some_and(|set| self.sets.passes[set])
+    }
+    /// Whether the invoke at `site` may call something that the graph does not hold.
+    pub fn is_outside(&self, site: Node) -> bool {
+        self.set(site).is_some_and(|set| self.sets.outside[set])
+    }
+    /// Entries of the methods that can be entered from outside, by opcode.
+    pub fn outside_entries(&self) -> &[Node] {
+        slice(&self.sets.entry_first, &self.sets.entries, OUTSIDE as usize)
+    }
+    /// What stands behind the sites that may call `method`: a slice per set of callees, each by opcode. Slices may
+    /// share nodes.
+    pub fn behind_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
+        let sets = slice(&self.sets.of_first, &self.sets.of, method.0 as usize);
+        sets.iter().map(|set| slice(&self.sets.behind_first, &self.sets.behind, *set as usize))
+    }
+    /// The part of `nodes`, which ascend by opcode, that has `opcode`.
+    pub fn with_opcode<'a>(&self, nodes: &'a [Node], opcode: Opcode) -> &'a [Node] {
+        let start = nodes.partition_point(|n| self.opcode(*n) < opcode);
+        let len = nodes[start..].partition_point(|n| self.opcode(*n) == opcode);
+        &nodes[start..start + len]
+    }
+    /// Whether `callee` is an entry that the invoke at `site` may call.
+    pub fn may_call(&self, site: Node, callee: Node) -> bool {
+        let opcode = self.opcode(callee);
+        let among = |nodes| self.with_opcode(nodes, opcode).binary_search(&callee).is_ok();
+        among(self.callees(site)) || self.is_outside(site) && among(self.outside_entries())
+    }
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let sets = &self.sets;
+        let per_node = self.opcodes.len() * (1 + 2 + 4) + self.edge_first.len() * 4;
+        let edges = self.edge_to.len() * 5 + self.jumps.len() * 8 + self.rows.len() * size_of::<HandlerRow>();
+        let per_method = (self.first.len() + self.row_first.len() + sets.of_first.len() + sets.of.len()) * 4;
+        let per_set = (sets.entry_first.len() + sets.behind_first.len()) * 4 + sets.passes.len() * 2;
+        per_node + edges + per_method + per_set + (sets.entries.len() + sets.behind.len()) * 4
+    }
+}

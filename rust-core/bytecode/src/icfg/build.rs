@@ -1,0 +1,243 @@
+//! From methods to the graph.
+
+use super::{CallSite, CalleeResolver, Callees, Icfg, Node, OUTSIDE, Sets, Target};
+use crate::cfg::{Cfg, EdgeKind, HandlerRow};
+use crate::method::{Method, MethodTable};
+use crate::opcode::{Opcode, Transfer};
+use jportal_units::MethodId;
+use std::collections::HashMap;
+
+impl Icfg {
+    /// The graph of `methods`, whose callees `resolver` knows. Methods with malformed bytecodes are left out.
+    pub fn build(methods: &MethodTable, resolver: &mut dyn CalleeResolver) -> Self {
+        let mut builder = Builder::default();
+        builder.targets.push(None);
+        for method in methods.iter() {
+            builder.begin_method();
+            match Cfg::of(method) {
+                Ok(cfg) if builder.has_room(&cfg) => builder.add(method, &cfg, resolver),
+                _ => builder.left_out.push(method.id),
+            }
+        }
+        builder.finish(methods, resolver)
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    opcodes: Vec<Opcode>,
+    bcis: Vec<jportal_units::Bci>,
+    methods: Vec<MethodId>,
+    first: Vec<u32>,
+    edge_first: Vec<u32>,
+    edge_to: Vec<u32>,
+    edge_kinds: Vec<EdgeKind>,
+    row_first: Vec<u32>,
+    rows: Vec<HandlerRow>,
+    jumps: Vec<(Node, Node)>,
+    /// Targets by set; the set [`OUTSIDE`] has none.
+    targets: Vec<Option<Target>>,
+    sets: HashMap<Target, u32>,
+    /// `(set, behind the site)`.
+    sites: Vec<(u32, Node)>,
+    left_out: Vec<MethodId>,
+}
+
+impl Builder {
+    fn begin_method(&mut self) {
+        self.first.push(self.opcodes.len() as u32);
+        self.row_first.push(self.rows.len() as u32);
+    }
+    /// Whether nodes and edges can still be counted in 32 bits.
+    fn has_room(&self, cfg: &Cfg) -> bool {
+        let edges: usize = (0..cfg.starts().len() as u32).map(|i| cfg.edges(i).len() + 1).sum();
+        self.edge_to.len() + edges < u32::MAX as usize
+            && self.rows.len() + cfg.rows().len() < u32::MAX as usize
+    }
+    fn add(&mut self, method: &Method, cfg: &Cfg, resolver: &mut dyn CalleeResolver) {
+        let base = self.opcodes.len() as u32;
+        let opcodes = crate::instructions(&method.code).map_while(Result::ok).map(|i| i.opcode);
+        for ((index, bci), opcode) in (0..).zip(cfg.starts()).zip(opcodes) {
+            let node = Node(base + index);
+            self.opcodes.push(opcode);
+            self.bcis.push(*bci);
+            self.methods.push(method.id);
+            self.edge_first.push(self.edge_to.len() as u32);
+            if opcode.transfer() == Transfer::Invoke {
+                let site = CallSite { caller: method, opcode, target: method.invoke_at(*bci) };
+                self.add_site(cfg.edges(index).first().map(|e| Node(base + e.to)), resolver.target(&site));
+            }
+            for edge in cfg.edges(index) {
+                self.add_edge(node, edge.kind, Node(base + edge.to));
+            }
+        }
+        self.rows.extend(cfg.rows().iter().map(|row| HandlerRow {
+            start: row.start + base,
+            end: row.end + base,
+            handler: row.handler + base,
+            ..*row
+        }));
+    }
+    fn add_edge(&mut self, from: Node, kind: EdgeKind, to: Node) {
+        self.edge_to.push(to.0);
+        self.edge_kinds.push(kind);
+        if matches!(kind, EdgeKind::Taken | EdgeKind::Jump | EdgeKind::Case) {
+            self.jumps.push((to, from));
+        }
+    }
+    /// The site's set stands in front of its edges.
+    fn add_site(&mut self, behind: Option<Node>, target: Target) {
+        let next = self.targets.len() as u32;
+        let set = *self.sets.entry(target).or_insert(next);
+        if set == next {
+            self.targets.push(Some(target));
+        }
+        self.edge_to.push(set);
+        self.edge_kinds.push(EdgeKind::Behind);
+        self.sites.extend(behind.map(|b| (set, b)));
+    }
+
+    fn finish(mut self, methods: &MethodTable, resolver: &mut dyn CalleeResolver) -> Icfg {
+        self.begin_method();
+        self.edge_first.push(self.edge_to.len() as u32);
+        self.jumps.sort_unstable();
+        self.jumps.dedup();
+        let sets = self.make_sets(methods, resolver);
+        Icfg {
+            opcodes: self.opcodes.into(),
+            bcis: self.bcis.into(),
+            methods: self.methods.into(),
+            first: self.first.into(),
+            edge_first: self.edge_first.into(),
+            edge_to: self.edge_to.into(),
+            edge_kinds: self.edge_kinds.into(),
+            row_first: self.row_first.into(),
+            rows: self.rows.into(),
+            jumps: self.jumps.into(),
+            sets,
+            left_out: self.left_out,
+        }
+    }
+    fn entry(&self, method: MethodId) -> Option<Node> {
+        let at = method.0 as usize;
+        let (a, b) = (*self.first.get(at)?, *self.first.get(at + 1)?);
+        (a < b).then_some(Node(a))
+    }
+    fn make_sets(&mut self, methods: &MethodTable, resolver: &mut dyn CalleeResolver) -> Sets {
+        let answers: Vec<Callees> =
+            self.targets.iter().map(|t| t.map(|t| resolver.callees(t)).unwrap_or_default()).collect();
+        let mut sets = Sets::default();
+        let (mut entries, mut members) = (Vec::new(), Vec::new());
+        let (mut passes, mut outside) = (vec![false], vec![false]);
+        for m in methods.iter().filter(|m| resolver.enterable(m)) {
+            entries.extend(self.entry(m.id).map(|e| (OUTSIDE, e)));
+        }
+        for (set, callees) in (0..).zip(&answers).skip(1) {
+            // A method without nodes cannot be seen.
+            let hidden = callees.methods.iter().any(|m| self.entry(*m).is_none());
+            entries.extend(callees.methods.iter().filter_map(|m| self.entry(*m)).map(|e| (set, e)));
+            passes.push(callees.passes || hidden);
+            outside.push(callees.outside || hidden);
+        }
+        let outside_sites: Vec<_> =
+            self.sites.iter().filter(|s| outside[s.0 as usize]).map(|s| (OUTSIDE, s.1)).collect();
+        self.sites.extend(outside_sites);
+        members.extend(entries.iter().map(|(set, e)| (self.methods[e.at()].0, *set)));
+        let by_opcode = |n: &Node| (self.opcodes[n.at()], *n);
+        entries.sort_unstable_by_key(|(set, n)| (*set, by_opcode(n)));
+        entries.dedup();
+        self.sites.sort_unstable_by_key(|(set, n)| (*set, by_opcode(n)));
+        members.sort_unstable();
+        members.dedup();
+        (sets.entry_first, sets.entries) = rows_of(entries, self.targets.len());
+        (sets.behind_first, sets.behind) = rows_of(std::mem::take(&mut self.sites), self.targets.len());
+        (sets.of_first, sets.of) = rows_of(members, methods.len());
+        (sets.passes, sets.outside) = (passes.into(), outside.into());
+        sets
+    }
+}
+
+/// Rows of a table from pairs that ascend by row.
+fn rows_of<T>(pairs: Vec<(u32, T)>, rows: usize) -> (Box<[u32]>, Box<[T]>) {
+    let mut first = Vec::with_capacity(rows + 1);
+    let mut all = Vec::with_capacity(pairs.len());
+    for (row, value) in pairs {
+        first.resize(first.len().max(row as usize + 1), all.len() as u32);
+        all.push(value);
+    }
+    first.resize(rows + 1, all.len() as u32);
+    (first.into(), all.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::icfg::ByName;
+    use crate::testing::{calls, method, row};
+    use jportal_units::Bci;
+
+    fn program() -> MethodTable {
+        let mut t = MethodTable::default();
+        // 0 invokestatic leaf; 3 nop; 4 invokestatic native; 7 return; 8 astore_0; 9 return
+        let mut main = method("main", &[184, 0, 1, 0, 184, 0, 2, 177, 75, 177]);
+        main.invokes = [calls(0, "a/A", "leaf"), calls(4, "a/A", "native")].into();
+        main.exceptions = [row(0, 3, 8, None)].into();
+        t.push(main);
+        // 0 iload_0; 1 ifne 0; 4 return
+        t.push(method("leaf", &[26, 154, 0xff, 0xff, 177]));
+        t.push(Method { code: Box::new([]), access_flags: 0x108, ..method("native", &[]) });
+        t.push(method("malformed", &[203]));
+        t
+    }
+    fn graph() -> Icfg {
+        let t = program();
+        Icfg::build(&t, &mut ByName::new(&t))
+    }
+
+    #[test]
+    fn nodes_are_instructions() {
+        let g = graph();
+        assert_eq!((g.len(), g.method_count(), g.left_out()), (9, 4, &[MethodId(3)][..]));
+        assert_eq!(g.node_at(MethodId(1), Bci(1)), Some(Node(7)));
+        assert_eq!(g.node_at(MethodId(1), Bci(2)), None);
+        assert_eq!(
+            (g.method(Node(7)), g.bci(Node(7)), g.opcode(Node(7))),
+            (MethodId(1), Bci(1), Opcode::IFNE)
+        );
+        assert_eq!((g.entry(MethodId(1)), g.entry(MethodId(2))), (Some(Node(6)), None));
+        assert!(g.memory() > 0);
+    }
+
+    #[test]
+    fn calls_and_returns() {
+        let g = graph();
+        assert_eq!(g.callees(Node(0)), [Node(6)]);
+        assert!(!g.passes(Node(0)) && !g.is_outside(Node(0)));
+        assert_eq!(g.edges(Node(0)).collect::<Vec<_>>(), [(EdgeKind::Behind, Node(1))]);
+        // Behind its own site, and behind the native call that may call back.
+        let behind: Vec<_> = g.behind_calls_of(MethodId(1)).collect();
+        assert_eq!(behind, [&[Node(3)][..], &[Node(1)]]);
+        // The native method may be passed, and may call what can be entered from outside.
+        assert!(g.passes(Node(2)) && g.is_outside(Node(2)) && g.callees(Node(2)).is_empty());
+        assert!(
+            g.may_call(Node(2), Node(6)) && g.may_call(Node(0), Node(6)) && !g.may_call(Node(0), Node(0))
+        );
+    }
+
+    #[test]
+    fn entries_by_opcode() {
+        let g = graph();
+        assert_eq!(g.outside_entries(), [Node(6), Node(0)]);
+        assert_eq!(g.with_opcode(g.outside_entries(), Opcode::INVOKESTATIC), [Node(0)]);
+        assert_eq!(g.with_opcode(g.outside_entries(), Opcode::NOP), []);
+    }
+
+    #[test]
+    fn jumps_and_handlers_backwards() {
+        let g = graph();
+        assert_eq!(g.jumps_to(Node(6)).collect::<Vec<_>>(), [Node(7)]);
+        assert_eq!(g.handlers(Node(0)).collect::<Vec<_>>(), [Node(4)]);
+        assert!(g.catches_all(Node(0)) && !g.catches_all(Node(1)));
+        assert_eq!(g.rows_into(Node(4)).count(), 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! What an invoke may call: asked of the caller, with an answer from names alone.
+
+use crate::method::{InvokeRef, Method, MethodTable};
+use crate::opcode::Opcode;
+use jportal_units::MethodId;
+use std::collections::HashMap;
+
+/// An invoke instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct CallSite<'a> {
+    /// The method it stands in.
+    pub caller: &'a Method,
+    /// Which of the five.
+    pub opcode: Opcode,
+    /// Its symbolic target, if the VM described it.
+    pub target: Option<&'a InvokeRef>,
+}
+
+/// Names a set of callees, in numbers of the resolver's choice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Target(pub u32);
+
+/// What the sites of one target may call.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Callees {
+    /// Methods of the table.
+    pub methods: Vec<MethodId>,
+    /// Whether control may come back with no bytecode of a callee seen.
+    pub passes: bool,
+    /// Whether something that is not in the table may be called, and may call back.
+    pub outside: bool,
+}
+
+/// Knows the callees of the invoke instructions of a program.
+///
+/// What it leaves out is no edge of the graph, so a real path that goes there will not be found; what it names in
+/// addition makes more paths fit.
+pub trait CalleeResolver {
+    /// The target of `site`; sites with one target share their callees.
+    fn target(&mut self, site: &CallSite<'_>) -> Target;
+    /// The callees of `target`, asked once.
+    fn callees(&mut self, target: Target) -> Callees;
+    /// Whether `method` can be entered from outside: by reflection, by native code or by the VM.
+    fn enterable(&self, method: &Method) -> bool {
+        let _ = method;
+        true
+    }
+}
+
+/// Resolves by name and descriptor.
+///
+/// Selection keeps both (JVMS 5.4.6), and the class is kept where the named class declares the method and no
+/// subclass can come in between. Without a class hierarchy a virtual call may lead to every method of its name and
+/// descriptor. Method handles, `invokedynamic` and unknown names lead outside.
+#[derive(Debug)]
+pub struct ByName<'a> {
+    methods: &'a MethodTable,
+    named: HashMap<(&'a str, &'a str), Vec<MethodId>>,
+    targets: HashMap<Key, Target>,
+    keys: Vec<Key>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Key {
+    is_static: bool,
+    /// Set where the class is settled.
+    class: Option<Box<str>>,
+    /// Name and descriptor; `None` where any method may be meant.
+    name: Option<(Box<str>, Box<str>)>,
+}
+
+impl<'a> ByName<'a> {
+    /// Resolves among `methods`.
+    pub fn new(methods: &'a MethodTable) -> Self {
+        let mut named: HashMap<_, Vec<_>> = HashMap::new();
+        for m in methods.iter() {
+            named.entry((&*m.name, &*m.signature)).or_default().push(m.id);
+        }
+        Self { methods, named, targets: HashMap::new(), keys: Vec::new() }
+    }
+    fn key(&self, site: &CallSite<'_>) -> Key {
+        let handles = |t: &InvokeRef| {
+            matches!(&*t.class_name, "java/lang/invoke/MethodHandle" | "java/lang/invoke/VarHandle")
+        };
+        let known = |t: &&InvokeRef| site.opcode != Opcode::INVOKEDYNAMIC && !handles(t);
+        let Some(target) = site.target.filter(known) else {
+            return Key { is_static: false, class: None, name: None };
+        };
+        let direct = matches!(site.opcode, Opcode::INVOKESTATIC | Opcode::INVOKESPECIAL);
+        let class = (direct && self.declares(target)).then(|| target.class_name.clone());
+        let name = Some((target.name.clone(), target.signature.clone()));
+        Key { is_static: site.opcode == Opcode::INVOKESTATIC, class, name }
+    }
+    fn declares(&self, target: &InvokeRef) -> bool {
+        let all = self.named.get(&(&*target.name, &*target.signature));
+        let mut all = all.into_iter().flatten().filter_map(|id| self.methods.get(*id));
+        all.any(|m| m.class_name == target.class_name)
+    }
+    fn fits(key: &Key, m: &Method) -> bool {
+        m.is_static() == key.is_static && key.class.as_ref().is_none_or(|class| *class == m.class_name)
+    }
+}
+
+impl CalleeResolver for ByName<'_> {
+    fn target(&mut self, site: &CallSite<'_>) -> Target {
+        let key = self.key(site);
+        if let Some(target) = self.targets.get(&key) {
+            return *target;
+        }
+        let target = Target(self.keys.len() as u32);
+        self.keys.push(key.clone());
+        self.targets.insert(key, target);
+        target
+    }
+    fn callees(&mut self, target: Target) -> Callees {
+        let all = Callees { methods: Vec::new(), passes: true, outside: true };
+        let Some(key) = self.keys.get(target.0 as usize) else { return all };
+        let Some((name, signature)) = &key.name else { return all };
+        let named = self.named.get(&(&**name, &**signature));
+        let named = named.into_iter().flatten().filter_map(|id| self.methods.get(*id));
+        let (mut callees, mut any) = (Callees::default(), false);
+        for m in named.filter(|m| Self::fits(key, m)) {
+            any = true;
+            callees.passes |= m.intrinsic != 0 || m.is_native();
+            callees.outside |= m.is_native();
+            if !m.code.is_empty() {
+                callees.methods.push(m.id);
+            }
+        }
+        if any { callees } else { all }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{calls, method};
+
+    fn of_class(class: &str, name: &str, flags: u32) -> Method {
+        Method { class_name: class.into(), access_flags: flags, ..method(name, &[177]) }
+    }
+    fn table() -> MethodTable {
+        let mut t = MethodTable::default();
+        t.push(of_class("a/A", "f", 0));
+        t.push(of_class("a/B", "f", 0));
+        t.push(of_class("a/A", "s", 8));
+        t.push(of_class("a/B", "s", 8));
+        t.push(Method { code: Box::new([]), ..of_class("a/B", "n", 0x108) });
+        t
+    }
+    fn resolve(opcode: Opcode, class: &str, name: &str) -> Callees {
+        let (table, caller) = (table(), method("caller", &[177]));
+        let mut by_name = ByName::new(&table);
+        let target = calls(0, class, name);
+        let site = CallSite { caller: &caller, opcode, target: Some(&target) };
+        let target = by_name.target(&site);
+        assert_eq!(by_name.target(&site), target);
+        by_name.callees(target)
+    }
+    fn inside(methods: &[u32]) -> Callees {
+        Callees { methods: methods.iter().copied().map(MethodId).collect(), ..Callees::default() }
+    }
+
+    #[test]
+    fn virtual_calls_lead_to_every_class() {
+        assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "a/A", "f"), inside(&[0, 1]));
+        assert_eq!(resolve(Opcode::INVOKESPECIAL, "a/A", "f"), inside(&[0]));
+    }
+
+    #[test]
+    fn static_calls_stay_in_the_class_that_declares_them() {
+        assert_eq!(resolve(Opcode::INVOKESTATIC, "a/B", "s"), inside(&[3]));
+        assert_eq!(resolve(Opcode::INVOKESTATIC, "a/Inherits", "s"), inside(&[2, 3]));
+    }
+
+    #[test]
+    fn what_nobody_knows_leads_outside() {
+        let outside = Callees { methods: vec![], passes: true, outside: true };
+        assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "a/A", "unknown"), outside);
+        assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "java/lang/invoke/MethodHandle", "f"), outside);
+        assert_eq!(resolve(Opcode::INVOKEDYNAMIC, "", "f"), outside);
+        assert_eq!(resolve(Opcode::INVOKESTATIC, "a/B", "n"), outside);
+    }
+}

@@ -1,0 +1,32 @@
+//! Small methods for unit tests.
+
+use crate::method::{ExceptionRow, InvokeRef, Method};
+use jportal_units::{Bci, MethodId};
+
+/// A static method `a/A.<name>()V`.
+pub(crate) fn method(name: &str, code: &[u8]) -> Method {
+    Method {
+        id: MethodId(0),
+        class_name: "a/A".into(),
+        loader: "app".into(),
+        source_file: "A.java".into(),
+        name: name.into(),
+        signature: "()V".into(),
+        access_flags: 8,
+        intrinsic: 0,
+        entry_kind: 0,
+        code: code.into(),
+        exceptions: Box::new([]),
+        lines: Box::new([]),
+        invokes: Box::new([]),
+    }
+}
+
+pub(crate) fn row(start: u16, end: u16, handler: u16, catch: Option<&str>) -> ExceptionRow {
+    let [start, end, handler] = [start, end, handler].map(Bci);
+    ExceptionRow { start, end, handler, catch_type: catch.map(Into::into) }
+}
+
+pub(crate) fn calls(bci: u16, class: &str, name: &str) -> InvokeRef {
+    InvokeRef { bci: Bci(bci), class_name: class.into(), name: name.into(), signature: "()V".into() }
+}

@@ -1,0 +1,108 @@
+//! The complete segments with the anchor instructions of a gap, for all gaps in one pass.
+
+use super::{Captured, Hole, Parameters};
+use jportal_bytecode::Node;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Where complete segments begin behind the anchor instructions, by gap.
+#[derive(Debug, Default)]
+pub struct Candidates {
+    /// The anchor instructions of each gap, by number.
+    of_hole: Vec<Option<u32>>,
+    positions: Vec<Vec<u32>>,
+    left_out: Vec<u64>,
+}
+
+impl Candidates {
+    /// Goes through `captured` once. A gap behind fewer instructions than the anchors has no candidates.
+    ///
+    /// The place where the IS itself ends is none, and no other place is where a segment ends: nothing follows there.
+    pub fn collect(captured: &Captured, holes: &[Hole], parameters: &Parameters) -> Self {
+        let anchors = |hole: &Hole| {
+            let nodes = captured.segment(hole.before);
+            Some(&nodes[nodes.len().checked_sub(parameters.anchors.max(1))?..])
+        };
+        Self::behind(
+            captured,
+            holes.iter().map(anchors),
+            parameters.anchors.max(1),
+            parameters.candidates,
+            false,
+        )
+    }
+    /// The places behind which each of `patterns`, all of `len` instructions, has come to pass; at most `most` of each. If
+    /// `ends` is set, the ends of segments are places, too.
+    pub(super) fn behind<'a>(
+        captured: &Captured,
+        patterns: impl Iterator<Item = Option<&'a [Node]>>,
+        len: usize,
+        most: usize,
+        ends: bool,
+    ) -> Self {
+        let mut all = Self::default();
+        let mut numbers: HashMap<&[Node], u32> = HashMap::new();
+        for pattern in patterns {
+            all.of_hole.push(pattern.map(|p| {
+                let next = numbers.len() as u32;
+                *numbers.entry(p).or_insert(next)
+            }));
+        }
+        all.positions = vec![Vec::new(); numbers.len()];
+        all.left_out = vec![0; numbers.len()];
+        if !numbers.is_empty() {
+            let last = Filter::of(numbers.keys().filter_map(|p| p.last().copied()));
+            for segment in 0..captured.len() as u32 {
+                let range = captured.range(super::SegmentId(segment));
+                let end = range.end + usize::from(ends);
+                all.scan(captured, (range.start + len).min(end)..end, len, &numbers, &last, most);
+            }
+        }
+        all
+    }
+    fn scan(
+        &mut self,
+        captured: &Captured,
+        ends: Range<usize>,
+        len: usize,
+        numbers: &HashMap<&[Node], u32>,
+        last: &Filter,
+        most: usize,
+    ) {
+        let nodes = captured.nodes();
+        for position in ends {
+            if !last.may_have(nodes[position - 1]) {
+                continue;
+            }
+            let Some(number) = numbers.get(&nodes[position - len..position]) else { continue };
+            let positions = &mut self.positions[*number as usize];
+            if positions.len() < most {
+                positions.push(position as u32);
+            } else {
+                self.left_out[*number as usize] += 1;
+            }
+        }
+    }
+    /// The candidates of the gap with that index, in order of capture, and how many were left out.
+    pub fn of(&self, hole: usize) -> (&[u32], u64) {
+        match self.of_hole.get(hole) {
+            Some(Some(number)) => (&self.positions[*number as usize], self.left_out[*number as usize]),
+            _ => (&[], 0),
+        }
+    }
+}
+
+/// Lets most instructions pass that end no anchor instructions.
+struct Filter(Vec<u64>);
+
+impl Filter {
+    fn of(nodes: impl Iterator<Item = Node> + Clone) -> Self {
+        let most = nodes.clone().map(|n| n.0).max().unwrap_or(0) as usize;
+        let mut bits = vec![0; most / 64 + 1];
+        nodes.for_each(|n| bits[n.0 as usize / 64] |= 1 << (n.0 % 64));
+        Self(bits)
+    }
+    fn may_have(&self, node: Node) -> bool {
+        self.0.get(node.0 as usize / 64).is_some_and(|bits| bits >> (node.0 % 64) & 1 == 1)
+    }
+}

@@ -1,0 +1,222 @@
+//! What was captured, as one sequence of instructions with its abstractions.
+
+use jportal_bytecode::{Icfg, Node, Transfer};
+use std::ops::Range;
+
+/// A tier of abstraction (Definition 5.2); each holds the ones before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Tier {
+    /// Tier 1: calls and returns.
+    Calls,
+    /// Tier 2: control transfers of any kind.
+    Control,
+    /// Tier 3: all instructions.
+    Concrete,
+}
+
+/// Says to which tier an instruction belongs first.
+pub trait Tiers {
+    /// The highest abstraction in which `node` still appears.
+    fn tier(&self, node: Node) -> Tier;
+}
+
+impl Tiers for Icfg {
+    fn tier(&self, node: Node) -> Tier {
+        match self.opcode(node).transfer() {
+            Transfer::Invoke | Transfer::Return => Tier::Calls,
+            Transfer::None => Tier::Concrete,
+            _ => Tier::Control,
+        }
+    }
+}
+
+/// A captured segment, by number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SegmentId(pub u32);
+
+/// The captured segments of all threads: 4 bytes per instruction, a quarter of a byte for its tiers, and 4 for each one that
+/// belongs to a higher tier.
+#[derive(Debug)]
+pub struct Captured {
+    nodes: Vec<Node>,
+    first: Vec<u32>,
+    /// Index into the sequence and time.
+    marks: Vec<(u32, u64)>,
+    calls: Abstraction,
+    control: Abstraction,
+}
+
+impl Default for Captured {
+    fn default() -> Self {
+        let (calls, control) = (Abstraction::default(), Abstraction::default());
+        Self { nodes: Vec::new(), first: vec![0], marks: Vec::new(), calls, control }
+    }
+}
+
+impl Captured {
+    /// Adds a segment: its instructions, and for some of them, by index, the time when they executed. `None` when the
+    /// sequence would grow beyond 32 bits.
+    pub fn push(&mut self, tiers: &dyn Tiers, nodes: &[Node], marks: &[(usize, u64)]) -> Option<SegmentId> {
+        let base = self.nodes.len() as u32;
+        base.checked_add(u32::try_from(nodes.len()).ok()?)?;
+        for node in nodes {
+            let tier = tiers.tier(*node);
+            self.calls.push(*node, tier == Tier::Calls);
+            self.control.push(*node, tier <= Tier::Control);
+        }
+        self.nodes.extend(nodes);
+        let inside = marks.iter().filter(|m| m.0 < nodes.len());
+        self.marks.extend(inside.map(|(at, time)| (base + *at as u32, *time)));
+        self.first.push(self.nodes.len() as u32);
+        Some(SegmentId(self.first.len() as u32 - 2))
+    }
+    /// All instructions, segment behind segment.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+    /// Number of segments.
+    pub fn len(&self) -> usize {
+        self.first.len() - 1
+    }
+    /// Whether there is no segment.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The indices of the instructions of `segment`.
+    pub fn range(&self, segment: SegmentId) -> Range<usize> {
+        let at = segment.0 as usize;
+        match (self.first.get(at), self.first.get(at + 1)) {
+            (Some(&a), Some(&b)) => a as usize..b as usize,
+            _ => 0..0,
+        }
+    }
+    /// The segment of the instruction at `position`.
+    pub fn segment_at(&self, position: usize) -> SegmentId {
+        SegmentId(self.first.partition_point(|f| *f as usize <= position).saturating_sub(1) as u32)
+    }
+    /// The instructions of `segment`.
+    pub fn segment(&self, segment: SegmentId) -> &[Node] {
+        &self.nodes[self.range(segment)]
+    }
+    /// The time at `position`, on the line through the two marks of its segment nearest to it; that of the mark where there is
+    /// one only.
+    pub fn time_at(&self, position: usize) -> Option<u64> {
+        let range = self.range(self.segment_at(position));
+        let from = self.marks.partition_point(|m| (m.0 as usize) < range.start);
+        let marks = &self.marks[from..];
+        let marks = &marks[..marks.partition_point(|m| (m.0 as usize) < range.end)];
+        let next = marks.partition_point(|m| m.0 as usize <= position).clamp(1, marks.len().max(2) - 1);
+        let ((a, early), (b, late)) = match (marks.get(next - 1), marks.get(next)) {
+            (Some(one), Some(other)) => (*one, *other),
+            (one, _) => return one.map(|m| m.1),
+        };
+        let per_step = late.saturating_sub(early) as f64 / f64::from(b.saturating_sub(a).max(1));
+        Some((early as f64 + (position as f64 - f64::from(a)) * per_step).max(0.0) as u64)
+    }
+    /// The marks at the positions in `range`.
+    pub(super) fn marks_in(&self, range: &Range<usize>) -> impl Iterator<Item = &(u32, u64)> {
+        let from = self.marks.partition_point(|m| (m.0 as usize) < range.start);
+        self.marks[from..].iter().take_while(|m| (m.0 as usize) < range.end)
+    }
+    /// Time per instruction between the first and the last mark of the segments.
+    pub fn pace(&self) -> Option<f64> {
+        let (mut time, mut instructions) = (0u64, 0u64);
+        for pair in self.marks.windows(2) {
+            let [(a, from), (b, to)] = [pair[0], pair[1]];
+            if self.segment_at(a as usize) == self.segment_at(b as usize) {
+                time = time.saturating_add(to.saturating_sub(from));
+                instructions += u64::from(b - a);
+            }
+        }
+        (instructions > 0).then(|| time as f64 / instructions as f64)
+    }
+    /// The abstraction of the sequence at `tier`, and how much of it lies in front of a position.
+    pub(super) fn abstraction(&self, tier: Tier) -> (&[Node], impl Fn(usize) -> usize + '_) {
+        let of = match tier {
+            Tier::Calls => Some(&self.calls),
+            Tier::Control => Some(&self.control),
+            Tier::Concrete => None,
+        };
+        let nodes = of.map_or(&self.nodes[..], |a| &a.nodes);
+        (nodes, move |position| of.map_or(position, |a| a.rank(position)))
+    }
+}
+
+/// The instructions of a tier, and which ones of the sequence they are.
+#[derive(Debug, Default)]
+struct Abstraction {
+    nodes: Vec<Node>,
+    bits: Vec<u64>,
+    /// Number of bits set in front of each word.
+    ranks: Vec<u32>,
+    len: usize,
+}
+
+impl Abstraction {
+    fn push(&mut self, node: Node, belongs: bool) {
+        if self.len.is_multiple_of(64) {
+            self.ranks.push(self.nodes.len() as u32);
+            self.bits.push(0);
+        }
+        if belongs {
+            self.bits[self.len / 64] |= 1 << (self.len % 64);
+            self.nodes.push(node);
+        }
+        self.len += 1;
+    }
+    fn rank(&self, position: usize) -> usize {
+        match (self.bits.get(position / 64), self.ranks.get(position / 64)) {
+            (Some(bits), Some(rank)) => {
+                *rank as usize + (bits & ((1 << (position % 64)) - 1)).count_ones() as usize
+            }
+            _ => self.nodes.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Multiples of four are calls, other even numbers control.
+    struct Even;
+    impl Tiers for Even {
+        fn tier(&self, node: Node) -> Tier {
+            match node.0 % 4 {
+                0 => Tier::Calls,
+                2 => Tier::Control,
+                _ => Tier::Concrete,
+            }
+        }
+    }
+    fn counted(n: u32) -> Vec<Node> {
+        (0..n).map(Node).collect()
+    }
+
+    #[test]
+    fn ranks_across_words() {
+        let mut c = Captured::default();
+        c.push(&Even, &counted(100), &[]).unwrap();
+        c.push(&Even, &counted(100), &[]).unwrap();
+        let (calls, rank) = c.abstraction(Tier::Calls);
+        assert_eq!(
+            (calls.len(), calls[3], rank(0), rank(1), rank(64), rank(200)),
+            (50, Node(12), 0, 1, 16, 50)
+        );
+        let (control, rank) = c.abstraction(Tier::Control);
+        assert_eq!((control.len(), rank(100), rank(103)), (100, 50, 52));
+    }
+
+    #[test]
+    fn segments_and_times() {
+        let mut c = Captured::default();
+        let a = c.push(&Even, &counted(10), &[(2, 100), (6, 200), (10, 7)]).unwrap();
+        let b = c.push(&Even, &counted(5), &[]).unwrap();
+        assert_eq!((c.range(a), c.range(b), c.len()), (0..10, 10..15, 2));
+        assert_eq!((c.segment_at(9), c.segment_at(10)), (a, b));
+        let one = c.push(&Even, &counted(5), &[(3, 500)]).unwrap();
+        let times: Vec<_> = [0, 2, 4, 6, 9, 12].map(|p| c.time_at(p)).into();
+        assert_eq!(times, [Some(50), Some(100), Some(150), Some(200), Some(275), None]);
+        assert_eq!(c.time_at(c.range(one).start), Some(500));
+    }
+}

@@ -1,0 +1,167 @@
+//! Places in what was captured by what stands in front of them, on several scales.
+//!
+//! For every place behind a transfer of control, the last 1, 4, 16 and 64 transfers are hashed, and a table per scale keeps a
+//! fair sample of the places with each hash (reservoir sampling, with numbers that are the same in every run), so that how the
+//! sample went on is how the run goes on there. Tables have a fixed size at most, and hashes may share a slot.
+
+use super::{Captured, SegmentId, Tier};
+use jportal_bytecode::Node;
+use std::collections::VecDeque;
+
+/// Transfers of control that are hashed.
+const SCALES: [usize; 4] = [1, 4, 16, 64];
+/// Places kept with one hash.
+const WAYS: usize = 8;
+/// Most hashes kept on a scale.
+const SLOTS: usize = 1 << 19;
+const EMPTY: u32 = u32::MAX;
+
+/// The tables.
+#[derive(Debug)]
+pub struct Contexts {
+    tables: [Vec<Sample>; SCALES.len()],
+}
+
+/// Some of the places with a hash.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    places: [u32; WAYS],
+    /// How many there were.
+    seen: u32,
+}
+
+impl Sample {
+    const NONE: Self = Self { places: [EMPTY; WAYS], seen: 0 };
+
+    fn add(&mut self, place: u32) {
+        self.seen = self.seen.saturating_add(1);
+        let way = match self.seen as usize {
+            seen @ ..=WAYS => seen - 1,
+            _ => ((scatter(place) * u64::from(self.seen)) >> 32) as usize,
+        };
+        if let Some(kept) = self.places.get_mut(way) {
+            *kept = place;
+        }
+    }
+}
+
+/// The hash of a sequence is polynomial, so that of its end is a difference.
+const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number below 2³² that says nothing of `place`.
+const fn scatter(place: u32) -> u64 {
+    let mixed = (place as u64 + 1).wrapping_mul(BASE);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)) >> 32
+}
+
+const fn extend(hash: u64, node: Node) -> u64 {
+    hash.wrapping_mul(BASE).wrapping_add(node.0 as u64 + 1)
+}
+
+fn power(n: usize) -> u64 {
+    (0..n).fold(1, |p: u64, _| p.wrapping_mul(BASE))
+}
+
+impl Contexts {
+    /// The tables of `captured`.
+    pub fn new(captured: &Captured) -> Self {
+        let (control, rank) = captured.abstraction(Tier::Control);
+        let slots = control.len().next_power_of_two().clamp(16, SLOTS);
+        let mut all = Self { tables: SCALES.map(|_| vec![Sample::NONE; slots]) };
+        let powers = SCALES.map(power);
+        for segment in 0..captured.len() as u32 {
+            let range = captured.range(SegmentId(segment));
+            let mut prefixes = VecDeque::from([0]);
+            let mut hash = 0;
+            let mut next = rank(range.start);
+            for position in range {
+                let node = captured.nodes()[position];
+                if control.get(next) != Some(&node) || rank(position + 1) == next {
+                    continue;
+                }
+                next += 1;
+                hash = extend(hash, node);
+                prefixes.push_front(hash);
+                prefixes.truncate(SCALES[SCALES.len() - 1] + 1);
+                all.add(&prefixes, &powers, position as u32 + 1);
+            }
+        }
+        all
+    }
+    fn add(&mut self, prefixes: &VecDeque<u64>, powers: &[u64; SCALES.len()], position: u32) {
+        for (scale, table) in self.tables.iter_mut().enumerate() {
+            let Some(before) = prefixes.get(SCALES[scale]) else { return };
+            let hash = prefixes[0].wrapping_sub(before.wrapping_mul(powers[scale]));
+            let slot = slot_of(hash, table.len());
+            table[slot].add(position);
+        }
+    }
+    /// Places that may follow `transfers`, the last of which stands in front of them: those on the largest scale first.
+    /// Some may stand behind other transfers.
+    pub fn places(&self, transfers: &[Node]) -> Vec<u32> {
+        let mut all = Vec::with_capacity(WAYS * SCALES.len());
+        for (table, scale) in self.tables.iter().zip(SCALES).rev() {
+            let Some(from) = transfers.len().checked_sub(scale) else { continue };
+            let hash = transfers[from..].iter().fold(0, |h, n| extend(h, *n));
+            for place in table[slot_of(hash, table.len())].places {
+                if place != EMPTY && !all.contains(&place) {
+                    all.push(place);
+                }
+            }
+        }
+        all
+    }
+    /// How many transfers are of use.
+    pub const fn longest() -> usize {
+        SCALES[SCALES.len() - 1]
+    }
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.tables.iter().map(|t| t.len() * size_of::<Sample>()).sum()
+    }
+}
+
+fn slot_of(hash: u64, slots: usize) -> usize {
+    let mixed = (hash ^ hash >> 32).wrapping_mul(BASE);
+    (mixed >> 40) as usize & (slots - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fill::Tiers;
+
+    /// Even numbers are transfers.
+    struct Even;
+    impl Tiers for Even {
+        fn tier(&self, node: Node) -> Tier {
+            if node.0.is_multiple_of(2) { Tier::Control } else { Tier::Concrete }
+        }
+    }
+
+    #[test]
+    fn samples_are_fair() {
+        let mut early = 0;
+        for start in 0..200 {
+            let mut sample = Sample::NONE;
+            (0..1000).for_each(|i| sample.add(start * 1000 + i));
+            early += sample.places.iter().filter(|p| **p % 1000 < 500).count();
+        }
+        assert!((700..900).contains(&early), "{early} of 1600");
+    }
+
+    #[test]
+    fn larger_scales_come_first() {
+        let mut captured = Captured::default();
+        let nodes = |all: &[u32]| all.iter().copied().map(Node).collect::<Vec<_>>();
+        captured.push(&Even, &nodes(&[20, 1, 8, 5]), &[]).unwrap();
+        captured.push(&Even, &nodes(&[2, 1, 4, 6, 1, 8, 3]), &[]).unwrap();
+        let contexts = Contexts::new(&captured);
+        // Four transfers end at the 8 of the second segment.
+        assert_eq!(contexts.places(&nodes(&[2, 4, 6, 8])), [10, 3]);
+        assert_eq!(contexts.places(&nodes(&[8])), [3, 10]);
+        assert_eq!(contexts.places(&nodes(&[22, 4, 6, 8])), [3, 10]);
+        assert_eq!(contexts.places(&nodes(&[10])), []);
+        assert!(contexts.memory() > 0);
+    }
+}

@@ -1,0 +1,201 @@
+//! The likeliest path through the ICFG that connects both ends of a gap in its time: where no place that was captured joins.
+//!
+//! Paths are explored best first by how likely they are in the run's own [frequencies](Frequencies) and by how much of the gap's
+//! time is still to be filled, with the frames that they lead to. The number of runs visited is bounded, so that only
+//! gaps of some dozen branches are filled in this way; the paper's random path fills all, and is right by chance.
+
+use super::follow::{Gap, Settings};
+use super::frames::Frames;
+use super::frequencies::Frequencies;
+use super::trail::{Ground, Join, connects, forced_agreement};
+use super::{FillWork, Tier, Tiers};
+use jportal_bytecode::Node;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+use std::rc::Rc;
+
+/// A run of a path: straight from `first` to a transfer of control.
+struct Visit<'a> {
+    first: Option<Node>,
+    end: Node,
+    /// Instructions behind the beginning of the gap, `end` included.
+    steps: usize,
+    /// −ln of the path's probability.
+    cost: f64,
+    parent: usize,
+    frames: Rc<Frames<'a>>,
+}
+
+/// A path that connects.
+struct Goal {
+    /// The last run but one, and how much of the last.
+    parent: usize,
+    first: Option<Node>,
+    join: Join,
+    weight: f64,
+}
+
+/// So many ends at the right time are enough to choose from.
+const ENOUGH: usize = 16;
+/// What the right time is, in parts of the gap's.
+const RIGHT: f64 = 0.05;
+
+pub(super) struct Explorer<'a> {
+    ground: Ground<'a>,
+    frequencies: &'a Frequencies,
+    gap: &'a Gap<'a>,
+    post: &'a [Node],
+    visits: Vec<Visit<'a>>,
+    queue: BinaryHeap<Reverse<(u64, usize)>>,
+    known: HashSet<(Node, usize, usize)>,
+    goals: Vec<Goal>,
+    /// How many of them are at the right time.
+    right: usize,
+}
+
+impl<'a> Explorer<'a> {
+    pub(super) fn new(ground: Ground<'a>, frequencies: &'a Frequencies, gap: &'a Gap<'a>) -> Self {
+        let post = ground.captured.segment(gap.hole.after);
+        let (visits, queue) = (Vec::new(), BinaryHeap::new());
+        Self {
+            ground,
+            frequencies,
+            gap,
+            post,
+            visits,
+            queue,
+            known: HashSet::new(),
+            goals: Vec::new(),
+            right: 0,
+        }
+    }
+    /// The best path found, and its share among all that were.
+    pub(super) fn explore(mut self, work: &mut FillWork) -> Option<(Vec<Node>, Join, f32)> {
+        let last = *self.ground.captured.segment(self.gap.hole.before).last()?;
+        let frames = Rc::new(Frames::new(self.ground.icfg, self.gap.before));
+        self.run(usize::MAX, None, last, 0, 0.0, frames);
+        while let Some(Reverse((_, at))) = self.queue.pop() {
+            work.visited += 1;
+            if self.visits.len() > self.settings().visits || self.right >= ENOUGH {
+                break;
+            }
+            self.branch(at);
+        }
+        let all: f64 = self.goals.iter().map(|g| g.weight).sum();
+        let best = self.goals.iter().max_by(|a, b| a.weight.total_cmp(&b.weight))?;
+        // Paths that were not found may be as likely as all others that were.
+        let share = best.weight / (all + (all - best.weight)).max(best.weight / 0.9);
+        Some((self.path(best), best.join, share as f32))
+    }
+    fn settings(&self) -> &'a Settings {
+        self.ground.settings
+    }
+    fn branch(&mut self, at: usize) {
+        let (end, steps, cost) = (self.visits[at].end, self.visits[at].steps, self.visits[at].cost);
+        let frames = Rc::clone(&self.visits[at].frames);
+        let mut ways = self.frequencies.after(self.ground.icfg, end);
+        if let Some(site) = frames.site().filter(|_| self.is_return(end)) {
+            ways = self.ground.icfg.edges(site).map(|(_, to)| (to, 1.0)).collect();
+        }
+        for (to, probability) in ways {
+            let g = self.ground.icfg;
+            let mut next = Rc::clone(&frames);
+            // Within a method frames stay what they are; calls, returns and exceptions change them.
+            let within = g.tier(end) == Tier::Control && g.edges(end).any(|(_, n)| n == to);
+            if !within && !Rc::make_mut(&mut next).follow(end, to) {
+                continue;
+            }
+            self.run(at, Some(to), to, steps, cost - probability.ln(), next);
+        }
+    }
+    fn is_return(&self, node: Node) -> bool {
+        self.ground.icfg.opcode(node).transfer() == jportal_bytecode::Transfer::Return
+    }
+    /// Goes straight on from `node`, which is the `steps`-th instruction if the path has a `first`, and notes where it may end.
+    fn run(
+        &mut self,
+        parent: usize,
+        first: Option<Node>,
+        node: Node,
+        mut steps: usize,
+        cost: f64,
+        frames: Rc<Frames<'a>>,
+    ) {
+        let g = self.ground.icfg;
+        let (mut end, mut executed) = (node, first.is_none());
+        loop {
+            if !executed {
+                self.consider(parent, first, end, steps, cost, &frames);
+                steps += 1;
+            }
+            if g.tier(end) <= Tier::Control {
+                break;
+            }
+            let Some((_, next)) = g.edges(end).next() else { return };
+            (end, executed) = (next, false);
+        }
+        if self.is_late(steps) || !self.known.insert((end, steps, frames.depth())) {
+            return;
+        }
+        let left =
+            self.gap.hole.time.zip(self.ground.pace).map_or(0.0, |(d, pace)| d as f64 / pace.max(1e-9));
+        let hope = (left - steps as f64).max(0.0) * self.frequencies.surprise();
+        self.queue.push(Reverse((((cost + hope) * 1e6) as u64, self.visits.len())));
+        self.visits.push(Visit { first, end, steps, cost, parent, frames });
+    }
+    fn is_late(&self, steps: usize) -> bool {
+        match (self.gap.hole.time, self.ground.pace) {
+            (Some(d), Some(pace)) => {
+                steps as f64 * pace > d as f64 + self.settings().misfit * self.ground.scale(d)
+            }
+            _ => steps > self.settings().visits,
+        }
+    }
+    /// Notes that the gap may end in front of `next`, behind `len` instructions.
+    fn consider(
+        &mut self,
+        parent: usize,
+        first: Option<Node>,
+        next: Node,
+        len: usize,
+        cost: f64,
+        frames: &Frames<'a>,
+    ) {
+        let settings = self.settings();
+        let after = forced_agreement(&self.ground, self.post, next);
+        let time = len as f64 * self.ground.pace.unwrap_or(0.0);
+        let misfit = self.gap.hole.time.map_or(0.0, |d| (time - d as f64).abs() / self.ground.scale(d));
+        let enough = after >= settings.join.min(self.post.len()).max(1);
+        if enough && misfit <= settings.misfit && connects(&self.ground, self.gap, frames.clone()) {
+            let weight = (-cost - 4.0 * misfit).exp();
+            self.right += usize::from(misfit <= RIGHT);
+            self.goals.push(Goal { parent, first, join: Join { len, misfit, after }, weight });
+        }
+    }
+    fn path(&self, goal: &Goal) -> Vec<Node> {
+        let mut firsts = Vec::from_iter(goal.first);
+        let mut at = goal.parent;
+        while let Some(visit) = self.visits.get(at) {
+            firsts.extend(visit.first);
+            at = visit.parent;
+        }
+        let g = self.ground.icfg;
+        let mut nodes = Vec::with_capacity(goal.join.len);
+        let straight = |nodes: &mut Vec<Node>, mut node: Node| {
+            while g.tier(node) == Tier::Concrete {
+                let Some((_, next)) = g.edges(node).next() else { return };
+                nodes.push(next);
+                node = next;
+            }
+        };
+        if let Some(last) = self.ground.captured.segment(self.gap.hole.before).last() {
+            straight(&mut nodes, *last);
+        }
+        for first in firsts.into_iter().rev() {
+            nodes.push(first);
+            straight(&mut nodes, first);
+        }
+        nodes.truncate(goal.join.len);
+        nodes
+    }
+}

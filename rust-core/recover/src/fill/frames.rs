@@ -1,0 +1,206 @@
+//! The frames of a thread along a path, as far as they are known.
+
+use crate::cut::Sites;
+use crate::project::paths::Below;
+use jportal_bytecode::{Icfg, Node, Transfer};
+
+/// A stack of call sites.
+#[derive(Clone, Debug)]
+pub(super) struct Frames<'a> {
+    icfg: &'a Icfg,
+    /// Outermost first.
+    sites: Vec<Node>,
+    /// Whether nothing lies below the outermost.
+    whole: bool,
+}
+
+impl<'a> Frames<'a> {
+    /// The frames below an instruction.
+    pub(super) fn new(icfg: &'a Icfg, below: Below<'_>) -> Self {
+        let (sites, whole): (&[Node], _) = match below {
+            Below::Unpaired | Below::Unknown => (&[], false),
+            Below::Top(sites) => (sites, false),
+            Below::Frames(sites) => (sites, true),
+        };
+        Self { icfg, sites: sites.to_vec(), whole }
+    }
+    /// The call site of the frame below, if it is known.
+    pub(super) fn site(&self) -> Option<Node> {
+        self.sites.last().copied()
+    }
+    /// What is known of them.
+    pub(super) fn known(&self) -> Sites {
+        Sites { sites: self.sites.clone(), whole: self.whole }
+    }
+    /// How many frames are known.
+    pub(super) fn depth(&self) -> usize {
+        self.sites.len()
+    }
+    /// Whether `to` may follow `from` with these frames.
+    pub(super) fn allow(&self, from: Node, to: Node) -> bool {
+        self.step(from, to).is_some()
+    }
+    /// Goes on from `from` to `to`; nothing happens where these frames do not allow it.
+    pub(super) fn follow(&mut self, from: Node, to: Node) -> bool {
+        match self.step(from, to) {
+            Some(Change::Push) => self.sites.push(from),
+            Some(Change::Keep(depth)) => self.sites.truncate(depth),
+            None => return false,
+        }
+        true
+    }
+    /// Goes on from `from` to `to`, which really followed it elsewhere. These frames may contradict that: then nothing
+    /// happens. What no frames could explain (the VM called Java, or came back, where the graph knows nothing of it) makes
+    /// them unknown.
+    pub(super) fn follow_seen(&mut self, from: Node, to: Node) -> bool {
+        if self.follow(from, to) {
+            return true;
+        }
+        let contradicted = Frames::new(self.icfg, Below::Unknown).allow(from, to);
+        if !contradicted {
+            self.sites.clear();
+            self.whole = false;
+        }
+        !contradicted
+    }
+    fn step(&self, from: Node, to: Node) -> Option<Change> {
+        let g = self.icfg;
+        let depth = self.sites.len();
+        if g.opcode(from).transfer() == Transfer::Return {
+            return self.returns(from, to);
+        }
+        // A handler that is an entry, too, is taken for the callee.
+        if g.may_call(from, to) {
+            return Some(Change::Push);
+        }
+        if g.edges(from).any(|(_, n)| n == to) || g.handlers(from).any(|n| n == to) {
+            return Some(Change::Keep(depth));
+        }
+        if g.is_entry(to) {
+            return Some(Change::Push);
+        }
+        self.unwinds(to)
+    }
+    fn returns(&self, from: Node, to: Node) -> Option<Change> {
+        let g = self.icfg;
+        // What called it from outside may call once more.
+        if g.is_entry(to) && self.sites.last().is_none_or(|site| g.is_outside(*site)) {
+            return Some(Change::Keep(self.sites.len()));
+        }
+        match self.sites.last() {
+            Some(site) => g.edges(*site).any(|(_, n)| n == to).then_some(Change::Keep(self.sites.len() - 1)),
+            None => {
+                let entry = g.entry(g.method(from))?;
+                let site = Node(to.0.checked_sub(1)?);
+                let behind = g.edges(site).any(|(_, n)| n == to);
+                (!self.whole && behind && g.may_call(site, entry)).then_some(Change::Keep(0))
+            }
+        }
+    }
+    /// An exception leaves frames until one has `handler`.
+    fn unwinds(&self, handler: Node) -> Option<Change> {
+        let g = self.icfg;
+        g.rows_into(handler).next()?;
+        for (depth, site) in self.sites.iter().enumerate().rev() {
+            if g.handlers(*site).any(|h| h == handler) {
+                return Some(Change::Keep(depth));
+            }
+            if g.catches_all(*site) {
+                return None;
+            }
+        }
+        (!self.whole).then_some(Change::Keep(0))
+    }
+    /// Whether these frames may be `others`: as far as both are known they are the same.
+    pub(super) fn agree(&self, others: &Self) -> bool {
+        let same = self.sites.iter().rev().zip(others.sites.iter().rev()).all(|(a, b)| a == b);
+        let (a, b) = (self.sites.len(), others.sites.len());
+        same && (!self.whole || b <= a) && (!others.whole || a <= b)
+    }
+}
+
+enum Change {
+    Push,
+    /// So many frames are left.
+    Keep(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{at, calling, catching, graph, method};
+
+    /// main and other call f, which calls g; main and f catch what they are thrown, g throws.
+    fn program() -> Icfg {
+        let caller = |name: &str, callee| calling(method(name, &[184, 0, 1, 177, 75, 177]), &[callee]);
+        graph(vec![
+            catching(caller("main", "f"), 0, 3, 4),
+            caller("other", "f"),
+            caller("f", "g"),
+            method("g", &[1, 191]),
+            catching(caller("catcher", "g"), 0, 3, 4),
+        ])
+    }
+    fn node(g: &Icfg, method: u32, bci: u16) -> Node {
+        at(g, method, &[bci])[0]
+    }
+
+    #[test]
+    fn calls_and_returns_are_paired() {
+        let g = program();
+        let n = |m, b| node(&g, m, b);
+        let mut frames = Frames::new(&g, Below::Frames(&[]));
+        assert!(frames.follow(n(1, 0), n(2, 0)));
+        assert_eq!(frames.site(), Some(n(1, 0)));
+        assert!(!frames.allow(n(2, 3), n(0, 3)));
+        assert!(frames.follow(n(2, 3), n(1, 3)));
+        assert_eq!(frames.site(), None);
+        // Nothing lies below but what may call once more.
+        assert!(frames.allow(n(1, 3), n(3, 0)));
+        assert!(!frames.follow(n(1, 3), n(1, 3)) && !frames.allow(n(2, 3), n(0, 3)));
+        // Somebody who may have called f lies below.
+        let unknown = Frames::new(&g, Below::Unknown);
+        assert!(unknown.allow(n(2, 3), n(0, 3)) && unknown.allow(n(2, 3), n(1, 3)));
+        assert!(!unknown.allow(n(2, 3), n(2, 3)) && !unknown.allow(n(2, 3), n(0, 4)));
+    }
+
+    #[test]
+    fn what_was_seen_elsewhere_is_believed_or_contradicted() {
+        let g = program();
+        let n = |m, b| node(&g, m, b);
+        let mut frames = Frames::new(&g, Below::Frames(&[n(1, 0)]));
+        assert!(!frames.follow_seen(n(2, 3), n(0, 3)));
+        assert_eq!(frames.site(), Some(n(1, 0)));
+        // From the middle of f into the middle of g: the graph knows no such way.
+        assert!(frames.follow_seen(n(2, 5), n(3, 1)));
+        assert_eq!(frames.site(), None);
+        assert!(frames.follow_seen(n(2, 3), n(0, 3)));
+    }
+
+    #[test]
+    fn exceptions_leave_frames() {
+        let g = program();
+        let n = |m, b| node(&g, m, b);
+        let mut frames = Frames::new(&g, Below::Frames(&[n(1, 0), n(0, 0), n(2, 0)]));
+        assert!(frames.follow(n(3, 1), n(0, 4)));
+        assert_eq!(frames.site(), Some(n(1, 0)));
+        // Not past a handler that takes all.
+        let frames = Frames::new(&g, Below::Frames(&[n(0, 0), n(4, 0)]));
+        assert!(frames.allow(n(3, 1), n(4, 4)) && !frames.allow(n(3, 1), n(0, 4)));
+        assert!(!Frames::new(&g, Below::Frames(&[n(1, 0)])).allow(n(3, 1), n(0, 4)));
+        assert!(Frames::new(&g, Below::Unknown).allow(n(3, 1), n(0, 4)));
+        assert!(!Frames::new(&g, Below::Unknown).allow(n(3, 1), n(1, 4)));
+    }
+
+    #[test]
+    fn frames_agree_as_far_as_they_are_known() {
+        let g = program();
+        let all = [node(&g, 1, 0), node(&g, 2, 0)];
+        let whole = |sites: &[Node]| Frames::new(&g, Below::Frames(sites));
+        let top = Frames::new(&g, Below::Top(&all[1..]));
+        assert!(whole(&all).agree(&whole(&all)) && whole(&all).agree(&top) && top.agree(&whole(&all)));
+        assert!(!whole(&all).agree(&whole(&all[1..])) && !whole(&all[1..]).agree(&whole(&all)));
+        assert!(!top.agree(&whole(&[])) && !whole(&all[..1]).agree(&top));
+        assert!(Frames::new(&g, Below::Unknown).agree(&whole(&all)));
+    }
+}

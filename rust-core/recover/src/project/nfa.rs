@@ -1,0 +1,173 @@
+//! The ICFG as a nondeterministic automaton (paper, Definition 4.1).
+//!
+//! A state says that a node has been matched; every node may be the start and every node the end. The paper labels a
+//! transition with the instruction matched next. Where the trace tells how the instruction before ended (the `ifeq 0` and
+//! `ifeq 1` of its Figure 4), only the edges of that outcome are transitions.
+//!
+//! Calls and returns are not paired: after a return all callers follow that the ICFG knows (§4, *Discussions*).
+//! A site that may call out of the graph leads to all methods that can be entered from outside, and these return to all
+//! such sites. A second callback out of the same call is no transition: who cuts the trace into segments sees the
+//! VM's call stub, and cuts there. For exceptions the paper has no edges. Here one that is caught leads to the handlers
+//! that cover the instruction, one that leaves frames to those around the call sites of the method and, where they may let it
+//! pass, of its callers.
+
+use super::work::{Limits, Work};
+use crate::segment::{Outcome, Segment, Symbol};
+use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
+
+/// What a transition does to the stack of frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Nothing.
+    Within,
+    /// Pushes a frame.
+    Call,
+    /// Pops a frame.
+    Return,
+    /// Pops one frame or more.
+    Unwind,
+}
+
+/// The automaton of a graph.
+#[derive(Clone, Copy, Debug)]
+pub struct Nfa<'a> {
+    icfg: &'a Icfg,
+}
+
+impl<'a> Nfa<'a> {
+    /// The automaton of `icfg`.
+    pub const fn new(icfg: &'a Icfg) -> Self {
+        Self { icfg }
+    }
+    /// The graph.
+    pub const fn icfg(&self) -> &'a Icfg {
+        self.icfg
+    }
+    /// Whether `node` may be symbol `index` of `segment`.
+    pub fn matches(&self, node: Node, segment: &Segment, index: usize) -> bool {
+        self.icfg.opcode(node) == segment.symbols()[index].opcode
+            && (segment.anchors().is_empty() || segment.anchor_at(index).is_none_or(|a| a == node))
+    }
+    /// Hands every successor of `from`, which ended with `outcome`, to `each`; if `want` is set, those with that opcode.
+    /// Some may come more than once. Returns how many edges were looked at.
+    pub fn successors(
+        &self,
+        from: Node,
+        outcome: Outcome,
+        want: Option<Opcode>,
+        each: &mut dyn FnMut(Node, Step),
+    ) -> u64 {
+        let g = self.icfg;
+        match (outcome, g.opcode(from).transfer()) {
+            (Outcome::Thrown, _) => g.handlers(from).map(|n| self.offer(n, Step::Within, want, each)).sum(),
+            (Outcome::Unwound, _) => self.unwind(from, want, each),
+            (_, Transfer::Invoke) => self.calls(from, want, each),
+            (_, Transfer::Return) => self.returns(from, want, each),
+            _ => {
+                let edges = g.edges(from).filter(|(kind, _)| follows(*kind, outcome));
+                edges.map(|(_, to)| self.offer(to, Step::Within, want, each)).sum()
+            }
+        }
+    }
+    fn offer(&self, n: Node, step: Step, want: Option<Opcode>, each: &mut dyn FnMut(Node, Step)) -> u64 {
+        if want.is_none_or(|w| self.icfg.opcode(n) == w) {
+            each(n, step);
+        }
+        1
+    }
+    fn calls(&self, site: Node, want: Option<Opcode>, each: &mut dyn FnMut(Node, Step)) -> u64 {
+        let g = self.icfg;
+        let outside: &[Node] = if g.is_outside(site) { g.outside_entries() } else { &[] };
+        let mut looked = 1;
+        for entries in [g.callees(site), outside] {
+            let part = want.map_or(entries, |w| g.with_opcode(entries, w));
+            part.iter().for_each(|n| each(*n, Step::Call));
+            looked += part.len() as u64;
+        }
+        if g.passes(site) {
+            looked += g.edges(site).map(|(_, to)| self.offer(to, Step::Within, want, each)).sum::<u64>();
+        }
+        looked
+    }
+    fn returns(&self, from: Node, want: Option<Opcode>, each: &mut dyn FnMut(Node, Step)) -> u64 {
+        let g = self.icfg;
+        let mut looked = 1;
+        for behind in g.behind_calls_of(g.method(from)) {
+            let part = want.map_or(behind, |w| g.with_opcode(behind, w));
+            part.iter().for_each(|n| each(*n, Step::Return));
+            looked += part.len() as u64;
+        }
+        looked
+    }
+    /// The handlers in callers that an exception may reach that leaves the method of `from`.
+    fn unwind(&self, from: Node, want: Option<Opcode>, each: &mut dyn FnMut(Node, Step)) -> u64 {
+        let g = self.icfg;
+        let mut left = vec![false; g.method_count()];
+        let mut work = vec![g.method(from)];
+        let mut looked = 1;
+        while let Some(method) = work.pop() {
+            if std::mem::replace(&mut left[method.0 as usize], true) {
+                continue;
+            }
+            for site in g.behind_calls_of(method).flatten().map(|behind| Node(behind.0 - 1)) {
+                looked += 1 + g.handlers(site).map(|n| self.offer(n, Step::Unwind, want, each)).sum::<u64>();
+                if !g.catches_all(site) {
+                    work.push(g.method(site));
+                }
+            }
+        }
+        looked
+    }
+    /// Whether some path from `start` on matches `segment`, and how many symbols of it do; `None` when a limit is met.
+    pub fn accepts(&self, start: Node, segment: &Segment, limits: &Limits, work: &mut Work) -> Option<usize> {
+        if segment.is_empty() || !self.matches(start, segment, 0) {
+            return Some(0);
+        }
+        let (mut states, mut next) = (vec![start], Vec::new());
+        for index in 1..segment.len() {
+            self.advance(&states, segment, index, &mut next, work);
+            if next.len() > limits.width || work.exhausted(limits) {
+                return None;
+            }
+            if next.is_empty() {
+                return Some(index);
+            }
+            std::mem::swap(&mut states, &mut next);
+        }
+        Some(segment.len())
+    }
+    /// The states at symbol `index` after those at the symbol before.
+    fn advance(
+        &self,
+        states: &[Node],
+        segment: &Segment,
+        index: usize,
+        next: &mut Vec<Node>,
+        work: &mut Work,
+    ) {
+        let Symbol { outcome, .. } = segment.symbols()[index - 1];
+        let want = segment.symbols()[index].opcode;
+        let anchor = segment.anchor_at(index);
+        next.clear();
+        for state in states {
+            work.transitions += self.successors(*state, outcome, Some(want), &mut |n, _| {
+                if anchor.is_none_or(|a| a == n) {
+                    next.push(n);
+                }
+            });
+        }
+        if next.len() > 1 {
+            next.sort_unstable();
+            next.dedup();
+        }
+    }
+}
+
+/// Whether an edge of `kind` is taken where the instruction ended with `outcome`.
+pub(super) fn follows(kind: EdgeKind, outcome: Outcome) -> bool {
+    match kind {
+        EdgeKind::NotTaken => outcome != Outcome::Taken,
+        EdgeKind::Taken => outcome != Outcome::NotTaken,
+        _ => true,
+    }
+}

@@ -1,0 +1,317 @@
+//! From starting nodes to the paths of a segment, their number, and where they differ.
+//!
+//! Symbol by symbol, the states that some path leads to are listed with their predecessors and with the number of paths
+//! to each. Wherever only one state is left, all paths so far meet in it, so that what lies in front can be settled and
+//! forgotten: memory is bounded by the longest stretch that stays ambiguous.
+//!
+//! Where calls are paired with returns a state has a stack, and there may be as many stacks as there are paths. When they are too
+//! many all are forgotten: from there on returns may lead anywhere until calls have been seen again, so more paths fit
+//! than really do, but none that does is lost.
+
+use super::nfa::{Nfa, Step};
+use super::stacks::{Stack, Stacks};
+use super::work::{Limits, Work};
+use super::{Fit, Projection};
+use crate::segment::{Outcome, Segment};
+use jportal_bytecode::Node;
+use std::ops::Range;
+
+/// What is known of the frames below a segment's first symbol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Below<'a> {
+    /// Returns are not paired with calls, as in the paper (§4, *Discussions*).
+    Unpaired,
+    /// Returns are paired with the calls inside the segment.
+    Unknown,
+    /// These call sites, outermost first, are all there is: the stack that survived the gap.
+    Frames(&'a [Node]),
+    /// The topmost frames have these call sites, outermost first; what lies below is unknown.
+    Top(&'a [Node]),
+}
+
+/// A state that some path leads to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct State {
+    node: Node,
+    stack: Stack,
+}
+
+/// The states at one symbol.
+#[derive(Debug, Default)]
+struct Layer {
+    states: Vec<State>,
+    /// Number of paths to each.
+    paths: Vec<u64>,
+    /// First predecessor of each, and the number of predecessors; these are indices into the layer before.
+    pred_first: Vec<u32>,
+    preds: Vec<u32>,
+}
+
+/// Finds the paths of `segment` that begin at one of `starts`.
+pub fn search(
+    nfa: &Nfa<'_>,
+    segment: &Segment,
+    starts: &[Node],
+    below: Below<'_>,
+    limits: &Limits,
+    work: &mut Work,
+) -> Fit {
+    let mut search = Search::new(*nfa, segment, below);
+    if segment.is_empty() {
+        return Fit::Nowhere { matched: 0 };
+    }
+    let begins = |n: &Node| nfa.matches(*n, segment, 0) && search.is_called(*n);
+    let starts: Vec<Node> = starts.iter().copied().filter(begins).collect();
+    if starts.is_empty() {
+        return Fit::Nowhere { matched: 0 };
+    }
+    search.begin(&starts);
+    for index in 1..segment.len() {
+        if search.advance_single(index, work) {
+            if work.exhausted(limits) {
+                return Fit::GivenUp;
+            }
+            continue;
+        }
+        let next = search.advance(index, limits, work);
+        if next.states.is_empty() {
+            return Fit::Nowhere { matched: index };
+        }
+        search.pending += next.preds.len();
+        let wide = next.states.len() > limits.width || search.pending > limits.cached.max(limits.width);
+        if wide || search.stacks.len() > limits.cached || work.exhausted(limits) {
+            return Fit::GivenUp;
+        }
+        search.layers.push(next);
+        search.settle_if_single();
+    }
+    Fit::Paths(search.finish())
+}
+
+/// Layers are settled when so many have come together.
+const SETTLE: usize = 1 << 12;
+
+struct Search<'a> {
+    nfa: Nfa<'a>,
+    segment: &'a Segment,
+    paired: bool,
+    stacks: Stacks,
+    root: Stack,
+    layers: Vec<Layer>,
+    /// Predecessors in `layers`.
+    pending: usize,
+    nodes: Vec<Node>,
+    ambiguous: Vec<Range<u32>>,
+}
+
+impl<'a> Search<'a> {
+    fn new(nfa: Nfa<'a>, segment: &'a Segment, below: Below<'_>) -> Self {
+        let mut stacks = Stacks::new();
+        let (sites, bottom): (&[Node], _) = match below {
+            Below::Unpaired | Below::Unknown => (&[], Stack::UNKNOWN),
+            Below::Frames(sites) => (sites, Stack::BOTTOM),
+            Below::Top(sites) => (sites, Stack::UNKNOWN),
+        };
+        let root = sites.iter().fold(bottom, |rest, site| stacks.push(*site, rest));
+        let paired = below != Below::Unpaired;
+        let (layers, nodes, ambiguous) = (Vec::new(), Vec::new(), Vec::new());
+        Self { nfa, segment, paired, stacks, root, layers, pending: 0, nodes, ambiguous }
+    }
+    /// Whether the frame below, if it is known, may have called the method of `start`.
+    fn is_called(&self, start: Node) -> bool {
+        let g = self.nfa.icfg();
+        let entry = g.entry(g.method(start));
+        self.stacks.pop(self.root).is_none_or(|(site, _)| entry.is_some_and(|e| g.may_call(site, e)))
+    }
+    fn begin(&mut self, starts: &[Node]) {
+        let mut states: Vec<_> = starts.iter().map(|n| State { node: *n, stack: self.root }).collect();
+        states.sort_unstable();
+        states.dedup();
+        let paths = vec![1; states.len()];
+        self.layers = vec![Layer { states, paths, ..Layer::default() }];
+    }
+    /// The usual case without a list: one state, nothing pending before it, one successor. Otherwise nothing is done.
+    fn advance_single(&mut self, index: usize, work: &mut Work) -> bool {
+        let [Layer { states, .. }] = &self.layers[..] else { return false };
+        let [from] = states[..] else { return false };
+        let outcome = self.segment.symbols()[index - 1].outcome;
+        let (mut next, mut others) = (None, false);
+        self.expand(from, outcome, index, work, &mut |to| {
+            others |= next.is_some_and(|n| n != to);
+            next = Some(to);
+        });
+        let next = next.filter(|n| self.segment.anchor_at(index).is_none_or(|a| a == n.node));
+        let (Some(next), false) = (next, others) else { return false };
+        self.nodes.push(from.node);
+        self.layers[0].states[0] = next;
+        true
+    }
+    fn advance(&mut self, index: usize, limits: &Limits, work: &mut Work) -> Layer {
+        let outcome = self.segment.symbols()[index - 1].outcome;
+        let anchor = self.segment.anchor_at(index);
+        let Some(last) = self.layers.pop() else { return Layer::default() };
+        let mut found = Vec::with_capacity(last.states.len());
+        for (pred, state) in (0..).zip(&last.states) {
+            self.expand(*state, outcome, index, work, &mut |next| {
+                if anchor.is_none_or(|a| a == next.node) {
+                    found.push((next, pred));
+                }
+            });
+        }
+        let mut layer = Layer::of(&mut found, &last.paths);
+        if self.paired && layer.states.len() > limits.stacked {
+            work.forgotten += 1;
+            self.stacks = Stacks::new();
+            found.iter_mut().for_each(|(state, _)| state.stack = Stack::UNKNOWN);
+            layer = Layer::of(&mut found, &last.paths);
+        }
+        self.layers.push(last);
+        layer
+    }
+    fn expand(
+        &mut self,
+        from: State,
+        outcome: Outcome,
+        index: usize,
+        work: &mut Work,
+        each: &mut dyn FnMut(State),
+    ) {
+        let want = self.segment.symbols()[index].opcode;
+        let known = self.stacks.pop(from.stack);
+        if self.paired && (known.is_some() || from.stack == Stack::BOTTOM) {
+            let g = self.nfa.icfg();
+            let returns = g.opcode(from.node).transfer() == jportal_bytecode::Transfer::Return;
+            match outcome {
+                Outcome::Unwound => return self.unwind(from, want, work, each),
+                Outcome::Thrown => {}
+                _ if returns => {
+                    work.transitions += 1;
+                    let Some((site, stack)) = known else { return };
+                    let behind = g.edges(site).map(|(_, to)| to).filter(|n| g.opcode(*n) == want);
+                    return behind.for_each(|node| each(State { node, stack }));
+                }
+                _ => {}
+            }
+        }
+        let (stacks, paired) = (&mut self.stacks, self.paired);
+        work.transitions += self.nfa.successors(from.node, outcome, Some(want), &mut |node, step| {
+            let stack = match step {
+                Step::Call if paired => stacks.push(from.node, from.stack),
+                Step::Within => from.stack,
+                _ => Stack::UNKNOWN,
+            };
+            each(State { node, stack });
+        });
+    }
+    /// An exception leaves frames that are known; behind them it goes on as among unknown ones.
+    fn unwind(
+        &mut self,
+        from: State,
+        want: jportal_bytecode::Opcode,
+        work: &mut Work,
+        each: &mut dyn FnMut(State),
+    ) {
+        let g = self.nfa.icfg();
+        let (mut stack, mut last) = (from.stack, from.node);
+        while let Some((site, rest)) = self.stacks.pop(stack) {
+            work.transitions += 1;
+            (stack, last) = (rest, site);
+            g.handlers(site).filter(|n| g.opcode(*n) == want).for_each(|node| each(State { node, stack }));
+            if g.catches_all(site) {
+                return;
+            }
+        }
+        if stack == Stack::UNKNOWN {
+            work.transitions += self.nfa.successors(last, Outcome::Unwound, Some(want), &mut |node, _| {
+                each(State { node, stack });
+            });
+        }
+    }
+    fn settle_if_single(&mut self) {
+        let single = self.layers.last().is_some_and(|l| l.states.len() == 1);
+        if single && self.layers.len() >= SETTLE {
+            self.settle();
+        }
+    }
+    /// Writes down what all layers but the last one say, which has one state left.
+    fn settle(&mut self) {
+        let Some(last) = self.layers.pop() else { return };
+        let mut layers = std::mem::take(&mut self.layers);
+        layers.push(last);
+        self.write(&layers, layers.len() - 1);
+        let last = layers.pop().unwrap_or_default();
+        self.pending = 0;
+        self.layers = vec![Layer { preds: Vec::new(), pred_first: Vec::new(), ..last }];
+    }
+    /// Appends one node for each of the first `count` of `layers`, and where other paths differ.
+    fn write(&mut self, layers: &[Layer], count: usize) {
+        let base = self.nodes.len();
+        let mut live = vec![true; layers.last().map_or(0, |l| l.states.len())];
+        let mut chosen = 0;
+        let mut backwards = Vec::with_capacity(count);
+        for (at, layer) in layers.iter().enumerate().rev() {
+            if at < count {
+                let node = layer.states[chosen].node;
+                let differs = layer.states.iter().zip(&live).any(|(s, live)| *live && s.node != node);
+                backwards.push((node, differs));
+            }
+            if at > 0 {
+                (live, chosen) = layer.before(&live, chosen, layers[at - 1].states.len());
+            }
+        }
+        for (at, (node, differs)) in (base as u32..).zip(backwards.into_iter().rev()) {
+            self.nodes.push(node);
+            match self.ambiguous.last_mut() {
+                Some(range) if differs && range.end == at => range.end += 1,
+                _ if differs => self.ambiguous.push(at..at + 1),
+                _ => {}
+            }
+        }
+    }
+    fn finish(mut self) -> Projection {
+        let layers = std::mem::take(&mut self.layers);
+        let paths = layers.last().map_or(0, |l| l.paths.iter().fold(0, |n: u64, p| n.saturating_add(*p)));
+        self.write(&layers, layers.len());
+        Projection { nodes: self.nodes, paths, ambiguous: self.ambiguous }
+    }
+}
+
+impl Layer {
+    /// From states with the indices of their predecessors.
+    fn of(found: &mut Vec<(State, u32)>, before: &[u64]) -> Self {
+        if found.len() > 1 {
+            found.sort_unstable();
+            found.dedup();
+        }
+        let mut layer = Self::default();
+        for &(state, pred) in found.iter() {
+            if layer.states.last() != Some(&state) {
+                layer.states.push(state);
+                layer.paths.push(0);
+                layer.pred_first.push(layer.preds.len() as u32);
+            }
+            layer.preds.push(pred);
+            if let Some(paths) = layer.paths.last_mut() {
+                *paths = paths.saturating_add(before[pred as usize]);
+            }
+        }
+        layer.pred_first.push(layer.preds.len() as u32);
+        layer
+    }
+    fn preds_of(&self, state: usize) -> &[u32] {
+        match (self.pred_first.get(state), self.pred_first.get(state + 1)) {
+            (Some(&a), Some(&b)) => &self.preds[a as usize..b as usize],
+            _ => &[],
+        }
+    }
+    /// Which states of the layer before, which has `len`, lead to `live` ones, and the first that leads to `chosen`.
+    fn before(&self, live: &[bool], chosen: usize, len: usize) -> (Vec<bool>, usize) {
+        let mut before = vec![false; len];
+        for state in (0..live.len()).filter(|s| live[*s]) {
+            for pred in self.preds_of(state) {
+                before[*pred as usize] = true;
+            }
+        }
+        (before, self.preds_of(chosen).first().map_or(0, |p| *p as usize))
+    }
+}

@@ -1,0 +1,170 @@
+//! The index of the ICFG by which the start of a segment is found without trying every node.
+//!
+//! A *run* is a straight line of instructions up to and with the next transfer of control. A segment shows whole
+//! runs wherever two of its symbols are transfers. The index knows, by hash, which nodes begin a given sequence of one, two or
+//! three runs; between runs of a sequence stand `goto`s and conditional branches whose outcome is known, since there the
+//! next run is determined. Hashes may collide: what the index names is a candidate.
+
+use crate::segment::{Outcome, Symbol};
+use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
+
+/// Runs in the longest sequence.
+const RUNS: usize = 3;
+
+/// The index; 8 bytes per sequence and 4 per node.
+#[derive(Debug)]
+pub struct Places {
+    /// First of each opcode in `nodes`, and their number.
+    first: Box<[u32]>,
+    /// All nodes by opcode, then by number.
+    nodes: Box<[Node]>,
+    /// Hash of a sequence and where it begins, by the number of runs.
+    sequences: [Box<[(u32, Node)]>; RUNS],
+}
+
+/// A sequence of runs in the symbols of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// Where it begins.
+    pub index: usize,
+    /// Number of runs.
+    runs: usize,
+    hash: u32,
+}
+
+impl Places {
+    /// The index of `icfg`.
+    pub fn new(icfg: &Icfg) -> Self {
+        let mut nodes: Vec<Node> = icfg.nodes().collect();
+        nodes.sort_by_key(|n| icfg.opcode(*n));
+        let first = |o: u32| nodes.partition_point(|n| u32::from(icfg.opcode(*n).0) < o) as u32;
+        let first = (0..=256).map(first).collect();
+        let mut sequences: [Vec<(u32, Node)>; RUNS] = Default::default();
+        for head in heads(icfg) {
+            add_sequences(icfg, head, head, Hash::default(), 0, &mut sequences);
+        }
+        let sequences = sequences.map(|mut all| {
+            all.sort_unstable();
+            all.dedup();
+            all.into_boxed_slice()
+        });
+        Self { first, nodes: nodes.into(), sequences }
+    }
+    /// The nodes with `opcode`, ascending.
+    pub fn of(&self, opcode: Opcode) -> &[Node] {
+        let at = usize::from(opcode.0);
+        &self.nodes[self.first[at] as usize..self.first[at + 1] as usize]
+    }
+    /// Those from node `start` to in front of node `end`.
+    pub fn between(&self, opcode: Opcode, start: u32, end: u32) -> &[Node] {
+        let all = self.of(opcode);
+        let from = all.partition_point(|n| n.0 < start);
+        &all[from..from.max(all.partition_point(|n| n.0 < end))]
+    }
+    /// Where `window` may begin.
+    pub fn candidates(&self, window: &Window) -> impl ExactSizeIterator<Item = Node> + '_ {
+        let all = &self.sequences[window.runs - 1];
+        let from = all.partition_point(|s| s.0 < window.hash);
+        let len = all[from..].partition_point(|s| s.0 == window.hash);
+        all[from..from + len].iter().map(|s| s.1)
+    }
+    /// The longest window at symbol `index`, which begins a run; `None` where the run has no end or an exception in it.
+    pub fn window(symbols: &[Symbol], index: usize) -> Option<Window> {
+        let (mut hash, mut runs, mut best) = (Hash::default(), 0, None);
+        for symbol in &symbols[index..] {
+            if symbol.throws() {
+                break;
+            }
+            hash.add(symbol.opcode.0);
+            if symbol.opcode.transfer() == Transfer::None {
+                continue;
+            }
+            runs += 1;
+            best = Some(Window { index, runs, hash: hash.value() });
+            let outcome = match symbol.opcode.transfer() {
+                Transfer::If if symbol.outcome != Outcome::Open => symbol.outcome,
+                Transfer::Goto => Outcome::Open,
+                _ => break,
+            };
+            if runs == RUNS {
+                break;
+            }
+            hash.add(outcome as u8);
+        }
+        best
+    }
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.nodes.len() * 4 + self.sequences.iter().map(|s| s.len() * 8).sum::<usize>()
+    }
+}
+
+/// Hash of a sequence (FNV-1a).
+#[derive(Clone, Copy)]
+struct Hash(u64);
+
+impl Default for Hash {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hash {
+    const fn add(&mut self, byte: u8) {
+        self.0 = (self.0 ^ byte as u64).wrapping_mul(0x0100_0000_01b3);
+    }
+    const fn value(self) -> u32 {
+        (self.0 ^ self.0 >> 32) as u32
+    }
+}
+
+/// Nodes that may follow a transfer of control.
+fn heads(icfg: &Icfg) -> Vec<Node> {
+    let mut heads: Vec<Node> = Vec::new();
+    for n in icfg.nodes() {
+        if icfg.is_entry(n) || icfg.rows_into(n).next().is_some() {
+            heads.push(n);
+        }
+        if icfg.opcode(n).transfer() != Transfer::None {
+            heads.extend(icfg.edges(n).map(|(_, to)| to));
+        }
+    }
+    heads.sort_unstable();
+    heads.dedup();
+    heads
+}
+
+/// Adds the sequences that begin at `head`, of which `runs` have been hashed and the next begins at `at`.
+fn add_sequences(
+    icfg: &Icfg,
+    head: Node,
+    at: Node,
+    hash: Hash,
+    runs: usize,
+    sequences: &mut [Vec<(u32, Node)>; RUNS],
+) {
+    let (mut hash, mut at) = (hash, at);
+    while icfg.opcode(at).transfer() == Transfer::None {
+        hash.add(icfg.opcode(at).0);
+        match icfg.edges(at).next() {
+            Some((_, next)) => at = next,
+            None => return,
+        }
+    }
+    hash.add(icfg.opcode(at).0);
+    sequences[runs].push((hash.value(), head));
+    if runs + 1 == RUNS {
+        return;
+    }
+    for (kind, next) in icfg.edges(at) {
+        let outcome = match (icfg.opcode(at).transfer(), kind) {
+            (Transfer::If, EdgeKind::Taken) => Outcome::Taken,
+            (Transfer::If, _) => Outcome::NotTaken,
+            (Transfer::Goto, _) => Outcome::Open,
+            _ => return,
+        };
+        let mut hash = hash;
+        hash.add(outcome as u8);
+        add_sequences(icfg, head, next, hash, runs + 1, sequences);
+    }
+}

@@ -1,0 +1,47 @@
+//! Stacks of frames as paths need them: shared tails, equal stacks with equal numbers.
+
+use jportal_bytecode::Node;
+use std::collections::HashMap;
+
+/// A stack, by number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Stack(pub(super) u32);
+
+impl Stack {
+    /// Nothing is known of the frames below.
+    pub(super) const UNKNOWN: Self = Self(0);
+    /// There is no frame below that a return could lead to.
+    pub(super) const BOTTOM: Self = Self(1);
+}
+
+/// All stacks of one search.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    /// Call site and rest of each stack; the first two have none.
+    frames: Vec<(Node, Stack)>,
+    numbers: HashMap<(Node, Stack), Stack>,
+}
+
+impl Stacks {
+    pub(super) fn new() -> Self {
+        let none = (Node(u32::MAX), Stack::UNKNOWN);
+        Self { frames: vec![none, none], numbers: HashMap::new() }
+    }
+    /// Number of stacks.
+    pub(super) fn len(&self) -> usize {
+        self.frames.len()
+    }
+    /// `rest` with a call from `site` on top.
+    pub(super) fn push(&mut self, site: Node, rest: Stack) -> Stack {
+        let next = Stack(self.frames.len() as u32);
+        let number = *self.numbers.entry((site, rest)).or_insert(next);
+        if number == next {
+            self.frames.push((site, rest));
+        }
+        number
+    }
+    /// The call site on top and the rest; `None` where no frame is known.
+    pub(super) fn pop(&self, stack: Stack) -> Option<(Node, Stack)> {
+        (stack > Stack::BOTTOM).then(|| self.frames[stack.0 as usize])
+    }
+}

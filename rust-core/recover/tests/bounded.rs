@@ -1,0 +1,129 @@
+//! Time and memory are bounded, whatever comes.
+
+mod support;
+
+use jportal_bytecode::{Icfg, Node, Opcode};
+use jportal_recover::fill::{
+    Basic, Captured, Choose, Follower, Gap, Hole, Parameters, SegmentId, Settings, Tiered, Walker, recover,
+};
+use jportal_recover::project::paths::Below;
+use jportal_recover::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, Project};
+use jportal_recover::{Outcome, Segment, Symbol};
+use std::time::{Duration, Instant};
+use support::{calling, graph, method, open, sym};
+
+/// A loop in each of `count` methods: 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return.
+fn loops(count: usize) -> Icfg {
+    let code = [26, 153, 0, 8, 27, 0, 167, 0xff, 0xfa, 177];
+    graph((0..count).map(|i| method(&format!("f{i}"), &code)).collect())
+}
+
+fn rounds(count: usize) -> Segment {
+    let mut round =
+        [Opcode::ILOAD_0, Opcode::IFEQ, Opcode::ILOAD_1, Opcode::NOP, Opcode::GOTO].map(Symbol::open);
+    round[1].outcome = Outcome::NotTaken;
+    Segment::new(round.into_iter().cycle().take(5 * count).collect())
+}
+
+#[test]
+fn a_segment_that_fits_everywhere_is_counted() {
+    let g = loops(20_000);
+    let found = Indexed::new(&g).project(&open(&[Opcode::NOP]), &Limits::default());
+    let Fit::Paths(paths) = found.fit else { panic!() };
+    assert_eq!((paths.paths, paths.is_certain(0)), (20_000, false));
+    let found = Indexed::new(&g).project(&rounds(20), &Limits::default());
+    let Fit::Paths(paths) = found.fit else { panic!() };
+    assert_eq!((paths.paths, paths.nodes.len()), (20_000, 100));
+    // Twenty thousand paths at five hundred symbols are more than is kept.
+    assert_eq!(Indexed::new(&g).project(&rounds(100), &Limits::default()).fit, Fit::GivenUp);
+}
+
+#[test]
+fn limits_end_a_search_that_is_too_wide() {
+    let g = loops(20_000);
+    let few = Limits { transitions: 100_000, ..Limits::default() };
+    for p in [
+        &mut Enumerate::new(&g, Extent::All) as &mut dyn Project,
+        &mut Guided::new(&g, Extent::All),
+        &mut Indexed::new(&g),
+    ] {
+        let found = p.project(&rounds(100), &few);
+        assert_eq!(found.fit, Fit::GivenUp);
+        let spent = found.work.transitions + found.work.abstract_transitions;
+        assert!(spent < 100_000 + 40_000, "{spent}");
+    }
+    let narrow = Limits { width: 1000, ..Limits::default() };
+    assert_eq!(Indexed::new(&g).project(&rounds(100), &narrow).fit, Fit::GivenUp);
+}
+
+#[test]
+fn ten_thousand_tiny_segments() {
+    let g = loops(2_000);
+    let mut indexed = Indexed::new(&g);
+    let begin = Instant::now();
+    for i in 0..10_000 {
+        let all = rounds(2);
+        let (from, len) = (i % 5, 1 + i % 3);
+        let tiny = Segment::new(all.symbols()[from..from + len].to_vec());
+        let Fit::Paths(paths) = indexed.project(&tiny, &Limits::default()).fit else { panic!() };
+        assert_eq!(paths.paths, 2_000);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+}
+
+/// Two methods that differ in their last instruction only: a loop stays ambiguous until it is left.
+#[test]
+fn a_long_segment_is_settled_where_its_paths_meet() {
+    let code = |last: u8| [26, 153, 0, 8, 27, 0, 167, 0xff, 0xfa, 3, last];
+    let main = calling(method("main", &[184, 0, 1, 167, 0xff, 0xfd]), &["f"]);
+    let g = graph(vec![main, method("f", &code(172)), method("g", &code(173))]);
+    let mut symbols = rounds(3_000).symbols().to_vec();
+    let leave = [
+        Symbol::open(Opcode::ILOAD_0),
+        sym(Opcode::IFEQ, Outcome::Taken),
+        Symbol::open(Opcode::ICONST_0),
+        Symbol::open(Opcode::IRETURN),
+        Symbol::open(Opcode::GOTO),
+        Symbol::open(Opcode::INVOKESTATIC),
+    ];
+    symbols.extend(leave);
+    let once = symbols.clone();
+    symbols.extend_from_slice(&once);
+    symbols.extend_from_slice(&once);
+    let len = symbols.len();
+    for p in [&mut Enumerate::new(&g, Extent::All) as &mut dyn Project, &mut Indexed::new(&g)] {
+        let Fit::Paths(paths) = p.project(&Segment::new(symbols.clone()), &Limits::default()).fit else {
+            panic!()
+        };
+        assert_eq!((paths.nodes.len(), paths.paths, paths.ambiguous.len()), (len, 1, 0));
+        assert!(paths.nodes.iter().all(|n| g.method(*n).0 < 2));
+    }
+    // Without the end nothing tells the two apart.
+    let open_end = Segment::new(rounds(3_000).symbols().to_vec());
+    let Fit::Paths(paths) = Indexed::new(&g).project(&open_end, &Limits::default()).fit else { panic!() };
+    assert_eq!((paths.paths, paths.ambiguous.len(), paths.ambiguous[0].clone()), (2, 1, 0..15_000));
+}
+
+/// Nothing but tiny segments of one loop: every one fits behind every other.
+#[test]
+fn ten_thousand_tiny_segments_are_recovered_or_not() {
+    let g = loops(1);
+    let all: Vec<Node> = [0, 1, 2, 3, 4].map(Node).into_iter().cycle().take(60_000).collect();
+    let mut captured = Captured::default();
+    let push =
+        |(at, nodes): (usize, &[Node])| captured.push(&g, &nodes[..3], &[(0, 60 * at as u64)]).unwrap();
+    let ids: Vec<SegmentId> = all.chunks(6).enumerate().map(push).collect();
+    let hole = |w: &[SegmentId]| Hole { before: w[0], after: w[1], time: Some(30) };
+    let holes: Vec<Hole> = ids.windows(2).map(hole).collect();
+    let begin = Instant::now();
+    let parameters = Parameters { anchors: 1, join: 1, ..Parameters::default() };
+    for choose in [&Basic as &dyn Choose, &Tiered] {
+        let found = recover(&captured, &holes, choose, Some(&Walker::new(&g)), &parameters);
+        assert_eq!(found.len(), 9_999);
+    }
+    let gap = |h: &Hole| Gap { hole: *h, before: Below::Unknown, after: Below::Unknown };
+    let gaps: Vec<Gap<'_>> = holes.iter().map(gap).collect();
+    let found = Follower::new(&g, &captured, Settings::default()).recover(&gaps);
+    assert!(found.iter().all(|f| f.0.is_some()));
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+}

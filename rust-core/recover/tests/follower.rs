@@ -1,0 +1,249 @@
+//! Our own recovery.
+
+mod support;
+
+use jportal_bytecode::{Icfg, Node};
+use jportal_recover::fill::{
+    Basic, Captured, Follower, Gap, Hole, Parameters, Recovered, SegmentId, Settings, recover,
+};
+use jportal_recover::project::paths::Below;
+use support::{at, calling, catching, graph, method};
+
+/// 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return.
+fn looping() -> Icfg {
+    graph(vec![method("f", &[26, 153, 0, 8, 27, 0, 167, 0xff, 0xfa, 177])])
+}
+
+fn rounds(g: &Icfg, count: usize) -> Vec<Node> {
+    at(g, 0, &[0, 1, 4, 5, 6]).into_iter().cycle().take(5 * count).collect()
+}
+
+fn push(captured: &mut Captured, g: &Icfg, nodes: &[Node], from: u64) -> SegmentId {
+    // An instruction takes 10.
+    let marks: Vec<(usize, u64)> = (0..nodes.len()).map(|i| (i, from + 10 * i as u64)).collect();
+    captured.push(g, nodes, &marks).unwrap()
+}
+
+fn one(g: &Icfg, captured: &Captured, gap: Gap<'_>) -> Option<Recovered> {
+    Follower::new(g, captured, Settings::default()).recover(&[gap]).remove(0).0
+}
+
+fn unknown(hole: Hole) -> Gap<'static> {
+    Gap { hole, before: Below::Unknown, after: Below::Unknown }
+}
+
+#[test]
+fn loops_make_the_rounds_there_was_time_for() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 1000), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
+    let after = push(&mut captured, &g, &rounds(&g, 20), 200_000);
+    for lost in [1, 7, 300] {
+        let hole = Hole { before, after, time: Some(5 * 10 * lost as u64) };
+        let fill = one(&g, &captured, unknown(hole)).unwrap();
+        assert_eq!(fill.nodes, rounds(&g, lost));
+        assert!(fill.misfit.is_some_and(|m| m < 0.05), "{fill:?}");
+        assert_eq!(fill.confidence.len(), fill.nodes.len());
+        // Algorithm 3 joins at the first place.
+        let basic = recover(&captured, &[hole], &Basic, None, &Parameters::default()).remove(0);
+        assert_eq!(basic.fill.unwrap().nodes.len(), 0);
+    }
+}
+
+/// Without the ICFG.
+fn seen_only() -> Settings {
+    Settings { visits: 0, ..Settings::default() }
+}
+
+#[test]
+fn nothing_is_filled_when_nothing_joins_in_time() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 1000), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[9]), 200_000);
+    // The loop was never seen to end.
+    for time in [Some(500), None] {
+        let gap = unknown(Hole { before, after, time });
+        assert_eq!(Follower::new(&g, &captured, seen_only()).recover(&[gap])[0].0, None);
+    }
+    let empty = captured.push(&g, &[], &[]).unwrap();
+    assert_eq!(one(&g, &captured, unknown(Hole { before, after: empty, time: None })), None);
+}
+
+#[test]
+fn the_icfg_leads_where_nothing_was_seen_to_go() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 1000), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[9]), 200_000);
+    for lost in [1, 10, 100] {
+        let time = Some(10 * (5 * lost + 2) as u64);
+        let fill = one(&g, &captured, unknown(Hole { before, after, time })).unwrap();
+        // The more rounds, the less one of them matters.
+        let most = fill.nodes.len() / 5;
+        assert_eq!(fill.nodes, [rounds(&g, most), at(&g, 0, &[0, 1])].concat());
+        assert!(most.abs_diff(lost) <= lost / 20, "{most} rounds instead of {lost}");
+        assert!(fill.confidence.iter().all(|c| *c < 0.91), "{}", fill.confidence[0]);
+    }
+    // A thousand rounds are too many to visit.
+    let gap = unknown(Hole { before, after, time: Some(500_000) });
+    assert_eq!(one(&g, &captured, gap), None);
+}
+
+#[test]
+fn exceptions_on_the_way_through_the_icfg_leave_frames() {
+    let main = calling(method("main", &[184, 0, 1, 177, 75, 177]), &["f"]);
+    let other = calling(method("other", &[184, 0, 1, 177]), &["main"]);
+    let g = graph(vec![catching(main, 0, 3, 4), other, method("f", &[1, 191])]);
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &[at(&g, 2, &[0, 1]), at(&g, 0, &[4, 5])].concat(), 0);
+    let before = push(&mut captured, &g, &at(&g, 2, &[0]), 1000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[4, 5]), 2000);
+    let frames = [at(&g, 1, &[0]), at(&g, 0, &[0])].concat();
+    let fill = |after_frames: &[Node]| {
+        let hole = Hole { before, after, time: Some(10) };
+        let gap = Gap { hole, before: Below::Frames(&frames), after: Below::Frames(after_frames) };
+        let through_icfg = Settings { tries: 0, ..Settings::default() };
+        Follower::new(&g, &captured, through_icfg).recover(&[gap]).remove(0).0.map(|f| f.nodes)
+    };
+    assert_eq!(fill(&frames[..1]), Some(at(&g, 2, &[1])));
+    assert_eq!(fill(&frames), None);
+}
+
+#[test]
+fn what_cannot_be_reached_stays_a_gap() {
+    let g = graph(vec![method("f", &[26, 177]), method("g", &[27, 177])]);
+    let mut captured = Captured::default();
+    let before = push(&mut captured, &g, &at(&g, 0, &[0]), 0);
+    let after = push(&mut captured, &g, &at(&g, 1, &[1]), 1000);
+    for below in [Below::Unknown, Below::Frames(&[])] {
+        let gap = Gap { hole: Hole { before, after, time: Some(100) }, before: below, after: Below::Unknown };
+        assert_eq!(one(&g, &captured, gap), None);
+    }
+}
+
+/// f calls h from 0 and goes on with iconst_1, g calls it from 0 and goes on with iconst_2.
+fn two_callers() -> Icfg {
+    let caller =
+        |name: &str, constant: u8| calling(method(name, &[184, 0, 1, constant, 0, 0, 0, 172]), &["h"]);
+    graph(vec![caller("f", 4), caller("g", 5), method("h", &[26, 27, 96, 59, 177])])
+}
+
+#[test]
+fn a_method_returns_to_where_the_thread_called_it() {
+    let g = two_callers();
+    let call = |m: u32| [at(&g, m, &[0]), at(&g, 2, &[0, 1, 2, 3, 4]), at(&g, m, &[3, 4, 5, 6, 7])].concat();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &call(0), 0);
+    // Called from g more often, and most lately.
+    for _ in 0..500 {
+        push(&mut captured, &g, &call(1), 1000);
+    }
+    let before = push(&mut captured, &g, &at(&g, 2, &[0, 1]), 2000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[5, 6, 7]), 3000);
+    let site = at(&g, 0, &[0]);
+    let hole = Hole { before, after, time: Some(50) };
+    let fill = one(&g, &captured, Gap { hole, before: Below::Frames(&site), after: Below::Unknown }).unwrap();
+    assert_eq!(fill.nodes, [at(&g, 2, &[2, 3, 4]), at(&g, 0, &[3, 4])].concat());
+    // The interrupted call was g's: then f cannot follow so soon.
+    let site = at(&g, 1, &[0]);
+    assert_eq!(one(&g, &captured, Gap { hole, before: Below::Frames(&site), after: Below::Unknown }), None);
+}
+
+#[test]
+fn frames_behind_the_gap_must_be_reached() {
+    let g = two_callers();
+    let call = |m: u32| [at(&g, m, &[0]), at(&g, 2, &[0, 1, 2, 3, 4]), at(&g, m, &[3, 4, 5, 6, 7])].concat();
+    let mut captured = Captured::default();
+    for m in [0, 1] {
+        push(&mut captured, &g, &call(m), 0);
+    }
+    let before = push(&mut captured, &g, &at(&g, 0, &[0]), 1000);
+    let after = push(&mut captured, &g, &at(&g, 2, &[2, 3]), 2000);
+    let hole = Hole { before, after, time: Some(20) };
+    let (f, other) = (at(&g, 0, &[0]), at(&g, 1, &[0]));
+    let fill = |after: &[Node]| {
+        one(&g, &captured, Gap { hole, before: Below::Frames(&[]), after: Below::Frames(after) })
+    };
+    assert_eq!(fill(&f).unwrap().nodes, at(&g, 2, &[0, 1]));
+    assert_eq!(fill(&other), None);
+    // What follows the gap shows where h returns to, though nobody said.
+    let settings = Settings { join: 2, ..Settings::default() };
+    let mut fills = |to: u32| {
+        let after = push(&mut captured, &g, &[at(&g, 2, &[2, 3, 4]), at(&g, to, &[3])].concat(), 3000);
+        let gap = Gap { hole: Hole { after, ..hole }, before: Below::Frames(&[]), after: Below::Unknown };
+        Follower::new(&g, &captured, settings).recover(&[gap]).remove(0).0.is_some()
+    };
+    assert!(fills(0) && !fills(1));
+}
+
+#[test]
+fn a_fill_runs_into_all_of_the_join() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 100), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 2), 1000);
+    // The loop was never seen to end.
+    let after = push(&mut captured, &g, &at(&g, 0, &[0, 1, 9]), 2000);
+    let gap = unknown(Hole { before, after, time: Some(500) });
+    assert_eq!(Follower::new(&g, &captured, seen_only()).recover(&[gap])[0].0, None);
+    let settings = Settings { join: 2, ..seen_only() };
+    assert!(Follower::new(&g, &captured, settings).recover(&[gap])[0].0.is_some());
+}
+
+#[test]
+fn of_two_ways_the_one_with_the_right_time_is_taken() {
+    // 0 iload_0; 1 ifeq 9; 4 nop, nop; 6 goto 17; 9 eight nops; 17 iload_1, iconst_1, iadd, return
+    let code = [26, 153, 0, 8, 0, 0, 167, 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 27, 4, 96, 177];
+    let g = graph(vec![method("f", &code)]);
+    let end = at(&g, 0, &[17, 18, 19, 20]);
+    let ways = [at(&g, 0, &[4, 5, 6]), at(&g, 0, &[9, 10, 11, 12, 13, 14, 15, 16])];
+    for first in [0, 1] {
+        let mut captured = Captured::default();
+        for way in [first, 1 - first] {
+            push(&mut captured, &g, &[at(&g, 0, &[0, 1]), ways[way].clone(), end.clone()].concat(), 0);
+        }
+        let before = push(&mut captured, &g, &at(&g, 0, &[0, 1]), 1000);
+        let after = push(&mut captured, &g, &end, 2000);
+        for way in &ways {
+            let time = Some(10 * way.len() as u64);
+            assert_eq!(&one(&g, &captured, unknown(Hole { before, after, time })).unwrap().nodes, way);
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_block_is_all_that_is_lost() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 10), 0);
+    let before = push(&mut captured, &g, &at(&g, 0, &[0, 1, 4]), 1000);
+    let after = push(&mut captured, &g, &at(&g, 0, &[6, 0, 1, 4]), 2000);
+    let fill = one(&g, &captured, unknown(Hole { before, after, time: Some(10) })).unwrap();
+    assert_eq!(fill.nodes, at(&g, 0, &[5]));
+    assert!(fill.confidence[0] > 0.9);
+}
+
+#[test]
+fn confidence_is_what_other_places_say() {
+    // 0 iload_0; 1 ifeq 6; 4 iconst_1; 5 return; 6 iconst_2; 7 return
+    let g = graph(vec![method("f", &[26, 153, 0, 5, 4, 177, 5, 177])]);
+    let mut captured = Captured::default();
+    let one_way = at(&g, 0, &[0, 1, 4, 5]);
+    for _ in 0..8 {
+        captured.push(&g, &one_way, &[]).unwrap();
+    }
+    let other = at(&g, 0, &[0, 1, 6, 7]);
+    captured.push(&g, &other, &[]).unwrap();
+    let before = captured.push(&g, &one_way[..2], &[]).unwrap();
+    let after = captured.push(&g, &one_way[3..], &[]).unwrap();
+    let settings = Settings { join: 1, ..Settings::default() };
+    let gap = unknown(Hole { before, after, time: None });
+    let fill = Follower::new(&g, &captured, settings).recover(&[gap]).remove(0).0.unwrap();
+    assert_eq!(fill.nodes, one_way[2..3]);
+    // All eight that came to 5 came from 4.
+    assert!((fill.confidence[0] - 9.0 / 10.0).abs() < 1e-6, "{:?}", fill.confidence);
+}

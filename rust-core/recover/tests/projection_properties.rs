@@ -1,0 +1,213 @@
+//! Theorem 4.4, and that the projections agree, on random programs.
+
+mod support;
+
+use jportal_bytecode::{Icfg, Node};
+use jportal_recover::project::backwards::Backwards;
+use jportal_recover::project::nfa::Nfa;
+use jportal_recover::project::paths::{Below, search};
+use jportal_recover::project::{
+    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projection, Work,
+    abstraction,
+};
+use jportal_recover::{Outcome, Segment, Symbol};
+use proptest::prelude::*;
+use support::random::{drafts, frames, is_edge, is_path_of, program, walk};
+
+fn paths(fit: &Fit) -> Option<&Projection> {
+    match fit {
+        Fit::Paths(projection) => Some(projection),
+        _ => None,
+    }
+}
+
+/// All paths of `segment` from `start` on, one by one.
+fn count(g: &Icfg, segment: &Segment, index: usize, at: Node) -> u64 {
+    let symbols = segment.symbols();
+    if g.opcode(at) != symbols[index].opcode {
+        return 0;
+    }
+    if index + 1 == symbols.len() {
+        return 1;
+    }
+    let outcome = symbols[index].outcome;
+    g.nodes().filter(|n| is_edge(g, at, outcome, *n)).map(|n| count(g, segment, index + 1, n)).sum()
+}
+
+/// A walk's segment, changed in one place if `change` says so.
+fn changed(segment: Segment, change: Option<(usize, u8)>) -> Segment {
+    let mut symbols = segment.symbols().to_vec();
+    if let Some((at, opcode)) = change.filter(|_| !symbols.is_empty()) {
+        let at = at % symbols.len();
+        symbols[at] = Symbol::open(jportal_bytecode::Opcode(opcode));
+    }
+    Segment::new(symbols)
+}
+
+fn change() -> impl Strategy<Value = Option<(usize, u8)>> {
+    let opcode = prop_oneof![Just(4u8), Just(26), Just(153), Just(172), Just(184), Just(167)];
+    prop::option::of((any::<usize>(), opcode))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 2000, ..ProptestConfig::default() })]
+
+    /// Theorem 4.4: what the abstract automaton does not accept, the concrete one does not either.
+    #[test]
+    fn acceptance_by_the_abstraction_is_necessary(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..40),
+        hidden: u64,
+        change in change(),
+    ) {
+        let g = program(&drafts);
+        let segment = changed(walk(&g, &choices).segment(&g, 0, hidden), change);
+        let (nfa, limits, mut work) = (Nfa::new(&g), Limits::default(), Work::default());
+        let mut dfa = Dfa::new(Anfa::new(nfa));
+        let abstracted = abstraction(&segment);
+        for start in g.nodes() {
+            let matched = nfa.accepts(start, &segment, &limits, &mut work);
+            let may = dfa.accepts(start, &abstracted, &limits, &mut work);
+            prop_assert!(may == Some(true) || matched != Some(segment.len()));
+        }
+    }
+
+    /// Algorithm 2 finds what Algorithm 1 finds, with a cache that is emptied all the time, too.
+    #[test]
+    fn guided_finds_what_enumeration_finds(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..40),
+        hidden: u64,
+        change in change(),
+        cached in prop_oneof![Just(3usize), Just(1 << 20)],
+    ) {
+        let g = program(&drafts);
+        let segment = changed(walk(&g, &choices).segment(&g, 0, hidden), change);
+        let limits = Limits { cached, width: 1 << 20, ..Limits::default() };
+        for extent in [Extent::First, Extent::All] {
+            let one = Enumerate::new(&g, extent).project(&segment, &limits);
+            let two = Guided::new(&g, extent).project(&segment, &limits);
+            match (&one.fit, &two.fit) {
+                (Fit::Nowhere { matched: a }, Fit::Nowhere { matched: b }) => prop_assert!(b <= a),
+                (a, b) => prop_assert_eq!(a, b),
+            }
+            prop_assert_eq!(one.work.accepted, two.work.accepted);
+            prop_assert!(two.work.concrete_tested <= one.work.concrete_tested);
+        }
+    }
+
+    /// A walk is among the paths found, each path found is one, and where all are said to agree the walk does, too.
+    #[test]
+    fn the_walk_is_found(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..40),
+        hidden: u64,
+    ) {
+        let g = program(&drafts);
+        let walk = walk(&g, &choices);
+        let segment = walk.segment(&g, 0, hidden);
+        let found = Enumerate::new(&g, Extent::All).project(&segment, &Limits::default());
+        let found = paths(&found.fit).expect("the walk fits");
+        prop_assert!(is_path_of(&g, &found.nodes, &segment));
+        for index in 0..segment.len() {
+            prop_assert!(!found.is_certain(index) || found.nodes[index] == walk.nodes[index], "symbol {index}");
+        }
+    }
+
+    /// The number of paths is that of paths written down one by one.
+    #[test]
+    fn paths_are_counted(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..9),
+        hidden: u64,
+    ) {
+        let g = program(&drafts);
+        let segment = walk(&g, &choices).segment(&g, 0, hidden);
+        // Stacks after an exception that left frames are no part of a path.
+        prop_assume!(!segment.symbols().iter().any(|s| s.outcome == Outcome::Unwound));
+        let found = Enumerate::new(&g, Extent::All).project(&segment, &Limits::default());
+        let one_by_one: u64 = g.nodes().map(|n| count(&g, &segment, 0, n)).sum();
+        prop_assert_eq!(paths(&found.fit).map(|p| p.paths), Some(one_by_one));
+    }
+
+    /// A node precedes another one exactly if that one succeeds it.
+    #[test]
+    fn backwards_is_forwards(drafts in drafts()) {
+        let g = program(&drafts);
+        let (nfa, places) = (Nfa::new(&g), Places::new(&g));
+        let backwards = Backwards::new(nfa, &places);
+        for outcome in [Outcome::Open, Outcome::Taken, Outcome::NotTaken, Outcome::Thrown] {
+            let (mut forth, mut back) = (Vec::new(), Vec::new());
+            for n in g.nodes() {
+                nfa.successors(n, outcome, None, &mut |to, _| forth.push((n, to)));
+                for from in g.nodes() {
+                    let symbol = Symbol::with(g.opcode(from), outcome);
+                    backwards.predecessors(n, symbol, &mut |f| back.push((f, n)));
+                }
+            }
+            for all in [&mut forth, &mut back] {
+                all.sort_unstable();
+                all.dedup();
+            }
+            prop_assert_eq!(forth, back);
+        }
+    }
+
+    /// The index loses no path, and an anchor is enough.
+    #[test]
+    fn the_index_finds_what_the_search_from_everywhere_finds(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..60),
+        hidden: u64,
+        change in change(),
+        anchor: Option<usize>,
+    ) {
+        let g = program(&drafts);
+        let walk = walk(&g, &choices);
+        let mut segment = changed(walk.segment(&g, 0, hidden), change);
+        if let Some(index) = anchor.map(|a| a % walk.nodes.len()) {
+            let node = walk.nodes[index];
+            prop_assume!(segment.symbols()[index].opcode == g.opcode(node));
+            segment.anchor(&g, index, g.method(node), g.bci(node)).unwrap();
+        }
+        let (nfa, limits) = (Nfa::new(&g), Limits { stacked: 100, ..Limits::default() });
+        let everywhere: Vec<Node> = g.nodes().collect();
+        let mut work = Work::default();
+        let all = search(&nfa, &segment, &everywhere, Below::Unknown, &limits, &mut work);
+        let found = Indexed::new(&g).project(&segment, &limits);
+        if work.forgotten + found.work.forgotten == 0 {
+            prop_assert_eq!(found.fit, all);
+        }
+    }
+
+    /// Pairing calls with returns leaves the walk and takes others away.
+    #[test]
+    fn a_known_stack_constrains_returns(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..60),
+        cut: usize,
+        hidden: u64,
+    ) {
+        let g = program(&drafts);
+        let walk = walk(&g, &choices);
+        let cut = cut % walk.nodes.len();
+        let stack = frames(&g, &walk.nodes[..=cut], &walk.outcomes);
+        let segment = walk.segment(&g, cut, hidden);
+        let limits = Limits { stacked: 100, ..Limits::default() };
+        let (nfa, mut work) = (Nfa::new(&g), Work::default());
+        let mut last = u64::MAX;
+        for below in [Below::Unpaired, Below::Unknown, Below::Top(&stack), Below::Frames(&stack)] {
+            let starts: Vec<Node> = g.nodes().collect();
+            let fit = search(&nfa, &segment, &starts, below, &limits, &mut work);
+            let found = paths(&fit).expect("the walk fits");
+            prop_assert!(is_path_of(&g, &found.nodes, &segment));
+            for (index, node) in walk.nodes[cut..].iter().enumerate() {
+                prop_assert!(!found.is_certain(index) || found.nodes[index] == *node, "{below:?}: symbol {index}");
+            }
+            if work.forgotten == 0 && !segment.symbols().iter().any(|s| s.throws()) {
+                prop_assert!(found.paths <= last);
+                last = found.paths;
+            }
+        }
+    }
+}
