@@ -18,8 +18,8 @@ pub(crate) fn degrade(args: &DegradeArgs) -> Result<Outcome> {
     let settings = settings(args);
     let mut line = ProgressLine::new("degrading");
     let mut progress = |done, all| line.update(done, all);
-    let plan = Plan::make(&reader, settings, &mut progress)
-        .with_context(|| args.capture.display().to_string())?;
+    let plan =
+        Plan::make(&reader, settings, &mut progress).with_context(|| args.capture.display().to_string())?;
     let degraded =
         plan.write(&args.output, &mut progress).with_context(|| args.output.display().to_string())?;
     drop(line);
@@ -129,7 +129,10 @@ fn as_text(args: &DegradeArgs, reader: &CaptureReader, d: &Degraded) -> Result<S
         let overflows = c.gaps.iter().filter(|g| reason(g) == "overflow").count();
         let (share, truncated) = (percent(c.lost(), c.bytes), c.gaps.len() - overflows);
         let (core, bytes) = (c.core, c.bytes);
-        writeln!(text, "{core:<13} {share:6.2}% of {bytes} bytes, {truncated} truncated, {overflows} overflow")?;
+        writeln!(
+            text,
+            "{core:<13} {share:6.2}% of {bytes} bytes, {truncated} truncated, {overflows} overflow"
+        )?;
     }
     text.push_str("threads\n");
     let names = names(reader);

@@ -253,8 +253,12 @@ impl<'a> Plan<'a> {
             writer.metadata(&self.reader.read(piece)?)?;
         }
         let total = total(self.reader);
-        let mut degraded =
-            Degraded { aux: self.aux, bandwidth: self.bandwidth, cores: Vec::new(), threads: BTreeMap::new() };
+        let mut degraded = Degraded {
+            aux: self.aux,
+            bandwidth: self.bandwidth,
+            cores: Vec::new(),
+            threads: BTreeMap::new(),
+        };
         let mut done = total;
         for plan in &self.cores {
             let trace = CoreTrace::read(self.reader, plan.core)?;
@@ -515,7 +519,8 @@ fn truncate(trace: &CoreTrace, lost: &[Lost], arrivals: &Arrivals, map: &Map) ->
             Body::Aux { offset, size, .. } => {
                 let range = (offset, offset + size);
                 let pieces = pieces(range, lost);
-                let leaves = out[behind..].iter().position(|r| matches!(r.body, Body::Switch { out: true, .. }));
+                let leaves =
+                    out[behind..].iter().position(|r| matches!(r.body, Body::Switch { out: true, .. }));
                 let mut at = leaves.map_or(out.len(), |i| behind + i);
                 let latest = out.get(at).map_or(record.sample.time, |r| r.sample.time);
                 for &(from, to, truncated) in &pieces {

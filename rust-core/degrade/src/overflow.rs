@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::map::Cut;
 use crate::random::Random;
 use crate::trace::{CoreTrace, Owned};
-use jportal_pt_packet::{CodeSize, Encoder, LastIp, Packet, PacketDecoder};
 use jportal_perf_abi::Body;
+use jportal_pt_packet::{CodeSize, Encoder, LastIp, Packet, PacketDecoder};
 
 /// When the buffer is overrun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,3 +225,7 @@ impl<'a> Scan<'a> {
         self.next_due(end);
     }
 }
+
+#[cfg(test)]
+#[path = "overflow_tests.rs"]
+mod tests;

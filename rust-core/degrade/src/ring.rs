@@ -57,7 +57,6 @@ impl Arrivals {
         let at = self.syncs.partition_point(|s| s.0 < offset || s.1 < tsc);
         self.syncs.get(at).copied()
     }
-
 }
 
 /// The thread that empties the buffer.

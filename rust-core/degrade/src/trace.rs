@@ -93,12 +93,9 @@ impl CoreTrace {
     /// Which thread each byte belongs to, ascending.
     pub fn owned(&self) -> impl Iterator<Item = Owned> + '_ {
         self.records.iter().filter_map(|r| match r.body {
-            Body::Aux { offset, size, .. } if size > 0 => Some(Owned {
-                from: offset,
-                to: offset + size,
-                tid: r.sample.tid,
-                closed: r.sample.time,
-            }),
+            Body::Aux { offset, size, .. } if size > 0 => {
+                Some(Owned { from: offset, to: offset + size, tid: r.sample.tid, closed: r.sample.time })
+            }
             _ => None,
         })
     }
