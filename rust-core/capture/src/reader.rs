@@ -243,7 +243,8 @@ impl CaptureReader {
         self.metadata.iter().chain(cores).filter_map(|p| self.read_into(p, &mut bytes).err()).collect()
     }
 
-    pub(crate) fn metadata_pieces(&self) -> &[Piece] {
+    /// The pieces of the metadata stream by ascending offset, for who copies them unread.
+    pub fn metadata_pieces(&self) -> &[Piece] {
         &self.metadata
     }
     pub(crate) const fn good_end(&self) -> u64 {

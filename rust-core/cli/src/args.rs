@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare the flow with what an oracle logged, with another recording, or with JaCoCo
     Verify(VerifyArgs),
+    /// Take trace out of a loss-free capture as a full buffer or an overrun unit would
+    Degrade(DegradeArgs),
     /// What this machine can record with, and what to change
     Doctor(DoctorArgs),
 }
@@ -253,6 +255,44 @@ pub(crate) struct VerifyArgs {
     pub(crate) check: CheckArgs,
 }
 
+/// The model is the kernel's: a drain that cannot keep up fills the AUX buffer of a core, tracing
+/// stops at the end of a region and goes on with a PSB when the drain has made room. Metadata and switches
+/// are never lost. The same seed gives the same file.
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+pub(crate) struct DegradeArgs {
+    /// The capture, which has lost nothing
+    #[arg(value_name = "CAPTURE")]
+    pub(crate) capture: PathBuf,
+    /// Share of the trace to lose by full buffers, 25% or 0.25: the bandwidth for it is looked for
+    #[arg(long, value_name = "SHARE", group = "what", conflicts_with = "drain_bandwidth", value_parser = share)]
+    pub(crate) loss: Option<f64>,
+    /// Bytes per second that the drain of each core writes; suffixes k, m, g
+    #[arg(long, value_name = "BYTES/S", group = "what", value_parser = size)]
+    pub(crate) drain_bandwidth: Option<u64>,
+    /// AUX buffer per core, a power of two; suffixes k, m, g; default: the recording's, less where the trace is short
+    #[arg(long, value_name = "SIZE", value_parser = power_of_two)]
+    pub(crate) aux: Option<u64>,
+    /// Milliseconds after which the drain looks without being woken
+    #[arg(long, value_name = "MS", default_value_t = 10.0)]
+    pub(crate) timer: f64,
+    /// An internal overflow every so many bytes of trace, which swallows about so many (default 500)
+    #[arg(long, value_name = "EVERY[:BYTES]", group = "what", value_parser = overflow)]
+    pub(crate) overflow: Option<(u64, u64)>,
+    /// Seed of all choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The degraded capture
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Where each gap lies, in the loss-free and in the degraded stream, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth: Option<PathBuf>,
+    /// JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
     /// The recording JDK, or its `java`
@@ -263,7 +303,8 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
-fn power_of_two(text: &str) -> Result<u64, String> {
+/// A number, perhaps with suffix k, m or g.
+fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
@@ -271,9 +312,35 @@ fn power_of_two(text: &str) -> Result<u64, String> {
         _ => (text, 0),
     };
     let n: u64 = digits.parse().map_err(|_| "expected a number, perhaps with suffix k, m or g".to_owned())?;
-    match n.checked_mul(1 << shift) {
-        Some(n) if n.is_power_of_two() && n >= 8192 => Ok(n),
+    n.checked_mul(1 << shift).ok_or_else(|| "number too large".to_owned())
+}
+
+fn power_of_two(text: &str) -> Result<u64, String> {
+    match size(text) {
+        Ok(n) if n.is_power_of_two() && n >= 8192 => Ok(n),
+        Err(e) if e.contains("suffix") => Err(e),
         _ => Err("expected a power of two of at least 8k".to_owned()),
+    }
+}
+
+/// `25%` or `0.25`.
+fn share(text: &str) -> Result<f64, String> {
+    let (digits, unit) = match text.strip_suffix('%') {
+        Some(digits) => (digits, 0.01),
+        None => (text, 1.0),
+    };
+    match digits.parse::<f64>().map(|n| n * unit) {
+        Ok(n) if (0.0..=0.99).contains(&n) => Ok(n),
+        _ => Err("expected a share from 0 to 99%".to_owned()),
+    }
+}
+
+/// Distance and length of overflows.
+fn overflow(text: &str) -> Result<(u64, u64), String> {
+    let (every, swallow) = text.split_once(':').unwrap_or((text, "500"));
+    match (size(every)?, size(swallow)?) {
+        (0, _) => Err("expected a distance of at least 1".to_owned()),
+        both => Ok(both),
     }
 }
 
@@ -305,5 +372,21 @@ mod tests {
                 && power_of_two("4k").is_err()
                 && power_of_two("99999999999g").is_err()
         );
+    }
+    #[test]
+    fn shares_and_overflows() {
+        assert_eq!((share("25%"), share("0.5")), (Ok(0.25), Ok(0.5)));
+        assert!(share("100%").is_err() && share("-1").is_err() && share("NaN").is_err());
+        assert_eq!((overflow("64k"), overflow("1m:100")), (Ok((65536, 500)), Ok((1 << 20, 100))));
+        assert!(overflow("0").is_err() && overflow("5:x").is_err());
+    }
+
+    #[test]
+    fn what_is_to_be_lost_has_to_be_said() {
+        let parse = |args: &[&str]| {
+            Cli::try_parse_from(["jportal", "degrade", "a", "-o", "b"].iter().chain(args)).is_ok()
+        };
+        assert!(!parse(&[]) && parse(&["--loss", "5%"]) && parse(&["--overflow", "9k", "--loss", "5%"]));
+        assert!(!parse(&["--loss", "5%", "--drain-bandwidth", "1m"]));
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn decode(
     consumer: &mut dyn FlowConsumer,
 ) -> Result<DecodeSummary> {
     let options = options(args, recording)?;
-    let mut line = ProgressLine::new();
+    let mut line = ProgressLine::new("decoding");
     let result = recording.decode(&options, consumer, &mut |done, all| line.update(done, all));
     drop(line);
     result.with_context(|| format!("{}", args.capture.display()))
@@ -100,7 +100,7 @@ pub(crate) fn steps_around(
     recording: &Recording<'_>,
     watch: Watch,
 ) -> Result<Vec<MachineStep>> {
-    let mut line = ProgressLine::new();
+    let mut line = ProgressLine::new("decoding");
     let options = options(args, recording)?;
     let result = recording.steps_around(watch, &options, &mut |done, all| line.update(done, all));
     drop(line);

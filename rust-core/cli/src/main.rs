@@ -7,6 +7,7 @@
 mod args;
 mod check;
 mod decode;
+mod degrade;
 mod doctor;
 mod info;
 mod look;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Print(a) => print::print(a),
         Command::Report(a) => report::report(a),
         Command::Verify(a) => verify::verify(a),
+        Command::Degrade(a) => degrade::degrade(a),
         Command::Doctor(a) => doctor::doctor(a),
     };
     match result {

@@ -3,8 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Progress of one decode.
+/// Progress of one decode, or of what else reads a trace.
 pub(crate) struct ProgressLine {
+    verb: &'static str,
     terminal: bool,
     begun: Instant,
     shown: Option<Instant>,
@@ -14,9 +15,9 @@ const SILENT: Duration = Duration::from_secs(2);
 const EVERY: Duration = Duration::from_millis(200);
 
 impl ProgressLine {
-    /// Shows nothing yet.
-    pub(crate) fn new() -> Self {
-        Self { terminal: std::io::stderr().is_terminal(), begun: Instant::now(), shown: None }
+    /// Shows nothing yet. `verb`: what is being done.
+    pub(crate) fn new(verb: &'static str) -> Self {
+        Self { verb, terminal: std::io::stderr().is_terminal(), begun: Instant::now(), shown: None }
     }
     /// `done` of `all` bytes.
     pub(crate) fn update(&mut self, done: u64, all: u64) {
@@ -26,7 +27,7 @@ impl ProgressLine {
             return;
         }
         self.shown = Some(now);
-        eprint!("\r\x1b[Kjportal: {}", text(done, all, now - self.begun));
+        eprint!("\r\x1b[Kjportal: {}", text(self.verb, done, all, now - self.begun));
         let _ = std::io::stderr().flush();
     }
 }
@@ -39,7 +40,7 @@ impl Drop for ProgressLine {
     }
 }
 
-fn text(done: u64, all: u64, elapsed: Duration) -> String {
+fn text(verb: &str, done: u64, all: u64, elapsed: Duration) -> String {
     let mb = |n: u64| n / 1_000_000;
     let share = (100 * done.min(all)).checked_div(all).unwrap_or(100);
     let rest = match done {
@@ -49,7 +50,7 @@ fn text(done: u64, all: u64, elapsed: Duration) -> String {
             format!(", about {left:.0} s left")
         }
     };
-    format!("decoding {share}% ({} of {} MB of trace){rest}", mb(done), mb(all))
+    format!("{verb} {share}% ({} of {} MB of trace){rest}", mb(done), mb(all))
 }
 
 #[cfg(test)]
@@ -58,8 +59,8 @@ mod tests {
 
     #[test]
     fn words() {
-        let t = text(25_000_000, 100_000_000, Duration::from_secs(5));
+        let t = text("decoding", 25_000_000, 100_000_000, Duration::from_secs(5));
         assert_eq!(t, "decoding 25% (25 of 100 MB of trace), about 15 s left");
-        assert_eq!(text(0, 0, SILENT), "decoding 100% (0 of 0 MB of trace)");
+        assert_eq!(text("degrading", 0, 0, SILENT), "degrading 100% (0 of 0 MB of trace)");
     }
 }

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::decoder::{Decided, Decision};
 use crate::image::CodeHistory;
 use crate::item::{Item, NativeGap, NativeGapReason};
+use jportal_pt_packet::find_psbs;
 use jportal_units::{Address, StreamOffset};
 use libipt::enc_dec_builder::{EncoderDecoderBuilder, Frequency, PtEncoderDecoder};
 use libipt::error::{PtError, PtErrorCode};
@@ -93,6 +94,8 @@ pub struct Peer<'t> {
     memory: Rc<RefCell<Memory>>,
     low: u64,
     pieces: Vec<PeerPiece>,
+    /// Where PSBs begin in the buffer.
+    psbs: Vec<u64>,
     applied: usize,
     blocks: u64,
     status: Option<Status>,
@@ -117,6 +120,7 @@ impl<'t> Peer<'t> {
             let nominal = config.nominal_ratio.unwrap_or(0);
             builder = builder.freq(Frequency::new(mtc.frequency, nominal, mtc.numerator, mtc.denominator));
         }
+        let psbs = find_psbs(trace).map(|at| at as u64).collect();
         // SAFETY: the buffer is borrowed for `'t`, as long as the decoder lives.
         let builder = unsafe { builder.buffer_from_raw(trace.as_mut_ptr(), trace.len()) };
         let mut decoder = builder.build().map_err(setup)?;
@@ -131,6 +135,7 @@ impl<'t> Peer<'t> {
             memory,
             low: range.start.0,
             pieces,
+            psbs,
             applied: 0,
             blocks: 0,
             status: None,
@@ -229,14 +234,28 @@ impl<'t> Peer<'t> {
         if gap.reason == NativeGapReason::Overflow && gap.resumed == Some(gap.offset) {
             return self.run_to_overflow();
         }
-        let Some(resumed) = gap.resumed else { return Ok(()) };
-        let piece = self.pieces.partition_point(|p| p.offset <= resumed).checked_sub(1);
-        let Some(piece) = piece.map(|i| self.pieces[i]) else { return Ok(()) };
-        let position = piece.at as u64 + (resumed.0 - piece.offset.0);
+        let Some(position) = self.behind(gap) else { return Ok(()) };
         self.started = true;
         self.decoder.sync_set(position).map_err(|e| self.stopped(0, &e))?;
         self.status = Some(Status::EVENT_PENDING);
         Ok(())
+    }
+    /// Where in the buffer the trace goes on behind `gap`. If its thread had left the core by then the gap does not say: at the
+    /// next PSB.
+    fn behind(&self, gap: &NativeGap) -> Option<u64> {
+        let place = |offset: StreamOffset| {
+            let piece = self.pieces.partition_point(|p| p.offset <= offset).checked_sub(1)?;
+            let piece = self.pieces.get(piece)?;
+            Some(piece.at as u64 + (offset.0 - piece.offset.0))
+        };
+        match gap.resumed {
+            Some(resumed) => place(resumed),
+            None if gap.reason == NativeGapReason::Truncated => {
+                let lost = place(gap.offset)?;
+                self.psbs.get(self.psbs.partition_point(|&psb| psb < lost)).copied()
+            }
+            None => None,
+        }
     }
     /// Packets were lost: libipt may run on over code that needs none before it says so.
     fn run_to_overflow(&mut self) -> Result<(), PeerError> {

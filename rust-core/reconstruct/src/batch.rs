@@ -141,6 +141,9 @@ impl<'a> CoreStream<'a> {
     ) -> Result<bool, Error> {
         let s = &turn.stretch;
         let mut reached = s.from.0;
+        if let Some(tsc) = s.came {
+            self.decoder.came_while_lost(tsc);
+        }
         loop {
             let until = s.to.0.min(reached + PORTION);
             self.push_up_to(until)?;

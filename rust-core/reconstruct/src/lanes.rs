@@ -204,7 +204,8 @@ mod tests {
         let names = stretches.iter().map(|&(core, tid, closed)| {
             let at = StreamOffset(0);
             let (core, tid, closed) = (Core(core), Tid(tid), Tsc(closed));
-            lanes.of(&Stretch { core, tid, from: at, to: at, closed, truncated: false }).info.name.clone()
+            let stretch = Stretch { core, tid, from: at, to: at, closed, truncated: false, came: None };
+            lanes.of(&stretch).info.name.clone()
         });
         let names = names.collect();
         lanes.end();
@@ -247,6 +248,7 @@ mod tests {
             to: at,
             closed: Tsc(closed),
             truncated: false,
+            came: None,
         };
         let open = Frame::Upcall { outcome: Default::default(), throwing: false };
         lanes.of(&stretch(110)).machine.stack.push(open);

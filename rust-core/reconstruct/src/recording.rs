@@ -159,7 +159,7 @@ impl<'a> Recording<'a> {
             let here = (s.core == core).then_some(turns.len());
             let before = last.insert(s.tid.0, (s, here));
             if let (Some(_), Some((b, Some(at)))) = (here, before) {
-                turns[at].continues = s.from == b.to && !b.truncated;
+                turns[at].continues = s.from == b.to && !b.truncated && b.from != b.to && s.came.is_none();
             }
             if here.is_some() {
                 let left = before.map_or(Tsc(0), |(b, _)| b.closed);

@@ -5,7 +5,7 @@
 //! writes the record when the thread leaves the core, and at the watermark while it runs
 //! (kernel/events/ring_buffer.c, `perf_aux_output_end`).
 
-use jportal_perf_abi::record::{Body, RecordReader, aux_flags};
+use jportal_perf_abi::record::{Body, RecordReader, SampleId, aux_flags};
 use jportal_units::{Address, Core, StreamOffset, Tid, Tsc};
 
 /// A contiguous piece of one core's PT stream that belongs to one thread.
@@ -23,6 +23,9 @@ pub struct Stretch {
     pub closed: Tsc,
     /// Trace was lost at the end of the range.
     pub truncated: bool,
+    /// The thread came to the core at this time, when trace was being lost there. An empty range: all that it did
+    /// before it left is lost.
+    pub came: Option<Tsc>,
 }
 
 /// A block that an emulated unit says ran with other bytes than its time suggests
@@ -48,6 +51,18 @@ pub struct CoreSideband {
     pub lost_records: u64,
     /// Bytes that are no records.
     pub malformed: u64,
+    /// Trace has been lost behind the last range, and there is none yet behind the loss.
+    off: bool,
+    /// Who came to the core since, and has no trace there yet.
+    stay: Option<Stay>,
+}
+
+/// A thread on a core where trace is being lost.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    tid: Tid,
+    came: Tsc,
+    left: Option<Tsc>,
 }
 
 /// Digests the sideband of `core`, given as its pieces in order.
@@ -61,23 +76,39 @@ pub fn digest(core: Core, pieces: impl Iterator<Item = Vec<u8>>) -> CoreSideband
             }
         }
     }
+    side.end_stay(core);
     side.stretches.sort_by_key(|s| s.from);
     side.stale.sort_by_key(|s| s.offset);
     side
 }
 
 impl CoreSideband {
-    fn take(&mut self, core: Core, body: &Body, sample: jportal_perf_abi::record::SampleId) {
+    fn take(&mut self, core: Core, body: &Body, sample: SampleId) {
+        let (tid, time) = (Tid(sample.tid), Tsc(sample.time));
         match *body {
             Body::Aux { offset, size, flags } if size > 0 || flags & aux_flags::TRUNCATED != 0 => {
+                let truncated = flags & aux_flags::TRUNCATED != 0;
+                let came = self.stay.take_if(|s| s.tid == tid).map(|s| s.came);
+                self.end_stay(core);
+                self.off = truncated;
                 self.stretches.push(Stretch {
                     core,
-                    tid: Tid(sample.tid),
+                    tid,
                     from: StreamOffset(offset),
                     to: StreamOffset(offset.saturating_add(size)),
-                    closed: Tsc(sample.time),
-                    truncated: flags & aux_flags::TRUNCATED != 0,
+                    closed: time,
+                    truncated,
+                    came,
                 });
+            }
+            Body::Switch { out: false, .. } => {
+                self.end_stay(core);
+                self.stay = self.off.then_some(Stay { tid, came: time, left: None });
+            }
+            Body::Switch { out: true, .. } => {
+                if let Some(stay) = self.stay.as_mut().filter(|s| s.tid == tid) {
+                    stay.left = Some(time);
+                }
             }
             Body::StaleBlock { offset, address, ref bytes } => self.stale.push(StaleBlock {
                 offset: StreamOffset(offset),
@@ -87,5 +118,75 @@ impl CoreSideband {
             Body::Lost { lost, .. } => self.lost_records = self.lost_records.saturating_add(lost),
             _ => {}
         }
+    }
+
+    /// The thread on the core left no trace: the unit was off all the time. The kernel writes the switch before the
+    /// AUX record, so that is known only when the next thread comes.
+    fn end_stay(&mut self, core: Core) {
+        let Some(stay) = self.stay.take() else { return };
+        let at = self.stretches.last().map_or(StreamOffset(0), |s| s.to);
+        self.stretches.push(Stretch {
+            core,
+            tid: stay.tid,
+            from: at,
+            to: at,
+            closed: stay.left.unwrap_or(stay.came),
+            truncated: false,
+            came: Some(stay.came),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_perf_abi::Record;
+
+    /// Records: who, when, what.
+    fn digested(records: &[(u32, u64, Body)]) -> Vec<(u32, u64, u64, u64, bool, Option<u64>)> {
+        let mut bytes = Vec::new();
+        for (tid, time, body) in records {
+            let sample = SampleId { tid: *tid, time: *time, ..SampleId::default() };
+            Record { body: body.clone(), sample }.encode(&mut bytes);
+        }
+        let side = digest(Core(0), std::iter::once(bytes));
+        let row = |s: &Stretch| (s.tid.0, s.from.0, s.to.0, s.closed.0, s.truncated, s.came.map(|t| t.0));
+        side.stretches.iter().map(row).collect()
+    }
+
+    const IN: Body = Body::Switch { out: false, preempted: false };
+    const OUT: Body = Body::Switch { out: true, preempted: false };
+    const fn aux(offset: u64, size: u64, truncated: bool) -> Body {
+        Body::Aux { offset, size, flags: if truncated { aux_flags::TRUNCATED } else { 0 } }
+    }
+
+    #[test]
+    fn who_runs_while_the_unit_is_off_has_an_empty_stretch() {
+        let got = digested(&[
+            (1, 10, IN),
+            (1, 15, aux(0, 100, true)),
+            (1, 20, OUT),
+            (2, 20, IN),
+            (2, 30, OUT),
+            (1, 30, IN),
+            (1, 40, OUT),
+            (1, 40, aux(100, 50, false)),
+            (2, 40, IN),
+            (2, 50, OUT),
+            (2, 50, aux(150, 0, false)),
+        ]);
+        // Thread 2 left no trace, 1 came while it was lost; afterwards nothing is lost, though 2 has no bytes.
+        let want = [
+            (1, 0, 100, 15, true, None),
+            (2, 100, 100, 30, false, Some(20)),
+            (1, 100, 150, 40, false, Some(30)),
+        ];
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn the_unit_may_stay_off_to_the_end() {
+        let got = digested(&[(1, 15, aux(0, 100, true)), (1, 20, OUT), (2, 20, IN)]);
+        assert_eq!(got, [(1, 0, 100, 15, true, None), (2, 100, 100, 20, false, Some(20))]);
     }
 }

@@ -6,6 +6,7 @@
 
 mod abuse;
 mod configurations;
+mod degrade;
 mod faults;
 mod identity;
 mod jacoco;

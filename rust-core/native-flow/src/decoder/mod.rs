@@ -97,6 +97,14 @@ impl Lost {
     fn new(reason: NativeGapReason, offset: u64, address: Option<Address>, since: u64) -> Self {
         Self { reason, offset, resumed: None, address, since, carried: false }
     }
+
+    /// The same for a thread that came while it lasted: the address was another thread's.
+    fn of(self, came: Option<Tsc>) -> Self {
+        match came {
+            Some(Tsc(since)) if self.carried => Self { since, address: None, ..self },
+            _ => self,
+        }
+    }
 }
 
 /// Follows one core's trace.
@@ -135,6 +143,8 @@ pub struct CoreDecoder {
     window: Window,
     stretch: Option<Stretch>,
     lost: Option<Lost>,
+    /// See [`CoreDecoder::came_while_lost`].
+    came: Option<Tsc>,
     decisions: Vec<Decision>,
     statistics: Statistics,
 }
@@ -167,6 +177,7 @@ impl CoreDecoder {
             window: Window::default(),
             stretch: None,
             lost: None,
+            came: None,
             decisions: Vec::new(),
             statistics: Statistics::default(),
         }
@@ -211,6 +222,12 @@ impl CoreDecoder {
         if offset.0 >= self.state.at && self.losses.get(at) != Some(&offset.0) {
             self.losses.insert(at, offset.0);
         }
+    }
+
+    /// The thread of the next stretch came to the core at `tsc`, when trace was being lost there: what it did before
+    /// decoding goes on is a gap of its own, however that began. To be called before the stretch is decoded.
+    pub fn came_while_lost(&mut self, tsc: Tsc) {
+        self.came = Some(tsc);
     }
 
     /// The unit says that the first block behind `offset` to which a TIP.PGE leads and that begins at
@@ -284,10 +301,11 @@ impl CoreDecoder {
         self.trouble = None;
         self.level = 0;
         self.surrender = false;
+        let came = self.came.take();
         if let Some(lost) = self.lost.take() {
             let rest = Lost { offset: self.state.at, carried: true, ..lost.clone() };
-            if !lost.carried || lost.offset < self.state.at {
-                self.push_gap(lost, None);
+            if !lost.carried || lost.offset < self.state.at || came.is_some() {
+                self.push_gap(lost.of(came), None);
             }
             self.lost = Some(rest);
         }
@@ -451,11 +469,12 @@ impl CoreDecoder {
     fn resumed(&mut self) {
         let skipped = self.stale[self.state.next_stale..].iter();
         self.state.next_stale += skipped.take_while(|s| s.offset < self.state.psb).count();
-        if let Some(lost) = self.lost.take() {
-            let now = Tsc(self.state.clock.now());
-            if !lost.carried || lost.resumed != Some(lost.offset) {
-                self.push_gap(lost, Some(now));
-            }
+        let now = Tsc(self.state.clock.now());
+        let came = self.came.take().filter(|&came| now > came);
+        if let Some(lost) = self.lost.take()
+            && (!lost.carried || lost.resumed != Some(lost.offset) || came.is_some())
+        {
+            self.push_gap(lost.of(came), Some(now));
         }
     }
 

@@ -1,0 +1,144 @@
+//! `jportal degrade`.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result};
+use jportal_capture::CaptureReader;
+use jportal_degrade::capture::share;
+use jportal_degrade::overflow::Overflow;
+use jportal_degrade::{Amount, CoreTruth, Degraded, GapTruth, Plan, Reason, Settings};
+use serde_json::{Value, json};
+
+use crate::args::DegradeArgs;
+use crate::progress::ProgressLine;
+use crate::{Outcome, decode, put_json, put_text};
+
+pub(crate) fn degrade(args: &DegradeArgs) -> Result<Outcome> {
+    let reader = decode::open(&args.capture)?;
+    let settings = settings(args);
+    let mut line = ProgressLine::new("degrading");
+    let mut progress = |done, all| line.update(done, all);
+    let plan =
+        Plan::make(&reader, settings, &mut progress).with_context(|| args.capture.display().to_string())?;
+    let degraded =
+        plan.write(&args.output, &mut progress).with_context(|| args.output.display().to_string())?;
+    drop(line);
+    if let Some(file) = &args.truth {
+        let text = serde_json::to_vec_pretty(&as_json(args, &reader, &degraded, true))?;
+        std::fs::write(file, text).with_context(|| file.display().to_string())?;
+    }
+    if args.json {
+        put_json(&as_json(args, &reader, &degraded, false))?;
+    } else {
+        put_text(&as_text(args, &reader, &degraded)?)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn settings(args: &DegradeArgs) -> Settings {
+    let bandwidth = args.drain_bandwidth.map(|n| Amount::Bandwidth(n as f64));
+    Settings {
+        aux: args.aux,
+        drain: args.loss.map(Amount::Share).or(bandwidth),
+        timer_ms: args.timer,
+        overflow: args.overflow.map(|(every, swallow)| Overflow { every, swallow }),
+        seed: args.seed,
+    }
+}
+
+/// What the VM calls a thread.
+fn thread_name(reader: &Names, tid: u32) -> String {
+    reader.iter().find(|n| n.0 == tid).map(|n| n.1.clone()).unwrap_or_default()
+}
+
+type Names = Vec<(u32, String)>;
+
+fn names(reader: &CaptureReader) -> Names {
+    use jportal_capture::Record;
+    let started = |record| match record {
+        Ok(jportal_capture::Stamped { record: Record::ThreadStarted(t), .. }) => {
+            Some((t.tid, t.name.text().into_owned()))
+        }
+        _ => None,
+    };
+    reader.metadata().filter_map(started).collect()
+}
+
+fn reason(gap: &GapTruth) -> &'static str {
+    match gap.reason {
+        Reason::Truncated => "truncated",
+        Reason::Overflow { .. } => "overflow",
+        _ => "other",
+    }
+}
+
+fn gap_json(gap: &GapTruth) -> Value {
+    let threads: Vec<_> = gap.threads.iter().map(|(t, n)| json!({"tid": t.get(), "bytes": n})).collect();
+    let mut all = json!({
+        "reason": reason(gap), "from": gap.from.get(), "to": gap.to.get(), "place": gap.place.get(),
+        "bytes": gap.bytes(), "since": gap.since.get(), "until": gap.until.map(|t| t.get()), "threads": threads,
+    });
+    if let Reason::Overflow { fup } = gap.reason {
+        all["fup"] = fup.into();
+    }
+    all
+}
+
+fn core_json(core: &CoreTruth, with_gaps: bool) -> Value {
+    let count = |wanted| core.gaps.iter().filter(|&g| reason(g) == wanted).count();
+    let mut all = json!({
+        "core": core.core.get(), "bytes": core.bytes, "kept": core.kept, "inserted": core.inserted,
+        "lost": core.lost(), "share": share(core.lost(), core.bytes), "drain_passes": core.passes,
+        "truncated": count("truncated"), "overflow": count("overflow"),
+    });
+    if with_gaps {
+        all["gaps"] = core.gaps.iter().map(gap_json).collect();
+    }
+    all
+}
+
+fn as_json(args: &DegradeArgs, reader: &CaptureReader, d: &Degraded, with_gaps: bool) -> Value {
+    let names = names(reader);
+    let threads = d.threads.iter().map(|(&tid, t)| {
+        json!({"tid": tid, "name": thread_name(&names, tid), "bytes": t.bytes, "lost": t.lost,
+               "share": share(t.lost, t.bytes), "gaps": t.gaps})
+    });
+    json!({
+        "capture": args.capture, "output": args.output, "seed": args.seed, "aux_bytes": d.aux,
+        "bandwidth": d.bandwidth, "timer_ms": args.timer, "wanted_share": args.loss,
+        "overflow": args.overflow.map(|(every, bytes)| json!({"every": every, "bytes": bytes})),
+        "bytes": d.bytes(), "lost": d.lost(), "share": d.share(),
+        "cores": d.cores.iter().map(|c| core_json(c, with_gaps)).collect::<Vec<_>>(),
+        "threads": threads.collect::<Vec<_>>(),
+    })
+}
+
+fn as_text(args: &DegradeArgs, reader: &CaptureReader, d: &Degraded) -> Result<String> {
+    let mut text = String::new();
+    let percent = |part, all| 100.0 * share(part, all);
+    writeln!(text, "AUX buffer    {} bytes per core", d.aux)?;
+    if let Some(bandwidth) = d.bandwidth {
+        writeln!(text, "drain         {:.3} MB/s per core, looks every {} ms", bandwidth / 1e6, args.timer)?;
+    }
+    write!(text, "lost          {} of {} bytes, {:.2}%", d.lost(), d.bytes(), 100.0 * d.share())?;
+    match args.loss {
+        Some(wanted) => writeln!(text, " (asked for {:.2}% by full buffers)", 100.0 * wanted)?,
+        None => writeln!(text)?,
+    }
+    for c in &d.cores {
+        let overflows = c.gaps.iter().filter(|g| reason(g) == "overflow").count();
+        let (share, truncated) = (percent(c.lost(), c.bytes), c.gaps.len() - overflows);
+        let (core, bytes) = (c.core, c.bytes);
+        writeln!(
+            text,
+            "{core:<13} {share:6.2}% of {bytes} bytes, {truncated} truncated, {overflows} overflow"
+        )?;
+    }
+    text.push_str("threads\n");
+    let names = names(reader);
+    for (&tid, t) in &d.threads {
+        let (share, name) = (percent(t.lost, t.bytes), thread_name(&names, tid));
+        writeln!(text, "{tid:>9}  {share:6.2}% of {:>12} bytes in {:>6} gaps  {name}", t.bytes, t.gaps)?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,231 @@
+//! The unit's internal buffer is overrun: packets are missing, and an OVF says so.
+//!
+//! SDM vol. 3, "Overflow (OVF) Packet", and `facts/perf-abi.md`, section 3: an OVF that resolves while the core is in the traced
+//! range has a FUP with the next instruction behind it; one that resolves outside has none, and a TIP.PGE follows when
+//! the range is entered again. Both begin with a full address, since the last IP is reset. Timing packets may
+//! stand between OVF and FUP.
+//!
+//! Where an overrun ends follows from what the packets tell without the code: behind a TIP, execution is at its
+//! target; before a TIP.PGE, the core is outside. It begins behind a branch packet and lies within the bytes of
+//! one thread. What the lost packets said of time comes behind the OVF, as the clock stands then.
+
+use crate::error::Error;
+use crate::map::Cut;
+use crate::random::Random;
+use crate::trace::{CoreTrace, Owned};
+use jportal_perf_abi::Body;
+use jportal_pt_packet::{CodeSize, Encoder, LastIp, Packet, PacketDecoder};
+
+/// When the buffer is overrun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// Mean distance in bytes of trace.
+    pub every: u64,
+    /// Bytes of trace that are lost on average, at the least.
+    pub swallow: u64,
+}
+
+/// Bytes behind which an overrun ends at the first place that will do, with or without FUP.
+const PATIENCE: u64 = 4096;
+
+/// An overrun: what it cuts out, and what stands there instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overrun {
+    /// From the first lost byte to the packet that tells where the flow goes on.
+    pub cut: Cut,
+    /// It ends in the traced range, a FUP says where.
+    pub fup: bool,
+}
+
+/// The overruns of a trace.
+///
+/// # Errors
+/// When the bytes are no packets.
+pub fn overruns(trace: &CoreTrace, overflow: Overflow, seed: u64) -> Result<Vec<Overrun>, Error> {
+    let mut scan = Scan::new(trace, overflow, seed);
+    let mut decoder = PacketDecoder::new(&trace.bytes);
+    let read = |source| Error::Packet { core: trace.core, source };
+    while let Some((offset, packet)) = decoder.next_packet().map_err(read)? {
+        scan.packet(offset.0, packet, decoder.offset().0);
+    }
+    Ok(scan.found)
+}
+
+/// An overrun that is not over.
+struct Open {
+    from: u64,
+    /// It may end from here on.
+    least: u64,
+    fup: bool,
+    clock: Clock,
+}
+
+/// What timing packets say: the last of each kind that counts.
+#[derive(Default)]
+struct Clock {
+    tsc: Option<u64>,
+    tma: Option<(u16, u16)>,
+    cbr: Option<u8>,
+    mtc: Option<u8>,
+    cycles: u64,
+}
+
+impl Clock {
+    fn take(&mut self, packet: Packet) {
+        match packet {
+            Packet::Tsc(tsc) => *self = Self { tsc: Some(tsc), cbr: self.cbr, ..Self::default() },
+            Packet::Tma { ctc, fast_counter } => self.tma = Some((ctc, fast_counter)),
+            Packet::Cbr(ratio) => self.cbr = Some(ratio),
+            // Cycles count from the last MTC.
+            Packet::Mtc(mtc) => (self.mtc, self.cycles) = (Some(mtc), 0),
+            Packet::Cyc(cycles) => self.cycles += cycles,
+            _ => {}
+        }
+    }
+
+    fn put(&self, out: &mut Encoder) {
+        if let Some(tsc) = self.tsc {
+            out.tsc(tsc);
+        }
+        if let Some((ctc, fast_counter)) = self.tma {
+            out.tma(ctc, fast_counter);
+        }
+        if let Some(ratio) = self.cbr {
+            out.cbr(ratio);
+        }
+        if let Some(mtc) = self.mtc {
+            out.mtc(mtc);
+        }
+        if self.cycles > 0 {
+            out.cyc(self.cycles);
+        }
+    }
+}
+
+struct Scan<'a> {
+    overflow: Overflow,
+    random: Random,
+    owned: Box<dyn Iterator<Item = Owned> + 'a>,
+    /// First byte behind those of the thread at hand.
+    owned_to: u64,
+    /// Places of blocks that ran with old bytes.
+    stale: Vec<(u64, u64)>,
+    due: u64,
+    last_ip: LastIp,
+    psb_plus: bool,
+    /// A FUP waits for the TIP or TIP.PGD of its event.
+    event: bool,
+    open: Option<Open>,
+    found: Vec<Overrun>,
+}
+
+impl<'a> Scan<'a> {
+    fn new(trace: &'a CoreTrace, overflow: Overflow, seed: u64) -> Self {
+        let stale = trace.records.iter().filter_map(|r| match r.body {
+            Body::StaleBlock { offset, address, .. } => Some((offset, address)),
+            _ => None,
+        });
+        let mut scan = Self {
+            overflow,
+            random: Random::new(seed, 2, trace.core.0),
+            owned: Box::new(trace.owned()),
+            owned_to: 0,
+            stale: stale.collect(),
+            due: 0,
+            last_ip: LastIp::default(),
+            psb_plus: false,
+            event: false,
+            open: None,
+            found: Vec::new(),
+        };
+        scan.next_due(0);
+        scan
+    }
+
+    fn next_due(&mut self, from: u64) {
+        // Twice the half, on average the whole.
+        self.due = from + self.overflow.every / 2 + self.random.below(self.overflow.every + 1);
+    }
+
+    fn packet(&mut self, at: u64, packet: Packet, end: u64) {
+        while at >= self.owned_to {
+            let Some(next) = self.owned.next() else { return };
+            self.owned_to = next.to;
+            // What one thread lost is not to be found among the bytes of another.
+            self.open = None;
+        }
+        let ip = self.address(packet);
+        if let Some(open) = &mut self.open {
+            open.clock.take(packet);
+            if at >= open.least {
+                self.end_at(at, packet, ip, end);
+            }
+        } else if end >= self.due && end < self.owned_to && self.is_branch(packet) {
+            self.begin(end);
+        }
+        self.follow(packet);
+    }
+
+    fn address(&mut self, packet: Packet) -> Option<u64> {
+        match packet {
+            Packet::Psb | Packet::Ovf => {
+                self.last_ip.reset();
+                None
+            }
+            Packet::Tip(p) | Packet::TipPge(p) | Packet::TipPgd(p) | Packet::Fup(p) => self.last_ip.update(p),
+            _ => None,
+        }
+    }
+
+    /// A packet of the flow that is neither part of PSB+ nor of an event.
+    fn is_branch(&self, packet: Packet) -> bool {
+        let branch = matches!(packet, Packet::Tip(_) | Packet::TntShort(_) | Packet::TntLong(_));
+        branch && !self.psb_plus && !self.event
+    }
+
+    fn follow(&mut self, packet: Packet) {
+        match packet {
+            Packet::Psb => self.psb_plus = true,
+            Packet::PsbEnd => self.psb_plus = false,
+            Packet::Fup(_) => self.event = !self.psb_plus,
+            Packet::Tip(_) | Packet::TipPgd(_) | Packet::TipPge(_) => self.event = false,
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, from: u64) {
+        let least = from + self.overflow.swallow / 2 + self.random.below(self.overflow.swallow + 1);
+        let fup = self.random.below(2) == 0;
+        self.open = Some(Open { from, least, fup, clock: Clock::default() });
+    }
+
+    /// Ends the open overrun at `packet`, if that tells where the flow goes on.
+    fn end_at(&mut self, at: u64, packet: Packet, ip: Option<u64>, end: u64) {
+        let Some(ip) = ip else { return };
+        let inside = matches!(packet, Packet::Tip(_)) && self.is_branch(packet);
+        let outside = matches!(packet, Packet::TipPge(_));
+        let Some(open) = self.open.take_if(|o| {
+            let patient = at < o.least + PATIENCE;
+            let old = self.stale.iter().any(|&(s, address)| s >= o.from && s <= at && address == ip);
+            (inside && (o.fup || !patient)) || (outside && !old && !(o.fup && patient))
+        }) else {
+            return;
+        };
+        let mut out = Encoder::new();
+        out.ovf();
+        open.clock.put(&mut out);
+        if inside {
+            out.fup(ip);
+        } else {
+            out.mode_exec(CodeSize::Bits64);
+            out.tip_pge(ip);
+        }
+        let cut = Cut { from: open.from, to: end, insert: out.take() };
+        self.found.push(Overrun { cut, fup: inside });
+        self.next_due(end);
+    }
+}
+
+#[cfg(test)]
+#[path = "overflow_tests.rs"]
+mod tests;

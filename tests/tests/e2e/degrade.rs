@@ -1,0 +1,95 @@
+//! `jportal degrade`: what is decoded of a degraded capture is what the loss-free one has there.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+
+use jportal_tests::place;
+use jportal_tests::programs;
+use jportal_tests::recording::{Mode, Plan, Recording};
+
+/// Bytecodes that name a place well enough.
+const RUN: usize = 40;
+
+/// The first bytecodes of `main`, as numbers; `None` where the flow breaks off: at a gap, and where a frame comes
+/// that nobody is known to have called, since the bytecodes of the one below are not known.
+fn flow(recording: &Recording, capture: &Path, lines: &str, names: &RandomState) -> Vec<Option<u64>> {
+    let print = ["print", "--level", "bytecode", "--json", "--thread", "main", "--limit", lines];
+    let out = recording.jportal(&print, capture, &[]).unwrap();
+    assert!(out.status.success(), "{}", out.stderr);
+    let text = out.text();
+    let events = text.lines().filter_map(|l| serde_json::from_str::<serde_json::Value>(l).ok());
+    events
+        .filter_map(|e| match e["event"].as_str() {
+            Some("bytecode") => Some(Some(names.hash_one((e["method"].as_str(), e["bci"].as_u64())))),
+            Some("gap") => Some(None),
+            Some("enter") if e["depth"] == 0 => Some(None),
+            _ => None,
+        })
+        .collect()
+}
+
+/// How many segments of `part` are found in `whole`, one behind the other, and the bytecodes of those that are not.
+/// The first place that fits is taken: if there is a way to place them all, this is one.
+fn place_segments(part: &[Option<u64>], whole: &[u64]) -> (usize, usize) {
+    let mut places: HashMap<&[u64], Vec<usize>> = HashMap::new();
+    for (i, window) in whole.windows(RUN).enumerate() {
+        places.entry(window).or_default().push(i);
+    }
+    let (mut at, mut found, mut strange) = (0, 0, 0);
+    for segment in part.split(Option::is_none).filter(|s| s.len() >= RUN) {
+        let segment: Vec<u64> = segment.iter().flatten().copied().collect();
+        let all = places.get(&segment[..RUN]).map_or(&[][..], Vec::as_slice);
+        let mut fits =
+            all[all.partition_point(|&i| i < at)..].iter().filter(|&&i| whole[i..].starts_with(&segment));
+        match fits.next() {
+            Some(place) => (at, found) = (place + segment.len(), found + 1),
+            None => strange += segment.len(),
+        }
+    }
+    (found, strange)
+}
+
+#[test]
+fn what_is_left_is_the_flow_of_the_whole_in_order() {
+    let Some(place) = place::installed("what_is_left_is_the_flow_of_the_whole_in_order") else { return };
+    let program = programs::by_name("branches").expect("a program of that name");
+    let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
+    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let names = RandomState::new();
+    let whole: Vec<u64> =
+        flow(&recording, &recording.capture(), "600000", &names).into_iter().flatten().collect();
+    for (option, value, reason) in [("--loss", "25%", "truncated"), ("--overflow", "64k", "overflow")] {
+        let copies = ["lossy.jportal", "again.jportal"].map(|name| recording.file(name));
+        for target in &copies {
+            let target = target.to_str().expect("a plain name");
+            let degrade = ["degrade", "--json", "-o", target, option, value];
+            let out = recording.jportal(&degrade, &recording.capture(), &[]).unwrap();
+            assert!(out.status.success(), "{}", out.stderr);
+            let share = out.json().unwrap()["share"].as_f64().unwrap();
+            println!("{option} {value}: {share} lost");
+            assert!(if reason == "truncated" { (share - 0.25).abs() < 0.03 } else { share > 0.0 });
+        }
+        let bytes = copies.each_ref().map(|copy| std::fs::read(copy).unwrap());
+        assert!(bytes[0] == bytes[1], "the same seed gives the same bytes");
+        let info = recording.jportal(&["info", "--json"], &copies[0], &[]).unwrap().json().unwrap();
+        assert_eq!(info["errors"]["native_flow"], 0, "{info}");
+        assert!(info["gaps_by_reason"][reason].as_u64().is_some_and(|n| n > 3), "{info}");
+        let part = flow(&recording, &copies[0], "200000", &names);
+        let (found, strange) = place_segments(&part, &whole);
+        println!(
+            "{} of {} bytecodes, {found} segments, {strange} bytecodes elsewhere",
+            part.len(),
+            whole.len()
+        );
+        assert!(found > 10 && strange == 0, "{strange} bytecodes are not where they should be");
+        // The comparison sees what it should see.
+        let longest = part.split(Option::is_none).map(<[_]>::len).max().unwrap_or(0);
+        let mut wrong = part.clone();
+        let segment = part.split(Option::is_none).position(|s| s.len() == longest).unwrap();
+        let begin: usize = part.split(Option::is_none).take(segment).map(|s| s.len() + 1).sum();
+        wrong.remove(begin + longest / 2);
+        let (_, strange) = place_segments(&wrong, &whole);
+        assert!(strange > 0, "a bytecode that is missing is not seen");
+    }
+}
