@@ -29,6 +29,11 @@ impl Look {
         Ok(Self { watch, steps, words: Words::new(Arc::new(recording.methods().clone())) })
     }
 
+    /// Whether the thread has such an event.
+    pub(crate) fn has_event(&self) -> bool {
+        self.steps.iter().any(|s| s.watched)
+    }
+
     pub(crate) fn text(&self) -> String {
         let Watch { tid, event, .. } = self.watch;
         let mut text = format!("what the machine did around flow event {event} of {tid}:\n");
@@ -45,7 +50,7 @@ impl Look {
                 text += &format!("     {mark} {number:>8} {words}\n");
             }
         }
-        if !self.steps.iter().any(|s| s.watched) {
+        if !self.has_event() {
             text += "the event belongs to no machine block: these were the thread's last ones\n";
         }
         text

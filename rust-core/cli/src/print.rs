@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use jportal_flow::ThreadInfo;
 use jportal_reconstruct::{Recording, Watch};
 use jportal_report::print::{Level, Options, Output, Printer};
+use jportal_units::Tid;
 
 use crate::args::{self, PrintArgs};
 use crate::look::Look;
@@ -40,19 +41,28 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The machine blocks around one event of one thread.
+/// The machine blocks around one event of one thread. An OS thread id may come again: the event is looked for in the
+/// threads that had it, in order of their start.
 fn print_around(args: &PrintArgs, recording: &Recording<'_>, event: u64) -> Result<Outcome> {
-    let (tid, started) = match decode::threads(recording, &args.decode.threads)?[..] {
-        [one] => one,
-        ref several => {
-            bail!("--around needs one thread, and {} are chosen; name it with --thread", several.len())
+    let chosen = decode::threads(recording, &args.decode.threads)?;
+    let mut tids: Vec<Tid> = chosen.iter().map(|t| t.0).collect();
+    tids.dedup();
+    if tids.len() != 1 {
+        bail!("--around needs one thread, and {} are chosen; name it with --thread", tids.len());
+    }
+    let mut look = None;
+    for (tid, started) in chosen {
+        let one = Look::at(&args.decode, recording, Watch { tid, started, event })?;
+        let found = one.has_event();
+        look = Some(one);
+        if found {
+            break;
         }
-    };
-    let watch = Watch { tid, started, event };
-    let look = Look::at(&args.decode, recording, watch)?;
+    }
+    let Some(look) = look else { return Ok(Outcome::Findings) };
     let text = if args.decode.json { format!("{:#}\n", look.json()) } else { look.text() };
     io::stdout().write_all(text.as_bytes()).context("cannot write the output")?;
-    Ok(Outcome::Done)
+    Ok(if look.has_event() { Outcome::Done } else { Outcome::Findings })
 }
 
 /// The flows of several threads arrive interleaved. The first goes to stdout at once, each

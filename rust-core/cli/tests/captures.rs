@@ -60,6 +60,7 @@ fn every_command_accepts_a_capture_without_trace() {
     assert!(String::from_utf8_lossy(&e.stderr).contains("--thread"), "says what is missing");
     let around = jportal(&["print", "--around", "7", "--thread", "main", file]);
     assert!(String::from_utf8_lossy(&around.stdout).contains("belongs to no machine block"));
+    assert_eq!(around.status.code(), Some(1));
 }
 
 #[test]

@@ -327,6 +327,7 @@ mod tests {
             from: None,
             to: None,
             cause: jportal_flow::Cause::ConditionalMove,
+            callers: 0,
         };
         let events =
             vec![enter(0, Entry::Upcall), code(0, 0), unresolved, code(0, 3), code(0, 1), code(0, 6)];
