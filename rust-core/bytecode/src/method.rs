@@ -38,7 +38,7 @@ pub struct InvokeRef {
 }
 
 /// One version of one method of one class of one loader.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Method {
     /// Its dense name for the recording.
     pub id: MethodId,

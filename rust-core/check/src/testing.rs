@@ -11,19 +11,14 @@ use crate::report::{Checker, Options, Report};
 /// A static method `a/A.<name>()V`.
 pub(crate) fn method(name: &str, code: &[u8]) -> Method {
     Method {
-        id: MethodId(0),
         class_name: "a/A".into(),
         loader: "app".into(),
         source_file: "A.java".into(),
         name: name.into(),
         signature: "()V".into(),
         access_flags: 8,
-        intrinsic: 0,
-        entry_kind: 0,
         code: code.into(),
-        exceptions: Box::new([]),
-        lines: Box::new([]),
-        invokes: Box::new([]),
+        ..Method::default()
     }
 }
 

@@ -316,9 +316,8 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn power_of_two(text: &str) -> Result<u64, String> {
-    match size(text) {
-        Ok(n) if n.is_power_of_two() && n >= 8192 => Ok(n),
-        Err(e) if e.contains("suffix") => Err(e),
+    match size(text)? {
+        n if n.is_power_of_two() && n >= 8192 => Ok(n),
         _ => Err("expected a power of two of at least 8k".to_owned()),
     }
 }

@@ -23,14 +23,15 @@ pub(crate) fn degrade(args: &DegradeArgs) -> Result<Outcome> {
     let degraded =
         plan.write(&args.output, &mut progress).with_context(|| args.output.display().to_string())?;
     drop(line);
+    let names = names(&reader);
     if let Some(file) = &args.truth {
-        let text = serde_json::to_vec_pretty(&as_json(args, &reader, &degraded, true))?;
+        let text = serde_json::to_vec_pretty(&as_json(args, &names, &degraded, true))?;
         std::fs::write(file, text).with_context(|| file.display().to_string())?;
     }
     if args.json {
-        put_json(&as_json(args, &reader, &degraded, false))?;
+        put_json(&as_json(args, &names, &degraded, false))?;
     } else {
-        put_text(&as_text(args, &reader, &degraded)?)?;
+        put_text(&as_text(args, &names, &degraded)?)?;
     }
     Ok(Outcome::Done)
 }
@@ -47,8 +48,8 @@ fn settings(args: &DegradeArgs) -> Settings {
 }
 
 /// What the VM calls a thread.
-fn thread_name(reader: &Names, tid: u32) -> String {
-    reader.iter().find(|n| n.0 == tid).map(|n| n.1.clone()).unwrap_or_default()
+fn thread_name(names: &Names, tid: u32) -> String {
+    names.iter().find(|n| n.0 == tid).map(|n| n.1.clone()).unwrap_or_default()
 }
 
 type Names = Vec<(u32, String)>;
@@ -97,10 +98,9 @@ fn core_json(core: &CoreTruth, with_gaps: bool) -> Value {
     all
 }
 
-fn as_json(args: &DegradeArgs, reader: &CaptureReader, d: &Degraded, with_gaps: bool) -> Value {
-    let names = names(reader);
+fn as_json(args: &DegradeArgs, names: &Names, d: &Degraded, with_gaps: bool) -> Value {
     let threads = d.threads.iter().map(|(&tid, t)| {
-        json!({"tid": tid, "name": thread_name(&names, tid), "bytes": t.bytes, "lost": t.lost,
+        json!({"tid": tid, "name": thread_name(names, tid), "bytes": t.bytes, "lost": t.lost,
                "share": share(t.lost, t.bytes), "gaps": t.gaps})
     });
     json!({
@@ -113,7 +113,7 @@ fn as_json(args: &DegradeArgs, reader: &CaptureReader, d: &Degraded, with_gaps: 
     })
 }
 
-fn as_text(args: &DegradeArgs, reader: &CaptureReader, d: &Degraded) -> Result<String> {
+fn as_text(args: &DegradeArgs, names: &Names, d: &Degraded) -> Result<String> {
     let mut text = String::new();
     let percent = |part, all| 100.0 * share(part, all);
     writeln!(text, "AUX buffer    {} bytes per core", d.aux)?;
@@ -135,9 +135,8 @@ fn as_text(args: &DegradeArgs, reader: &CaptureReader, d: &Degraded) -> Result<S
         )?;
     }
     text.push_str("threads\n");
-    let names = names(reader);
     for (&tid, t) in &d.threads {
-        let (share, name) = (percent(t.lost, t.bytes), thread_name(&names, tid));
+        let (share, name) = (percent(t.lost, t.bytes), thread_name(names, tid));
         writeln!(text, "{tid:>9}  {share:6.2}% of {:>12} bytes in {:>6} gaps  {name}", t.bytes, t.gaps)?;
     }
     Ok(text)

@@ -76,15 +76,10 @@ fn method(random: &mut Random, number: usize, methods: usize) -> Method {
     let is_virtual = number.is_multiple_of(3);
     let name = if is_virtual { format!("v{}", random.below(100)) } else { format!("s{number}") };
     Method {
-        id: MethodId(0),
         class_name: "a/A".into(),
-        loader: "".into(),
-        source_file: "".into(),
         name: name.into(),
         signature: "()V".into(),
         access_flags: if is_virtual { 0 } else { 8 },
-        intrinsic: 0,
-        entry_kind: 0,
         exceptions: [ExceptionRow {
             start: Bci(0),
             end: starts[2].into(),
@@ -95,6 +90,7 @@ fn method(random: &mut Random, number: usize, methods: usize) -> Method {
         code: code.into(),
         lines: [].into(),
         invokes: invokes.into(),
+        ..Method::default()
     }
 }
 

@@ -277,6 +277,7 @@ fn visible(
             let (from, to) = (name(*from, "entry"), name(*to, "end"));
             let rounds = match callers {
                 0 => String::new(),
+                1 => ", perhaps by way of the caller".into(),
                 n => format!(", perhaps by way of {n} callers"),
             };
             (format!("... {from} to {to} unresolved: {}{rounds}", cause.name()), after)

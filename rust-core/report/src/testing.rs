@@ -14,19 +14,14 @@ pub(crate) const BRANCHY: &[u8] = &[26, 153, 0, 7, 4, 167, 0, 4, 3, 172];
 pub(crate) fn method(class: &str, name: &str, code: &[u8]) -> Method {
     let loader = if class.starts_with("java/") { "" } else { "app" };
     Method {
-        id: MethodId(0),
         class_name: class.into(),
         loader: loader.into(),
         source_file: "A.java".into(),
         name: name.into(),
         signature: "(I)I".into(),
         access_flags: 8,
-        intrinsic: 0,
-        entry_kind: 0,
         code: code.into(),
-        exceptions: Box::new([]),
-        lines: Box::new([]),
-        invokes: Box::new([]),
+        ..Method::default()
     }
 }
 
