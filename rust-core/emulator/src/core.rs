@@ -201,6 +201,11 @@ impl Core {
         self.switched
     }
 
+    /// The latest time of a record.
+    pub fn latest(&self) -> u64 {
+        self.latest
+    }
+
     /// Descriptions of the first anomalies; empties the list.
     pub fn take_anomalies(&mut self) -> Vec<String> {
         let mut all = std::mem::take(&mut self.past().anomalies);
@@ -253,6 +258,16 @@ impl Core {
         match *unresolved {
             Some(b) if self.state == State::On => self.enter(b.start),
             _ => *unresolved = None,
+        }
+    }
+
+    /// The running thread is interrupted before `block`, which has begun, and goes on at once: what the unit tells with an
+    /// entry only can be told of it.
+    pub fn enter_anew(&mut self, unresolved: &mut Unresolved, block: &Block) {
+        if let (Some(tid), State::On) = (self.running, self.state) {
+            debug_assert_eq!(self.inside, block.start);
+            self.switch_out(false);
+            self.switch_in(tid, unresolved, self.latest);
         }
     }
 

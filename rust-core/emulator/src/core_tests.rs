@@ -132,6 +132,34 @@ fn a_stale_block_is_told_with_the_place_where_its_stay_began() {
 }
 
 #[test]
+fn a_stale_block_in_the_middle_of_a_stay_is_entered_anew() {
+    let mut r = rig();
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread, clock::tsc());
+    r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
+    let begun = leak(0x1013, BRANCH);
+    r.core.begin_block(&mut thread, begun);
+    r.core.enter_anew(&mut thread, begun);
+    r.core.stale(begun);
+    r.core.leave(&mut thread, 0x1026);
+    r.core.switch_out(false);
+    let sent = r.packets();
+    let first = ["MODE.Exec", "TIP.PGE 1000", "TNT T", "FUP 1013", "TIP.PGD -"];
+    let second = ["TSC", "CBR", "MODE.Exec", "TIP.PGE 1013", "TIP.PGD 1026"];
+    assert_eq!(behind(&behind(&sent, &START), &first), second);
+    let all = r.records();
+    let closed = all.iter().find_map(|(b, _)| match b {
+        Body::Aux { size, .. } => Some(*size),
+        _ => None,
+    });
+    let told = all.iter().find_map(|(b, _)| match b {
+        Body::StaleBlock { offset, address: 0x1013, .. } => Some(*offset),
+        _ => None,
+    });
+    assert!(closed.is_some() && told > closed, "behind the first stay and its successor's TSC: {all:?}");
+}
+
+#[test]
 fn bytes_and_records_of_a_stay() {
     let mut r = rig();
     let mut thread = None;

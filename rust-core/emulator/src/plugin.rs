@@ -255,10 +255,13 @@ impl Plugin {
                 let flushed = core.begin_block(&mut t.unresolved, block);
                 if enters {
                     self.scheduler.hint(&t.tenant, true);
-                    // The time was told before: whatever changes from now on, changes later than that.
-                    if self.is_stale(block) {
-                        core.stale(block);
+                }
+                // The time of an entry was told before: whatever changes from now on, changes later than that.
+                if self.is_stale(block) {
+                    if !enters {
+                        core.enter_anew(&mut t.unresolved, block);
                     }
+                    core.stale(block);
                 }
                 drop(core);
                 if t.tenant.spend() {
@@ -281,7 +284,7 @@ impl Plugin {
     fn change_core(&self, t: &mut Thread) {
         let since = clock::tsc();
         self.scheduler.release(&t.tenant);
-        self.take_core(t, since, t.unresolved);
+        self.take_core(t, since);
     }
 
     /// The thread has no core. If it lost one in the middle of a block, the new block ends that and
@@ -296,7 +299,7 @@ impl Plugin {
             ended |= self.scheduler.end_stay(&t.tenant, |core| {
                 core.begin_block(unresolved, block);
             });
-            match self.take_core(t, since, Some(block)) {
+            match self.take_core(t, since) {
                 Taken::Core => return ended,
                 Taken::Nothing => return true,
                 Taken::OpenStay => {}
@@ -304,14 +307,14 @@ impl Plugin {
         }
     }
 
-    /// Finds a core for thread `t`, which has begun `block`, if any.
+    /// Finds a core for thread `t`, on which it enters the block that it has begun, if any.
     #[cold]
-    fn take_core(&self, t: &mut Thread, since: u64, block: Unresolved) -> Taken {
+    fn take_core(&self, t: &mut Thread, since: u64) -> Taken {
         if t.tenant.tid == 0 {
             t.tenant.tid = guest::thread_id();
         }
         let taken = self.scheduler.take(&mut t.tenant, &mut t.unresolved, &self.filter, since);
-        if let (Taken::Core, Some(block)) = (taken, block)
+        if let (Taken::Core, Some(block)) = (taken, t.unresolved)
             && self.is_stale(block)
             && let Some(mut core) = self.scheduler.enter(&t.tenant)
         {
@@ -320,7 +323,10 @@ impl Plugin {
         taken
     }
 
-    /// Whether other code stands where `block`, which is being executed, was translated from.
+    /// Whether other code stands where `block`, which is being executed, was translated from. Not only a thread that had to
+    /// wait comes to such a block: a write drops all blocks of its page (QEMU, `tb_invalidate_phys_page_fast`), and a
+    /// dropped one that a thread is in goes on to those it was linked to, dropped or not.
+    #[inline]
     fn is_stale(&self, block: &Block) -> bool {
         // SAFETY: the calling thread is about to execute these bytes' translation; a guest that unmaps
         // code while it runs ends by the same fault natively.
@@ -368,7 +374,7 @@ impl Plugin {
             }
             let unresolved = &mut t.unresolved;
             if self.scheduler.end_stay(&t.tenant, |core| what(core, unresolved))
-                || self.take_core(t, since, t.unresolved) == Taken::Nothing
+                || self.take_core(t, since) == Taken::Nothing
             {
                 break;
             }
@@ -504,3 +510,7 @@ impl Plugin {
         self.filter.activate(false);
     }
 }
+
+#[cfg(test)]
+#[path = "plugin_tests.rs"]
+mod tests;

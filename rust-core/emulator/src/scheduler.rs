@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::core::{Core, Unresolved};
 use crate::random::Random;
 use crate::range::Filter;
-use crate::seat::{Inside, Seats, ThreadNumber};
+use crate::seat::{Claimed, Inside, Seats, ThreadNumber};
 
 /// A thread waits for no more than this many slices.
 const PATIENCE: u64 = 4;
@@ -85,6 +85,8 @@ pub struct Scheduler {
     hints: Box<[Hint]>,
     /// Per thread: the stay that it has to end.
     stays: Box<[Mutex<Option<Box<Core>>>]>,
+    /// Per thread: TSC at which its latest stay on a core ended.
+    left: Box<[AtomicU64]>,
     quantum: u64,
     slice: u64,
 }
@@ -96,6 +98,7 @@ impl Scheduler {
             hints: cores.iter().map(|_| Hint::default()).collect(),
             seats: Seats::new(cores, threads),
             stays: (0..=threads).map(|_| Mutex::new(None)).collect(),
+            left: (0..=threads).map(|_| AtomicU64::new(0)).collect(),
             quantum: config.quantum,
             slice: config.slice.saturating_mul(khz) / 1000,
         }
@@ -113,7 +116,8 @@ impl Scheduler {
         self.hints[tenant.core].inside.store(inside, Relaxed);
     }
 
-    /// Finds a core for `tenant`, which needed one at `since`, and switches it in.
+    /// Finds a core for `tenant`, which needed one at `since`, and switches it in: then, or as soon as it has left the core
+    /// it had before. A thread's stays follow one another also if the clock was read before one of them was ended.
     #[cold]
     pub fn take(
         &self,
@@ -140,10 +144,8 @@ impl Scheduler {
                 continue;
             };
             let mut core = self.seats.claim(i, &right);
-            match core.old_owner() {
-                Some(owner) if core.should_detach() => *self.stay(owner) = Some(core.detach(since)),
-                _ => core.switch_out_at(true, since),
-            }
+            let since = since.max(self.left(tenant.number) + 1);
+            self.evict(&mut core, since);
             core.switch_in(tenant.tid, unresolved, since);
             tenant.core = i;
             tenant.budget = self.next_quantum(tenant);
@@ -152,6 +154,27 @@ impl Scheduler {
             core.assign(tenant.number);
             return Taken::Core;
         }
+    }
+
+    /// The thread on `core`, if any, has it no more: another one needed it at `since`.
+    fn evict(&self, core: &mut Claimed<'_, Core>, since: u64) {
+        let Some(owner) = core.old_owner() else { return core.switch_out_at(true, since) };
+        if core.should_detach() {
+            let stay = core.detach(since);
+            self.leaves(owner, stay.detached().unwrap_or(since));
+            *self.stay(owner) = Some(stay);
+        } else {
+            core.switch_out_at(true, since);
+            self.leaves(owner, core.latest());
+        }
+    }
+
+    fn left(&self, thread: ThreadNumber) -> u64 {
+        self.left[thread as usize].load(Relaxed)
+    }
+
+    fn leaves(&self, thread: ThreadNumber, at: u64) {
+        self.left[thread as usize].store(at, Relaxed);
     }
 
     fn choose(&self, now: u64, force: bool) -> Option<usize> {
@@ -206,6 +229,7 @@ impl Scheduler {
     pub fn release(&self, tenant: &Tenant) {
         if let Some(mut core) = self.enter(tenant) {
             core.switch_out(false);
+            self.leaves(tenant.number, core.latest());
             let hint = &self.hints[tenant.core];
             hint.switched.store(core.switched(), Relaxed);
             hint.inside.store(false, Relaxed);

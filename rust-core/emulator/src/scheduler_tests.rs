@@ -104,6 +104,32 @@ fn a_thread_that_lost_its_core_ends_its_stay_with_its_next_event() {
 }
 
 #[test]
+fn stays_of_a_thread_follow_one_another() {
+    let r = rig(2, 0, 0);
+    let (mut a, mut b) = (r.tenant(1), r.tenant(2));
+    r.take(&mut a);
+    let needed = clock::tsc();
+    // The clock was read, and the core given up later.
+    r.scheduler.release(&a);
+    let left = r.scheduler.left(1);
+    assert!(left > needed);
+    assert_eq!(r.scheduler.take(&mut a, &mut None, &r.filter, needed), Taken::Core);
+    let came = r.scheduler.enter(&a).unwrap().latest();
+    assert!(came > left, "{came} {left}");
+    // Another one waited since before that and takes the core at once.
+    r.scheduler.hints[0].switched.store(u64::MAX, Relaxed);
+    r.scheduler.hints[1].switched.store(0, Relaxed);
+    r.take(&mut b);
+    r.scheduler.release(&b);
+    for core in 0..2 {
+        let mut c = r.tenant(3);
+        r.scheduler.hints[core].switched.store(0, Relaxed);
+        assert_eq!(r.scheduler.take(&mut c, &mut None, &r.filter, needed), Taken::Core);
+    }
+    assert!(r.scheduler.left(1) > left);
+}
+
+#[test]
 fn stays_without_events_are_ended() {
     let r = rig(1, 0, 0);
     let (mut a, mut b) = (r.tenant(1), r.tenant(2));

@@ -1,0 +1,74 @@
+use super::*;
+use crate::config::Timing;
+
+/// `nop; jmp` to the next instruction, and `ret`.
+const CODE: &[u8] = &[0x90, 0xeb, 0x00, 0xc3];
+
+/// Code of this process as that of a guest whose memory lies at the same addresses.
+struct Rig {
+    plugin: Plugin,
+    code: Box<[u8]>,
+    _dir: tempfile::TempDir,
+}
+
+fn rig() -> Rig {
+    let dir = tempfile::tempdir().unwrap();
+    let code: Box<[u8]> = CODE.into();
+    let low = code.as_ptr() as u64;
+    let config = Config {
+        shm: dir.path().join("rings"),
+        cores: 1,
+        aux: 8192,
+        data: 4096,
+        timing: Timing::Tsc,
+        range: Some((low, low + code.len() as u64)),
+        ..Config::default()
+    };
+    Rig { plugin: Plugin::new(config).unwrap(), code, _dir: dir }
+}
+
+impl Rig {
+    fn address(&self, at: usize) -> u64 {
+        self.code.as_ptr() as u64 + at as u64
+    }
+
+    fn translate(&self, instructions: &[(usize, usize)]) -> &'static Block {
+        let list: Vec<_> = instructions
+            .iter()
+            .map(|&(at, end)| InsnBytes { address: self.address(at), bytes: &self.code[at..end] })
+            .collect();
+        match self.plugin.translate(&list).0 {
+            Hook::Inside(block) => block,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn stale(&self) -> u64 {
+        let mut sum = 0;
+        self.plugin.scheduler.stop_all(|_, core| sum += core.counts().stale);
+        sum
+    }
+}
+
+/// A write drops the blocks of a page, and a thread that is in one of them still goes on to the next.
+#[test]
+fn a_block_that_was_replaced_behind_a_running_one_is_told() {
+    let mut r = rig();
+    let (first, second) = (r.translate(&[(0, 1), (1, 3)]), r.translate(&[(3, 4)]));
+    let run = |r: &Rig| {
+        // SAFETY: one thread is vCPU 0, and no callback is under way.
+        unsafe {
+            r.plugin.inside(0, first);
+            r.plugin.inside(0, second);
+            r.plugin.outside(0, 0x10);
+        }
+    };
+    run(&r);
+    assert_eq!(r.stale(), 0);
+    r.code[3] = 0xcc;
+    run(&r);
+    assert_eq!(r.stale(), 1, "the second");
+    r.code[0] = 0xcc;
+    run(&r);
+    assert_eq!(r.stale(), 3, "and both");
+}
