@@ -1,7 +1,7 @@
 //! Small methods for unit tests.
 
 use crate::method::{ExceptionRow, InvokeRef, Method};
-use jportal_units::{Bci, MethodId};
+use jportal_units::Bci;
 
 /// A static method `a/A.<name>()V`.
 pub(crate) fn method(name: &str, code: &[u8]) -> Method {

@@ -690,6 +690,15 @@ schema! {
             /// By ascending `from`, then `outcome`, then `to`; each such triple once.
             edges: Vec<MarkedEdge>,
         }
+        /// A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`, `handle_ic_miss_helper`,
+        /// `handle_wrong_method`): one record each time, committed between the stub's call of the VM and its end, whether
+        /// or not a `CodePatched` comes of it.
+        CallResolution = 30 {
+            /// OS thread id.
+            tid: u32,
+            /// Where the call returns.
+            return_address: u64,
+        }
         /// Something the recorder could not do, in words; shown by `jportal info`.
         Notice = 32 {
             /// Text.

@@ -90,6 +90,18 @@ pub enum Error {
         /// Where it stands.
         offset: StreamOffset,
     },
+    /// The flow goes to the VM to have a call resolved, and the thread had another one resolved then.
+    #[error(
+        "the call that returns to {returns} is resolved (packet at {offset}), but the VM resolved the one that returns to {resolved}"
+    )]
+    OtherCall {
+        /// Packet being followed.
+        offset: StreamOffset,
+        /// Where the call of the flow returns.
+        returns: Address,
+        /// Where that of the VM's record does.
+        resolved: Address,
+    },
     /// MODE.Exec announces code other than 64-bit.
     #[error("MODE.Exec at {offset}: only 64-bit code can be followed")]
     NotLongMode {

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use jportal_units::{Address, AddressRange, CodeId, Tid, Tsc};
+use std::collections::HashMap;
 
 /// What a [`Change`] did to its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +48,24 @@ pub struct CodeHistory {
     changes: Vec<Change>,
     data: Vec<u8>,
     /// By number of the code.
-    leaves_by_calls: Vec<bool>,
+    marks: Vec<Marks>,
+    /// By thread, in order of time.
+    resolutions: HashMap<u32, Vec<Resolution>>,
+}
+
+/// What is known of a code beside its bytes.
+#[derive(Clone, Copy, Default, Debug)]
+struct Marks {
+    leaves_by_calls: bool,
+    resolves_calls: bool,
+}
+
+/// A thread came to the VM for the destination of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resolution {
+    pub tsc: u64,
+    /// Offset at which the call returns; `u32::MAX` outside the code cache.
+    pub returns: u32,
 }
 
 /// What stood at an address from some time on, as [`CodeHistory::versions`] reports it.
@@ -67,7 +85,13 @@ impl CodeHistory {
         if range.len() >= u64::from(u32::MAX) {
             return Err(Error::CodeCacheTooLarge { size: range.len() });
         }
-        Ok(Self { range, changes: Vec::new(), data: Vec::new(), leaves_by_calls: Vec::new() })
+        Ok(Self {
+            range,
+            changes: Vec::new(),
+            data: Vec::new(),
+            marks: Vec::new(),
+            resolutions: HashMap::new(),
+        })
     }
 
     /// The code cache's bounds. Offsets in [`crate::Item::Block`] count from its start.
@@ -82,15 +106,47 @@ impl CodeHistory {
 
     /// Only code of the cache calls `code`, and it jumps to such only: control leaves the cache from it by calls alone.
     pub fn mark_leaves_by_calls(&mut self, code: CodeId) {
+        self.marks(code).leaves_by_calls = true;
+    }
+
+    /// Each time `code` calls what lies outside the code cache, a thread has a call resolved, and there is a
+    /// [`CodeHistory::resolution`] for it (`SharedRuntime::generate_resolve_blob`).
+    pub fn mark_resolves_calls(&mut self, code: CodeId) {
+        self.marks(code).resolves_calls = true;
+    }
+
+    fn marks(&mut self, code: CodeId) -> &mut Marks {
         let number = code.0 as usize;
-        if self.leaves_by_calls.len() <= number {
-            self.leaves_by_calls.resize(number + 1, false);
+        if self.marks.len() <= number {
+            self.marks.resize(number + 1, Marks::default());
         }
-        self.leaves_by_calls[number] = true;
+        &mut self.marks[number]
+    }
+
+    fn marked(&self, code: CodeId) -> Marks {
+        self.marks.get(code.0 as usize).copied().unwrap_or_default()
     }
 
     pub(crate) fn leaves_only_by_calls(&self, code: CodeId) -> bool {
-        self.leaves_by_calls.get(code.0 as usize).copied().unwrap_or(false)
+        self.marked(code).leaves_by_calls
+    }
+
+    pub(crate) fn resolves_calls(&self, code: CodeId) -> bool {
+        self.marked(code).resolves_calls
+    }
+
+    /// `thread` was outside the traced range to have the call resolved that returns to `returns`.
+    pub fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
+        let inside = self.range.contains(returns);
+        let returns = if inside { returns.minus(self.range.start) as u32 } else { u32::MAX };
+        let list = self.resolutions.entry(thread.0).or_default();
+        let at = list.partition_point(|r| r.tsc <= tsc.0);
+        list.insert(at, Resolution { tsc: tsc.0, returns });
+    }
+
+    /// Those of `thread`, in order of time.
+    pub(crate) fn resolutions(&self, thread: Tid) -> &[Resolution] {
+        self.resolutions.get(&thread.0).map_or(&[], |list| list)
     }
 
     /// Bytes of installed code were overwritten by `bytes`. `caller`: they are the destination of a call,

@@ -9,6 +9,8 @@
 //! install TIME ID START : BYTES    code, bytes in hexadecimal
 //! patch TIME ADDRESS : BYTES       free TIME START SIZE
 //! leaves-by-calls ID               control leaves the cache from this code by calls alone
+//! resolves-calls ID                this code calls the VM to have a call resolved
+//! resolution TIME ADDRESS          for the thread that is traced the VM resolved the call that returns there
 //! resolved TIME ADDRESS : BYTES    destination of a call, patched by the thread that is traced
 //! window SINCE LATEST              sideband's bounds of time
 //! psb psbend pad ovf mode64 mode32 stop       tsc T  tma CTC FC  mtc N  cyc N  cbr N
@@ -94,7 +96,13 @@ impl Script {
             }
             ("config", settings) => settings.iter().for_each(|s| self.setting(s)),
             ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
-            ("install" | "leaves-by-calls" | "patch" | "resolved" | "free", _) => self.change(word, rest),
+            (
+                "install" | "leaves-by-calls" | "resolves-calls" | "patch" | "resolved" | "resolution"
+                | "free",
+                _,
+            ) => {
+                self.change(word, rest);
+            }
             ("lost", []) => self.losses.push(self.trace.len() as u64),
             ("stale", [at, ":", code @ ..]) => {
                 self.stale.push((self.trace.len() as u64, hex(at), bytes(code)));
@@ -124,6 +132,8 @@ impl Script {
         let history = self.history.as_mut().expect("`cache` comes first");
         match (word, rest) {
             ("leaves-by-calls", [id]) => history.mark_leaves_by_calls(code_id(id)),
+            ("resolves-calls", [id]) => history.mark_resolves_calls(code_id(id)),
+            ("resolution", [time, at]) => history.resolution(Tsc(dec(time)), THREAD, Address(hex(at))),
             ("install", [time, id, start, ":", code @ ..]) => {
                 let id = code_id(id);
                 history.install(Tsc(dec(time)), Address(hex(start)), &bytes(code), id).unwrap();

@@ -153,7 +153,7 @@ impl<'a> CoreStream<'a> {
             }
             let part = jportal_native_flow::Stretch {
                 until: StreamOffset(until),
-                since: since.max(turn.left),
+                since: since.max(turn.left).max(s.switched_in.unwrap_or_default()),
                 latest: s.closed,
                 tid: s.tid,
                 left: turn.left,

@@ -34,7 +34,7 @@ impl<'a> Machine<'a> {
             return Ok(());
         }
         // The check falls through into the verified entry, perhaps inside one block.
-        let enters = from <= n.verified_entry && !self.cut_at(code);
+        let enters = from <= n.verified_entry;
         let resumes = self.resumes_in(code);
         if enters {
             if exit == Exit::Jump && to == n.verified_entry + PATCHED_ENTRY {
@@ -70,10 +70,6 @@ impl<'a> Machine<'a> {
     pub(crate) fn resumes_in(&self, code: CodeId) -> bool {
         matches!(self.before, Before::Block { exit, code: c, .. }
             if c == code && !matches!(exit, Exit::Call | Exit::IndirectCall | Exit::Return))
-    }
-    /// Whether an interrupt cut the block before in this very code: the thread goes on.
-    fn cut_at(&self, code: CodeId) -> bool {
-        matches!(self.before, Before::Block { exit: Exit::Cut, code: c, .. } if c == code)
     }
     fn tier(n: &NMethod) -> Tier {
         if n.compiler == compilers::C1 { Tier::C1 } else { Tier::C2 }

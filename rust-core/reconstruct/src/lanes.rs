@@ -204,7 +204,16 @@ mod tests {
         let names = stretches.iter().map(|&(core, tid, closed)| {
             let at = StreamOffset(0);
             let (core, tid, closed) = (Core(core), Tid(tid), Tsc(closed));
-            let stretch = Stretch { core, tid, from: at, to: at, closed, truncated: false, came: None };
+            let stretch = Stretch {
+                core,
+                tid,
+                from: at,
+                to: at,
+                closed,
+                switched_in: None,
+                truncated: false,
+                came: None,
+            };
             lanes.of(&stretch).info.name.clone()
         });
         let names = names.collect();
@@ -247,6 +256,7 @@ mod tests {
             from: at,
             to: at,
             closed: Tsc(closed),
+            switched_in: None,
             truncated: false,
             came: None,
         };

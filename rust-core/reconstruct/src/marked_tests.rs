@@ -519,6 +519,23 @@ fn an_interrupted_block_goes_on() {
 }
 
 #[test]
+fn the_check_in_front_of_a_method_may_be_interrupted() {
+    let mut records = nmethod_records(NMETHOD, &[(0x10, &[(0, 0)]), (0x20, &[(0, 10)])], &[], &[]);
+    if let Record::NMethodInstalled(n) = &mut records[0] {
+        n.verified_entry = 0x10;
+    }
+    let vm = vm_with(&[(&M0, &[]), (&M1, &[])], &records);
+    // At the entry, or in the padding in front of it.
+    for at in [0x10, 0xc] {
+        let ip = Address(address(NMETHOD + at));
+        let check = start().nm(0, 8, Exit::NotTaken).nm(8, at, Exit::Cut);
+        let s = check.push(Item::Interrupt { ip }).push(Item::Enter { ip }).nm(at, 0x18, Exit::Taken);
+        let lines = run(&vm, s.nm(0x20, 0x28, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump));
+        assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@10 < m0", "interrupted at {at:#x}");
+    }
+}
+
+#[test]
 fn an_interrupted_block_that_is_deoptimised_has_not_gone_on() {
     let (vm, s) = interrupted();
     let s = s.push(Item::Enter { ip: Address(address(DEOPT_REEXECUTE)) });

@@ -49,6 +49,12 @@ impl CodeSink for History {
     fn leaves_by_calls(&mut self, id: CodeId) {
         self.code.mark_leaves_by_calls(id);
     }
+    fn resolves_calls(&mut self, id: CodeId) {
+        self.code.mark_resolves_calls(id);
+    }
+    fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
+        self.code.resolution(tsc, thread, returns);
+    }
     fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>) {
         if self.code.patch(tsc, start, bytes, caller).is_err() {
             self.refused += 1;

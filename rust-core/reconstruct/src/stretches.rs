@@ -21,6 +21,8 @@ pub struct Stretch {
     pub to: StreamOffset,
     /// When the range was closed: the thread still was on the core.
     pub closed: Tsc,
+    /// When the thread was switched to the core, if this is its first range since.
+    pub switched_in: Option<Tsc>,
     /// Trace was lost at the end of the range.
     pub truncated: bool,
     /// The thread came to the core at this time, when trace was being lost there. An empty range: all that it did
@@ -53,6 +55,8 @@ pub struct CoreSideband {
     pub malformed: u64,
     /// Trace has been lost behind the last range, and there is none yet behind the loss.
     off: bool,
+    /// Who was switched to the core last, and has no range there since.
+    switched_in: Option<(Tid, Tsc)>,
     /// Who came to the core since, and has no trace there yet.
     stay: Option<Stay>,
 }
@@ -91,18 +95,21 @@ impl CoreSideband {
                 let came = self.stay.take_if(|s| s.tid == tid).map(|s| s.came);
                 self.end_stay(core);
                 self.off = truncated;
+                let switched_in = self.switched_in.take_if(|s| s.0 == tid).map(|s| s.1);
                 self.stretches.push(Stretch {
                     core,
                     tid,
                     from: StreamOffset(offset),
                     to: StreamOffset(offset.saturating_add(size)),
                     closed: time,
+                    switched_in,
                     truncated,
                     came,
                 });
             }
             Body::Switch { out: false, .. } => {
                 self.end_stay(core);
+                self.switched_in = Some((tid, time));
                 self.stay = self.off.then_some(Stay { tid, came: time, left: None });
             }
             Body::Switch { out: true, .. } => {
@@ -131,6 +138,7 @@ impl CoreSideband {
             from: at,
             to: at,
             closed: stay.left.unwrap_or(stay.came),
+            switched_in: Some(stay.came),
             truncated: false,
             came: Some(stay.came),
         });

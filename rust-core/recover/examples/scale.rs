@@ -13,7 +13,7 @@ use jportal_recover::fill::{
 use jportal_recover::project::paths::Below;
 use jportal_recover::project::{Extent, Fit, Guided, Indexed, Limits, Project};
 use jportal_recover::{Outcome, Segment, Symbol};
-use jportal_units::{Bci, MethodId};
+use jportal_units::Bci;
 use std::time::Instant;
 
 struct Random(u64);

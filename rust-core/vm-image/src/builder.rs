@@ -10,6 +10,15 @@ use jportal_bytecode::MethodTable;
 use jportal_capture::schema::{self, Record, Stamped, blob_kinds, patch_reasons};
 use jportal_units::{Address, AddressRange, CodeId, MethodId, MethodPtr, Tid, Tsc};
 
+/// The stubs whose every call of the VM makes a `CallResolution` (`SharedRuntime::generate_stubs`).
+const RESOLVERS: &[&str] = &[
+    "wrong_method_stub",
+    "ic_miss_stub",
+    "resolve_opt_virtual_call",
+    "resolve_virtual_call",
+    "resolve_static_call",
+];
+
 /// Receives the bytes of code as records name them, in commit order.
 pub trait CodeSink {
     /// Code `bytes` of blob `id` stand at `start` from `tsc` on.
@@ -17,6 +26,10 @@ pub trait CodeSink {
     /// Blob `id`, which was just installed, is a compiled method, a native wrapper or a vtable stub: only code of the cache
     /// calls it, and it returns and jumps to such only.
     fn leaves_by_calls(&mut self, _id: CodeId) {}
+    /// Blob `id`, which was just installed, calls the VM to have calls resolved; each time there is a `resolution`.
+    fn resolves_calls(&mut self, _id: CodeId) {}
+    /// `thread` had the call resolved that returns to `returns`.
+    fn resolution(&mut self, _tsc: Tsc, _thread: Tid, _returns: Address) {}
     /// `bytes` stand at `start` from `tsc` on; the blob stays the same. `caller` is the thread that wrote
     /// them if they are the destination of a call: it did so on its way through that call.
     fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>);
@@ -159,6 +172,7 @@ impl Builder {
                 let caller = (r.reason == patch_reasons::CALL && r.tid != 0).then_some(Tid(r.tid));
                 sink.patch(tsc, Address(r.address), &r.code.0, caller);
             }
+            Record::CallResolution(r) => sink.resolution(tsc, Tid(r.tid), Address(r.return_address)),
             Record::CodeFreed(r) => sink.free(tsc, Address(r.start), r.size),
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
@@ -176,10 +190,14 @@ impl Builder {
             CodeBody::Blob { kind, .. } => *kind == blob_kinds::VTABLE_STUB,
             _ => false,
         };
+        let resolves = matches!(&body, CodeBody::Blob { kind: blob_kinds::RUNTIME_STUB, name, .. } if RESOLVERS.contains(&&**name));
         self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
         sink.install(tsc, Address(start), code, id);
         if inside {
             sink.leaves_by_calls(id);
+        }
+        if resolves {
+            sink.resolves_calls(id);
         }
     }
     /// They follow the nmethod's own record; other threads may have written something in between.

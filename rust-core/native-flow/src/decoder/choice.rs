@@ -18,6 +18,8 @@
 //!   ([`CoreDecoder::led_here`]).
 //! * The place in the trace between two known times ([`CoreDecoder::likely_seen`]).
 //!
+//! Where the VM says which calls it resolved for a thread, the first of these is certain: [`super::resolutions`].
+//!
 //! *When an item is settled.* Choices and checkpoints are kept until [`SETTLED`] further branch
 //! packets (TNT or TIP) have agreed with them, or until the thread's turn on the core is over;
 //! items are handed out only as far as the oldest one kept. A wrong version of a branch leads
@@ -88,6 +90,8 @@ pub(super) struct Window {
     since_at: u64,
     pub latest: u64,
     latest_at: u64,
+    /// Time of the record that the thread's next visit to the VM makes.
+    resolution: u64,
     known: bool,
 }
 
@@ -104,6 +108,7 @@ impl CoreDecoder {
         if self.state.enabled && self.state.own.since == u64::MAX {
             self.state.own.since = self.state.clock.now();
         }
+        self.count_resolutions(image);
         self.window.forget();
         self.update_window(image);
         if self.cache.is_worn() {
@@ -122,13 +127,15 @@ impl CoreDecoder {
         }
         if !self.window.known || self.state.at > self.window.latest_at {
             self.find_latest();
+            self.window.resolution = self.next_resolution(image);
         }
         if self.state.block == SCRATCH {
             self.state.block = NONE;
         }
         let slack = self.config.slack;
         let surely = now.saturating_sub(slack.after);
-        let possibly = self.window.latest.saturating_add(slack.before << (4 * self.level));
+        let possibly =
+            self.window.latest.min(self.window.resolution).saturating_add(slack.before << (4 * self.level));
         self.see_old(image, surely);
         let changes = image.changes();
         if self.view.is_settled() && self.choices.is_empty() {
@@ -202,8 +209,9 @@ impl CoreDecoder {
     /// Whether the trace's place in the window suggests that a change at `tsc` is over.
     fn likely_seen(&self, tsc: u64) -> bool {
         let w = &self.window;
-        if tsc <= w.since || tsc > w.latest {
-            return tsc <= w.latest;
+        let latest = w.latest.min(w.resolution);
+        if tsc <= w.since || tsc > latest {
+            return tsc <= latest;
         }
         let end = w.latest_at.min(self.stretch.map_or(u64::MAX, |s| s.until.0));
         let part =
@@ -330,14 +338,18 @@ impl CoreDecoder {
         let all = &all[..=pending.len()];
         let changes = image.changes();
         // That the thread brought the destination of a call along is rarer than that it is yet to resolve it.
+        let counted = self.state.resolutions.next.is_some();
         let seen = |&c: &u32| {
             let change = &changes[c as usize];
+            if counted && self.is_own(change) {
+                return true;
+            }
             let to_come = self.is_own(change) && change.tsc > self.state.own.since.max(self.window.since);
             let brought = to_come && self.state.own.brought == Some(change.start);
             self.visited(c) == Some(false) || (!brought && self.likely_seen(change.tsc))
         };
         let (least, most) = self.led_here(pending, image);
-        let again = pending.iter().position(|&c| self.visited(c) == Some(true));
+        let again = pending.iter().position(|&c| !counted && self.visited(c) == Some(true));
         let most = again.unwrap_or(most).clamp(least, most);
         let likely = pending.iter().take_while(|c| seen(c)).count().clamp(least, most);
         let (mut versions, refused) = flows(all, least);
@@ -373,7 +385,7 @@ impl CoreDecoder {
     }
 
     /// Whether `change` is the destination of a call that the running thread has resolved.
-    fn is_own(&self, change: &Change) -> bool {
+    pub(super) fn is_own(&self, change: &Change) -> bool {
         change.caller != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.caller)
     }
 
@@ -384,6 +396,10 @@ impl CoreDecoder {
         let changes = image.changes();
         if !pending.iter().any(|&c| self.is_own(&changes[c as usize])) {
             return pending.len();
+        }
+        if self.state.resolutions.next.is_some() {
+            let to_come = |&c: &u32| self.made(&changes[c as usize], image) == Some(false);
+            return pending.iter().position(to_come).unwrap_or(pending.len());
         }
         let brought = self.brought(image);
         // A destination whose record came late, behind the switch to this core, is the first one there.

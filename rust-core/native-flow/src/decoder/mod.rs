@@ -7,6 +7,7 @@
 
 mod choice;
 mod packets;
+mod resolutions;
 mod state;
 mod walk;
 
@@ -20,7 +21,7 @@ use crate::view::View;
 use choice::{Choice, Trouble, Window};
 use jportal_pt_packet::{Error as PacketError, HEAD, decode_packet, find_psb, hot_tip, hot_tnt};
 use jportal_units::{Address, StreamOffset, Tsc};
-use state::{Mode, OwnCalls, State};
+use state::{Mode, OwnCalls, Resolutions, State};
 use std::collections::VecDeque;
 
 /// About as many items are handed out at a time.
@@ -284,6 +285,8 @@ impl CoreDecoder {
                     true => OwnCalls { since: stretch.left.0, brought: None },
                     false => OwnCalls::UNKNOWN,
                 };
+                let comes = self.state.mode != Mode::Lost && !self.state.enabled;
+                self.state.resolutions = if comes { Resolutions::CAME } else { Resolutions::UNKNOWN };
             }
             self.stretch = Some(stretch);
             self.state.clock.at_least(stretch.since.0);

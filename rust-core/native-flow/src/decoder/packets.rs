@@ -225,7 +225,7 @@ impl CoreDecoder {
         match packet {
             Packet::TipPge(payload) => {
                 let ip = self.state.last_ip.update(payload);
-                self.generation_enabled(ip)
+                self.generation_enabled(ip, image)
             }
             Packet::TipPgd(payload) => {
                 let ip = self.state.last_ip.update(payload);
@@ -254,7 +254,7 @@ impl CoreDecoder {
         }
     }
 
-    fn generation_enabled(&mut self, ip: Option<u64>) -> Result<(), Error> {
+    fn generation_enabled(&mut self, ip: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
         let Some(ip) = ip else {
             return Err(self.bad_state("TIP.PGE", "no address was sent with it"));
         };
@@ -268,6 +268,7 @@ impl CoreDecoder {
         self.tell_time();
         self.enter(ip)?;
         self.find_stale();
+        self.back(image);
         Ok(())
     }
 

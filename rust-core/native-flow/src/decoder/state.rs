@@ -111,6 +111,26 @@ pub(crate) struct Visited {
     pub again: bool,
 }
 
+/// The visits of the running thread to the VM for the destinations of calls (see [`super::resolutions`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Resolutions {
+    /// Index of the next one's record in [`crate::CodeHistory::resolutions`]; `None` if not known.
+    pub next: Option<u32>,
+    /// The thread has come to this core and not entered the range yet.
+    pub came: bool,
+    /// The thread came in the middle of a visit: the next record may be that one's.
+    pub under_way: bool,
+    /// Time of the last record: it has passed when the thread is back.
+    pub made: u64,
+}
+
+impl Resolutions {
+    /// Nothing can be said.
+    pub const UNKNOWN: Self = Self { next: None, came: false, under_way: false, made: 0 };
+    /// A thread has come to the core.
+    pub const CAME: Self = Self { came: true, ..Self::UNKNOWN };
+}
+
 /// One point of the trace.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
@@ -140,6 +160,8 @@ pub(crate) struct State {
     pub floor: u64,
     /// What is known of the calls that the running thread has resolved.
     pub own: OwnCalls,
+    /// What is known of the running thread's visits to the VM.
+    pub resolutions: Resolutions,
     /// Pending destinations of calls that this core has executed as they were before.
     pub visited: Vec<Visited>,
     /// Last time said in an item.
@@ -174,6 +196,7 @@ impl State {
             clock: Clock::default(),
             floor: 0,
             own: OwnCalls::UNKNOWN,
+            resolutions: Resolutions::UNKNOWN,
             visited: Vec::new(),
             told: 0,
             stack: ReturnStack { entries: [0; DEPTH], top: 0, len: 0 },
@@ -200,6 +223,7 @@ impl State {
 
     /// After OVF or an error: no address, no outcomes, no calls.
     pub fn forget_flow(&mut self) {
+        self.resolutions = Resolutions::UNKNOWN;
         self.enabled = false;
         self.block = 0;
         self.tnt = 0;

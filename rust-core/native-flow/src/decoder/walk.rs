@@ -282,6 +282,7 @@ impl CoreDecoder {
                 }
                 _ => return Err(self.unexpected(&block)),
             };
+            self.resolution(block.code, image)?;
             self.emit(&block, exit);
             self.items.push(Item::Leave { target: ip.and_then(|ip| Target::new(Address(ip))) });
             self.disable();

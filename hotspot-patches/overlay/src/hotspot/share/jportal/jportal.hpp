@@ -103,6 +103,12 @@ class JPortalHooks : AllStatic {
   // Runtime1::patch_code wrote what stands behind the jump at 'at'.
   static void on_code_tail_patched(address at, int size)       { if (JPortal) code_tail_patched(at, size); }
 
+  // --- Calls
+
+  // A thread has come to the VM to have a call of compiled code resolved; its last frame is the stub's. May hold arguments
+  // that nobody knows: no safepoint.
+  static void on_call_resolution(JavaThread* current)          { if (JPortal) call_resolution(current); }
+
   // --- Classes and methods
 
   // Every method is rewritten and has its entry points; none can have been called.
@@ -161,6 +167,8 @@ class JPortalHooks : AllStatic {
   static void code_patched(address at, int size);
   static void verified_entry_patched(address at, int size);
   static void code_tail_patched(address at, int size);
+
+  static void call_resolution(JavaThread* current);
 
   static void class_defined(InstanceKlass* ik);
   static void class_unloaded(InstanceKlass* ik);

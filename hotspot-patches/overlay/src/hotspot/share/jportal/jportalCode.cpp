@@ -25,9 +25,12 @@
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
+#include "runtime/frame.inline.hpp"
 #include "runtime/osThread.hpp"
+#include "runtime/registerMap.hpp"
 #include "runtime/sharedRuntime.hpp"
 #include "runtime/stubCodeGenerator.hpp"
+#include "runtime/thread.hpp"
 #include "utilities/bitMap.inline.hpp"
 
 address JPortalCode::_low = NULL;
@@ -181,3 +184,13 @@ void JPortalHooks::verified_entry_patched(address at, int size) {
 }
 
 // instruction_written() and code_patched() know instructions: jportalCode_<cpu>.cpp.
+
+// --- Calls
+
+void JPortalHooks::call_resolution(JavaThread* current) {
+  RegisterMap reg_map(current, false);
+  JPortalCallResolution r;
+  r.tid            = (u4)current->osthread()->thread_id();
+  r.return_address = (u8)current->last_frame().sender(&reg_map).pc();
+  JPortalBuffer::commit_record(r);
+}

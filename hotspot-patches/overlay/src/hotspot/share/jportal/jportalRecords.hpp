@@ -797,6 +797,22 @@ struct JPortalNMethodMarkers {
   }
 };
 
+// A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`, `handle_ic_miss_helper`,
+// `handle_wrong_method`): one record each time, committed between the stub's call of the VM and its end, whether
+// or not a `CodePatched` comes of it.
+struct JPortalCallResolution {
+  static const u2 KIND = 30;
+  // OS thread id.
+  u4 tid;
+  // Where the call returns.
+  u8 return_address;
+
+  void write(JPortalBuffer* b) const {
+    b->put_u4(tid);
+    b->put_u8(return_address);
+  }
+};
+
 // Something the recorder could not do, in words; shown by `jportal info`.
 struct JPortalNotice {
   static const u2 KIND = 32;

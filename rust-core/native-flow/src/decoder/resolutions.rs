@@ -1,0 +1,127 @@
+//! Resolutions to the VM for the destinations of calls.
+//!
+//! A call that is not resolved leads to a stub, and that calls the VM. Which call it was packets do not say: if there are two
+//! versions of one, unresolved and leading to a callee, and the callee begins with an unresolved call, both leave the range in
+//! the same way and come back to the same place. The VM says it ([`CodeHistory::resolution`]): each visit makes one record,
+//! before the thread is back, and a thread makes its records in the order of its visits.
+//!
+//! *Which record is the next.* When a thread comes to a core, and at a PSB+ inside the range, all records of earlier visits are
+//! made, and none of a later one: time tells. From there they are counted. A thread that comes in the middle of a visit may
+//! yet make its record.
+//!
+//! *What a record proves.* The call of the visit. Time: the next visit is not over before its record, the last one is. And what
+//! the thread itself wrote behind a visit's record is not there before that visit, and is there after it.
+
+use super::CoreDecoder;
+use super::state::Resolutions;
+use crate::error::Error;
+use crate::image::{Change, CodeHistory, Resolution};
+use crate::item::{Exit, Item};
+use jportal_units::{CodeId, StreamOffset};
+
+/// Branches between a call and the stub (the entry of an nmethod that is not entrant, of an adapter).
+const MAX_BRANCHES: usize = 4;
+
+impl CoreDecoder {
+    fn records<'a>(&self, image: &'a CodeHistory) -> &'a [Resolution] {
+        self.stretch.map_or(&[], |s| image.resolutions(s.tid))
+    }
+
+    fn count_from_now(&mut self, image: &CodeHistory) {
+        let (now, records) = (self.state.clock.now(), self.records(image));
+        let made = records.partition_point(|r| r.tsc <= now);
+        self.state.resolutions.next = (now != 0 && !records.is_empty()).then_some(made as u32);
+    }
+
+    /// A PSB+ said the time.
+    pub(super) fn count_resolutions(&mut self, image: &CodeHistory) {
+        let known = &mut self.state.resolutions;
+        if !known.came && (known.next.is_none() || known.under_way) {
+            known.came = !self.state.enabled;
+            known.under_way = false;
+            self.count_from_now(image);
+        }
+    }
+
+    /// The thread enters the range.
+    pub(super) fn back(&mut self, image: &CodeHistory) {
+        let known = self.state.resolutions;
+        if known.came {
+            self.count_from_now(image);
+            let owner = self.view.owner(image, self.state.ip, |r| r.seen);
+            self.state.resolutions.came = false;
+            self.state.resolutions.under_way = owner.is_some_and(|(code, _)| image.resolves_calls(code));
+            self.window.forget();
+        }
+        if known.made > self.state.now() {
+            self.state.floor = known.made;
+            self.update_window(image);
+        }
+    }
+
+    /// Time of the record that the next visit makes.
+    pub(super) fn next_resolution(&self, image: &CodeHistory) -> u64 {
+        let known = &self.state.resolutions;
+        let next = known.next.map(|n| n as usize + usize::from(known.under_way));
+        next.and_then(|n| self.records(image).get(n)).map_or(u64::MAX, |r| r.tsc)
+    }
+
+    /// Whether the running thread has made `change` by now, on one of its visits; `None` if that is not known, or another
+    /// one made it.
+    pub(super) fn made(&self, change: &Change, image: &CodeHistory) -> Option<bool> {
+        let known = &self.state.resolutions;
+        let next = known.next.filter(|_| self.is_own(change))? + u32::from(known.under_way);
+        let visits = self.records(image).partition_point(|r| r.tsc <= change.tsc);
+        Some(visits as u32 <= next)
+    }
+
+    /// The running thread leaves the range from `code`.
+    pub(super) fn resolution(&mut self, code: CodeId, image: &CodeHistory) -> Result<(), Error> {
+        let Some(next) = self.state.resolutions.next.filter(|_| image.resolves_calls(code)) else {
+            return Ok(());
+        };
+        let returns = self.returns_to(code);
+        let fits = |r: &&Resolution| returns.is_none_or(|at| r.returns == at);
+        let records = self.records(image).get(next as usize..).unwrap_or(&[]);
+        let under_way = self.state.resolutions.under_way;
+        let (record, after) = match records {
+            // The recording ends before the trace does.
+            [] => {
+                self.state.resolutions = Resolutions::UNKNOWN;
+                return Ok(());
+            }
+            [first, ..] if fits(&first) => (first, 1),
+            [_, second, ..] if under_way && fits(&second) => (second, 2),
+            [first, ..] => {
+                return Err(Error::OtherCall {
+                    offset: StreamOffset(self.state.packet),
+                    returns: self.address(returns.unwrap_or(0)),
+                    resolved: self.address(first.returns),
+                });
+            }
+        };
+        self.state.resolutions =
+            Resolutions { next: Some(next + after), made: record.tsc, under_way: false, came: false };
+        self.window.forget();
+        Ok(())
+    }
+
+    /// Where the call returns that led to the stub `code`, in which the flow stands; `None` if that is not known any more.
+    fn returns_to(&self, code: CodeId) -> Option<u32> {
+        let mut branches = 0;
+        for item in self.items.iter().rev() {
+            match *item {
+                Item::Time(_) => {}
+                Item::Block { code: c, .. } if c == code => {}
+                Item::Block { end, exit: Exit::Call | Exit::IndirectCall, .. } => return Some(end),
+                Item::Block {
+                    exit: Exit::Jump | Exit::Taken | Exit::NotTaken | Exit::FallThrough, ..
+                } if branches < MAX_BRANCHES => {
+                    branches += 1;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+}
