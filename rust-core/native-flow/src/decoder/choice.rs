@@ -338,18 +338,19 @@ impl CoreDecoder {
         let all = &all[..=pending.len()];
         let changes = image.changes();
         // That the thread brought the destination of a call along is rarer than that it is yet to resolve it.
-        let counted = self.state.resolutions.next.is_some();
         let seen = |&c: &u32| {
             let change = &changes[c as usize];
-            if counted && self.is_own(change) {
-                return true;
+            if let Some(made) = self.made(change, image) {
+                return made;
             }
             let to_come = self.is_own(change) && change.tsc > self.state.own.since.max(self.window.since);
             let brought = to_come && self.state.own.brought == Some(change.start);
             self.visited(c) == Some(false) || (!brought && self.likely_seen(change.tsc))
         };
         let (least, most) = self.led_here(pending, image);
-        let again = pending.iter().position(|&c| !counted && self.visited(c) == Some(true));
+        let goes_again =
+            |c: u32| self.visited(c) == Some(true) && self.made(&changes[c as usize], image).is_none();
+        let again = pending.iter().position(|&c| goes_again(c));
         let most = again.unwrap_or(most).clamp(least, most);
         let likely = pending.iter().take_while(|c| seen(c)).count().clamp(least, most);
         let (mut versions, refused) = flows(all, least);
@@ -397,10 +398,6 @@ impl CoreDecoder {
         if !pending.iter().any(|&c| self.is_own(&changes[c as usize])) {
             return pending.len();
         }
-        if self.state.resolutions.next.is_some() {
-            let to_come = |&c: &u32| self.made(&changes[c as usize], image) == Some(false);
-            return pending.iter().position(to_come).unwrap_or(pending.len());
-        }
         let brought = self.brought(image);
         // A destination whose record came late, behind the switch to this core, is the first one there.
         let before = match self.level {
@@ -410,7 +407,8 @@ impl CoreDecoder {
         let to_come = |&c: &u32| {
             let change = &changes[c as usize];
             let late = change.tsc.saturating_sub(before) > self.state.own.since;
-            self.is_own(change) && late && change.start != brought && self.visited(c).is_none()
+            let guess = self.is_own(change) && late && change.start != brought && self.visited(c).is_none();
+            self.made(change, image).map_or(guess, |made| !made)
         };
         pending.iter().position(to_come).unwrap_or(pending.len())
     }

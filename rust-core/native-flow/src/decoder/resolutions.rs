@@ -66,13 +66,19 @@ impl CoreDecoder {
         next.and_then(|n| self.records(image).get(n)).map_or(u64::MAX, |r| r.tsc)
     }
 
-    /// Whether the running thread has made `change` by now, on one of its visits; `None` if that is not known, or another
-    /// one made it.
+    /// Whether the running thread has made `change` by now: certain before the visit behind whose record it stands, and behind
+    /// that if it is the call of the visit. `None` if that is not known: another call is changed by a stub that comes back to it
+    /// at once (`SharedRuntime::fixup_callers_callsite`), or another thread made the change.
     pub(super) fn made(&self, change: &Change, image: &CodeHistory) -> Option<bool> {
         let known = &self.state.resolutions;
-        let next = known.next.filter(|_| self.is_own(change))? + u32::from(known.under_way);
-        let visits = self.records(image).partition_point(|r| r.tsc <= change.tsc);
-        Some(visits as u32 <= next)
+        let next = known.next.filter(|_| self.is_own(change))? as usize + usize::from(known.under_way);
+        let records = self.records(image);
+        let visits = records.partition_point(|r| r.tsc <= change.tsc);
+        match visits.checked_sub(1) {
+            Some(last) if last >= next => Some(false),
+            Some(last) => (records[last].returns == change.end()).then_some(true),
+            None => None,
+        }
     }
 
     /// The running thread leaves the range from `code`.
