@@ -43,10 +43,14 @@ impl Rig {
         }
     }
 
-    fn stale(&self) -> u64 {
-        let mut sum = 0;
-        self.plugin.scheduler.stop_all(|_, core| sum += core.counts().stale);
-        sum
+    /// Blocks told as stale, and entries into the range.
+    fn told(&self) -> (u64, u64) {
+        let (mut stale, mut entries) = (0, 0);
+        self.plugin.scheduler.stop_all(|_, core| {
+            stale += core.counts().stale;
+            entries += core.sent().pge;
+        });
+        (stale, entries)
     }
 }
 
@@ -64,11 +68,11 @@ fn a_block_that_was_replaced_behind_a_running_one_is_told() {
         }
     };
     run(&r);
-    assert_eq!(r.stale(), 0);
+    assert_eq!(r.told(), (0, 1));
     r.code[3] = 0xcc;
     run(&r);
-    assert_eq!(r.stale(), 1, "the second");
+    assert_eq!(r.told(), (1, 3), "the second, which is entered anew");
     r.code[0] = 0xcc;
     run(&r);
-    assert_eq!(r.stale(), 3, "and both");
+    assert_eq!(r.told(), (3, 5), "and both");
 }

@@ -190,7 +190,12 @@ impl Builder {
             CodeBody::Blob { kind, .. } => *kind == blob_kinds::VTABLE_STUB,
             _ => false,
         };
-        let resolves = matches!(&body, CodeBody::Blob { kind: blob_kinds::RUNTIME_STUB, name, .. } if RESOLVERS.contains(&&**name));
+        let resolves = match &body {
+            CodeBody::Blob { kind, name, .. } => {
+                *kind == blob_kinds::RUNTIME_STUB && RESOLVERS.contains(&&**name)
+            }
+            _ => false,
+        };
         self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
         sink.install(tsc, Address(start), code, id);
         if inside {

@@ -18,7 +18,8 @@
 //!   ([`CoreDecoder::led_here`]).
 //! * The place in the trace between two known times ([`CoreDecoder::likely_seen`]).
 //!
-//! Where the VM says which calls it resolved for a thread, the first of these is certain: [`super::resolutions`].
+//! Where the VM says which calls it resolved for a thread, the first of these is certain for those calls:
+//! [`super::resolutions`].
 //!
 //! *When an item is settled.* Choices and checkpoints are kept until [`SETTLED`] further branch
 //! packets (TNT or TIP) have agreed with them, or until the thread's turn on the core is over;

@@ -1,4 +1,4 @@
-//! Resolutions to the VM for the destinations of calls.
+//! Visits to the VM for the destinations of calls.
 //!
 //! A call that is not resolved leads to a stub, and that calls the VM. Which call it was packets do not say: if there are two
 //! versions of one, unresolved and leading to a callee, and the callee begins with an unresolved call, both leave the range in
@@ -10,7 +10,8 @@
 //! yet make its record.
 //!
 //! *What a record proves.* The call of the visit. Time: the next visit is not over before its record, the last one is. And what
-//! the thread itself wrote behind a visit's record is not there before that visit, and is there after it.
+//! the thread itself wrote behind a visit's record is not there before that visit, and, if it is the call of the visit, is there
+//! after it.
 
 use super::CoreDecoder;
 use super::state::Resolutions;
