@@ -193,6 +193,24 @@ mod tests {
     }
 
     #[test]
+    fn the_first_range_of_a_stay_says_when_the_thread_came() {
+        let mut bytes = Vec::new();
+        for (tid, time, body) in [
+            (1, 10, IN),
+            (1, 15, aux(0, 100, false)),
+            (1, 20, aux(100, 50, false)),
+            (2, 25, IN),
+            (2, 30, aux(150, 10, false)),
+        ] {
+            let sample = SampleId { tid, time, ..SampleId::default() };
+            Record { body, sample }.encode(&mut bytes);
+        }
+        let side = digest(Core(0), std::iter::once(bytes));
+        let came: Vec<_> = side.stretches.iter().map(|s| s.switched_in.map(|t| t.0)).collect();
+        assert_eq!(came, [Some(10), None, Some(25)]);
+    }
+
+    #[test]
     fn the_unit_may_stay_off_to_the_end() {
         let got = digested(&[(1, 15, aux(0, 100, true)), (1, 20, OUT), (2, 20, IN)]);
         assert_eq!(got, [(1, 0, 100, 15, true, None), (2, 100, 100, 20, false, Some(20))]);

@@ -245,3 +245,48 @@ impl Builder {
         self.image
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_capture::codec::{Bytes, Str};
+    use jportal_capture::schema::{BlobDefined, CallResolution};
+
+    #[derive(Default)]
+    struct Seen {
+        resolving: Vec<CodeId>,
+        resolutions: Vec<(Tsc, Tid, Address)>,
+    }
+
+    impl CodeSink for Seen {
+        fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
+        fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>) {}
+        fn free(&mut self, _: Tsc, _: Address, _: u64) {}
+        fn resolves_calls(&mut self, id: CodeId) {
+            self.resolving.push(id);
+        }
+        fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
+            self.resolutions.push((tsc, thread, returns));
+        }
+    }
+
+    #[test]
+    fn stubs_that_resolve_calls_are_known_by_kind_and_name() {
+        let blobs = [
+            (blob_kinds::RUNTIME_STUB, "resolve_static_call"),
+            (blob_kinds::RUNTIME_STUB, "wrong_method_abstract_stub"),
+            (blob_kinds::BUFFER, "resolve_static_call"),
+            (blob_kinds::RUNTIME_STUB, "ic_miss_stub"),
+        ];
+        let (mut builder, mut seen) = (Builder::default(), Seen::default());
+        let mut put = |tsc, record| builder.record(Stamped { tsc, record }, &mut seen);
+        for (n, (kind, name)) in blobs.into_iter().enumerate() {
+            let (start, code) = (0x1000 * (n as u64 + 1), Bytes(vec![0x90; 16].into()));
+            let blob = BlobDefined { start, kind, name: Str::from(name), code, ..Default::default() };
+            put(1, Record::BlobDefined(blob));
+        }
+        put(7, Record::CallResolution(CallResolution { tid: 3, return_address: 0x9000 }));
+        assert_eq!(seen.resolving, [CodeId(0), CodeId(3)]);
+        assert_eq!(seen.resolutions, [(Tsc(7), Tid(3), Address(0x9000))]);
+    }
+}
