@@ -22,7 +22,7 @@ pub mod ring_file;
 pub mod schema;
 mod writer;
 
-pub use chunk::{Counter, End, EndReason, LossNote, LossReason};
+pub use chunk::{Counter, End, EndReason, LossNote, LossReason, VERSION_MAJOR, VERSION_MINOR};
 pub use error::Error;
 pub use frames::{decode_frame, encode_frame};
 pub use header::{FilterRange, Header, PtConfig, TimeConversion};

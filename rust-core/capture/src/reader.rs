@@ -115,6 +115,7 @@ pub struct CaptureReader {
     path: PathBuf,
     file: File,
     len: u64,
+    version: (u16, u16),
     header: Header,
     completeness: Completeness,
     losses: Vec<LossNote>,
@@ -137,11 +138,12 @@ impl CaptureReader {
         let open = |source| Error::Open { path: path.to_owned(), source };
         let file = File::open(path).map_err(open)?;
         let len = file.metadata().map_err(open)?.len();
-        check_preamble(&file, len)?;
+        let version = check_preamble(&file, len)?;
         let mut reader = Self {
             path: path.to_owned(),
             file,
             len,
+            version,
             header: Header::default(),
             completeness: Completeness::default(),
             losses: Vec::new(),
@@ -163,6 +165,10 @@ impl CaptureReader {
     /// Length of the file when it was opened.
     pub const fn file_len(&self) -> u64 {
         self.len
+    }
+    /// Major and minor version of the file's format.
+    pub const fn version(&self) -> (u16, u16) {
+        self.version
     }
     /// The last header written.
     pub const fn header(&self) -> &Header {
@@ -344,7 +350,8 @@ pub(crate) fn read_at(file: &File, bytes: &mut [u8], place: u64) -> Result<(), E
     file.read_exact_at(bytes, place).map_err(|source| Error::Read { place, source })
 }
 
-fn check_preamble(file: &File, len: u64) -> Result<(), Error> {
+/// The version.
+fn check_preamble(file: &File, len: u64) -> Result<(u16, u16), Error> {
     let mut b = [0; PREAMBLE];
     let have = len.min(PREAMBLE as u64) as usize;
     read_at(file, &mut b[..have], 0)?;
@@ -355,10 +362,9 @@ fn check_preamble(file: &File, len: u64) -> Result<(), Error> {
     if have < PREAMBLE {
         return Err(Error::NoHeader { len });
     }
-    let found_major = u16::from_le_bytes([b[8], b[9]]);
+    let (found_major, found_minor) = (u16::from_le_bytes([b[8], b[9]]), u16::from_le_bytes([b[10], b[11]]));
     if found_major > VERSION_MAJOR {
-        let found_minor = u16::from_le_bytes([b[10], b[11]]);
         return Err(Error::Version { found_major, found_minor, known_major: VERSION_MAJOR });
     }
-    Ok(())
+    Ok((found_major, found_minor))
 }

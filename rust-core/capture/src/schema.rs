@@ -691,12 +691,13 @@ schema! {
             edges: Vec<MarkedEdge>,
         }
         /// A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`, `handle_ic_miss_helper`,
-        /// `handle_wrong_method`): one record each time, committed between the stub's call of the VM and its end, whether
-        /// or not a `CodePatched` comes of it.
-        CallResolution = 30 {
+        /// `handle_wrong_method`) or, from format 2.0 on, the instruction of a patch stub (`Runtime1::patch_code`): one
+        /// record each time, committed between the stub's call of the VM and its end, whether or not a `CodePatched`
+        /// comes of it.
+        Resolution = 30 {
             /// OS thread id.
             tid: u32,
-            /// Where the call returns.
+            /// Where the call returns, that of the patch stub if it was one.
             return_address: u64,
         }
         /// Something the recorder could not do, in words; shown by `jportal info`.

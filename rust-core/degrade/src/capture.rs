@@ -6,7 +6,10 @@ use crate::overflow::{Overflow, Overrun, overruns};
 use crate::ring::{self, Arrivals, Drain, Lost};
 use crate::trace::{CoreTrace, Owned};
 use jportal_capture::header::{packet_flags, sources};
-use jportal_capture::{CaptureReader, CaptureWriter, Counter, EndReason, Header, LossNote, LossReason};
+use jportal_capture::{
+    CaptureReader, CaptureWriter, Counter, EndReason, Header, LossNote, LossReason, VERSION_MAJOR,
+    VERSION_MINOR,
+};
 use jportal_perf_abi::record::aux_flags;
 use jportal_perf_abi::{Body, Record};
 use jportal_units::{Core, StreamOffset, Tid, Tsc};
@@ -314,6 +317,9 @@ fn check(reader: &CaptureReader, settings: &Settings) -> Result<(), Error> {
     let pt = &reader.header().pt;
     if total(reader) == 0 {
         return Err(Error::NoTrace);
+    }
+    if reader.version() < (VERSION_MAJOR, VERSION_MINOR) {
+        return Err(Error::OldFormat { found: reader.version() });
     }
     if pt.source != sources::EMULATED {
         return Err(Error::Source { source_name: pt.source_name() });

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use jportal_capture::{VERSION_MAJOR, VERSION_MINOR};
 use jportal_units::{Core, StreamOffset};
 use std::path::PathBuf;
 
@@ -21,6 +22,15 @@ pub enum Error {
     NotWhole {
         /// What is missing.
         what: String,
+    },
+    /// The output has the present format, which promises what records of an older one do not hold.
+    #[error(
+        "the capture has format {}.{}: record it anew with the present VM, of format {}.{}",
+        found.0, found.1, VERSION_MAJOR, VERSION_MINOR
+    )]
+    OldFormat {
+        /// Its version.
+        found: (u16, u16),
     },
     /// The output is the input.
     #[error("{}: output and input are the same file", path.display())]

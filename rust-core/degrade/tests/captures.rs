@@ -262,6 +262,10 @@ fn refusals_say_why() {
     refused("a", "x", drained(Amount::Share(1.5)), "0 to 0.99");
     refused("a", "x", drained(Amount::Bandwidth(0.0)), "a bandwidth of 0");
     let mut bytes = std::fs::read(place.file("a")).unwrap();
+    let mut old = bytes.clone();
+    old[8..12].copy_from_slice(&[1, 0, 2, 0]);
+    std::fs::write(place.file("old"), &old).unwrap();
+    refused("old", "x", quarter, "has format 1.2");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(place.file("damaged"), &bytes).unwrap();

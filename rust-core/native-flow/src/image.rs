@@ -4,13 +4,26 @@ use crate::error::Error;
 use jportal_units::{Address, AddressRange, CodeId, Tid, Tsc};
 use std::collections::HashMap;
 
+/// What a patch is. It is made outside the traced range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Patch {
+    /// The destination of a call; its writer had come there through that call (`SharedRuntime::resolve_helper`,
+    /// `handle_ic_miss_helper`, `reresolve_call_site`, `fixup_callers_callsite`).
+    Call,
+    /// An instruction of C1 in place of the jump to its patch stub, or on the way there; its writer had come there through a
+    /// patch stub (`Runtime1::patch_code`).
+    PatchStub,
+    /// Anything else.
+    Other,
+}
+
 /// What a [`Change`] did to its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ChangeKind {
     /// New code stands there.
     Install(CodeId),
     /// Some bytes of the code that stands there changed.
-    Patch,
+    Patch(Patch),
     /// The code that stood there will not run any more.
     Free,
 }
@@ -23,14 +36,17 @@ pub(crate) struct Change {
     pub start: u32,
     pub len: u32,
     pub kind: ChangeKind,
-    /// Thread that resolved the call whose destination this is; 0 for none.
-    pub caller: u32,
+    /// Thread that wrote it; 0 if that is not known.
+    pub writer: u32,
     data: usize,
 }
 
 impl Change {
     pub fn end(&self) -> u32 {
         self.start + self.len
+    }
+    pub fn is_call(&self) -> bool {
+        self.kind == ChangeKind::Patch(Patch::Call)
     }
     pub fn overlaps(&self, start: u32, end: u32) -> bool {
         self.start < end && start < self.end()
@@ -60,7 +76,7 @@ struct Marks {
     resolves_calls: bool,
 }
 
-/// A thread came to the VM for the destination of a call.
+/// A thread came to the VM for the destination of a call or the instruction of a patch stub.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resolution {
     pub tsc: u64,
@@ -101,7 +117,7 @@ impl CodeHistory {
 
     /// Code was installed at `start`: `bytes` replace whatever stood there.
     pub fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], code: CodeId) -> Result<(), Error> {
-        self.insert(tsc, start, bytes, bytes.len() as u64, ChangeKind::Install(code), 0)
+        self.insert(tsc, start, bytes, bytes.len() as u64, ChangeKind::Install(code), None)
     }
 
     /// Only code of the cache calls `code`, and it jumps to such only: control leaves the cache from it by calls alone.
@@ -109,8 +125,8 @@ impl CodeHistory {
         self.marks(code).leaves_by_calls = true;
     }
 
-    /// Each time `code` calls what lies outside the code cache, a thread has a call resolved, and there is a
-    /// [`CodeHistory::resolution`] for it (`SharedRuntime::generate_resolve_blob`).
+    /// Each time `code` calls what lies outside the code cache, a thread has a call or a patch stub resolved, and there is a
+    /// [`CodeHistory::resolution`] for it (`SharedRuntime::generate_resolve_blob`, `Runtime1::generate_patching`).
     pub fn mark_resolves_calls(&mut self, code: CodeId) {
         self.marks(code).resolves_calls = true;
     }
@@ -135,7 +151,8 @@ impl CodeHistory {
         self.marked(code).resolves_calls
     }
 
-    /// `thread` was outside the traced range to have the call resolved that returns to `returns`.
+    /// `thread` was outside the traced range to have the call resolved that returns to `returns`, or the patch stub whose call
+    /// does.
     pub fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
         let inside = self.range.contains(returns);
         let returns = if inside { returns.minus(self.range.start) as u32 } else { u32::MAX };
@@ -149,23 +166,21 @@ impl CodeHistory {
         self.resolutions.get(&thread.0).map_or(&[], |list| list)
     }
 
-    /// Bytes of installed code were overwritten by `bytes`. `caller`: they are the destination of a call,
-    /// and this thread wrote them outside the traced range when it had come there through that call
-    /// (`SharedRuntime::resolve_helper`, `handle_ic_miss_helper`, `reresolve_call_site`).
+    /// Bytes of installed code were overwritten by `bytes`, by the thread `writer` if that is known.
     pub fn patch(
         &mut self,
         tsc: Tsc,
         address: Address,
         bytes: &[u8],
-        caller: Option<Tid>,
+        writer: Option<Tid>,
+        what: Patch,
     ) -> Result<(), Error> {
-        let caller = caller.map_or(0, |t| t.0);
-        self.insert(tsc, address, bytes, bytes.len() as u64, ChangeKind::Patch, caller)
+        self.insert(tsc, address, bytes, bytes.len() as u64, ChangeKind::Patch(what), writer)
     }
 
     /// The code at `start` was given back.
     pub fn free(&mut self, tsc: Tsc, start: Address, size: u64) -> Result<(), Error> {
-        self.insert(tsc, start, &[], size, ChangeKind::Free, 0)
+        self.insert(tsc, start, &[], size, ChangeKind::Free, None)
     }
 
     fn insert(
@@ -175,7 +190,7 @@ impl CodeHistory {
         bytes: &[u8],
         len: u64,
         kind: ChangeKind,
-        caller: u32,
+        writer: Option<Tid>,
     ) -> Result<(), Error> {
         let range = AddressRange::at(start, len);
         let inside =
@@ -191,7 +206,7 @@ impl CodeHistory {
             start: start.minus(self.range.start) as u32,
             len: len as u32,
             kind,
-            caller,
+            writer: writer.map_or(0, |t| t.0),
             data: self.data.len(),
         };
         self.data.extend_from_slice(bytes);
@@ -276,8 +291,8 @@ mod tests {
     fn history() -> CodeHistory {
         let mut h = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
         h.install(Tsc(10), Address(0x1100), &[1, 2, 3, 4], CodeId(1)).unwrap();
-        h.patch(Tsc(30), Address(0x1102), &[9], None).unwrap();
-        h.patch(Tsc(20), Address(0x1101), &[8], None).unwrap();
+        h.patch(Tsc(30), Address(0x1102), &[9], None, Patch::Other).unwrap();
+        h.patch(Tsc(20), Address(0x1101), &[8], None, Patch::Other).unwrap();
         h.free(Tsc(40), Address(0x1100), 4).unwrap();
         h.install(Tsc(50), Address(0x10fe), &[5; 8], CodeId(2)).unwrap();
         h

@@ -182,7 +182,7 @@ impl View {
                 self.owners.insert(change.start, (end, code));
             }
             ChangeKind::Free => self.disown(change.start, end),
-            ChangeKind::Patch => {}
+            ChangeKind::Patch(_) => {}
         }
         self.settled = index + 1;
     }
@@ -221,7 +221,7 @@ impl View {
             match change.kind {
                 ChangeKind::Install(code) if covers => return Some((code, change.end().min(limit))),
                 ChangeKind::Free if covers => return None,
-                ChangeKind::Patch => continue,
+                ChangeKind::Patch(_) => continue,
                 _ => {}
             }
             if change.start > at {

@@ -2,7 +2,7 @@
 
 mod sim;
 
-use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Item, PopRule, Progress, Slack, Stretch};
+use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Item, Patch, PopRule, Progress, Slack, Stretch};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use proptest::prelude::*;
 use sim::machine::{Changes, run};
@@ -28,6 +28,8 @@ fn decode(trace: &[u8], pieces: usize, history: &CodeHistory, config: Config, la
 }
 
 /// Bytes that are mostly packets of the kinds a trace consists of.
+const KINDS: [Patch; 3] = [Patch::Call, Patch::PatchStub, Patch::Other];
+
 fn trace() -> impl Strategy<Value = Vec<u8>> {
     let psb = [2u8, 0x82].repeat(8);
     let packet = prop_oneof![
@@ -65,7 +67,7 @@ proptest! {
             let (time, at) = (Tsc((*time).into()), Address((*at).into()));
             // What lies outside is refused; that is part of the test.
             let _ = match i % 3 {
-                0 => history.patch(time, at, bytes, (i % 2 == 0).then_some(Tid(1))),
+                0 => history.patch(time, at, bytes, (i % 2 == 0).then_some(Tid(1)), KINDS[i / 3 % 3]),
                 1 => history.install(time, at, bytes, CodeId(1 + i as u32)),
                 _ => history.free(time, at, bytes.len() as u64),
             };

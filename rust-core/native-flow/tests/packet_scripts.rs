@@ -23,7 +23,8 @@
 //! `time T`, and `gap WHY` with `start`, `truncated`, `overflow`, or words of the error.
 
 use jportal_native_flow::{
-    CodeHistory, Config, CoreDecoder, Item, MtcConfig, NativeGapReason, PopRule, Progress, Slack, Stretch,
+    CodeHistory, Config, CoreDecoder, Item, MtcConfig, NativeGapReason, Patch, PopRule, Progress, Slack,
+    Stretch,
 };
 use jportal_pt_packet::{CodeSize, Encoder, Packet, Tnt};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
@@ -97,8 +98,8 @@ impl Script {
             ("config", settings) => settings.iter().for_each(|s| self.setting(s)),
             ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
             (
-                "install" | "leaves-by-calls" | "resolves-calls" | "patch" | "resolved" | "resolution"
-                | "free",
+                "install" | "leaves-by-calls" | "resolves-calls" | "patch" | "resolved" | "patched"
+                | "resolution" | "free",
                 _,
             ) => {
                 self.change(word, rest);
@@ -139,10 +140,17 @@ impl Script {
                 history.install(Tsc(dec(time)), Address(hex(start)), &bytes(code), id).unwrap();
             }
             ("patch", [time, at, ":", code @ ..]) => {
-                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), None).unwrap();
+                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), None, Patch::Other).unwrap();
             }
             ("resolved", [time, at, ":", code @ ..]) => {
-                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), Some(THREAD)).unwrap();
+                history
+                    .patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), Some(THREAD), Patch::Call)
+                    .unwrap();
+            }
+            ("patched", [time, at, ":", code @ ..]) => {
+                history
+                    .patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), Some(THREAD), Patch::PatchStub)
+                    .unwrap();
             }
             ("free", [time, start, size]) => {
                 history.free(Tsc(dec(time)), Address(hex(start)), hex(size)).unwrap();

@@ -7,8 +7,9 @@ use crate::summary::DecodeSummary;
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
 use jportal_capture::CaptureReader;
+use jportal_capture::schema::patch_reasons;
 use jportal_flow::FlowConsumer;
-use jportal_native_flow::CodeHistory;
+use jportal_native_flow::{CodeHistory, Patch};
 use jportal_units::{Address, AddressRange, CodeId, Core, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
 
@@ -34,10 +35,15 @@ pub struct Recording<'a> {
     refused_code: u64,
 }
 
+/// The version of the capture format in which patch stubs have `Resolution` records.
+const ALL_RESOLUTIONS: (u16, u16) = (2, 0);
+
 /// Feeds the code history; what lies outside the code cache is counted.
 struct History {
     code: CodeHistory,
     refused: u64,
+    /// The capture has a record of every visit to the VM that stubs make for calls and patch stubs.
+    all_resolutions: bool,
 }
 
 impl CodeSink for History {
@@ -53,10 +59,17 @@ impl CodeSink for History {
         self.code.mark_resolves_calls(id);
     }
     fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
-        self.code.resolution(tsc, thread, returns);
+        if self.all_resolutions {
+            self.code.resolution(tsc, thread, returns);
+        }
     }
-    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>) {
-        if self.code.patch(tsc, start, bytes, caller).is_err() {
+    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], writer: Option<Tid>, reason: u8) {
+        let what = match reason {
+            patch_reasons::CALL => Patch::Call,
+            patch_reasons::C1_PATCH => Patch::PatchStub,
+            _ => Patch::Other,
+        };
+        if self.code.patch(tsc, start, bytes, writer, what).is_err() {
             self.refused += 1;
         }
     }
@@ -75,7 +88,8 @@ impl<'a> Recording<'a> {
     pub fn open(reader: &'a CaptureReader) -> Result<Self, Error> {
         let cache = code_cache(reader)?;
         let code = CodeHistory::new(cache).map_err(Error::Image)?;
-        let mut history = History { code, refused: 0 };
+        let all_resolutions = reader.version() >= ALL_RESOLUTIONS;
+        let mut history = History { code, refused: 0, all_resolutions };
         let mut vm = Builder::default();
         let mut damaged_records = 0;
         for record in reader.metadata() {

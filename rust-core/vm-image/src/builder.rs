@@ -10,13 +10,17 @@ use jportal_bytecode::MethodTable;
 use jportal_capture::schema::{self, Record, Stamped, blob_kinds, patch_reasons};
 use jportal_units::{Address, AddressRange, CodeId, MethodId, MethodPtr, Tid, Tsc};
 
-/// The stubs whose every call of the VM makes a `CallResolution` (`SharedRuntime::generate_stubs`).
+/// The stubs whose every call of the VM makes a `Resolution` (`SharedRuntime::generate_stubs`, `Runtime1::generate_patching`).
 const RESOLVERS: &[&str] = &[
     "wrong_method_stub",
     "ic_miss_stub",
     "resolve_opt_virtual_call",
     "resolve_virtual_call",
     "resolve_static_call",
+    "access_field_patching Runtime1 stub",
+    "load_klass_patching Runtime1 stub",
+    "load_mirror_patching Runtime1 stub",
+    "load_appendix_patching Runtime1 stub",
 ];
 
 /// Receives the bytes of code as records name them, in commit order.
@@ -26,13 +30,14 @@ pub trait CodeSink {
     /// Blob `id`, which was just installed, is a compiled method, a native wrapper or a vtable stub: only code of the cache
     /// calls it, and it returns and jumps to such only.
     fn leaves_by_calls(&mut self, _id: CodeId) {}
-    /// Blob `id`, which was just installed, calls the VM to have calls resolved; each time there is a `resolution`.
+    /// Blob `id`, which was just installed, calls the VM to have calls and patch stubs resolved; each time there is a
+    /// `resolution`.
     fn resolves_calls(&mut self, _id: CodeId) {}
-    /// `thread` had the call resolved that returns to `returns`.
+    /// `thread` had the call resolved that returns to `returns`, or the patch stub whose call does.
     fn resolution(&mut self, _tsc: Tsc, _thread: Tid, _returns: Address) {}
-    /// `bytes` stand at `start` from `tsc` on; the blob stays the same. `caller` is the thread that wrote
-    /// them if they are the destination of a call: it did so on its way through that call.
-    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], caller: Option<Tid>);
+    /// `bytes` stand at `start` from `tsc` on; the blob stays the same. `writer` is the thread that wrote them, if that is
+    /// known; `reason` is one of `patch_reasons`.
+    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], writer: Option<Tid>, reason: u8);
     /// Nothing stands at `start..start+size` from `tsc` on.
     fn free(&mut self, tsc: Tsc, start: Address, size: u64);
 }
@@ -169,10 +174,10 @@ impl Builder {
             }
             Record::NMethodMarkers(r) => self.markers(tsc, r),
             Record::CodePatched(r) => {
-                let caller = (r.reason == patch_reasons::CALL && r.tid != 0).then_some(Tid(r.tid));
-                sink.patch(tsc, Address(r.address), &r.code.0, caller);
+                let writer = (r.tid != 0).then_some(Tid(r.tid));
+                sink.patch(tsc, Address(r.address), &r.code.0, writer, r.reason);
             }
-            Record::CallResolution(r) => sink.resolution(tsc, Tid(r.tid), Address(r.return_address)),
+            Record::Resolution(r) => sink.resolution(tsc, Tid(r.tid), Address(r.return_address)),
             Record::CodeFreed(r) => sink.free(tsc, Address(r.start), r.size),
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
@@ -231,7 +236,7 @@ impl Builder {
             Ok(d) => {
                 let mut jump = [JMP_REL32, 0, 0, 0, 0];
                 jump[1..].copy_from_slice(&d.to_le_bytes());
-                sink.patch(tsc, Address(address), &jump, None);
+                sink.patch(tsc, Address(address), &jump, None, patch_reasons::OTHER);
             }
             Err(_) => self.image.odd(Oddity::StubOutOfReach(Address(address))),
         }
@@ -250,7 +255,7 @@ impl Builder {
 mod tests {
     use super::*;
     use jportal_capture::codec::{Bytes, Str};
-    use jportal_capture::schema::{BlobDefined, CallResolution};
+    use jportal_capture::schema::{BlobDefined, Resolution};
 
     #[derive(Default)]
     struct Seen {
@@ -260,7 +265,7 @@ mod tests {
 
     impl CodeSink for Seen {
         fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
-        fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>) {}
+        fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
         fn free(&mut self, _: Tsc, _: Address, _: u64) {}
         fn resolves_calls(&mut self, id: CodeId) {
             self.resolving.push(id);
@@ -277,6 +282,7 @@ mod tests {
             (blob_kinds::RUNTIME_STUB, "wrong_method_abstract_stub"),
             (blob_kinds::BUFFER, "resolve_static_call"),
             (blob_kinds::RUNTIME_STUB, "ic_miss_stub"),
+            (blob_kinds::RUNTIME_STUB, "load_klass_patching Runtime1 stub"),
         ];
         let (mut builder, mut seen) = (Builder::default(), Seen::default());
         let mut put = |tsc, record| builder.record(Stamped { tsc, record }, &mut seen);
@@ -285,8 +291,8 @@ mod tests {
             let blob = BlobDefined { start, kind, name: Str::from(name), code, ..Default::default() };
             put(1, Record::BlobDefined(blob));
         }
-        put(7, Record::CallResolution(CallResolution { tid: 3, return_address: 0x9000 }));
-        assert_eq!(seen.resolving, [CodeId(0), CodeId(3)]);
+        put(7, Record::Resolution(Resolution { tid: 3, return_address: 0x9000 }));
+        assert_eq!(seen.resolving, [CodeId(0), CodeId(3), CodeId(4)]);
         assert_eq!(seen.resolutions, [(Tsc(7), Tid(3), Address(0x9000))]);
     }
 }

@@ -1,11 +1,13 @@
 //! Arbitrary code, changes and trace: no panic, bounded work.
 #![no_main]
 
-use jportal_native_flow::{CodeHistory, Config, CoreDecoder, PopRule, Progress, Stretch};
+use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Patch, PopRule, Progress, Stretch};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use libfuzzer_sys::fuzz_target;
 
 const LOW: u64 = 0x1_0000;
+
+const KINDS: [Patch; 3] = [Patch::Call, Patch::PatchStub, Patch::Other];
 
 fuzz_target!(|input: (Vec<u8>, Vec<(u16, u16, Vec<u8>)>, Vec<u8>, u8)| {
     let (code, changes, trace, flags) = input;
@@ -16,7 +18,7 @@ fuzz_target!(|input: (Vec<u8>, Vec<(u16, u16, Vec<u8>)>, Vec<u8>, u8)| {
         let (time, at) = (Tsc((*time).into()), Address(LOW + u64::from(*at)));
         // What lies outside is refused; that is part of the test.
         let _ = match i % 3 {
-            0 => history.patch(time, at, bytes, (flags & 16 != 0).then_some(Tid(1))),
+            0 => history.patch(time, at, bytes, (flags & 16 != 0).then_some(Tid(1)), KINDS[i / 3 % 3]),
             1 => history.install(time, at, bytes, CodeId(2 + i as u32)),
             _ => history.free(time, at, bytes.len() as u64),
         };

@@ -386,9 +386,9 @@ impl CoreDecoder {
         Ok(block)
     }
 
-    /// Whether `change` is the destination of a call that the running thread has resolved.
+    /// Whether the running thread wrote `change`.
     pub(super) fn is_own(&self, change: &Change) -> bool {
-        change.caller != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.caller)
+        change.writer != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.writer)
     }
 
     /// How many of `pending` this core can have seen as far as the thread's own calls tell: the destination
@@ -408,7 +408,8 @@ impl CoreDecoder {
         let to_come = |&c: &u32| {
             let change = &changes[c as usize];
             let late = change.tsc.saturating_sub(before) > self.state.own.since;
-            let guess = self.is_own(change) && late && change.start != brought && self.visited(c).is_none();
+            let call = self.is_own(change) && change.is_call();
+            let guess = call && late && change.start != brought && self.visited(c).is_none();
             self.made(change, image).map_or(guess, |made| !made)
         };
         pending.iter().position(to_come).unwrap_or(pending.len())
@@ -420,7 +421,7 @@ impl CoreDecoder {
         let first = self.state.own.brought.unwrap_or_else(|| {
             let changes = image.changes();
             let later = changes.partition_point(|c| c.tsc <= since);
-            changes[later..].iter().find(|c| self.is_own(c)).map_or(u32::MAX, |c| c.start)
+            changes[later..].iter().find(|c| c.is_call() && self.is_own(c)).map_or(u32::MAX, |c| c.start)
         });
         self.state.own.brought = Some(first);
         first
@@ -455,12 +456,12 @@ impl CoreDecoder {
         self.state.visited.retain(|v| pending.binary_search(&v.change).is_ok());
         for (i, &c) in unseen.iter().enumerate() {
             let change = &changes[c as usize];
-            if change.caller == 0 || !change.overlaps(block.start, block.end) {
+            if change.writer == 0 || !change.is_call() || !change.overlaps(block.start, block.end) {
                 continue;
             }
             let same = |&e: &u32| {
                 let earlier = &changes[e as usize];
-                self.is_own(earlier) && earlier.start == change.start
+                earlier.is_call() && self.is_own(earlier) && earlier.start == change.start
             };
             let again = self.is_own(change) && unseen[..i].iter().any(same);
             match self.state.visited.iter_mut().find(|v| v.change == c) {

@@ -1,8 +1,8 @@
-//! Visits to the VM for the destinations of calls.
+//! Visits to the VM for the destinations of calls and the instructions of patch stubs.
 //!
 //! A call that is not resolved leads to a stub, and that calls the VM. Which call it was packets do not say: if there are two
 //! versions of one, unresolved and leading to a callee, and the callee begins with an unresolved call, both leave the range in
-//! the same way and come back to the same place. The VM says it ([`CodeHistory::resolution`]): each visit makes one record,
+//! the same way and come back to the same place; so do two patch stubs of C1, one behind the other. The VM says it ([`CodeHistory::resolution`]): each visit makes one record,
 //! before the thread is back, and a thread makes its records in the order of its visits.
 //!
 //! *Which record is the next.* When a thread comes to a core, and at a PSB+ inside the range, all records of earlier visits are
@@ -10,13 +10,13 @@
 //! yet make its record.
 //!
 //! *What a record proves.* The call of the visit. Time: the next visit is not over before its record, the last one is. And what
-//! the thread itself wrote behind a visit's record is not there before that visit, and, if it is the call of the visit, is there
-//! after it.
+//! the thread itself wrote behind a visit's record is not there before that visit; it is there after it if it is the call of the
+//! visit or was written by a patch stub.
 
 use super::CoreDecoder;
 use super::state::Resolutions;
 use crate::error::Error;
-use crate::image::{Change, CodeHistory, Resolution};
+use crate::image::{Change, ChangeKind, CodeHistory, Patch, Resolution};
 use crate::item::{Exit, Item};
 use jportal_units::{CodeId, StreamOffset};
 
@@ -67,9 +67,9 @@ impl CoreDecoder {
         next.and_then(|n| self.records(image).get(n)).map_or(u64::MAX, |r| r.tsc)
     }
 
-    /// Whether the running thread has made `change` by now: certain before the visit behind whose record it stands, and behind
-    /// that if it is the call of the visit. `None` if that is not known: another call is changed by a stub that comes back to it
-    /// at once (`SharedRuntime::fixup_callers_callsite`), or another thread made the change.
+    /// Whether the running thread has made `change` by now, as far as the visits tell. `None` if they do not: another call is
+    /// changed by a stub that comes back to it at once (`SharedRuntime::fixup_callers_callsite`), code that became not entrant
+    /// at any time, or another thread made the change.
     pub(super) fn made(&self, change: &Change, image: &CodeHistory) -> Option<bool> {
         let known = &self.state.resolutions;
         let next = known.next.filter(|_| self.is_own(change))? as usize + usize::from(known.under_way);
@@ -77,7 +77,14 @@ impl CoreDecoder {
         let visits = records.partition_point(|r| r.tsc <= change.tsc);
         match visits.checked_sub(1) {
             Some(last) if last >= next => Some(false),
-            Some(last) => (records[last].returns == change.end()).then_some(true),
+            Some(last) => {
+                let at_once = match change.kind {
+                    ChangeKind::Patch(Patch::Call) => records[last].returns == change.end(),
+                    ChangeKind::Patch(Patch::PatchStub) => true,
+                    _ => false,
+                };
+                at_once.then_some(true)
+            }
             None => None,
         }
     }

@@ -3,7 +3,7 @@
 use super::Rng;
 use super::unit::{Options, Unit};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
-use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason, Target};
+use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason, Patch, Target};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tsc};
 
 pub const LOW: u64 = 0x7f00_1000_0000;
@@ -191,7 +191,7 @@ impl Machine {
         let bytes = (to as i32 - (at as i32 + 4)).to_le_bytes();
         self.write(at, &bytes);
         let tsc = self.record_time(at / SLOT);
-        self.history.patch(tsc, Address(LOW + at), &bytes, None).unwrap();
+        self.history.patch(tsc, Address(LOW + at), &bytes, None, Patch::Other).unwrap();
     }
 
     /// The function's entry becomes a jump to a place outside that names it.
@@ -206,7 +206,7 @@ impl Machine {
         bytes.extend((to.wrapping_sub(LOW) as i32 - (at as i32 + 5)).to_le_bytes());
         self.write(at, &bytes);
         let tsc = self.record_time(at / SLOT);
-        self.history.patch(tsc, Address(LOW + at), &bytes, None).unwrap();
+        self.history.patch(tsc, Address(LOW + at), &bytes, None, Patch::Other).unwrap();
     }
 
     /// Frees a slot that is not in use and installs other code there.

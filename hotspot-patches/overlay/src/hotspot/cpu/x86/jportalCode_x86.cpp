@@ -22,8 +22,8 @@
 #include "nativeInst_x86.hpp"
 
 // NativeInstruction knows where it stored, not how much. What it stores are
-// displacements, immediates, and in replace_mt_safe() the instruction's first
-// four bytes and its fifth.
+// displacements, immediates, and in replace_mt_safe(), which only
+// Runtime1::patch_code() calls, the instruction's first four bytes and its fifth.
 void JPortalHooks::instruction_written(address instruction, int offset) {
   if (!JPortalCode::is_exported(instruction)) return;
   const u1 opcode = *instruction;
@@ -33,7 +33,7 @@ void JPortalHooks::instruction_written(address instruction, int offset) {
   } else if (opcode == NativeJump::instruction_code && offset == NativeJump::data_offset) {
     JPortalCode::export_patch(instruction, NativeJump::instruction_size, JPortalPatchReasons::JUMP);
   } else if (offset == 0 || (self_jump && offset == 4)) {
-    JPortalCode::export_patch(instruction, NativeGeneralJump::instruction_size, JPortalPatchReasons::JUMP);
+    JPortalCode::export_patch(instruction, NativeGeneralJump::instruction_size, JPortalPatchReasons::C1_PATCH);
   } else if (offset == NativeMovConstReg::data_offset && nativeInstruction_at(instruction)->is_mov_literal64()) {
     JPortalCode::export_patch(instruction, NativeMovConstReg::instruction_size, JPortalPatchReasons::MOV_CONST);
   } else {

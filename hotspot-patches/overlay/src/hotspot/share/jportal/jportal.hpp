@@ -107,7 +107,7 @@ class JPortalHooks : AllStatic {
 
   // A thread has come to the VM to have a call of compiled code resolved; its last frame is the stub's. May hold arguments
   // that nobody knows: no safepoint.
-  static void on_call_resolution(JavaThread* current)          { if (JPortal) call_resolution(current); }
+  static void on_resolution(JavaThread* current)               { if (JPortal) resolution(current); }
 
   // --- Classes and methods
 
@@ -168,7 +168,7 @@ class JPortalHooks : AllStatic {
   static void verified_entry_patched(address at, int size);
   static void code_tail_patched(address at, int size);
 
-  static void call_resolution(JavaThread* current);
+  static void resolution(JavaThread* current);
 
   static void class_defined(InstanceKlass* ik);
   static void class_unloaded(InstanceKlass* ik);

@@ -187,9 +187,9 @@ void JPortalHooks::verified_entry_patched(address at, int size) {
 
 // --- Calls
 
-void JPortalHooks::call_resolution(JavaThread* current) {
+void JPortalHooks::resolution(JavaThread* current) {
   RegisterMap reg_map(current, false);
-  JPortalCallResolution r;
+  JPortalResolution r;
   r.tid            = (u4)current->osthread()->thread_id();
   r.return_address = (u8)current->last_frame().sender(&reg_map).pc();
   JPortalBuffer::commit_record(r);

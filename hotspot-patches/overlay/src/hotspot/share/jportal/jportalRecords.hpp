@@ -798,13 +798,14 @@ struct JPortalNMethodMarkers {
 };
 
 // A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`, `handle_ic_miss_helper`,
-// `handle_wrong_method`): one record each time, committed between the stub's call of the VM and its end, whether
-// or not a `CodePatched` comes of it.
-struct JPortalCallResolution {
+// `handle_wrong_method`) or, from format 2.0 on, the instruction of a patch stub (`Runtime1::patch_code`): one
+// record each time, committed between the stub's call of the VM and its end, whether or not a `CodePatched`
+// comes of it.
+struct JPortalResolution {
   static const u2 KIND = 30;
   // OS thread id.
   u4 tid;
-  // Where the call returns.
+  // Where the call returns, that of the patch stub if it was one.
   u8 return_address;
 
   void write(JPortalBuffer* b) const {
