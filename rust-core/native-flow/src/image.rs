@@ -74,6 +74,7 @@ pub struct CodeHistory {
 struct Marks {
     leaves_by_calls: bool,
     resolves_calls: bool,
+    upcalls: bool,
 }
 
 /// A thread came to the VM for the destination of a call or the instruction of a patch stub.
@@ -131,6 +132,11 @@ impl CodeHistory {
         self.marks(code).resolves_calls = true;
     }
 
+    /// The VM calls Java code through `code` (`StubRoutines::call_stub`), from the middle of a visit, too.
+    pub fn mark_upcalls(&mut self, code: CodeId) {
+        self.marks(code).upcalls = true;
+    }
+
     fn marks(&mut self, code: CodeId) -> &mut Marks {
         let number = code.0 as usize;
         if self.marks.len() <= number {
@@ -149,6 +155,12 @@ impl CodeHistory {
 
     pub(crate) fn resolves_calls(&self, code: CodeId) -> bool {
         self.marked(code).resolves_calls
+    }
+
+    /// Whether a thread that enters the range in `code` may be in the middle of a visit whose record is yet to come.
+    pub(crate) fn may_be_visiting(&self, code: CodeId) -> bool {
+        let marks = self.marked(code);
+        marks.resolves_calls || marks.upcalls
     }
 
     /// `thread` was outside the traced range to have the call resolved that returns to `returns`, or the patch stub whose call

@@ -98,8 +98,8 @@ impl Script {
             ("config", settings) => settings.iter().for_each(|s| self.setting(s)),
             ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
             (
-                "install" | "leaves-by-calls" | "resolves-calls" | "patch" | "resolved" | "patched"
-                | "resolution" | "free",
+                "install" | "leaves-by-calls" | "resolves-calls" | "upcalls" | "patch" | "resolved"
+                | "patched" | "resolution" | "free",
                 _,
             ) => {
                 self.change(word, rest);
@@ -134,6 +134,7 @@ impl Script {
         match (word, rest) {
             ("leaves-by-calls", [id]) => history.mark_leaves_by_calls(code_id(id)),
             ("resolves-calls", [id]) => history.mark_resolves_calls(code_id(id)),
+            ("upcalls", [id]) => history.mark_upcalls(code_id(id)),
             ("resolution", [time, at]) => history.resolution(Tsc(dec(time)), THREAD, Address(hex(at))),
             ("install", [time, id, start, ":", code @ ..]) => {
                 let id = code_id(id);

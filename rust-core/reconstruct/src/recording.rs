@@ -58,6 +58,9 @@ impl CodeSink for History {
     fn resolves_calls(&mut self, id: CodeId) {
         self.code.mark_resolves_calls(id);
     }
+    fn makes_upcalls(&mut self, id: CodeId) {
+        self.code.mark_upcalls(id);
+    }
     fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
         if self.all_resolutions {
             self.code.resolution(tsc, thread, returns);

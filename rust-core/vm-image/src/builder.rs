@@ -23,6 +23,9 @@ const RESOLVERS: &[&str] = &[
     "load_appendix_patching Runtime1 stub",
 ];
 
+/// The stub through which the VM calls Java code (`StubGenerator::generate_call_stub`).
+const CALL_STUB: &str = "StubRoutines::call_stub";
+
 /// Receives the bytes of code as records name them, in commit order.
 pub trait CodeSink {
     /// Code `bytes` of blob `id` stand at `start` from `tsc` on.
@@ -33,6 +36,8 @@ pub trait CodeSink {
     /// Blob `id`, which was just installed, calls the VM to have calls and patch stubs resolved; each time there is a
     /// `resolution`.
     fn resolves_calls(&mut self, _id: CodeId) {}
+    /// The VM calls Java code through blob `id`, which was just installed.
+    fn makes_upcalls(&mut self, _id: CodeId) {}
     /// `thread` had the call resolved that returns to `returns`, or the patch stub whose call does.
     fn resolution(&mut self, _tsc: Tsc, _thread: Tid, _returns: Address) {}
     /// `bytes` stand at `start` from `tsc` on; the blob stays the same. `writer` is the thread that wrote them, if that is
@@ -201,6 +206,7 @@ impl Builder {
             }
             _ => false,
         };
+        let upcalls = matches!(&body, CodeBody::Blob { kind, name, .. } if *kind == blob_kinds::STUB_ROUTINE && &**name == CALL_STUB);
         self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
         sink.install(tsc, Address(start), code, id);
         if inside {
@@ -208,6 +214,9 @@ impl Builder {
         }
         if resolves {
             sink.resolves_calls(id);
+        }
+        if upcalls {
+            sink.makes_upcalls(id);
         }
     }
     /// They follow the nmethod's own record; other threads may have written something in between.
@@ -260,6 +269,7 @@ mod tests {
     #[derive(Default)]
     struct Seen {
         resolving: Vec<CodeId>,
+        upcalling: Vec<CodeId>,
         resolutions: Vec<(Tsc, Tid, Address)>,
     }
 
@@ -270,19 +280,25 @@ mod tests {
         fn resolves_calls(&mut self, id: CodeId) {
             self.resolving.push(id);
         }
+        fn makes_upcalls(&mut self, id: CodeId) {
+            self.upcalling.push(id);
+        }
         fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
             self.resolutions.push((tsc, thread, returns));
         }
     }
 
     #[test]
-    fn stubs_that_resolve_calls_are_known_by_kind_and_name() {
+    fn stubs_that_resolve_calls_or_make_upcalls_are_known_by_kind_and_name() {
         let blobs = [
             (blob_kinds::RUNTIME_STUB, "resolve_static_call"),
             (blob_kinds::RUNTIME_STUB, "wrong_method_abstract_stub"),
             (blob_kinds::BUFFER, "resolve_static_call"),
             (blob_kinds::RUNTIME_STUB, "ic_miss_stub"),
             (blob_kinds::RUNTIME_STUB, "load_klass_patching Runtime1 stub"),
+            (blob_kinds::RUNTIME_STUB, "StubRoutines::call_stub"),
+            (blob_kinds::STUB_ROUTINE, "StubRoutines::call_stub"),
+            (blob_kinds::STUB_ROUTINE, "StubRoutines::forward exception"),
         ];
         let (mut builder, mut seen) = (Builder::default(), Seen::default());
         let mut put = |tsc, record| builder.record(Stamped { tsc, record }, &mut seen);
@@ -293,6 +309,7 @@ mod tests {
         }
         put(7, Record::Resolution(Resolution { tid: 3, return_address: 0x9000 }));
         assert_eq!(seen.resolving, [CodeId(0), CodeId(3), CodeId(4)]);
+        assert_eq!(seen.upcalling, [CodeId(6)]);
         assert_eq!(seen.resolutions, [(Tsc(7), Tid(3), Address(0x9000))]);
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! *Which record is the next.* When a thread comes to a core, and at a PSB+ inside the range, all records of earlier visits are
 //! made, and none of a later one: time tells. From there they are counted. A thread that comes in the middle of a visit may
-//! yet make its record.
+//! yet make its record: one that enters the range in the stub that called the VM, or by an upcall.
 //!
 //! *What a record proves.* The call of the visit. Time: the next visit is not over before its record, the last one is. And what
 //! the thread itself wrote behind a visit's record is not there before that visit; it is there after it if it is the call of the
@@ -22,6 +22,19 @@ use jportal_units::{CodeId, StreamOffset};
 
 /// Branches between a call and the stub (the entry of an nmethod that is not entrant, of an adapter).
 const MAX_BRANCHES: usize = 4;
+
+/// How a thread came to a stub that calls the VM.
+enum Way {
+    /// By a call, or by branches from where one led.
+    Call {
+        /// Where it returns.
+        returns: u32,
+    },
+    /// It came back from outside: the visit is over (the fastdebug VM's stubs go out once more, for assertions).
+    Back,
+    /// That is not known any more.
+    Unknown,
+}
 
 impl CoreDecoder {
     fn records<'a>(&self, image: &'a CodeHistory) -> &'a [Resolution] {
@@ -51,7 +64,7 @@ impl CoreDecoder {
             self.count_from_now(image);
             let owner = self.view.owner(image, self.state.ip, |r| r.seen);
             self.state.resolutions.came = false;
-            self.state.resolutions.under_way = owner.is_some_and(|(code, _)| image.resolves_calls(code));
+            self.state.resolutions.under_way = owner.is_some_and(|(code, _)| image.may_be_visiting(code));
             self.window.forget();
         }
         if known.made > self.state.now() {
@@ -94,7 +107,11 @@ impl CoreDecoder {
         let Some(next) = self.state.resolutions.next.filter(|_| image.resolves_calls(code)) else {
             return Ok(());
         };
-        let returns = self.returns_to(code);
+        let returns = match self.way_to(code) {
+            Way::Call { returns } => Some(returns),
+            Way::Unknown => None,
+            Way::Back => return Ok(()),
+        };
         let fits = |r: &&Resolution| returns.is_none_or(|at| r.returns == at);
         let records = self.records(image).get(next as usize..).unwrap_or(&[]);
         let under_way = self.state.resolutions.under_way;
@@ -120,22 +137,29 @@ impl CoreDecoder {
         Ok(())
     }
 
-    /// Where the call returns that led to the stub `code`, in which the flow stands; `None` if that is not known any more.
-    fn returns_to(&self, code: CodeId) -> Option<u32> {
+    /// How the flow came to the stub `code`, in which it stands.
+    fn way_to(&self, code: CodeId) -> Way {
         let mut branches = 0;
-        for item in self.items.iter().rev() {
+        let mut back = self.items.iter().rev().filter(|i| !matches!(i, Item::Time(_)));
+        while let Some(item) = back.next() {
             match *item {
-                Item::Time(_) => {}
-                Item::Block { code: c, .. } if c == code => {}
-                Item::Block { end, exit: Exit::Call | Exit::IndirectCall, .. } => return Some(end),
+                Item::Block { code: c, .. } if c == code && branches == 0 => {}
+                Item::Block { end, exit: Exit::Call | Exit::IndirectCall, .. } => {
+                    return Way::Call { returns: end };
+                }
                 Item::Block {
                     exit: Exit::Jump | Exit::Taken | Exit::NotTaken | Exit::FallThrough, ..
                 } if branches < MAX_BRANCHES => {
                     branches += 1;
                 }
-                _ => return None,
+                Item::Enter { ip } => match back.next() {
+                    Some(Item::Interrupt { ip: at }) if *at == ip => {}
+                    _ if branches == 0 => return Way::Back,
+                    _ => return Way::Unknown,
+                },
+                _ => return Way::Unknown,
             }
         }
-        None
+        Way::Unknown
     }
 }
