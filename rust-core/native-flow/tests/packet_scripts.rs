@@ -12,7 +12,10 @@
 //! resolves-calls ID                this code calls the VM to have a call resolved
 //! resolution TIME ADDRESS          for the thread that is traced the VM resolved the call that returns there
 //! resolved TIME ADDRESS : BYTES    destination of a call, patched by the thread that is traced
+//! patched TIME ADDRESS : BYTES     instruction of a patch stub of C1, patched by the thread that is traced
+//! upcalls ID                       the VM calls Java code through this code
 //! window SINCE LATEST              sideband's bounds of time
+//! goes-on SINCE                    the thread was taken from the core, and back on it, at this time
 //! psb psbend pad ovf mode64 mode32 stop       tsc T  tma CTC FC  mtc N  cyc N  cbr N
 //! tnt TN...  tnt64 TN...           oldest branch first
 //! tip A  pge A  pgd A|-  fup A     ptw  exstop  tsx-begin  tsx-abort    raw BYTES
@@ -37,6 +40,8 @@ struct Script {
     history: Option<CodeHistory>,
     config: Config,
     window: (u64, u64),
+    /// Offset and time.
+    goes_on: Vec<(u64, u64)>,
     trace: Encoder,
     losses: Vec<u64>,
     stale: Vec<(u64, u64, Vec<u8>)>,
@@ -70,6 +75,7 @@ impl Script {
             history: None,
             config: Config { slack: Slack { before: 0, after: 0 }, ..Config::default() },
             window: (0, u64::MAX),
+            goes_on: Vec::new(),
             trace: Encoder::new(),
             losses: Vec::new(),
             stale: Vec::new(),
@@ -104,6 +110,7 @@ impl Script {
             ) => {
                 self.change(word, rest);
             }
+            ("goes-on", [since]) => self.goes_on.push((self.trace.len() as u64, dec(since))),
             ("lost", []) => self.losses.push(self.trace.len() as u64),
             ("stale", [at, ":", code @ ..]) => {
                 self.stale.push((self.trace.len() as u64, hex(at), bytes(code)));
@@ -197,16 +204,21 @@ impl Script {
         decoder.push(StreamOffset(0), &trace);
         self.losses.iter().for_each(|&l| decoder.loss(StreamOffset(l)));
         self.stale.iter().for_each(|(o, a, b)| decoder.stale(StreamOffset(*o), Address(*a), b));
-        let stretch = Stretch {
-            until: StreamOffset(trace.len() as u64),
-            since: Tsc(self.window.0),
-            latest: Tsc(self.window.1),
-            tid: THREAD,
-            left: Tsc(0),
-            continues: false,
-        };
         let mut items = Vec::new();
-        while decoder.decode(stretch, &history, &mut items) == Progress::More {}
+        let mut since = self.window.0;
+        for (until, then) in self.goes_on.iter().copied().chain([(trace.len() as u64, u64::MAX)]) {
+            let continues = then != u64::MAX;
+            let stretch = Stretch {
+                until: StreamOffset(until),
+                since: Tsc(since),
+                latest: Tsc(if continues { then } else { self.window.1 }),
+                tid: THREAD,
+                left: Tsc(0),
+                continues,
+            };
+            while decoder.decode(stretch, &history, &mut items) == Progress::More {}
+            since = then;
+        }
         decoder.finish(&mut items);
         items
     }

@@ -27,6 +27,7 @@
 //! into other code, in which a packet of the wrong kind or an address that does not fit comes
 //! within a few branches: one TNT bit too many or too few suffices.
 
+use super::resolutions::Made;
 use super::state::{Demand, State, Visited};
 use super::{CoreDecoder, Decided, Decision, Lost};
 use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decode_block};
@@ -342,7 +343,7 @@ impl CoreDecoder {
         let seen = |&c: &u32| {
             let change = &changes[c as usize];
             if let Some(made) = self.made(change, image) {
-                return made;
+                return made == Made::Yes;
             }
             let to_come = self.is_own(change) && change.tsc > self.state.own.since.max(self.window.since);
             let brought = to_come && self.state.own.brought == Some(change.start);
@@ -410,7 +411,7 @@ impl CoreDecoder {
             let late = change.tsc.saturating_sub(before) > self.state.own.since;
             let call = self.is_own(change) && change.is_call();
             let guess = call && late && change.start != brought && self.visited(c).is_none();
-            self.made(change, image).map_or(guess, |made| !made)
+            self.made(change, image).map_or(guess, |made| made == Made::NotYet)
         };
         pending.iter().position(to_come).unwrap_or(pending.len())
     }

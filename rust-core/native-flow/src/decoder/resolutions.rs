@@ -23,6 +23,17 @@ use jportal_units::{CodeId, StreamOffset};
 /// Branches between a call and the stub (the entry of an nmethod that is not entrant, of an adapter).
 const MAX_BRANCHES: usize = 4;
 
+/// Whether the running thread has made a change of code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Made {
+    /// It has.
+    Yes,
+    /// It has not.
+    NotYet,
+    /// It has not, or a visit was under way when the thread came, whose record was yet to be made.
+    HardlyYet,
+}
+
 /// How a thread came to a stub that calls the VM.
 enum Way {
     /// By a call, or by branches from where one led.
@@ -47,11 +58,12 @@ impl CoreDecoder {
         self.state.resolutions.next = (now != 0 && !records.is_empty()).then_some(made as u32);
     }
 
-    /// A PSB+ said the time.
+    /// A PSB+ or a switch said the time. A visit that was under way is over: the thread was in the range, and has not gone on
+    /// another since.
     pub(super) fn count_resolutions(&mut self, image: &CodeHistory) {
         let known = &mut self.state.resolutions;
         if !known.came && (known.next.is_none() || known.under_way) {
-            known.came = !self.state.enabled;
+            known.came = !self.state.enabled && known.next.is_none();
             known.under_way = false;
             self.count_from_now(image);
         }
@@ -83,20 +95,22 @@ impl CoreDecoder {
     /// Whether the running thread has made `change` by now, as far as the visits tell. `None` if they do not: another call is
     /// changed by a stub that comes back to it at once (`SharedRuntime::fixup_callers_callsite`), code that became not entrant
     /// at any time, or another thread made the change.
-    pub(super) fn made(&self, change: &Change, image: &CodeHistory) -> Option<bool> {
+    pub(super) fn made(&self, change: &Change, image: &CodeHistory) -> Option<Made> {
         let known = &self.state.resolutions;
-        let next = known.next.filter(|_| self.is_own(change))? as usize + usize::from(known.under_way);
+        let next = known.next.filter(|_| self.is_own(change))? as usize;
         let records = self.records(image);
         let visits = records.partition_point(|r| r.tsc <= change.tsc);
         match visits.checked_sub(1) {
-            Some(last) if last >= next => Some(false),
+            // Most of a visit lies behind its record.
+            Some(last) if last == next && known.under_way => Some(Made::HardlyYet),
+            Some(last) if last >= next => Some(Made::NotYet),
             Some(last) => {
                 let at_once = match change.kind {
                     ChangeKind::Patch(Patch::Call) => records[last].returns == change.end(),
                     ChangeKind::Patch(Patch::PatchStub) => true,
                     _ => false,
                 };
-                at_once.then_some(true)
+                at_once.then_some(Made::Yes)
             }
             None => None,
         }
