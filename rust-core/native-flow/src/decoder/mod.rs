@@ -288,10 +288,10 @@ impl CoreDecoder {
                 let comes = self.state.mode != Mode::Lost && !self.state.enabled;
                 self.state.resolutions = if comes { Resolutions::CAME } else { Resolutions::UNKNOWN };
             }
-            let goes_on = self.stretch.is_some_and(|s| s.since < stretch.since);
+            let later = self.stretch.is_some_and(|s| s.since < stretch.since);
             self.stretch = Some(stretch);
             self.state.clock.at_least(stretch.since.0);
-            if goes_on {
+            if later && self.state.mode == Mode::Running {
                 self.count_resolutions(image);
             }
             self.window.forget();
