@@ -127,7 +127,11 @@ impl Walk {
     }
     fn found(&mut self, method: MethodId, tier: Tier) -> Frame {
         self.reset(Reset::FrameFound);
-        if !self.stack.is_empty() {
+        // Compiled code is found by an activation; what was inlined there is found with the first position.
+        let inlined = |below: Frame| {
+            below.at == At::Unknown && below.tier == tier && matches!(tier, Tier::C1 | Tier::C2)
+        };
+        if self.stack.top().is_some_and(|below| !inlined(below)) {
             self.broken(Rule::CallSite, |n| {
                 format!("{} is found on a stack whose top frame is known", n.method(method))
             });

@@ -443,6 +443,14 @@ fn a_gap_resets_as_much_as_it_must() {
     let calls = start.enter(CALLER, Tier::C1, Entry::Found).call(LEAF).at(LEAF, &[0, 1]).ret(LEAF).gap(true);
     let report = calls.check();
     assert!(report.is_clean() && report.resets[Reset::CallerUnknown.name()] == 1, "{}", report.text());
+    // With an inlined one on it, at once; not where something is known of it.
+    let begun = Flow::default().start(CALLER).at(CALLER, &[0]).leave(CALLER, Exit::Lost).gap(true);
+    let outer = begun.clone().enter(CALLER, Tier::C1, Entry::Found);
+    let inner = |f: Flow| f.enter(LEAF, Tier::C1, Entry::Found).gap(true);
+    assert!(inner(outer.clone()).check().is_clean());
+    let known = begun.enter(CALLER, Tier::C1, Entry::Found).gap(false).enter(BRANCHY, Tier::C1, Entry::Call);
+    assert_eq!(inner(known).broken(), ["call-site"]);
+    assert_eq!(outer.enter(LEAF, Tier::C2, Entry::Found).gap(true).broken()[0], "call-site");
     // The stack is kept: the frames below still count.
     let kept = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).gap(false).at(LEAF, &[1]).ret(LEAF);
     assert!(kept.clone().at(CALLER, &[3]).call(BRANCHY).gap(true).check().is_clean());

@@ -94,6 +94,10 @@ impl<'a> Machine<'a> {
     /// ordinary case there are none, because callees pop themselves.
     fn land_in(&mut self, code: CodeId, n: &NMethod, from: u32) -> Walk<()> {
         self.return_through_poll(code, from);
+        if self.lowest_returned() {
+            let exit = self.exit_of_top(FrameExit::Return);
+            self.pop(exit);
+        }
         let here = |f: &Frame| matches!(f, Frame::Compiled(c) if c.code == code);
         if self.stack.last().is_some_and(here) {
             return Ok(());
@@ -141,6 +145,18 @@ impl<'a> Machine<'a> {
         let jumped = callee.trail.last.is_some_and(|l| l.exit == Exit::Jump);
         if jumped && caller.code == code && caller.trail.called_up_to(from) && self.came_by_return() {
             self.pop(FrameExit::Return);
+        }
+    }
+    /// Whether the lowest frame known has just returned. What lies below it was called before the trace began, or in a gap: at
+    /// the bottom of a whole stack lies an upcall.
+    fn lowest_returned(&self) -> bool {
+        match (&self.stack[..], &self.before) {
+            ([Frame::Compiled(c)], Before::Block { exit: Exit::Return, code, .. }) => c.code == *code,
+            // The interpreter's return is a jump.
+            ([Frame::Interpreted(_)], Before::Block { exit: Exit::Return | Exit::IndirectJump, .. }) => {
+                self.exit_of_top(FrameExit::Unknown) == FrameExit::Return
+            }
+            _ => false,
         }
     }
     fn came_by_return(&self) -> bool {

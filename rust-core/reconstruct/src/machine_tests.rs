@@ -122,7 +122,7 @@ pub(crate) fn vm_with(methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -
 }
 
 /// The items of a run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Script(pub(crate) Vec<Item>);
 
 impl Script {
@@ -143,7 +143,7 @@ impl Script {
         let exit = if jump { Exit::Taken } else { Exit::NotTaken };
         self.block(at, at + 4, exit).block(at + 4, at + 8, Exit::IndirectJump)
     }
-    fn call(self, method: u32) -> Self {
+    pub(crate) fn call(self, method: u32) -> Self {
         self.block(STUBS + 8 * method, STUBS + 8 * method + 5, Exit::Jump).block(
             0x3f00,
             0x3f08,

@@ -395,6 +395,38 @@ fn a_recursive_callee_returns_through_the_safepoint_at_its_return() {
 }
 
 #[test]
+fn the_lowest_frame_known_returns_to_one_that_is_not() {
+    let (vm, _) = at_call(&M0, &[], &[]);
+    let caller = |s: Script| s.nm(0x18, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
+    let found = |at: u32| Script::default().enter(at + 0x20);
+    // To other code, and to an activation of the same.
+    let s = caller(found(NMETHOD_2).callee(0x20, 0x28, Exit::Return));
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
+    let s = caller(found(NMETHOD).nm(0x20, 0x28, Exit::Return));
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
+    // From the interpreter, whose return is a jump.
+    let s = Script::default()
+        .enter(CALL_STUB_RETURN)
+        .at(CALL_STUB_RETURN, Exit::Jump)
+        .call(1)
+        .op(Opcode::ILOAD_0);
+    let s = s.branch(Opcode::IFEQ, false);
+    let returned = caller(s.clone().op(Opcode::RETURN));
+    assert_eq!(run(&vm, returned).join(" "), "> m1 m1@0 m1@1 m1@5 < m1 > m0 m0@0");
+    // A frame that has not returned, or stands on another one, does not vanish.
+    assert!(run(&vm, caller(s)).join(" ").contains("gap"));
+    let s = found(NMETHOD_2).callee(0x20, 0x28, Exit::Jump);
+    assert!(run(&vm, caller(s)).join(" ").contains("gap"));
+    // A stub that the code called returns to it.
+    let s = Script::default().enter(NMETHOD + 0x10).nm(0x10, 0x18, Exit::Call).block(
+        BLOB,
+        BLOB + 4,
+        Exit::Return,
+    );
+    assert_eq!(run(&vm, caller(s)).join(" "), "> m0 m0@4 m0@7 m0@0");
+}
+
+#[test]
 fn an_exception_of_a_callee_that_is_gone_arrives_at_the_handler() {
     let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
     let (vm, s) = at_call(&M0, &[], &[row]);
