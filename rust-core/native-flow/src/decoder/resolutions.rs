@@ -2,12 +2,13 @@
 //!
 //! A call that is not resolved leads to a stub, and that calls the VM. Which call it was packets do not say: if there are two
 //! versions of one, unresolved and leading to a callee, and the callee begins with an unresolved call, both leave the range in
-//! the same way and come back to the same place; so do two patch stubs of C1, one behind the other. The VM says it ([`CodeHistory::resolution`]): each visit makes one record,
-//! before the thread is back, and a thread makes its records in the order of its visits.
+//! the same way and come back to the same place; so do two patch stubs of C1, one behind the other. The VM says it
+//! ([`CodeHistory::resolution`]): each visit makes one record, before the thread is back, and a thread makes its records in the
+//! order of its visits.
 //!
-//! *Which record is the next.* When a thread comes to a core, and at a PSB+ inside the range, all records of earlier visits are
-//! made, and none of a later one: time tells. From there they are counted. A thread that comes in the middle of a visit may
-//! yet make its record: one that enters the range in the stub that called the VM, or by an upcall.
+//! *Which record is the next.* When a thread comes to a core or goes on there, and at a PSB+ inside the range, all records of
+//! earlier visits are made, and none of a later one: time tells. From there they are counted. A thread that comes in the middle
+//! of a visit, that is, enters the range in the stub that called the VM or by an upcall, may yet make its record; mostly it has.
 //!
 //! *What a record proves.* The call of the visit. Time: the next visit is not over before its record, the last one is. And what
 //! the thread itself wrote behind a visit's record is not there before that visit; it is there after it if it is the call of the
