@@ -173,7 +173,7 @@ impl<'a> Machine<'a> {
     /// The block was interrupted before `cut`. What C2 says of a machine block, it says at its start: what lies
     /// behind the interruption by debug info has to wait.
     fn pass_until_cut(&mut self, n: &NMethod, m: &PathMarkers, marks: Vec<Marker>, cut: u32) {
-        let state = n.position_at(cut).map(|p| scope_chain(n, p.scope)).filter(|s| !s.is_empty());
+        let state = n.position_of_fault(cut).map(|p| scope_chain(n, p.scope)).filter(|s| !s.is_empty());
         let passed = match &state {
             Some(state) => self.passed_before(m, &marks, state),
             None => marks.len(),
@@ -220,7 +220,7 @@ impl<'a> Machine<'a> {
     /// The instruction at `cut` faulted or the thread was stopped there, and control goes on elsewhere.
     pub(crate) fn stop_at_cut(&mut self, n: &NMethod, cut: u32) {
         if let Some(m) = &n.markers {
-            self.settle_at(n, m, n.position_at(cut));
+            self.settle_at(n, m, n.position_of_fault(cut));
             self.reach_cut(n, m, cut);
         }
         if let Some(trail) = self.trail() {
@@ -228,7 +228,7 @@ impl<'a> Machine<'a> {
         }
         // C2 has no debug info where an implicit exception is thrown by code behind the method's own: what comes next
         // is not thrown by the last known bytecode then.
-        if let Some(p) = n.position_at(cut) {
+        if let Some(p) = n.position_of_fault(cut) {
             self.advance_inside(n, p.scope);
             self.thrown();
         }
@@ -240,7 +240,7 @@ impl<'a> Machine<'a> {
             return;
         }
         let marks = m.at(cut);
-        let reached = match n.position_at(cut) {
+        let reached = match n.position_of_fault(cut) {
             None => marks.len(),
             Some(p) => self.passed_with(m, marks, &scope_chain(n, p.scope)).unwrap_or(0),
         };

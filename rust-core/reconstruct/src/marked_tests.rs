@@ -576,10 +576,16 @@ fn an_interrupted_block_that_is_deoptimised_has_not_gone_on() {
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 < m1 < m0 > m0 > m1 m1@4");
 }
 
-/// `m0` from its first block to the one at 0x10, whose first instruction faults; `state` is what debug info says there.
-fn faulted_at_start(state: &[(u32, u32, i32)]) -> String {
+/// `m0` from its first block to the one at 0x10, whose first instruction faults; `state` is what debug info says there, and
+/// `implicit` are the instructions that C2 expects to fault.
+fn faulted_at_start(state: &[(u32, u32, i32)], implicit: &[u32]) -> String {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5)]), (0x30, &[(0, 10)])];
-    let vm = nmethod(marks, &[], state, &[]);
+    let mut records = nmethod_records(NMETHOD, marks, &[], state);
+    if let Record::NMethodInstalled(n) = &mut records[0] {
+        n.implicit =
+            implicit.iter().map(|&pc_offset| ImplicitEntry { pc_offset, continuation: 0x40 }).collect();
+    }
+    let vm = vm_with(&[(&M0, &[]), (&M1, &[])], &records);
     let s = start().nm(0, 8, Exit::Taken).push(Item::Interrupt { ip: Address(address(NMETHOD + 0x10)) });
     let s = s.enter(NMETHOD + 0x40).nm(0x40, 0x48, Exit::Jump);
     run(&vm, s).join(" ")
@@ -587,10 +593,12 @@ fn faulted_at_start(state: &[(u32, u32, i32)]) -> String {
 
 #[test]
 fn a_block_whose_first_instruction_faults_was_reached() {
-    assert_eq!(faulted_at_start(&[]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5");
+    assert_eq!(faulted_at_start(&[], &[]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5");
     // Unless the state says that it was not.
-    assert_eq!(faulted_at_start(&[(0x10, 1, 1)]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1");
-    assert_eq!(faulted_at_start(&[(0x10, 0, 1)]), "> m0 m0@0 m0@1");
+    assert_eq!(faulted_at_start(&[(0x10, 1, 1)], &[0x18]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1");
+    assert_eq!(faulted_at_start(&[(0x10, 0, 1)], &[]), "> m0 m0@0 m0@1");
+    // A state that belongs to the call in front of the block says nothing.
+    assert_eq!(faulted_at_start(&[(0x10, 1, 1)], &[0x10]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5");
 }
 
 /// Two rounds of the loop of `m0`, whose test C2 has made part of the round before. A poll at 0x24, and what

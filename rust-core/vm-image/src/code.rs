@@ -1,7 +1,7 @@
 //! Versions of code blobs and what their addresses mean.
 
 use crate::markers::PathMarkers;
-use jportal_capture::schema::{self, NMethodInstalled, NO_SCOPE, blob_kinds, pc_flags};
+use jportal_capture::schema::{self, NMethodInstalled, NO_SCOPE, blob_kinds, compilers, pc_flags};
 use jportal_units::{AddressRange, CodeId, MethodId, Tsc};
 
 /// One frame of a scope chain.
@@ -79,6 +79,12 @@ impl NMethod {
     /// The position at exactly `offset`.
     pub fn position_at(&self, offset: u32) -> Option<&PcPosition> {
         self.positions.binary_search_by_key(&offset, |p| p.offset).ok().map(|i| &self.positions[i])
+    }
+    /// The position at `offset`, where an instruction has not executed. C2 has none for implicit exceptions; one that stands
+    /// there is that of the call laid out in front, at its return.
+    pub fn position_of_fault(&self, offset: u32) -> Option<&PcPosition> {
+        let implicit = self.compiler == compilers::C2 && self.implicit.iter().any(|i| i.pc_offset == offset);
+        self.position_at(offset).filter(|_| !implicit)
     }
     /// The frames of `scope`, innermost first. Ends early on a cyclic or dangling chain.
     pub fn chain(&self, scope: Option<u32>) -> impl Iterator<Item = &Scope> {
