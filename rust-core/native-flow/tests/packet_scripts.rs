@@ -147,18 +147,13 @@ impl Script {
                 let id = code_id(id);
                 history.install(Tsc(dec(time)), Address(hex(start)), &bytes(code), id).unwrap();
             }
-            ("patch", [time, at, ":", code @ ..]) => {
-                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), None, Patch::Other).unwrap();
-            }
-            ("resolved", [time, at, ":", code @ ..]) => {
-                history
-                    .patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), Some(THREAD), Patch::Call)
-                    .unwrap();
-            }
-            ("patched", [time, at, ":", code @ ..]) => {
-                history
-                    .patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), Some(THREAD), Patch::PatchStub)
-                    .unwrap();
+            ("patch" | "resolved" | "patched", [time, at, ":", code @ ..]) => {
+                let (writer, what) = match word {
+                    "resolved" => (Some(THREAD), Patch::Call),
+                    "patched" => (Some(THREAD), Patch::PatchStub),
+                    _ => (None, Patch::Other),
+                };
+                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), writer, what).unwrap();
             }
             ("free", [time, start, size]) => {
                 history.free(Tsc(dec(time)), Address(hex(start)), hex(size)).unwrap();

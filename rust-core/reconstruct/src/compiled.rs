@@ -95,8 +95,7 @@ impl<'a> Machine<'a> {
     fn land_in(&mut self, code: CodeId, n: &NMethod, from: u32) -> Walk<()> {
         self.return_through_poll(code, from);
         if self.lowest_returned() {
-            let exit = self.exit_of_top(FrameExit::Return);
-            self.pop(exit);
+            self.pop(FrameExit::Return);
         }
         let here = |f: &Frame| matches!(f, Frame::Compiled(c) if c.code == code);
         if self.stack.last().is_some_and(here) {

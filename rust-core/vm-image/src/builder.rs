@@ -195,29 +195,20 @@ impl Builder {
     fn install(&mut self, tsc: Tsc, start: u64, code: &[u8], body: CodeBody, sink: &mut impl CodeSink) {
         let id = CodeId(self.image.codes.len() as u32);
         let range = AddressRange::at(Address(start), code.len() as u64);
-        let inside = match &body {
-            CodeBody::NMethod(_) => true,
-            CodeBody::Blob { kind, .. } => *kind == blob_kinds::VTABLE_STUB,
-            _ => false,
-        };
-        let resolves = match &body {
-            CodeBody::Blob { kind, name, .. } => {
-                *kind == blob_kinds::RUNTIME_STUB && RESOLVERS.contains(&&**name)
-            }
-            _ => false,
-        };
-        let upcalls = matches!(&body, CodeBody::Blob { kind, name, .. } if *kind == blob_kinds::STUB_ROUTINE && &**name == CALL_STUB);
-        self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
         sink.install(tsc, Address(start), code, id);
-        if inside {
-            sink.leaves_by_calls(id);
+        match &body {
+            CodeBody::NMethod(_) | CodeBody::Blob { kind: blob_kinds::VTABLE_STUB, .. } => {
+                sink.leaves_by_calls(id);
+            }
+            CodeBody::Blob { kind: blob_kinds::RUNTIME_STUB, name, .. } if RESOLVERS.contains(&&**name) => {
+                sink.resolves_calls(id);
+            }
+            CodeBody::Blob { kind: blob_kinds::STUB_ROUTINE, name, .. } if &**name == CALL_STUB => {
+                sink.makes_upcalls(id);
+            }
+            _ => {}
         }
-        if resolves {
-            sink.resolves_calls(id);
-        }
-        if upcalls {
-            sink.makes_upcalls(id);
-        }
+        self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
     }
     /// They follow the nmethod's own record; other threads may have written something in between.
     fn markers(&mut self, tsc: Tsc, r: schema::NMethodMarkers) {

@@ -83,8 +83,9 @@ impl NMethod {
     /// The position at `offset`, where an instruction has not executed. C2 has none for implicit exceptions; one that stands
     /// there is that of the call laid out in front, at its return.
     pub fn position_of_fault(&self, offset: u32) -> Option<&PcPosition> {
-        let implicit = self.compiler == compilers::C2 && self.implicit.iter().any(|i| i.pc_offset == offset);
-        self.position_at(offset).filter(|_| !implicit)
+        let implicit =
+            || self.compiler == compilers::C2 && self.implicit.iter().any(|i| i.pc_offset == offset);
+        self.position_at(offset).filter(|_| !implicit())
     }
     /// The frames of `scope`, innermost first. Ends early on a cyclic or dangling chain.
     pub fn chain(&self, scope: Option<u32>) -> impl Iterator<Item = &Scope> {

@@ -392,6 +392,11 @@ impl CoreDecoder {
         change.writer != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.writer)
     }
 
+    /// Whether it is the destination of a call, too: one that the thread has resolved.
+    fn is_own_call(&self, change: &Change) -> bool {
+        change.is_call() && self.is_own(change)
+    }
+
     /// How many of `pending` this core can have seen as far as the thread's own calls tell: the destination
     /// of a call that the thread itself has resolved is not there before the thread went through the call
     /// as it was.
@@ -409,8 +414,8 @@ impl CoreDecoder {
         let to_come = |&c: &u32| {
             let change = &changes[c as usize];
             let late = change.tsc.saturating_sub(before) > self.state.own.since;
-            let call = self.is_own(change) && change.is_call();
-            let guess = call && late && change.start != brought && self.visited(c).is_none();
+            let guess =
+                self.is_own_call(change) && late && change.start != brought && self.visited(c).is_none();
             self.made(change, image).map_or(guess, |made| made == Made::NotYet)
         };
         pending.iter().position(to_come).unwrap_or(pending.len())
@@ -422,7 +427,7 @@ impl CoreDecoder {
         let first = self.state.own.brought.unwrap_or_else(|| {
             let changes = image.changes();
             let later = changes.partition_point(|c| c.tsc <= since);
-            changes[later..].iter().find(|c| c.is_call() && self.is_own(c)).map_or(u32::MAX, |c| c.start)
+            changes[later..].iter().find(|c| self.is_own_call(c)).map_or(u32::MAX, |c| c.start)
         });
         self.state.own.brought = Some(first);
         first
@@ -462,7 +467,7 @@ impl CoreDecoder {
             }
             let same = |&e: &u32| {
                 let earlier = &changes[e as usize];
-                earlier.is_call() && self.is_own(earlier) && earlier.start == change.start
+                self.is_own_call(earlier) && earlier.start == change.start
             };
             let again = self.is_own(change) && unseen[..i].iter().any(same);
             match self.state.visited.iter_mut().find(|v| v.change == c) {

@@ -100,20 +100,14 @@ impl CoreDecoder {
         let known = &self.state.resolutions;
         let next = known.next.filter(|_| self.is_own(change))? as usize;
         let records = self.records(image);
-        let visits = records.partition_point(|r| r.tsc <= change.tsc);
-        match visits.checked_sub(1) {
+        let last = records.partition_point(|r| r.tsc <= change.tsc).checked_sub(1)?;
+        match change.kind {
             // Most of a visit lies behind its record.
-            Some(last) if last == next && known.under_way => Some(Made::HardlyYet),
-            Some(last) if last >= next => Some(Made::NotYet),
-            Some(last) => {
-                let at_once = match change.kind {
-                    ChangeKind::Patch(Patch::Call) => records[last].returns == change.end(),
-                    ChangeKind::Patch(Patch::PatchStub) => true,
-                    _ => false,
-                };
-                at_once.then_some(Made::Yes)
-            }
-            None => None,
+            _ if last == next && known.under_way => Some(Made::HardlyYet),
+            _ if last >= next => Some(Made::NotYet),
+            ChangeKind::Patch(Patch::Call) => (records[last].returns == change.end()).then_some(Made::Yes),
+            ChangeKind::Patch(Patch::PatchStub) => Some(Made::Yes),
+            _ => None,
         }
     }
 

@@ -105,8 +105,8 @@ class JPortalHooks : AllStatic {
 
   // --- Calls
 
-  // A thread has come to the VM to have a call of compiled code resolved; its last frame is the stub's. May hold arguments
-  // that nobody knows: no safepoint.
+  // A thread has come to the VM to have a call of compiled code resolved, or the instruction of a patch stub of C1; its last
+  // frame is that of the stub which called the VM. May hold arguments that nobody knows: no safepoint.
   static void on_resolution(JavaThread* current)               { if (JPortal) resolution(current); }
 
   // --- Classes and methods
