@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare the flow with what an oracle logged, with another recording, or with JaCoCo
     Verify(VerifyArgs),
+    /// How much of a loss-free recording of the same run the flow of a capture tells: PMD, PR, RA, PDC, PD, DA
+    Accuracy(AccuracyArgs),
     /// Take trace out of a loss-free capture as a full buffer or an overrun unit would
     Degrade(DegradeArgs),
     /// What this machine can record with, and what to change
@@ -109,7 +111,7 @@ pub(crate) enum Positions {
 }
 
 /// Arguments of every command that decodes.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct DecodeArgs {
     /// The capture
     #[arg(value_name = "CAPTURE")]
@@ -253,6 +255,19 @@ pub(crate) struct VerifyArgs {
     pub(crate) allow_gaps: bool,
     #[command(flatten)]
     pub(crate) check: CheckArgs,
+}
+
+/// Both are decoded and compared bytecode by bytecode, thread by thread. PMD and PDC are the shares of trace bytes lost and
+/// captured, `lost` is the same in bytecodes; PR and PD are the shares of the true flow that were recovered and decoded right;
+/// RA is what was recovered right of what was lost, DA what was decoded right of what was captured; overall is PR + PD.
+/// Exit status 1 when a decoded bytecode is wrong. The flows are kept in temporary files meanwhile, 4 bytes a bytecode.
+#[derive(Args, Debug)]
+pub(crate) struct AccuracyArgs {
+    /// A loss-free capture of the run
+    #[arg(value_name = "TRUTH")]
+    pub(crate) truth: PathBuf,
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
 }
 
 /// The model is the kernel's: a drain that cannot keep up fills the AUX buffer of a core, tracing

@@ -4,6 +4,7 @@
 //! lives in the crates below it. Exit status: 0 done, 1 findings or a failed check, 2 bad
 //! usage or input. `jportal run` ends as the traced program ends.
 
+mod accuracy;
 mod args;
 mod check;
 mod decode;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Print(a) => print::print(a),
         Command::Report(a) => report::report(a),
         Command::Verify(a) => verify::verify(a),
+        Command::Accuracy(a) => accuracy::accuracy(a),
         Command::Degrade(a) => degrade::degrade(a),
         Command::Doctor(a) => doctor::doctor(a),
     };

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 /// Progress of one decode, or of what else reads a trace.
 pub(crate) struct ProgressLine {
     verb: &'static str,
+    /// A million of what is counted.
+    unit: &'static str,
     terminal: bool,
     begun: Instant,
     shown: Option<Instant>,
@@ -15,11 +17,15 @@ const SILENT: Duration = Duration::from_secs(2);
 const EVERY: Duration = Duration::from_millis(200);
 
 impl ProgressLine {
-    /// Shows nothing yet. `verb`: what is being done.
+    /// Shows nothing yet. `verb`: what is being done to bytes of trace.
     pub(crate) fn new(verb: &'static str) -> Self {
-        Self { verb, terminal: std::io::stderr().is_terminal(), begun: Instant::now(), shown: None }
+        Self::counting(verb, "MB of trace")
     }
-    /// `done` of `all` bytes.
+    /// The same for what is not counted in bytes; `unit`: a million of it.
+    pub(crate) fn counting(verb: &'static str, unit: &'static str) -> Self {
+        Self { verb, unit, terminal: std::io::stderr().is_terminal(), begun: Instant::now(), shown: None }
+    }
+    /// `done` of `all` bytes, or of what is counted.
     pub(crate) fn update(&mut self, done: u64, all: u64) {
         let now = Instant::now();
         let due = self.shown.map_or(self.begun + SILENT, |t| t + EVERY);
@@ -27,7 +33,7 @@ impl ProgressLine {
             return;
         }
         self.shown = Some(now);
-        eprint!("\r\x1b[Kjportal: {}", text(self.verb, done, all, now - self.begun));
+        eprint!("\r\x1b[Kjportal: {}", text((self.verb, self.unit), done, all, now - self.begun));
         let _ = std::io::stderr().flush();
     }
 }
@@ -40,7 +46,7 @@ impl Drop for ProgressLine {
     }
 }
 
-fn text(verb: &str, done: u64, all: u64, elapsed: Duration) -> String {
+fn text((verb, unit): (&str, &str), done: u64, all: u64, elapsed: Duration) -> String {
     let mb = |n: u64| n / 1_000_000;
     let share = (100 * done.min(all)).checked_div(all).unwrap_or(100);
     let rest = match done {
@@ -50,7 +56,7 @@ fn text(verb: &str, done: u64, all: u64, elapsed: Duration) -> String {
             format!(", about {left:.0} s left")
         }
     };
-    format!("{verb} {share}% ({} of {} MB of trace){rest}", mb(done), mb(all))
+    format!("{verb} {share}% ({} of {} {unit}){rest}", mb(done), mb(all))
 }
 
 #[cfg(test)]
@@ -59,8 +65,9 @@ mod tests {
 
     #[test]
     fn words() {
-        let t = text("decoding", 25_000_000, 100_000_000, Duration::from_secs(5));
+        let mb = "MB of trace";
+        let t = text(("decoding", mb), 25_000_000, 100_000_000, Duration::from_secs(5));
         assert_eq!(t, "decoding 25% (25 of 100 MB of trace), about 15 s left");
-        assert_eq!(text("degrading", 0, 0, SILENT), "degrading 100% (0 of 0 MB of trace)");
+        assert_eq!(text(("degrading", mb), 0, 0, SILENT), "degrading 100% (0 of 0 MB of trace)");
     }
 }

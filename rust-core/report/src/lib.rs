@@ -11,6 +11,7 @@
 //! it the stream.
 #![forbid(unsafe_code)]
 
+pub mod accuracy;
 pub mod against;
 pub mod calls;
 pub mod circumstance;

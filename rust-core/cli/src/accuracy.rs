@@ -1,0 +1,174 @@
+//! `jportal accuracy`: how much of what really ran the flow of a capture with lost trace tells.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use jportal_bytecode::Method;
+use jportal_capture::{CaptureReader, Header};
+use jportal_reconstruct::{DecodeSummary, Recording};
+use jportal_report::accuracy::{Flows, Storage, TraceBytes, compare};
+
+use crate::args::{AccuracyArgs, DecodeArgs};
+use crate::progress::ProgressLine;
+use crate::{Outcome, decode, put_json, put_text, say};
+
+/// Bytes of a thread's flow that are kept in memory before a temporary file is made.
+const IN_MEMORY: usize = 1 << 20;
+
+pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
+    let truth_args = DecodeArgs { capture: args.truth.clone(), ..args.decode.clone() };
+    let truth_reader = decode::open(&truth_args.capture)?;
+    let reader = decode::open(&args.decode.capture)?;
+    same_headers(&truth_reader, &reader)?;
+    let truth_recording = decode::recording(&truth_reader)?;
+    let recording = decode::recording(&reader)?;
+    same_methods(&truth_recording, &recording)?;
+    loss_free(&truth_recording)?;
+
+    let mut truth = Flows::of_truth(truth_recording.methods(), storage)?;
+    let summary = decode::decode(&truth_args, &truth_recording, &mut truth)?;
+    loss_free_flow(&args.truth, &summary)?;
+    let truth_bytes = trace_bytes(&summary, &truth_args);
+    drop(truth_recording);
+
+    let mut flows = Flows::of_capture(recording.methods(), storage)?;
+    // What fills the gaps of the flow belongs in between: a consumer that hands the completed flow on to `flows`. The
+    // truth has no gaps and is never completed.
+    let summary = decode::decode(&args.decode, &recording, &mut flows)?;
+    let bytes = trace_bytes(&summary, &args.decode);
+
+    let mut line = ProgressLine::counting("comparing", "million bytecodes");
+    let accuracy =
+        compare((truth, &truth_bytes), (flows, &bytes), recording.methods(), &mut |n, all| line.update(n, all))?;
+    drop(line);
+    if args.decode.json {
+        put_json(&accuracy)?;
+    } else {
+        put_text(&accuracy.text())?;
+    }
+    if accuracy.total.truth == 0 {
+        say("nothing was compared: the truth has no bytecode");
+        return Ok(Outcome::Findings);
+    }
+    Ok(if accuracy.decoded_is_right() { Outcome::Done } else { Outcome::Findings })
+}
+
+/// A file that has no name, so that nothing is left behind however the command ends.
+fn storage() -> io::Result<Box<dyn Storage>> {
+    Ok(Box::new(tempfile::spooled_tempfile(IN_MEMORY)))
+}
+
+/// The bytes of PT of the threads that were decoded.
+fn trace_bytes(summary: &DecodeSummary, args: &DecodeArgs) -> TraceBytes {
+    let threads: BTreeMap<(u32, u64), u64> =
+        summary.threads.iter().map(|t| ((t.info.tid.get(), t.info.started.get()), t.pt_bytes)).collect();
+    let selected = |t: &&jportal_reconstruct::ThreadSummary| {
+        args.threads.iter().any(|want| *want == t.info.name || *want == t.info.tid.get().to_string())
+    };
+    let total = match args.threads.is_empty() {
+        true => summary.pt_bytes,
+        false => summary.threads.iter().filter(selected).map(|t| t.pt_bytes).sum(),
+    };
+    TraceBytes { total, threads }
+}
+
+/// Refuses recordings of two runs, by what their headers say of the run.
+fn same_headers(truth: &CaptureReader, capture: &CaptureReader) -> Result<()> {
+    let (a, b) = (truth.header(), capture.header());
+    let names = format!("{} (TRUTH) and {} (CAPTURE)", truth.path().display(), capture.path().display());
+    if truth.version() != capture.version() {
+        let ((a, b), (c, d)) = (truth.version(), capture.version());
+        bail!(
+            "{names} have formats {a}.{b} and {c}.{d}: record the run again and make both with one version of JPortal"
+        );
+    }
+    let facts: [(&str, fn(&Header) -> String); 9] = [
+        ("process id", |h| h.pid.to_string()),
+        ("TSC at the start", |h| h.start_tsc.to_string()),
+        ("time of the start (ns since 1970)", |h| h.start_unix_ns.to_string()),
+        ("TSC frequency in kHz", |h| h.tsc_khz.to_string()),
+        ("VM", |h| h.vm_version.to_string()),
+        ("flags", |h| h.vm_flags.to_string()),
+        ("command", |h| h.java_command.to_string()),
+        ("code cache", |h| format!("{:#x} to {:#x}", h.code_cache_low, h.code_cache_high)),
+        ("PT source", |h| h.pt.source_name().to_owned()),
+    ];
+    for (what, fact) in facts {
+        if fact(a) != fact(b) {
+            bail!(
+                "{names} are not of the same run: {what} {:?} and {:?}; make CAPTURE from TRUTH with jportal degrade",
+                fact(a),
+                fact(b)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses recordings whose method ids mean different methods.
+fn same_methods(truth: &Recording<'_>, capture: &Recording<'_>) -> Result<()> {
+    let same = |(a, b): &(&Method, &Method)| {
+        (&a.class_name, &a.name, &a.signature, &a.code) == (&b.class_name, &b.name, &b.signature, &b.code)
+    };
+    let (ours, theirs) = (capture.methods(), truth.methods());
+    let other = theirs.iter().zip(ours.iter()).position(|pair| !same(&pair));
+    if let Some(n) = other.or((theirs.len() != ours.len()).then(|| theirs.len().min(ours.len()))) {
+        let id = jportal_units::MethodId(n as u32);
+        let name = |r: &Recording<'_>| r.methods().get(id).map_or("none".into(), Method::qualified_name);
+        bail!(
+            "the metadata of TRUTH and CAPTURE differ, method {n} is {} and {}: they must be whole and of the same run",
+            name(truth),
+            name(capture)
+        );
+    }
+    Ok(())
+}
+
+const NOT_TRUE: &str = "record TRUTH without loss (jportal run --on-full stall)";
+
+/// Refuses a truth that is known to have lost something, before it is decoded.
+fn loss_free(truth: &Recording<'_>) -> Result<()> {
+    let reader = truth.reader();
+    let path = reader.path().display();
+    if !reader.completeness().is_whole() {
+        bail!("{path} (TRUTH) is cut off or damaged; {NOT_TRUE}");
+    }
+    if let Some(note) = reader.losses().first() {
+        bail!(
+            "{path} (TRUTH) has lost trace on core {} at byte {} of the stream; {NOT_TRUE}",
+            note.core,
+            note.offset
+        );
+    }
+    for core in truth.cores() {
+        if let Some(s) = truth.stretches(core).iter().find(|s| s.truncated) {
+            bail!("{path} (TRUTH) has lost trace on {core} behind byte {} of the stream; {NOT_TRUE}", s.to.get());
+        }
+    }
+    if truth.lost_records() > 0 {
+        bail!("{path} (TRUTH) has lost {} records of its sideband; {NOT_TRUE}", truth.lost_records());
+    }
+    Ok(())
+}
+
+/// Refuses a truth whose trace says that it has lost something, and tells what else is missing in it.
+fn loss_free_flow(path: &Path, summary: &DecodeSummary) -> Result<()> {
+    let n = &summary.native;
+    if n.overflows + n.truncations > 0 {
+        bail!(
+            "{} (TRUTH) has lost trace: {} overflows and {} truncations; {NOT_TRUE}",
+            path.display(),
+            n.overflows,
+            n.truncations
+        );
+    }
+    let gaps = n.errors + summary.contradictions();
+    if gaps > 0 {
+        say(&format!(
+            "warning: {gaps} places of the truth cannot be decoded; what the capture tells there counts as wrong"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! Thread by thread: what of the flow stands in the truth.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+use jportal_bytecode::{Method, MethodTable};
+
+use super::Error;
+use super::figures::{Accuracy, Figures, Reliability, ThreadAccuracy, WrongStretch};
+use super::spool::{Break, Flows, Spool, Symbols};
+use super::times::Times;
+use super::walk::{Cut, Match, Matches, align};
+use super::words::{WORD_BITS, Words};
+
+/// Wrong stretches that are kept, and bytecodes shown of each.
+const KEPT: usize = 10;
+const SHOWN: u64 = 6;
+
+/// Bytes of PT by thread, which is named by OS thread id and start (TSC).
+pub type BytesOfThreads = BTreeMap<(u32, u64), u64>;
+
+/// Bytes of PT of one capture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceBytes {
+    /// In all.
+    pub total: u64,
+    /// Of each thread.
+    pub threads: BytesOfThreads,
+}
+
+/// Compares the flow of a capture with the truth.
+///
+/// `methods`: those of the recording, which must be the same for both. `progress` is called with bytecodes done and in all.
+///
+/// # Errors
+/// [`Error::TruthIsLossy`], [`Error::OtherThread`], [`Error::Spool`].
+pub fn compare(
+    (truth, truth_bytes): (Flows, &TraceBytes),
+    (capture, capture_bytes): (Flows, &TraceBytes),
+    methods: &MethodTable,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Accuracy, Error> {
+    let (mut truth, symbols) = truth.finish()?;
+    let (capture, _) = capture.finish()?;
+    for t in &truth {
+        if let Some(gap) = t.lossy() {
+            return Err(Error::TruthIsLossy { tid: t.info.tid.get(), at: gap.at });
+        }
+    }
+    let mut tested: BTreeMap<(u64, u32), Spool> = capture.into_iter().map(|s| (key(&s), s)).collect();
+    let mut all = Accuracy::default();
+    let mut reliability = Reliability::default();
+    let total: u64 = truth.iter().map(|t| t.captured.len()).sum();
+    let mut done = 0;
+    for t in &mut truth {
+        let name = (t.info.tid.get(), t.info.started.get());
+        let own = t.captured.len();
+        let mut run = Thread::new(t, tested.remove(&key(t)), Names { methods, symbols: &symbols });
+        run.compare(&mut |n| progress(done + n, total)).map_err(Error::Spool)?;
+        done += own;
+        let mut figures = run.figures;
+        figures.truth_bytes = truth_bytes.threads.get(&name).copied().unwrap_or(0);
+        figures.capture_bytes = capture_bytes.threads.get(&name).copied().unwrap_or(0);
+        all.total.merge(&figures);
+        reliability.merge(&run.reliability);
+        all.wrong_stretches += run.wrong_stretches;
+        all.first_wrong.extend(run.first_wrong);
+        all.first_wrong.truncate(KEPT);
+        let (tid, started) = name;
+        let name = t.info.name.clone();
+        all.threads.push(ThreadAccuracy { tid, name, started, figures, shares: figures.shares() });
+    }
+    if let Some(other) = tested.into_values().find(|s| s.counts.total() > 0) {
+        let name = other.info.name.clone();
+        return Err(Error::OtherThread { tid: other.info.tid.get(), name, started: other.info.started.get() });
+    }
+    all.total.truth_bytes = truth_bytes.total;
+    all.total.capture_bytes = capture_bytes.total;
+    all.shares = all.total.shares();
+    Ok(all.calibrated(&reliability))
+}
+
+fn key(s: &Spool) -> (u64, u32) {
+    (s.info.started.get(), s.info.tid.get())
+}
+
+/// What words mean.
+#[derive(Clone, Copy)]
+struct Names<'a> {
+    methods: &'a MethodTable,
+    symbols: &'a Symbols,
+}
+
+impl Names<'_> {
+    fn of(&self, words: &mut Words, range: Range<u64>) -> io::Result<Vec<String>> {
+        let shown = range.start..range.end.min(range.start + SHOWN);
+        let name = |word| match self.symbols.name(word) {
+            Some((method, bci)) => {
+                let name = self.methods.get(method).map_or_else(|| method.to_string(), Method::qualified_name);
+                format!("{name} @{bci}")
+            }
+            None => "a bytecode of an unknown method".into(),
+        };
+        Ok(words.range(shown)?.into_iter().map(name).collect())
+    }
+}
+
+/// The comparison of one thread.
+struct Thread<'a> {
+    truth: &'a mut Spool,
+    tested: Option<Spool>,
+    names: Names<'a>,
+    figures: Figures,
+    reliability: Reliability,
+    wrong_stretches: u64,
+    first_wrong: Vec<WrongStretch>,
+}
+
+impl<'a> Thread<'a> {
+    fn new(truth: &'a mut Spool, tested: Option<Spool>, names: Names<'a>) -> Self {
+        let figures = Figures {
+            truth: truth.captured.len(),
+            unresolved_truth: truth.unresolved,
+            flow: tested.as_ref().map(|t| t.counts).unwrap_or_default(),
+            other_gaps: tested.as_ref().map_or(0, |t| t.other_gaps),
+            ..Figures::default()
+        };
+        let (reliability, first_wrong) = (Reliability::default(), Vec::new());
+        Self { truth, tested, names, figures, reliability, wrong_stretches: 0, first_wrong }
+    }
+
+    fn compare(&mut self, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
+        let all = self.figures.truth;
+        let Some(mut tested) = self.tested.take() else {
+            // Nothing at all was captured.
+            (self.figures.lost, self.figures.missing_lost) = (all, all);
+            return Ok(());
+        };
+        (self.reliability.all, self.reliability.claimed) = (tested.by_bin, tested.confidence);
+        let times = &self.truth.times;
+        let cuts: Vec<Cut> = tested.breaks.iter().map(|b| cut(b, times, all)).collect();
+        let captured = tested.captured.len();
+        let mut found = Found {
+            breaks: &tested.breaks,
+            times,
+            length: all,
+            recovered: &mut tested.recovered,
+            any_projected: tested.counts.projected > 0,
+            names: self.names,
+            tid: (self.truth.info.tid.get(), self.truth.info.started.get()),
+            end: (0, 0),
+            broken: 0,
+            figures: &mut self.figures,
+            reliability: &mut self.reliability,
+            wrong_stretches: &mut self.wrong_stretches,
+            first_wrong: &mut self.first_wrong,
+            progress,
+        };
+        align((&mut self.truth.captured, 0..all), (&mut tested.captured, 0..captured), &cuts, &mut found)?;
+        found.hole(&mut self.truth.captured, &mut tested.captured, (all, captured))?;
+        let f = &mut self.figures;
+        f.wrong.decoded = f.flow.decoded - f.right.decoded;
+        f.wrong.projected = f.flow.projected - f.right.projected;
+        f.wrong.recovered = f.flow.recovered - f.right.recovered;
+        Ok(())
+    }
+}
+
+/// Between which places of the truth a break lies, by its times.
+fn cut(b: &Break, times: &Times, length: u64) -> Cut {
+    let since = b.since.map(|t| times.around(t, length));
+    let until = b.until.map(|t| times.around(t, length));
+    let (from, to) = until.unwrap_or((since.map_or(0, |s| s.0), length));
+    Cut { at: b.at, before: since.or(until).map_or(length, |s| s.1), from, to }
+}
+
+/// Takes the aligned stretches of captured bytecodes, and looks at what lies between them.
+struct Found<'a> {
+    breaks: &'a [Break],
+    times: &'a Times,
+    /// Bytecodes of the truth.
+    length: u64,
+    recovered: &'a mut Words,
+    any_projected: bool,
+    names: Names<'a>,
+    tid: (u32, u64),
+    /// Where the last aligned stretch ends, in the truth and in the capture.
+    end: (u64, u64),
+    /// So many of the breaks lie before.
+    broken: usize,
+    figures: &'a mut Figures,
+    reliability: &'a mut Reliability,
+    wrong_stretches: &'a mut u64,
+    first_wrong: &'a mut Vec<WrongStretch>,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl Matches for Found<'_> {
+    fn found(&mut self, truth: &mut Words, tested: &mut Words, m: Match) -> io::Result<()> {
+        self.hole(truth, tested, (m.reference, m.tested))?;
+        let mut projected = 0;
+        if self.any_projected {
+            for at in m.tested..m.tested + m.len {
+                projected += u64::from(tested.raw(at)? >> WORD_BITS != 0);
+            }
+        }
+        self.figures.right.projected += projected;
+        self.figures.right.decoded += m.len - projected;
+        self.end = (m.reference + m.len, m.tested + m.len);
+        (self.progress)(self.end.0);
+        Ok(())
+    }
+}
+
+impl Found<'_> {
+    /// What lies between the last aligned stretch and the next, which begins at `next`.
+    fn hole(&mut self, truth: &mut Words, tested: &mut Words, next: (u64, u64)) -> io::Result<()> {
+        let (expected, found) = (self.end.0..next.0, self.end.1..next.1);
+        let first = self.broken;
+        while self.breaks.get(self.broken).is_some_and(|b| b.at <= next.1) {
+            self.broken += 1;
+        }
+        let breaks = &self.breaks[first..self.broken];
+        let lost = self.lost(breaks, &expected);
+        let recovered = match breaks {
+            [first, .., last] => first.recovered.0..last.recovered.1,
+            [only] => only.recovered.0..only.recovered.1,
+            [] => 0..0,
+        };
+        let mut right = Recovered { lost: lost.clone(), all: 0, of_lost: 0, by_bin: &mut self.reliability.right };
+        align((truth, expected.clone()), (self.recovered, recovered), &[], &mut right)?;
+        let (all, of_lost) = (right.all, right.of_lost);
+        let f = &mut *self.figures;
+        f.right.recovered += all;
+        f.recovered_of_lost += of_lost;
+        let lost = lost.end - lost.start;
+        f.lost += lost;
+        f.missing_lost += lost - of_lost;
+        f.missing_captured += (expected.end - expected.start) - lost - (all - of_lost);
+        if found.is_empty() {
+            return Ok(());
+        }
+        *self.wrong_stretches += 1;
+        if self.first_wrong.len() < KEPT {
+            let stretch = WrongStretch {
+                tid: self.tid.0,
+                started: self.tid.1,
+                at: found.start,
+                truth_at: expected.start,
+                bytecodes: found.end - found.start,
+                instead: expected.end - expected.start,
+                at_gap: !breaks.is_empty(),
+                found: self.names.of(tested, found)?,
+                expected: self.names.of(truth, expected)?,
+            };
+            self.first_wrong.push(stretch);
+        }
+        Ok(())
+    }
+
+    /// The part of a hole in the truth that ran while trace was being lost; without times all of it.
+    fn lost(&self, breaks: &[Break], hole: &Range<u64>) -> Range<u64> {
+        let mut losses = breaks.iter().filter(|b| b.loss || b.recovered.0 < b.recovered.1);
+        let Some(first) = losses.next() else { return hole.start..hole.start };
+        let last = losses.last().unwrap_or(first);
+        let place = |tsc: Option<u64>, without: u64| {
+            tsc.map_or(without, |t| self.times.at(t, self.length)).clamp(hole.start, hole.end)
+        };
+        let from = place(first.since, hole.start);
+        from..place(last.until, hole.end).max(from)
+    }
+}
+
+/// Takes the aligned stretches of recovered bytecodes in one hole.
+struct Recovered<'a> {
+    lost: Range<u64>,
+    all: u64,
+    of_lost: u64,
+    by_bin: &'a mut [u64],
+}
+
+impl Matches for Recovered<'_> {
+    fn found(&mut self, _: &mut Words, recovered: &mut Words, m: Match) -> io::Result<()> {
+        self.all += m.len;
+        let (from, to) = (m.reference.max(self.lost.start), (m.reference + m.len).min(self.lost.end));
+        self.of_lost += to.saturating_sub(from);
+        for at in m.tested..m.tested + m.len {
+            if let Some(right) = self.by_bin.get_mut((recovered.raw(at)? >> WORD_BITS) as usize) {
+                *right += 1;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,269 @@
+//! The flows of a decode as words: one of 4 bytes per bytecode, whatever the length of the flow.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+
+use jportal_bytecode::MethodTable;
+use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, Gap, GapReason, Provenance, ThreadInfo};
+use jportal_units::{Bci, MethodId, Tsc};
+
+use super::Error;
+use super::figures::{BINS, bin};
+use super::times::Times;
+use super::words::{Storage, WORD_BITS, Words};
+use crate::tally::Tally;
+
+/// Number of the bytecodes of all methods, from 0 on in order of the methods.
+#[derive(Debug)]
+pub(crate) struct Symbols {
+    /// By method: number of its bci 0. One more at the end.
+    first: Vec<u32>,
+}
+
+/// Bits of a word that say which bytecode; those above it how it is known: 1 projected, else the bin of the confidence.
+const BITS: u32 = WORD_BITS;
+/// A bytecode of a method that was never described, in the reference and in the tested flow: equal to nothing.
+const UNKNOWN: [u32; 2] = [(1 << BITS) - 1, (1 << BITS) - 2];
+
+impl Symbols {
+    pub(crate) fn new(methods: &MethodTable) -> Result<Self, Error> {
+        let mut next = 0u64;
+        let mut first = Vec::with_capacity(methods.len() + 1);
+        for m in methods.iter() {
+            first.push(next as u32);
+            next += m.code.len() as u64;
+            if next >= u64::from(UNKNOWN[1]) {
+                return Err(Error::TooManyBytecodes { most: UNKNOWN[1].into() });
+            }
+        }
+        first.push(next as u32);
+        Ok(Self { first })
+    }
+    fn of(&self, method: MethodId, bci: Bci) -> Option<u32> {
+        let (&from, &to) = (self.first.get(method.0 as usize)?, self.first.get(method.0 as usize + 1)?);
+        Some(from + u32::from(bci.get())).filter(|&s| s < to)
+    }
+    /// The bytecode of a word.
+    pub(crate) fn name(&self, word: u32) -> Option<(MethodId, Bci)> {
+        let symbol = word & UNKNOWN[0];
+        let method = self.first.partition_point(|&f| f <= symbol).checked_sub(1)?;
+        let bci = u16::try_from(symbol - self.first[method]).ok()?;
+        (method + 1 < self.first.len()).then_some((MethodId(method as u32), Bci(bci)))
+    }
+}
+
+/// Which of the two flows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    Truth = 0,
+    Tested = 1,
+}
+
+/// Where the captured part of a flow is interrupted: by a gap, by recovered bytecodes, or by both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Break {
+    /// Captured bytecodes before.
+    pub(crate) at: u64,
+    /// Trace was lost here.
+    pub(crate) loss: bool,
+    /// Last time known before, of all gaps here.
+    pub(crate) since: Option<u64>,
+    /// First time known behind the last gap here.
+    pub(crate) until: Option<u64>,
+    /// Recovered bytecodes before, and up to the end of this break.
+    pub(crate) recovered: (u64, u64),
+}
+
+/// The flow of one thread.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    pub(crate) info: ThreadInfo,
+    /// Decoded and projected bytecodes; of the truth all.
+    pub(crate) captured: Words,
+    /// Recovered bytecodes.
+    pub(crate) recovered: Words,
+    /// Sum of the confidences of the recovered ones, by bin.
+    pub(crate) confidence: [f64; BINS],
+    /// Recovered bytecodes, by bin.
+    pub(crate) by_bin: [u64; BINS],
+    pub(crate) breaks: Vec<Break>,
+    /// By captured bytecodes.
+    pub(crate) times: Times,
+    /// All bytecodes.
+    pub(crate) counts: Tally,
+    /// Gaps at which no trace was lost: the decoder does not know how to go on.
+    pub(crate) other_gaps: u64,
+    /// Stretches of compiled code of which the path is not known.
+    pub(crate) unresolved: u64,
+}
+
+/// Spools the flows of all threads of one decode; hand it to the decoder, then to
+/// [`compare`](super::compare()).
+pub struct Flows {
+    symbols: Arc<Symbols>,
+    role: Role,
+    storage: Box<dyn FnMut() -> io::Result<Box<dyn Storage>>>,
+    to: Sender<Result<Spool, io::Error>>,
+    from: Receiver<Result<Spool, io::Error>>,
+}
+
+impl Flows {
+    /// For the truth. `methods`: those of the recording; `storage` gives an empty place for the bytecodes of a thread, two for each
+    /// thread.
+    ///
+    /// # Errors
+    /// [`Error::TooManyBytecodes`].
+    pub fn of_truth(
+        methods: &MethodTable,
+        storage: impl FnMut() -> io::Result<Box<dyn Storage>> + 'static,
+    ) -> Result<Self, Error> {
+        Self::new(methods, Role::Truth, Box::new(storage))
+    }
+    /// For the flow that is compared with it.
+    ///
+    /// # Errors
+    /// [`Error::TooManyBytecodes`].
+    pub fn of_capture(
+        methods: &MethodTable,
+        storage: impl FnMut() -> io::Result<Box<dyn Storage>> + 'static,
+    ) -> Result<Self, Error> {
+        Self::new(methods, Role::Tested, Box::new(storage))
+    }
+    fn new(
+        methods: &MethodTable,
+        role: Role,
+        storage: Box<dyn FnMut() -> io::Result<Box<dyn Storage>>>,
+    ) -> Result<Self, Error> {
+        let (to, from) = channel();
+        Ok(Self { symbols: Arc::new(Symbols::new(methods)?), role, storage, to, from })
+    }
+    /// The flows, in order of start, and what their words mean.
+    pub(crate) fn finish(self) -> Result<(Vec<Spool>, Arc<Symbols>), Error> {
+        drop(self.to);
+        let mut all = self.from.iter().collect::<Result<Vec<Spool>, _>>().map_err(Error::Spool)?;
+        all.sort_by_key(|s| (s.info.started, s.info.tid));
+        Ok((all, self.symbols))
+    }
+}
+
+impl std::fmt::Debug for Flows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Flows").field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+impl FlowConsumer for Flows {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        let spool = (self.storage)().and_then(|captured| {
+            Ok(Spool {
+                info: info.clone(),
+                captured: Words::new(captured),
+                recovered: Words::new((self.storage)()?),
+                confidence: [0.0; BINS],
+                by_bin: [0; BINS],
+                breaks: Vec::new(),
+                times: Times::default(),
+                counts: Tally::default(),
+                other_gaps: 0,
+                unresolved: 0,
+            })
+        });
+        let (symbols, to) = (Arc::clone(&self.symbols), self.to.clone());
+        Box::new(Sink { spool, symbols, role: self.role, to })
+    }
+}
+
+struct Sink {
+    /// The first error ends it.
+    spool: io::Result<Spool>,
+    symbols: Arc<Symbols>,
+    role: Role,
+    to: Sender<Result<Spool, io::Error>>,
+}
+
+impl FlowSink for Sink {
+    fn events(&mut self, events: &[Event]) {
+        let Ok(spool) = &mut self.spool else { return };
+        let taken = events.iter().try_for_each(|e| match e.kind {
+            EventKind::Bytecode { method, bci, .. } => {
+                let word = self.symbols.of(method, bci).unwrap_or(UNKNOWN[self.role as usize]);
+                spool.bytecode(word, e.provenance, self.role)
+            }
+            EventKind::Time(tsc) => {
+                spool.times.push(spool.captured.len(), tsc.get());
+                Ok(())
+            }
+            EventKind::Gap(ref gap) => {
+                spool.gap(gap);
+                Ok(())
+            }
+            EventKind::Unresolved { .. } => {
+                spool.unresolved += 1;
+                Ok(())
+            }
+            _ => Ok(()),
+        });
+        if let Err(e) = taken {
+            self.spool = Err(e);
+        }
+    }
+    fn end(self: Box<Self>) {
+        let flushed = self.spool.and_then(|mut spool| {
+            spool.captured.flush()?;
+            spool.recovered.flush()?;
+            Ok(spool)
+        });
+        // When nobody listens any more, nobody wants to know.
+        let _ = self.to.send(flushed);
+    }
+}
+
+impl Spool {
+    fn bytecode(&mut self, symbol: u32, provenance: Provenance, role: Role) -> io::Result<()> {
+        self.counts.add(provenance);
+        match provenance {
+            Provenance::Recovered { confidence } if role == Role::Tested => {
+                let bin = bin(confidence);
+                self.by_bin[bin] += 1;
+                self.confidence[bin] += f64::from(confidence);
+                self.recovered.push(symbol | (bin as u32) << BITS)?;
+                let so_far = self.recovered.len();
+                self.here().recovered.1 = so_far;
+                Ok(())
+            }
+            Provenance::Projected { .. } => self.captured.push(symbol | 1 << BITS),
+            _ => self.captured.push(symbol),
+        }
+    }
+    fn gap(&mut self, gap: &Gap) {
+        let loss = is_loss(&gap.reason);
+        self.other_gaps += u64::from(!loss);
+        let here = self.here();
+        if loss {
+            // Of gaps in a row, the first begins and the last ends it.
+            here.since = if here.loss { here.since } else { gap.since.map(Tsc::get) };
+            here.until = gap.until.map(Tsc::get).or(here.until);
+            here.loss = true;
+        }
+    }
+    /// The break behind the captured bytecodes so far.
+    fn here(&mut self) -> &mut Break {
+        let (at, recovered) = (self.captured.len(), self.recovered.len());
+        if self.breaks.last().is_none_or(|b| b.at != at) {
+            let from = self.breaks.last().map_or(0, |b| b.recovered.1);
+            self.breaks.push(Break { at, recovered: (from, recovered), ..Break::default() });
+        }
+        let last = self.breaks.len() - 1;
+        &mut self.breaks[last]
+    }
+    /// Whether trace of the thread was lost.
+    pub(crate) fn lossy(&self) -> Option<&Break> {
+        self.breaks.iter().find(|b| b.loss)
+    }
+}
+
+/// Whether a gap is trace that was never recorded, rather than trace that cannot be decoded.
+const fn is_loss(reason: &GapReason) -> bool {
+    matches!(reason, GapReason::Truncated | GapReason::Overflow | GapReason::Torn)
+}

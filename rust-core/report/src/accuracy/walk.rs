@@ -1,0 +1,241 @@
+//! The alignment of a tested sequence with a reference: in order, one to one, in bounded time and memory.
+//!
+//! Both are followed as long as they are equal. Where they part, or where the tested one is *cut* (words are missing
+//! there, and time tells about where it goes on), the place is looked for at which they go on together
+//! ([`meet`](super::meet)), in windows that grow. What lies between the two places is aligned by a longest common
+//! subsequence ([`lcs`](super::lcs)), up to [`CELLS`] pairs of words at once; a larger hole without any common stretch
+//! is divided into so many parts of equal share on both sides, each aligned for itself.
+//!
+//! Whatever the heuristics choose, what is reported are disjoint equal stretches in order on both sides: a common
+//! subsequence, never longer than the longest one.
+//!
+//! Cost: a word of the tested sequence is compared a bounded number of times where it fits. Where nothing fits, at
+//! least half of the largest window of it is passed over for one scan of the reference's largest window, and the holes
+//! cost [`CELLS`]`.sqrt() / 64` steps a word. Memory: the largest tested window with its table, and `CELLS / 8` bytes
+//! for rows and for masks.
+
+use std::io;
+use std::ops::Range;
+
+use super::lcs;
+use super::meet::{equal, meet};
+use super::words::Words;
+
+/// Pairs of words that one longest common subsequence compares.
+const CELLS: u64 = 1 << 26;
+/// Longest side of one.
+const SIDE: u64 = 1 << 20;
+/// Windows in which a meeting is looked for: words of the tested sequence and of the reference.
+const WINDOWS: [(u64, u64); 4] = [(1 << 10, 1 << 13), (1 << 12, 1 << 16), (1 << 14, 1 << 19), (1 << 17, 1 << 22)];
+/// How much of the reference a short tested part that hangs on one end of a hole may span.
+const SPAN: (u64, u64) = (4, 4096);
+
+/// Words are missing in the tested sequence before `at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Place in the tested sequence.
+    pub(crate) at: u64,
+    /// In the reference: the words before the cut end before this place.
+    pub(crate) before: u64,
+    /// The words behind it stand at or behind this place.
+    pub(crate) from: u64,
+    /// A place in the reference up to which the first word behind the cut is expected.
+    pub(crate) to: u64,
+}
+
+/// An equal stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Match {
+    /// In the reference.
+    pub(crate) reference: u64,
+    /// In the tested sequence.
+    pub(crate) tested: u64,
+    pub(crate) len: u64,
+}
+
+/// Receives equal stretches in order, with the sequences, in which it may look.
+pub(crate) trait Matches {
+    fn found(&mut self, reference: &mut Words, tested: &mut Words, found: Match) -> io::Result<()>;
+}
+
+/// Aligns `tested` with `reference`; `cuts` are in order.
+pub(crate) fn align(
+    reference: (&mut Words, Range<u64>),
+    tested: (&mut Words, Range<u64>),
+    cuts: &[Cut],
+    to: &mut dyn Matches,
+) -> io::Result<()> {
+    let (i, j) = (reference.1.start, tested.1.start);
+    let cuts = cuts.iter().filter(|c| tested.1.contains(&c.at)).copied().collect();
+    let mut walk =
+        Walk { a: reference.0, b: tested.0, ends: (reference.1.end, tested.1.end), i, j, cuts, passed: 0, to };
+    walk.run()
+}
+
+struct Walk<'a> {
+    a: &'a mut Words,
+    b: &'a mut Words,
+    ends: (u64, u64),
+    /// All of the reference before is dealt with.
+    i: u64,
+    /// All of the tested sequence before is dealt with.
+    j: u64,
+    cuts: Vec<Cut>,
+    /// So many of the cuts are dealt with.
+    passed: usize,
+    to: &'a mut dyn Matches,
+}
+
+impl Walk<'_> {
+    fn run(&mut self) -> io::Result<()> {
+        // A hole small enough is solved exactly at once.
+        let (n, m) = (self.ends.0 - self.i, self.ends.1 - self.j);
+        if self.cuts.is_empty() && n.max(m) <= SIDE && n * m <= CELLS {
+            return self.hole((self.ends.0, self.ends.1));
+        }
+        while self.i < self.ends.0 && self.j < self.ends.1 {
+            if self.next_cut().is_none_or(|c| c.at > self.j) {
+                let stop = self.next_cut().map_or(self.ends.1, |c| c.at);
+                let n = equal(self.a, self.i..self.ends.0, self.b, self.j..stop, u64::MAX)?;
+                self.matched(self.i, self.j, n)?;
+                if self.j == stop {
+                    continue;
+                }
+            }
+            match self.meeting()? {
+                Some(place) => self.bridge(place, true)?,
+                None => return self.bridge(self.ends, false),
+            }
+        }
+        Ok(())
+    }
+
+    fn next_cut(&self) -> Option<Cut> {
+        self.cuts.get(self.passed).copied()
+    }
+
+    fn matched(&mut self, reference: u64, tested: u64, len: u64) -> io::Result<()> {
+        if len > 0 {
+            self.to.found(self.a, self.b, Match { reference, tested, len })?;
+        }
+        (self.i, self.j) = (reference + len, tested + len);
+        Ok(())
+    }
+
+    /// The next place from which on both are equal for some time, not across a cut.
+    fn meeting(&mut self) -> io::Result<Option<(u64, u64)>> {
+        let (mut from, mut cut) = (self.j, self.passed);
+        // What lies before the first cut goes on where the reference stands.
+        let mut begin = self.i;
+        let mut expected = self.i;
+        loop {
+            if let Some(c) = self.cuts.get(cut).filter(|c| c.at <= from) {
+                (begin, expected) = (c.from.clamp(self.i, self.ends.0), c.to.clamp(self.i, self.ends.0));
+                expected = expected.max(begin);
+                cut += 1;
+                continue;
+            }
+            let stop = self.cuts.get(cut).map_or(self.ends.1, |c| c.at);
+            if let Some(place) = self.meeting_before(from..stop, begin, expected)? {
+                return Ok(Some(place));
+            }
+            if stop == self.ends.1 {
+                return Ok(None);
+            }
+            from = stop;
+        }
+    }
+
+    /// The same in a part without cuts, which stands in the reference from about `begin..=expected` on.
+    fn meeting_before(&mut self, part: Range<u64>, begin: u64, expected: u64) -> io::Result<Option<(u64, u64)>> {
+        let mut from = part.start;
+        while from < part.end {
+            for (ours, theirs) in WINDOWS {
+                let window = from..part.end.min(from + ours);
+                let far = (expected + (from - part.start)).saturating_add(theirs);
+                let within = begin..self.ends.0.min(far);
+                let floors = (self.i, part.start);
+                if let Some(place) = meet(self.a, within, self.b, window, floors)? {
+                    return Ok(Some(place));
+                }
+                if from + ours >= part.end && far >= self.ends.0 {
+                    break;
+                }
+            }
+            from += WINDOWS[WINDOWS.len() - 1].0 / 2;
+        }
+        Ok(None)
+    }
+
+    /// Deals with all before `place`. `hangs`: the sequences go on together there.
+    fn bridge(&mut self, place: (u64, u64), hangs: bool) -> io::Result<()> {
+        // The parts of the hole between cuts.
+        let first = self.passed;
+        while self.next_cut().is_some_and(|c| c.at <= place.1) {
+            self.passed += 1;
+        }
+        let cuts: Vec<Cut> = self.cuts[first..self.passed].to_vec();
+        if cuts.is_empty() {
+            return self.hole(place);
+        }
+        let span = |len: u64| SPAN.0 * len + SPAN.1;
+        // What hangs on the place where both go on.
+        let last = cuts.last().map_or(self.j, |c| c.at);
+        let held = if hangs { place.0.saturating_sub(span(place.1 - last)).max(self.i) } else { place.0 };
+        let mut begin = self.i;
+        for (k, end) in cuts.iter().map(|c| c.at).chain([place.1]).enumerate() {
+            let ours = k.checked_sub(1).map(|k| cuts[k]);
+            let is_last = k == cuts.len();
+            let until = match cuts.get(k) {
+                _ if is_last && hangs => place.0,
+                None => ours.map_or(place.0, |c| c.to.saturating_add(span(end - self.j))),
+                Some(_) if ours.is_none() => self.i + span(end - self.j),
+                Some(next) => next.before,
+            };
+            if let Some(c) = ours {
+                begin = begin.max(if is_last && hangs { held } else { c.from });
+            }
+            begin = begin.max(self.i).min(place.0);
+            let ceiling = if is_last { place.0 } else { held.max(begin) };
+            self.i = begin;
+            self.subsequence(begin..until.clamp(begin, ceiling), self.j..end)?;
+            self.j = end;
+        }
+        (self.i, self.j) = place;
+        Ok(())
+    }
+
+    fn hole(&mut self, place: (u64, u64)) -> io::Result<()> {
+        self.subsequence(self.i..place.0, self.j..place.1)?;
+        (self.i, self.j) = place;
+        Ok(())
+    }
+
+    /// Aligns two ranges by longest common subsequences; leaves `i` behind the last match.
+    fn subsequence(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<()> {
+        let (n, m) = (a.end - a.start, b.end - b.start);
+        if n == 0 || m == 0 {
+            return Ok(());
+        }
+        let parts = parts(n, m);
+        let share = |all: u64, k: u64| (u128::from(all) * u128::from(k) / u128::from(parts)) as u64;
+        for k in 0..parts {
+            let (a, b) = (a.start + share(n, k)..a.start + share(n, k + 1), b.start + share(m, k)..b.start + share(m, k + 1));
+            let pairs = lcs::pairs(&self.a.range(a.clone())?, &self.b.range(b.clone())?);
+            let mut stretches = pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == (y.0, y.1));
+            stretches.try_for_each(|s| self.matched(a.start + s[0].0 as u64, b.start + s[0].1 as u64, s.len() as u64))?;
+        }
+        Ok(())
+    }
+}
+
+/// Into how many parts a hole of so many words is divided.
+fn parts(n: u64, m: u64) -> u64 {
+    let cells = u128::from(n) * u128::from(m);
+    let by_cells = (cells as f64 / CELLS as f64).sqrt().ceil() as u64;
+    by_cells.max(n.div_ceil(SIDE)).max(m.div_ceil(SIDE)).max(1)
+}
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod tests;
