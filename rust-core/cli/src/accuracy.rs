@@ -40,8 +40,9 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
     let bytes = trace_bytes(&summary, &args.decode);
 
     let mut line = ProgressLine::counting("comparing", "million bytecodes");
-    let accuracy =
-        compare((truth, &truth_bytes), (flows, &bytes), recording.methods(), &mut |n, all| line.update(n, all))?;
+    let accuracy = compare((truth, &truth_bytes), (flows, &bytes), recording.methods(), &mut |n, all| {
+        line.update(n, all)
+    })?;
     drop(line);
     if args.decode.json {
         put_json(&accuracy)?;
@@ -74,6 +75,9 @@ fn trace_bytes(summary: &DecodeSummary, args: &DecodeArgs) -> TraceBytes {
     TraceBytes { total, threads }
 }
 
+/// What a header says of its run, in words.
+type Fact = fn(&Header) -> String;
+
 /// Refuses recordings of two runs, by what their headers say of the run.
 fn same_headers(truth: &CaptureReader, capture: &CaptureReader) -> Result<()> {
     let (a, b) = (truth.header(), capture.header());
@@ -84,7 +88,7 @@ fn same_headers(truth: &CaptureReader, capture: &CaptureReader) -> Result<()> {
             "{names} have formats {a}.{b} and {c}.{d}: record the run again and make both with one version of JPortal"
         );
     }
-    let facts: [(&str, fn(&Header) -> String); 9] = [
+    let facts: [(&str, Fact); 9] = [
         ("process id", |h| h.pid.to_string()),
         ("TSC at the start", |h| h.start_tsc.to_string()),
         ("time of the start (ns since 1970)", |h| h.start_unix_ns.to_string()),
@@ -144,7 +148,10 @@ fn loss_free(truth: &Recording<'_>) -> Result<()> {
     }
     for core in truth.cores() {
         if let Some(s) = truth.stretches(core).iter().find(|s| s.truncated) {
-            bail!("{path} (TRUTH) has lost trace on {core} behind byte {} of the stream; {NOT_TRUE}", s.to.get());
+            bail!(
+                "{path} (TRUTH) has lost trace on {core} behind byte {} of the stream; {NOT_TRUE}",
+                s.to.get()
+            );
         }
     }
     if truth.lost_records() > 0 {

@@ -260,7 +260,7 @@ pub(crate) struct VerifyArgs {
 /// Both are decoded and compared bytecode by bytecode, thread by thread. PMD and PDC are the shares of trace bytes lost and
 /// captured, `lost` is the same in bytecodes; PR and PD are the shares of the true flow that were recovered and decoded right;
 /// RA is what was recovered right of what was lost, DA what was decoded right of what was captured; overall is PR + PD.
-/// Exit status 1 when a decoded bytecode is wrong. The flows are kept in temporary files meanwhile, 4 bytes a bytecode.
+/// Exit status 1 when a decoded bytecode finds no counterpart in the truth. The flows are kept in temporary files meanwhile, 4 bytes a bytecode.
 #[derive(Args, Debug)]
 pub(crate) struct AccuracyArgs {
     /// A loss-free capture of the run

@@ -136,3 +136,32 @@ fn doctor_speaks_json() {
     assert_eq!(all["can_record"], out.status.code() == Some(0));
     assert!(all["checks"].as_array().unwrap().iter().all(|c| c["ok"] == true || c["remedy"].is_string()));
 }
+
+#[test]
+fn accuracy_refuses_what_cannot_be_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (truth, same, torn, other) =
+        (path("t.jportal"), path("s.jportal"), path("c.jportal"), path("o.jportal"));
+    capture(Path::new(&truth), true);
+    capture(Path::new(&same), true);
+    capture(Path::new(&torn), false);
+    let mut w = CaptureWriter::create(Path::new(&other)).unwrap();
+    w.header(&Header { pid: 99, vm_version: "test VM".into(), ..Header::default() }).unwrap();
+    w.finish(EndReason::Exit, "", Vec::new()).unwrap();
+    let refused = |truth: &str, capture: &str, why: &str| {
+        let out = jportal(&["accuracy", truth, capture]);
+        let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.code() == Some(2) && stderr.contains(why), "{stderr}");
+    };
+    refused(&truth, &other, "not of the same run: process id \"77\" and \"99\"");
+    refused(&torn, &truth, "(TRUTH) is cut off or damaged; record TRUTH without loss");
+    refused(&truth, "nowhere", "nowhere");
+    // Of the same run, but there is nothing to compare.
+    let out = jportal(&["accuracy", "--json", &truth, &same]);
+    assert_eq!(out.status.code(), Some(1));
+    let all = json(&out);
+    assert_eq!((&all["total"]["truth"], &all["shares"]["da"]), (&0.into(), &Value::Null));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("nothing was compared"));
+    assert!(!String::from_utf8_lossy(&out.stderr).contains('\x1b'), "no progress in a pipe");
+}

@@ -1,0 +1,211 @@
+use super::*;
+use crate::tally::Tally;
+use crate::testing::{bytecode, gap, methods, thread};
+use jportal_flow::{Event, EventKind, FlowConsumer, Gap, GapReason, Provenance};
+use jportal_units::{Core, StreamOffset, Tsc};
+use std::io::Cursor;
+
+fn storage() -> std::io::Result<Box<dyn Storage>> {
+    Ok(Box::new(Cursor::new(Vec::new())))
+}
+
+type Flow<'a> = (u32, &'a [Event]);
+
+fn spooled(mut flows: Flows, threads: &[Flow<'_>]) -> Flows {
+    for (tid, events) in threads {
+        let mut sink = flows.thread(&thread(*tid));
+        events.chunks(3).for_each(|batch| sink.events(batch));
+        sink.end();
+    }
+    flows
+}
+
+fn compared(truth: &[Flow<'_>], tested: &[Flow<'_>]) -> Result<Accuracy, Error> {
+    let methods = methods();
+    let truth = spooled(Flows::of_truth(&methods, storage).unwrap(), truth);
+    let tested = spooled(Flows::of_capture(&methods, storage).unwrap(), tested);
+    let bytes = |total, one| TraceBytes { total, threads: [((7, 0), one)].into() };
+    compare((truth, &bytes(1000, 500)), (tested, &bytes(800, 300)), &methods, &mut |_, _| {})
+}
+
+fn one(truth: &[Event], tested: &[Event]) -> Accuracy {
+    compared(&[(7, truth)], &[(7, tested)]).unwrap()
+}
+
+fn with(provenance: Provenance, e: Event) -> Event {
+    Event { provenance, ..e }
+}
+fn recovered(confidence: f32, e: Event) -> Event {
+    with(Provenance::Recovered { confidence }, e)
+}
+fn time(tsc: u64) -> Event {
+    Event::decoded(EventKind::Time(Tsc(tsc)))
+}
+/// Trace lost between two times.
+fn loss(since: u64, until: u64) -> Event {
+    Event::decoded(EventKind::Gap(Box::new(Gap {
+        reason: GapReason::Truncated,
+        core: Core(0),
+        offset: StreamOffset(0),
+        address: None,
+        since: Some(Tsc(since)),
+        until: Some(Tsc(until)),
+        bytes: None,
+        stack_lost: true,
+    })))
+}
+
+/// Each bytecode of m0 and m1 has its own number: 0 to 9 and 10 to 19.
+fn run(numbers: impl IntoIterator<Item = u32>) -> Vec<Event> {
+    numbers.into_iter().map(|n| bytecode(n / 10, (n % 10) as u16)).collect()
+}
+
+#[test]
+fn equal_flows_are_right() {
+    let flow = run(0..20);
+    let a = one(&flow, &flow);
+    assert_eq!((a.total.truth, a.total.right), (20, Tally { decoded: 20, ..Tally::default() }));
+    assert_eq!((a.shares.da, a.shares.pd, a.shares.overall), (Some(1.0), Some(1.0), Some(1.0)));
+    assert_eq!((a.shares.ra, a.shares.pmd_flow, a.wrong_stretches), (None, Some(0.0), 0));
+    assert!(a.decoded_is_right());
+    assert_eq!(a.shares.pmd, Some(0.2), "of 1000 bytes in all 800 are left");
+    assert_eq!(a.threads[0].shares.pmd, Some(0.4), "of the thread's 500, 300");
+}
+
+/// 40 bytecodes, a time each; 10 are lost, 4 of them are recovered, 3 of these right.
+#[test]
+fn the_figures_by_hand() {
+    let timed = |from: u64, all: Vec<Event>| -> Vec<Event> {
+        all.into_iter().enumerate().flat_map(|(i, e)| [time(1000 + from + i as u64), e]).collect()
+    };
+    let numbers: Vec<u32> = (0..20).chain((0..20).rev()).collect();
+    let truth = timed(0, run(numbers.iter().copied()));
+    let mut tested = timed(0, run(numbers[..15].iter().copied()));
+    tested.push(loss(1015, 1025));
+    // Truth: 15, 16, 17, 18, 19, 19, 18, 17, 16, 15.
+    let guesses = [(0.9, 16), (0.9, 17), (0.5, 3), (0.5, 16)];
+    tested.extend(guesses.map(|(c, n)| recovered(c, run([n]).remove(0))));
+    // Behind the gap five were captured, and two of these could not be decoded.
+    tested.extend(timed(27, run(numbers[27..].iter().copied())));
+    let a = one(&truth, &tested);
+    let t = &a.total;
+    assert_eq!((t.truth, t.lost, t.flow.decoded, t.flow.recovered), (40, 10, 28, 4));
+    assert_eq!((t.right.decoded, t.right.recovered, t.wrong.recovered, t.recovered_of_lost), (28, 3, 1, 3));
+    assert_eq!((t.missing_lost, t.missing_captured), (7, 2));
+    let s = &a.shares;
+    assert_eq!((s.pmd_flow, s.pr, s.ra), (Some(10.0 / 40.0), Some(3.0 / 40.0), Some(3.0 / 10.0)));
+    assert_eq!((s.pdc_flow, s.pd, s.da), (Some(30.0 / 40.0), Some(28.0 / 40.0), Some(28.0 / 30.0)));
+    assert_eq!((s.overall, s.recovered_right), (Some(31.0 / 40.0), Some(0.75)));
+    let bins: Vec<(u64, u64)> = a.reliability.iter().map(|b| (b.bytecodes, b.right)).collect();
+    assert_eq!(bins, [(2, 1), (2, 2)], "at 0.5 and at 0.9");
+    assert!(
+        a.decoded_is_right() && a.text().contains("missing: 7 lost, 2 captured but not decoded"),
+        "{}",
+        a.text()
+    );
+}
+
+#[test]
+fn what_is_recovered_of_captured_trace_is_in_no_ra() {
+    let mut truth = vec![time(100)];
+    truth.extend(run(0..20));
+    truth.push(time(120));
+    let mut tested = vec![time(100)];
+    tested.extend(run(0..5));
+    tested.push(loss(105, 110));
+    // Lost: 5 to 9. Captured and not decoded: 10 to 14, all of which is recovered.
+    tested.extend(run(8..15).into_iter().map(|e| recovered(0.7, e)));
+    tested.extend(run(15..20));
+    let t = one(&truth, &tested).total;
+    assert_eq!((t.lost, t.right.recovered, t.recovered_of_lost), (5, 7, 2));
+    assert_eq!((t.missing_lost, t.missing_captured), (3, 0));
+}
+
+#[test]
+fn a_wrong_decoded_bytecode_is_found() {
+    let mut tested = run(0..20);
+    tested[7] = bytecode(2, 7);
+    let a = one(&run(0..20), &tested);
+    assert_eq!((a.total.right.decoded, a.total.wrong.decoded, a.total.missing_captured), (19, 1, 1));
+    assert!(!a.decoded_is_right());
+    let w = &a.first_wrong[0];
+    assert_eq!(
+        (a.wrong_stretches, w.at, w.truth_at, w.bytecodes, w.instead, w.at_gap),
+        (1, 7, 7, 1, 1, false)
+    );
+    assert!(w.found[0].starts_with("java.lang.Math.abs") && w.found[0].ends_with("@7"), "{w:?}");
+    assert!(a.text().contains("1 instead of 1"), "{}", a.text());
+}
+
+#[test]
+fn the_order_counts_and_each_counterpart_once() {
+    let mut tested = run(0..5);
+    tested.push(gap(true));
+    // Of 5, 6, 7 in the wrong order one can be right, and the second 7 has no counterpart.
+    tested.extend(run([7, 6, 5, 7, 7]).into_iter().map(|e| recovered(0.2, e)));
+    tested.extend(run(8..20));
+    let t = one(&run(0..20), &tested).total;
+    assert_eq!((t.right.recovered, t.wrong.recovered, t.right.decoded), (2, 3, 17), "5 and 7, or 6 and 7");
+    assert_eq!(t.missing_lost + t.missing_captured, 1);
+}
+
+#[test]
+fn recovered_bytecodes_are_looked_for_between_their_neighbours() {
+    // What is recovered stands in the truth, but elsewhere.
+    let mut tested = run(0..5);
+    tested.extend(run(12..15).into_iter().map(|e| recovered(0.2, e)));
+    tested.extend(run(8..20));
+    let t = one(&run(0..20), &tested).total;
+    assert_eq!((t.right.recovered, t.wrong.recovered, t.lost), (0, 3, 3));
+}
+
+#[test]
+fn projected_bytecodes_are_captured_ones() {
+    let mut tested = run(0..10);
+    tested.extend(run(10..20).into_iter().map(|e| with(Provenance::Projected { paths: 2 }, e)));
+    tested[12] = with(Provenance::Projected { paths: 2 }, bytecode(2, 0));
+    let a = one(&run(0..20), &tested);
+    assert_eq!(a.total.right, Tally { decoded: 10, projected: 9, recovered: 0 });
+    assert_eq!((a.total.wrong.projected, a.shares.da), (1, Some(19.0 / 20.0)));
+    assert!(a.decoded_is_right());
+}
+
+#[test]
+fn a_gap_without_lost_trace_is_not_lost() {
+    let mut tested = run(0..5);
+    let mut contradiction = loss(5, 8);
+    if let EventKind::Gap(g) = &mut contradiction.kind {
+        g.reason = GapReason::Reconstruct("top frame".into());
+    }
+    tested.push(contradiction);
+    tested.extend(run(8..20));
+    let t = one(&run(0..20), &tested).total;
+    assert_eq!((t.lost, t.missing_captured, t.other_gaps, t.right.decoded), (0, 3, 1, 17));
+}
+
+#[test]
+fn bytecodes_of_methods_that_were_never_described_are_equal_to_nothing() {
+    let unknown = [bytecode(77, 3), bytecode(0, 200)];
+    let t = one(&unknown, &unknown).total;
+    assert_eq!((t.right.total(), t.wrong.decoded, t.truth), (0, 2, 2));
+}
+
+#[test]
+fn threads_are_compared_each_with_its_own() {
+    let (a, b) = (run(0..10), run(10..20));
+    let all = compared(&[(7, &a), (8, &b)], &[(8, &b)]).unwrap();
+    assert_eq!((all.threads[0].figures.lost, all.threads[0].figures.missing_lost), (10, 10));
+    assert_eq!((all.threads[1].figures.right.decoded, all.total.truth, all.total.lost), (10, 20, 10));
+    let other = compared(&[(7, &a)], &[(7, &a), (8, &b)]);
+    assert!(matches!(other, Err(Error::OtherThread { tid: 8, .. })), "{other:?}");
+    // A thread without bytecodes is none.
+    assert!(compared(&[(7, &a)], &[(7, &a), (8, &[time(5)])]).is_ok());
+}
+
+#[test]
+fn a_truth_that_has_lost_something_is_refused() {
+    let mut truth = run(0..5);
+    truth.push(loss(5, 8));
+    let refused = compared(&[(7, &truth)], &[(7, &truth)]);
+    assert!(matches!(refused, Err(Error::TruthIsLossy { tid: 7, at: 5 })), "{refused:?}");
+}

@@ -73,7 +73,11 @@ pub fn compare(
     }
     if let Some(other) = tested.into_values().find(|s| s.counts.total() > 0) {
         let name = other.info.name.clone();
-        return Err(Error::OtherThread { tid: other.info.tid.get(), name, started: other.info.started.get() });
+        return Err(Error::OtherThread {
+            tid: other.info.tid.get(),
+            name,
+            started: other.info.started.get(),
+        });
     }
     all.total.truth_bytes = truth_bytes.total;
     all.total.capture_bytes = capture_bytes.total;
@@ -97,7 +101,8 @@ impl Names<'_> {
         let shown = range.start..range.end.min(range.start + SHOWN);
         let name = |word| match self.symbols.name(word) {
             Some((method, bci)) => {
-                let name = self.methods.get(method).map_or_else(|| method.to_string(), Method::qualified_name);
+                let name =
+                    self.methods.get(method).map_or_else(|| method.to_string(), Method::qualified_name);
                 format!("{name} @{bci}")
             }
             None => "a bytecode of an unknown method".into(),
@@ -170,9 +175,12 @@ impl<'a> Thread<'a> {
 /// Between which places of the truth a break lies, by its times.
 fn cut(b: &Break, times: &Times, length: u64) -> Cut {
     let since = b.since.map(|t| times.around(t, length));
-    let until = b.until.map(|t| times.around(t, length));
-    let (from, to) = until.unwrap_or((since.map_or(0, |s| s.0), length));
-    Cut { at: b.at, before: since.or(until).map_or(length, |s| s.1), from, to }
+    let until = b.resumed.map(|t| times.around(t, length));
+    // Without a time there is no bound.
+    let (from, to) = until.or(since).unwrap_or((0, length));
+    // What is told until the next time was done by then.
+    let next = b.next.map(|(tsc, at)| times.around(tsc, length).1.saturating_sub(at - b.at));
+    Cut { at: b.at, before: since.or(until).map_or(length, |s| s.1), from, to: next.unwrap_or(to).max(from) }
 }
 
 /// Takes the aligned stretches of captured bytecodes, and looks at what lies between them.
@@ -228,7 +236,8 @@ impl Found<'_> {
             [only] => only.recovered.0..only.recovered.1,
             [] => 0..0,
         };
-        let mut right = Recovered { lost: lost.clone(), all: 0, of_lost: 0, by_bin: &mut self.reliability.right };
+        let mut right =
+            Recovered { lost: lost.clone(), all: 0, of_lost: 0, by_bin: &mut self.reliability.right };
         align((truth, expected.clone()), (self.recovered, recovered), &[], &mut right)?;
         let (all, of_lost) = (right.all, right.of_lost);
         let f = &mut *self.figures;
@@ -263,7 +272,7 @@ impl Found<'_> {
     fn lost(&self, breaks: &[Break], hole: &Range<u64>) -> Range<u64> {
         let mut losses = breaks.iter().filter(|b| b.loss || b.recovered.0 < b.recovered.1);
         let Some(first) = losses.next() else { return hole.start..hole.start };
-        let last = losses.last().unwrap_or(first);
+        let last = losses.next_back().unwrap_or(first);
         let place = |tsc: Option<u64>, without: u64| {
             tsc.map_or(without, |t| self.times.at(t, self.length)).clamp(hole.start, hole.end)
         };

@@ -306,7 +306,8 @@ impl Accuracy {
         if self.wrong_stretches == 0 {
             return String::new();
         }
-        let mut text = format!("\n{} wrong stretches of captured bytecodes, the first:\n", self.wrong_stretches);
+        let mut text =
+            format!("\n{} wrong stretches of captured bytecodes, the first:\n", self.wrong_stretches);
         for w in &self.first_wrong {
             let gap = if w.at_gap { ", at a gap" } else { "" };
             text += &format!(
@@ -357,7 +358,10 @@ mod tests {
 
     #[test]
     fn confidences_have_their_bins() {
-        assert_eq!([0.0, 0.049, 0.05, 0.5, 0.999, 1.0, 7.0, -1.0, f32::NAN].map(bin), [0, 0, 1, 10, 19, 19, 19, 0, 0]);
+        assert_eq!(
+            [0.0, 0.049, 0.05, 0.5, 0.999, 1.0, 7.0, -1.0, f32::NAN].map(bin),
+            [0, 0, 1, 10, 19, 19, 19, 0, 0]
+        );
     }
 
     #[test]

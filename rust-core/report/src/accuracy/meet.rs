@@ -11,7 +11,7 @@ use super::words::Words;
 pub(crate) const GRAM: usize = 32;
 /// Places in the reference remembered per gram.
 const PLACES: usize = 8;
-/// Grams tried when none is unique.
+/// Places tried, or grams if none is unique.
 const TRIED: usize = 64;
 /// How far they are followed to see which fits longest.
 const FOLLOWED: u64 = 4096;
@@ -33,16 +33,16 @@ struct Gram {
 
 /// A place in the reference window and one in the tested window from which on [`GRAM`] words are equal at least.
 ///
-/// Grams that stand once in either window are chained (longest increasing subsequence), the first of the chain is
-/// taken and followed backwards to where the equality begins. If no gram is unique (in loops), that place of the first
-/// few is taken which fits longest, of equals the earliest. Neither is followed back beyond its floor. Time is linear in both windows, memory in the tested one.
+/// Grams that stand once in either window are chained (longest increasing subsequence), and the first of the chain is
+/// taken. If no gram is unique (in loops), the first few places of the first few grams are tried and the one that fits
+/// longest is taken, of equals the earliest. From there the equality is followed backwards to its begin. Neither is followed back beyond its floor. Time is linear in both windows, memory in the tested one.
 pub(crate) fn meet(
     reference: &mut Words,
     within: Range<u64>,
     tested: &mut Words,
     window: Range<u64>,
     floors: (u64, u64),
-) -> io::Result<Option<(u64, u64)>> {
+) -> io::Result<Option<Meeting>> {
     let ours = tested.range(window.clone())?;
     let mut grams: HashMap<u64, Gram> = HashMap::new();
     for (at, hash) in Rolling::over(&ours) {
@@ -69,26 +69,45 @@ pub(crate) fn meet(
     seen.sort_unstable_by_key(|g| g.at);
     let unique: Vec<(usize, u64)> =
         seen.iter().filter(|g| !g.again && g.count == 1).map(|g| (g.at, g.places[0])).collect();
-    for (at, place) in chain(&unique) {
-        let at = window.start + at as u64;
-        if equal(reference, place..within.end, tested, at..window.end, GRAM as u64)? == GRAM as u64 {
-            let back = equal_before(reference, floors.0..place, tested, floors.1..at)?;
-            return Ok(Some((place - back, at - back)));
+    // How far it fits, where in the reference, where in the tested sequence.
+    let mut best: Option<(u64, u64, u64)> = None;
+    let mut consider = |best: &mut Option<(u64, u64, u64)>, (place, at): (u64, u64)| {
+        let n = equal(reference, place..within.end, tested, at..window.end, FOLLOWED)?;
+        if n >= GRAM as u64 && best.is_none_or(|b| n > b.0) {
+            *best = Some((n, place, at));
+        }
+        io::Result::Ok(n >= FOLLOWED || n == window.end - at)
+    };
+    let chained = chain(&unique).into_iter().map(|(at, place)| (place, window.start + at as u64));
+    let mut convincing = false;
+    for place in chained.take(TRIED) {
+        consider(&mut best, place)?;
+        if best.is_some() {
+            convincing = true;
+            break;
         }
     }
-    let mut best: Option<(u64, u64, u64)> = None;
-    for gram in seen.iter().take(TRIED) {
-        let at = window.start + gram.at as u64;
-        for &place in &gram.places[..gram.count.min(PLACES)] {
-            let n = equal(reference, place..within.end, tested, at..window.end, FOLLOWED)?;
-            if n >= GRAM as u64 && best.is_none_or(|b| n > b.0) {
-                best = Some((n, place, at));
+    if best.is_none() {
+        for gram in seen.iter().take(TRIED) {
+            for &place in &gram.places[..gram.count.min(PLACES)] {
+                convincing |= consider(&mut best, (place, window.start + gram.at as u64))?;
             }
         }
     }
-    let Some((_, place, at)) = best else { return Ok(None) };
+    let Some((fits, place, at)) = best else { return Ok(None) };
     let back = equal_before(reference, floors.0..place, tested, floors.1..at)?;
-    Ok(Some((place - back, at - back)))
+    Ok(Some(Meeting { place: (place - back, at - back), fits: fits + back, convincing }))
+}
+
+/// Where two sequences go on together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meeting {
+    /// In the reference and in the tested sequence.
+    pub(crate) place: (u64, u64),
+    /// Words that are equal around it, as far as was looked.
+    pub(crate) fits: u64,
+    /// It stands once in either window, or fits up to where the window ends, or for long.
+    pub(crate) convincing: bool,
 }
 
 /// How many words are equal from the fronts of two ranges on, `most` at most.
@@ -177,7 +196,9 @@ mod tests {
     use crate::accuracy::testing::words;
 
     fn found(a: &[u32], b: &[u32]) -> Option<(u64, u64)> {
-        meet(&mut words(a), 0..a.len() as u64, &mut words(b), 0..b.len() as u64, (0, 0)).unwrap()
+        meet(&mut words(a), 0..a.len() as u64, &mut words(b), 0..b.len() as u64, (0, 0))
+            .unwrap()
+            .map(|m| m.place)
     }
 
     #[test]

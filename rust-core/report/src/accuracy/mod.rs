@@ -88,7 +88,9 @@ pub enum Error {
         at: u64,
     },
     /// The capture has a thread that the truth has not.
-    #[error("thread {tid} \"{name}\", started at TSC {started}, ran in the capture and not in the truth: not the same run")]
+    #[error(
+        "thread {tid} \"{name}\", started at TSC {started}, ran in the capture and not in the truth: not the same run"
+    )]
     OtherThread {
         /// OS thread id.
         tid: u32,

@@ -1,8 +1,8 @@
 //! The flows of a decode as words: one of 4 bytes per bytecode, whatever the length of the flow.
 
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use jportal_bytecode::MethodTable;
 use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, Gap, GapReason, Provenance, ThreadInfo};
@@ -71,6 +71,10 @@ pub(crate) struct Break {
     pub(crate) since: Option<u64>,
     /// First time known behind the last gap here.
     pub(crate) until: Option<u64>,
+    /// Last time known before the captured bytecodes behind.
+    pub(crate) resumed: Option<u64>,
+    /// The first time told behind it, and the captured bytecodes before that.
+    pub(crate) next: Option<(u64, u64)>,
     /// Recovered bytecodes before, and up to the end of this break.
     pub(crate) recovered: (u64, u64),
 }
@@ -191,7 +195,7 @@ impl FlowSink for Sink {
                 spool.bytecode(word, e.provenance, self.role)
             }
             EventKind::Time(tsc) => {
-                spool.times.push(spool.captured.len(), tsc.get());
+                spool.time(tsc);
                 Ok(())
             }
             EventKind::Gap(ref gap) => {
@@ -243,8 +247,20 @@ impl Spool {
         if loss {
             // Of gaps in a row, the first begins and the last ends it.
             here.since = if here.loss { here.since } else { gap.since.map(Tsc::get) };
-            here.until = gap.until.map(Tsc::get).or(here.until);
+            here.until = gap.until.map(Tsc::get);
+            here.resumed = here.resumed.max(here.until);
             here.loss = true;
+        }
+    }
+    fn time(&mut self, tsc: Tsc) {
+        let at = self.captured.len();
+        self.times.push(at, tsc.get());
+        // The first time behind a gap that does not know when it ended; and the last before the flow goes on.
+        if let Some(gap) = self.breaks.last_mut().filter(|b| b.at == at) {
+            gap.until = gap.until.or(Some(tsc.get()));
+            gap.resumed = gap.resumed.max(Some(tsc.get()));
+        } else if let Some(gap) = self.breaks.last_mut() {
+            gap.next = gap.next.or(Some((tsc.get(), at)));
         }
     }
     /// The break behind the captured bytecodes so far.

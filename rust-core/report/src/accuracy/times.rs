@@ -57,8 +57,11 @@ mod tests {
     fn places_of_times() {
         let mut t = Times::default();
         [(0, 100), (50, 200), (50, 300), (90, 400)].into_iter().for_each(|(at, tsc)| t.push(at, tsc));
-        assert_eq!([50, 100, 150, 200, 250, 399, 400, 900].map(|x| t.at(x, 120)), [0, 0, 25, 50, 50, 89, 90, 90]);
-        assert_eq!(t.around(250, 120), (0, 120));
+        assert_eq!(
+            [50, 100, 150, 200, 250, 399, 400, 900].map(|x| t.at(x, 120)),
+            [0, 0, 25, 50, 50, 89, 90, 90]
+        );
+        assert_eq!(t.around(250, 120), (0, 90));
         assert_eq!((t.around(50, 120), t.around(350, 120)), ((0, 50), (50, 120)));
         assert_eq!(Times::default().around(7, 120), (0, 120));
     }
@@ -69,7 +72,10 @@ mod tests {
         (0..10 * KEPT as u64).for_each(|i| t.push(10 * i, 7 * i));
         assert!(t.entries.len() < KEPT && t.entries.len() > KEPT / 4);
         let (from, to) = t.around(7 * 500_000, u64::MAX);
-        assert!((4_999_000..=5_000_000).contains(&from) && (5_000_000..5_001_000).contains(&to), "{from} {to}");
+        assert!(
+            (4_999_000..=5_000_000).contains(&from) && (5_000_000..5_001_000).contains(&to),
+            "{from} {to}"
+        );
         assert_eq!(t.at(7 * 500_000, u64::MAX), 5_000_000);
     }
 }

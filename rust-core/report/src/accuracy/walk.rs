@@ -3,8 +3,8 @@
 //! Both are followed as long as they are equal. Where they part, or where the tested one is *cut* (words are missing
 //! there, and time tells about where it goes on), the place is looked for at which they go on together
 //! ([`meet`](super::meet)), in windows that grow. What lies between the two places is aligned by a longest common
-//! subsequence ([`lcs`](super::lcs)), up to [`CELLS`] pairs of words at once; a larger hole without any common stretch
-//! is divided into so many parts of equal share on both sides, each aligned for itself.
+//! subsequence ([`lcs`](super::lcs)), up to [`CELLS`] pairs of words at once. A larger hole is aligned in chunks backwards
+//! from the place; if it has none, it is divided into parts of equal share on both sides, each aligned for itself.
 //!
 //! Whatever the heuristics choose, what is reported are disjoint equal stretches in order on both sides: a common
 //! subsequence, never longer than the longest one.
@@ -18,17 +18,21 @@ use std::io;
 use std::ops::Range;
 
 use super::lcs;
-use super::meet::{equal, meet};
+use super::meet::{Meeting, equal, meet};
 use super::words::Words;
 
 /// Pairs of words that one longest common subsequence compares.
-const CELLS: u64 = 1 << 26;
+const CELLS: u64 = 1 << 27;
 /// Longest side of one.
 const SIDE: u64 = 1 << 20;
-/// Windows in which a meeting is looked for: words of the tested sequence and of the reference.
-const WINDOWS: [(u64, u64); 4] = [(1 << 10, 1 << 13), (1 << 12, 1 << 16), (1 << 14, 1 << 19), (1 << 17, 1 << 22)];
+/// Windows in which a meeting is looked for: words of the tested sequence, and of the reference beyond the place where
+/// it is expected.
+const WINDOWS: [(u64, u64); 4] =
+    [(1 << 10, 1 << 13), (1 << 12, 1 << 16), (1 << 14, 1 << 19), (1 << 17, 1 << 22)];
 /// How much of the reference a short tested part that hangs on one end of a hole may span.
 const SPAN: (u64, u64) = (4, 4096);
+/// Words of the tested sequence that are aligned at once backwards from a meeting, if the hole is too large.
+const CHUNK: u64 = 1 << 12;
 
 /// Words are missing in the tested sequence before `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +43,7 @@ pub(crate) struct Cut {
     pub(crate) before: u64,
     /// The words behind it stand at or behind this place.
     pub(crate) from: u64,
-    /// A place in the reference up to which the first word behind the cut is expected.
+    /// Up to this place in the reference the first word behind the cut is expected.
     pub(crate) to: u64,
 }
 
@@ -67,8 +71,16 @@ pub(crate) fn align(
 ) -> io::Result<()> {
     let (i, j) = (reference.1.start, tested.1.start);
     let cuts = cuts.iter().filter(|c| tested.1.contains(&c.at)).copied().collect();
-    let mut walk =
-        Walk { a: reference.0, b: tested.0, ends: (reference.1.end, tested.1.end), i, j, cuts, passed: 0, to };
+    let mut walk = Walk {
+        a: reference.0,
+        b: tested.0,
+        ends: (reference.1.end, tested.1.end),
+        i,
+        j,
+        cuts,
+        passed: 0,
+        to,
+    };
     walk.run()
 }
 
@@ -146,21 +158,37 @@ impl Walk<'_> {
         }
     }
 
-    /// The same in a part without cuts, which stands in the reference from about `begin..=expected` on.
-    fn meeting_before(&mut self, part: Range<u64>, begin: u64, expected: u64) -> io::Result<Option<(u64, u64)>> {
+    /// The same in a part without cuts, which stands in the reference from about `begin..=expected` on. A place that
+    /// does not convince is taken only if the larger windows have none.
+    fn meeting_before(
+        &mut self,
+        part: Range<u64>,
+        begin: u64,
+        expected: u64,
+    ) -> io::Result<Option<(u64, u64)>> {
         let mut from = part.start;
         while from < part.end {
+            let mut best: Option<Meeting> = None;
             for (ours, theirs) in WINDOWS {
                 let window = from..part.end.min(from + ours);
                 let far = (expected + (from - part.start)).saturating_add(theirs);
                 let within = begin..self.ends.0.min(far);
                 let floors = (self.i, part.start);
-                if let Some(place) = meet(self.a, within, self.b, window, floors)? {
-                    return Ok(Some(place));
+                if let Some(found) = meet(self.a, within, self.b, window, floors)? {
+                    // Without a cut the nearest place is as good as any.
+                    if found.convincing || begin == self.i && expected == begin {
+                        return Ok(Some(found.place));
+                    }
+                    if best.as_ref().is_none_or(|b| found.fits > b.fits) {
+                        best = Some(found);
+                    }
                 }
                 if from + ours >= part.end && far >= self.ends.0 {
                     break;
                 }
+            }
+            if let Some(best) = best {
+                return Ok(Some(best.place));
             }
             from += WINDOWS[WINDOWS.len() - 1].0 / 2;
         }
@@ -175,8 +203,12 @@ impl Walk<'_> {
             self.passed += 1;
         }
         let cuts: Vec<Cut> = self.cuts[first..self.passed].to_vec();
-        if cuts.is_empty() {
-            return self.hole(place);
+        let (n, m) = (place.0 - self.i, place.1 - self.j);
+        match cuts.first() {
+            None => return self.hole(place),
+            // What is small needs no clock.
+            Some(cut) if parts(n, m) == 1 => return self.small_hole(place, cut.at),
+            Some(_) => {}
         }
         let span = |len: u64| SPAN.0 * len + SPAN.1;
         // What hangs on the place where both go on.
@@ -198,7 +230,11 @@ impl Walk<'_> {
             begin = begin.max(self.i).min(place.0);
             let ceiling = if is_last { place.0 } else { held.max(begin) };
             self.i = begin;
-            self.subsequence(begin..until.clamp(begin, ceiling), self.j..end)?;
+            if is_last && hangs {
+                self.backwards(begin..place.0, self.j..end)?;
+            } else {
+                self.subsequence(begin..until.clamp(begin, ceiling), self.j..end)?;
+            }
             self.j = end;
         }
         (self.i, self.j) = place;
@@ -206,9 +242,50 @@ impl Walk<'_> {
     }
 
     fn hole(&mut self, place: (u64, u64)) -> io::Result<()> {
-        self.subsequence(self.i..place.0, self.j..place.1)?;
+        if place == self.ends {
+            self.subsequence(self.i..place.0, self.j..place.1)?;
+        } else {
+            self.backwards(self.i..place.0, self.j..place.1)?;
+        }
         (self.i, self.j) = place;
         Ok(())
+    }
+
+    /// A hole with a cut: what stands before the cut hangs on what was equal before, so it is put as early as can be.
+    fn small_hole(&mut self, place: (u64, u64), cut: u64) -> io::Result<()> {
+        let a = self.a.range(self.i..place.0)?;
+        let b = self.b.range(self.j..place.1)?;
+        let mut pairs = lcs::pairs(&a, &b);
+        let mut next = 0;
+        for (x, y) in pairs.iter_mut().take_while(|p| self.j + (p.1 as u64) < cut) {
+            // It stands at its place at the latest.
+            *x = (next..*x).find(|&i| a[i] == b[*y]).unwrap_or(*x);
+            next = *x + 1;
+        }
+        let (i, j) = (self.i, self.j);
+        let mut stretches = pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y);
+        stretches.try_for_each(|s| self.matched(i + s[0].0 as u64, j + s[0].1 as u64, s.len() as u64))?;
+        (self.i, self.j) = place;
+        Ok(())
+    }
+
+    /// Aligns two ranges at whose end both go on together: if they are too large for one longest common subsequence, in
+    /// chunks from the end, for what the decoder could not make out there is little.
+    fn backwards(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<()> {
+        if parts(a.end - a.start, b.end - b.start) == 1 {
+            return self.subsequence(a, b);
+        }
+        let (mut ends, mut found) = ((a.end, b.end), Vec::new());
+        while ends.0 > a.start && ends.1 > b.start {
+            let ours = ends.1.saturating_sub(CHUNK).max(b.start)..ends.1;
+            let theirs = ends.0.saturating_sub(SPAN.0 * CHUNK + SPAN.1).max(a.start)..ends.0;
+            let pairs = lcs::pairs(&self.a.range(theirs.clone())?, &self.b.range(ours.clone())?);
+            ends = (pairs.first().map_or(ends.0, |p| theirs.start + p.0 as u64), ours.start);
+            found.extend(pairs.iter().rev().map(|p| (theirs.start + p.0 as u64, ours.start + p.1 as u64)));
+        }
+        found.reverse();
+        let mut stretches = found.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y);
+        stretches.try_for_each(|s| self.matched(s[0].0, s[0].1, s.len() as u64))
     }
 
     /// Aligns two ranges by longest common subsequences; leaves `i` behind the last match.
@@ -220,10 +297,15 @@ impl Walk<'_> {
         let parts = parts(n, m);
         let share = |all: u64, k: u64| (u128::from(all) * u128::from(k) / u128::from(parts)) as u64;
         for k in 0..parts {
-            let (a, b) = (a.start + share(n, k)..a.start + share(n, k + 1), b.start + share(m, k)..b.start + share(m, k + 1));
+            let (a, b) = (
+                a.start + share(n, k)..a.start + share(n, k + 1),
+                b.start + share(m, k)..b.start + share(m, k + 1),
+            );
             let pairs = lcs::pairs(&self.a.range(a.clone())?, &self.b.range(b.clone())?);
-            let mut stretches = pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == (y.0, y.1));
-            stretches.try_for_each(|s| self.matched(a.start + s[0].0 as u64, b.start + s[0].1 as u64, s.len() as u64))?;
+            let mut stretches = pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y);
+            stretches.try_for_each(|s| {
+                self.matched(a.start + s[0].0 as u64, b.start + s[0].1 as u64, s.len() as u64)
+            })?;
         }
         Ok(())
     }

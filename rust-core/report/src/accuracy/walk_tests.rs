@@ -1,0 +1,165 @@
+use super::*;
+use crate::accuracy::lcs::tests::length;
+use crate::accuracy::testing::{Random, words};
+
+#[derive(Default)]
+struct All(Vec<Match>);
+
+impl Matches for All {
+    fn found(&mut self, _: &mut Words, _: &mut Words, found: Match) -> io::Result<()> {
+        self.0.push(found);
+        Ok(())
+    }
+}
+
+/// The matches, after a look whether they are equal, in order and disjoint; and how many words they have.
+fn aligned(a: &[u32], b: &[u32], cuts: &[Cut]) -> (Vec<Match>, u64) {
+    let mut all = All::default();
+    align((&mut words(a), 0..a.len() as u64), (&mut words(b), 0..b.len() as u64), cuts, &mut all).unwrap();
+    let (mut i, mut j) = (0, 0);
+    for m in &all.0 {
+        assert!(m.reference >= i && m.tested >= j && m.len > 0, "{:?}", all.0);
+        (i, j) = (m.reference + m.len, m.tested + m.len);
+        let (x, y) = (m.reference as usize..i as usize, m.tested as usize..j as usize);
+        assert_eq!(a[x], b[y]);
+    }
+    let n = all.0.iter().map(|m| m.len).sum();
+    (all.0, n)
+}
+
+/// Times say nothing.
+fn anywhere(at: u64, len: u64) -> Cut {
+    Cut { at, before: len, from: 0, to: len }
+}
+
+fn line(n: u32) -> Vec<u32> {
+    (0..n).collect()
+}
+
+#[test]
+fn equal_sequences_are_one_match() {
+    assert_eq!(aligned(&line(5000), &line(5000), &[]).0, [Match { reference: 0, tested: 0, len: 5000 }]);
+    assert_eq!(aligned(&[], &[], &[]).1, 0);
+    assert_eq!(aligned(&line(5), &[], &[]).1, 0);
+}
+
+#[test]
+fn a_cut_is_found_again_with_and_without_times() {
+    let a = line(200_000);
+    let b = [&a[..20_000], &a[150_000..]].concat();
+    let told = Cut { at: 20_000, before: 20_100, from: 149_000, to: 151_000 };
+    for cut in [told, anywhere(20_000, 200_000)] {
+        let (all, n) = aligned(&a, &b, &[cut]);
+        assert_eq!(n, 70_000);
+        assert_eq!(all[1], Match { reference: 150_000, tested: 20_000, len: 50_000 });
+    }
+    // And where nothing says that there is a cut.
+    assert_eq!(aligned(&a, &b, &[]).1, 70_000);
+}
+
+#[test]
+fn islands_behind_a_cut_are_found() {
+    let a = line(100_000);
+    // Short stretches first, as before the frames are known.
+    let b = [&a[..9000], &a[60_000..60_007], &a[60_020..60_035], &a[60_100..]].concat();
+    let cut = Cut { at: 9000, before: 9100, from: 59_000, to: 60_000 };
+    assert_eq!(aligned(&a, &b, &[cut]).1, b.len() as u64);
+}
+
+#[test]
+fn in_a_loop_time_and_what_follows_tell_the_round() {
+    let round = line(50);
+    // 4000 rounds and an end; the rounds from 10 to 3980 are lost.
+    let a = [round.repeat(4000), (100..3000).collect()].concat();
+    let b = [&a[..500], &a[3980 * 50..]].concat();
+    let cut = Cut { at: 500, before: 600, from: 500, to: 3990 * 50 };
+    let (all, n) = aligned(&a, &b, &[cut]);
+    assert_eq!(n, b.len() as u64);
+    assert_eq!(all.last(), Some(&Match { reference: 3980 * 50, tested: 500, len: b.len() as u64 - 500 }));
+}
+
+#[test]
+fn what_stands_before_a_cut_is_put_early() {
+    // The 7 stands in the hole three times; told before the cut, it is the first.
+    let a = [line(5), vec![9, 7, 100, 7, 101, 7], (200..300).collect()].concat();
+    let b = [line(5), vec![7], (200..300).collect()].concat();
+    let (all, n) = aligned(&a, &b, &[anywhere(6, a.len() as u64)]);
+    assert_eq!((n, all[1]), (106, Match { reference: 6, tested: 5, len: 1 }));
+}
+
+#[test]
+fn a_cut_at_the_front_and_one_at_the_end() {
+    let a = line(90_000);
+    let b = a[40_000..50_000].to_vec();
+    let cuts = [anywhere(0, 90_000), anywhere(10_000, 90_000)];
+    assert_eq!(aligned(&a, &b, &cuts).0, [Match { reference: 40_000, tested: 0, len: 10_000 }]);
+}
+
+#[test]
+fn wrong_words_are_passed_over() {
+    let a = line(60_000);
+    let wrong: Vec<u32> = (1_000_000..1_003_000).collect();
+    let b = [&a[..10_000], &wrong, &a[10_000..30_000], &wrong[..1], &a[30_001..]].concat();
+    assert_eq!(aligned(&a, &b, &[]).1, 59_999);
+}
+
+#[test]
+fn sequences_with_nothing_in_common_take_bounded_time() {
+    let a = line(3_000_000);
+    let b: Vec<u32> = (10_000_000..10_400_000).collect();
+    let begun = std::time::Instant::now();
+    assert_eq!(aligned(&a, &b, &[]).1, 0);
+    assert!(begun.elapsed().as_secs() < 120);
+}
+
+#[test]
+fn holes_are_divided_so_that_each_part_is_small() {
+    assert_eq!((parts(1, 1), parts(1 << 13, 1 << 13), parts(1 << 14, 1 << 15)), (1, 1, 2));
+    for (n, m) in [(10_000_000, 3), (5, 40_000_000), (77_777_777, 99_999_999)] {
+        let p = parts(n, m);
+        assert!(n / p <= SIDE && m / p <= SIDE && (n / p) * (m / p) <= CELLS, "{n} {m} {p}");
+    }
+}
+
+/// A program that runs: few methods, loops among them.
+fn random_flow(random: &mut Random, n: usize) -> Vec<u32> {
+    let mut all = Vec::new();
+    while all.len() < n {
+        let (first, len) = (random.below(40) as u32 * 16, 1 + random.below(15) as u32);
+        let rounds = if random.below(4) == 0 { 1 + random.below(30) } else { 1 };
+        (0..rounds).for_each(|_| all.extend(first..first + len));
+    }
+    all.truncate(n);
+    all
+}
+
+#[test]
+fn never_more_than_the_longest_common_subsequence_and_seldom_less() {
+    let mut random = Random(7);
+    let (mut found, mut most) = (0, 0);
+    for _ in 0..60 {
+        let a = random_flow(&mut random, 2500);
+        let (mut b, mut cuts, mut at) = (Vec::new(), Vec::new(), 0);
+        while at < a.len() {
+            let to = a.len().min(at + 50 + random.below(900) as usize);
+            b.extend_from_slice(&a[at..to]);
+            at = to + random.below(400) as usize;
+            match random.below(3) {
+                0 => b.extend((0..random.below(60)).map(|_| random.below(640) as u32)),
+                1 => cuts.push(anywhere(b.len() as u64, a.len() as u64)),
+                _ => {}
+            }
+        }
+        let (_, n) = aligned(&a, &b, &cuts);
+        let longest = length(&a, &b) as u64;
+        assert!(n <= longest);
+        (found, most) = (found + n, most + longest);
+        // The same without cuts is small enough to be solved exactly.
+        assert_eq!(aligned(&a, &b, &[]).1, longest);
+        assert_eq!(
+            aligned(&a, &a, &cuts.iter().filter(|c| c.at < 2500).copied().collect::<Vec<_>>()).1,
+            2500
+        );
+    }
+    assert!(found * 100 >= most * 97, "{found} of {most}");
+}
