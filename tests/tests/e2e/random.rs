@@ -59,7 +59,7 @@ fn random_programs() {
 }
 
 #[test]
-#[ignore = "an hour, and open findings (CONTRIBUTING.md); scripts/verify-all runs it"]
+#[ignore = "an hour; scripts/verify-all runs it"]
 fn many_random_programs() {
     check_programs("many_random_programs", LONG_COUNT);
 }
