@@ -70,6 +70,7 @@ impl Walk {
             }
             EventKind::Time(tsc) => self.tick(*tsc),
             EventKind::Gap(gap) => self.gap(gap),
+            EventKind::Orphan(_) => self.orphan(),
         }
         self.figures.events += 1;
     }
@@ -131,6 +132,14 @@ impl Walk {
                 (top.at, top.due) = (At::Unknown, Due::Step);
             }
             self.reset(Reset::GapInFrame);
+        }
+    }
+    /// A frame goes on of which nothing is known.
+    fn orphan(&mut self) {
+        if !self.stack.is_empty() {
+            let depth = self.stack.depth();
+            self.broken(Rule::WrongFrame, |_| format!("an unknown frame goes on below {depth} known ones"));
+            self.stack.clear();
         }
     }
     /// A frame was given up.

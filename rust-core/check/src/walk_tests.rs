@@ -1,6 +1,6 @@
 //! Each rule: a flow that keeps it, and planted faults that break it and nothing else.
 
-use jportal_flow::{Entry, EventKind, Exit, Tier};
+use jportal_flow::{Entry, EventKind, Exit, Orphan, Tier};
 use jportal_units::{Bci, MethodId, Tsc};
 
 use crate::report::Options;
@@ -67,6 +67,16 @@ fn a_flow_that_keeps_all_rules() {
     let report = good().check();
     assert_eq!((report.threads, report.events, report.steps), (1, 15, 9));
     assert_eq!((report.calls, report.exits, report.catches), (2, 3, 0));
+}
+
+#[test]
+fn an_orphan_has_no_known_frame_below_it() {
+    let nop = EventKind::Orphan(Orphan::Bytecode { opcode: 0, taken: None });
+    let called = Flow::default().event(nop.clone()).enter(LEAF, Tier::Interpreter, Entry::Found);
+    let called = called.at(LEAF, &[0, 1]).ret(LEAF).event(EventKind::Orphan(Orphan::Throw));
+    assert!(called.check().is_clean(), "{}", called.check().text());
+    let inside = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).at(LEAF, &[0]).event(nop);
+    assert_eq!(inside.broken(), ["wrong-frame"]);
 }
 
 #[test]

@@ -23,6 +23,7 @@ struct Decoded {
     first_native_errors: Vec<String>,
     reconstruct: u64,
     unresolved: u64,
+    orphans: u64,
     bytecodes: u64,
     overflows: u64,
     truncations: u64,
@@ -67,6 +68,7 @@ fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
         first_native_errors: first.collect(),
         reconstruct: s.contradictions(),
         unresolved: threads.iter().map(|t| t.unresolved).sum(),
+        orphans: threads.iter().map(|t| t.orphans).sum(),
         bytecodes: threads.iter().map(|t| t.bytecodes.total()).sum(),
         overflows: s.native.overflows,
         truncations: s.native.truncations,
@@ -129,6 +131,7 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
         all["errors"] = json!({"native_flow": d.native_flow, "reconstruct": d.reconstruct,
                                "first_native_flow": d.first_native_errors});
         all["unresolved"] = d.unresolved.into();
+        all["orphans"] = d.orphans.into();
         all["bytecodes"] = d.bytecodes.into();
         all["overflows"] = d.overflows.into();
         all["truncations"] = d.truncations.into();
@@ -240,9 +243,14 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
 fn decoded_rows(d: &Decoded) -> Vec<(&'static str, String)> {
     let gaps: Vec<String> = d.gaps_by_reason.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     let gaps = if gaps.is_empty() { "0".to_owned() } else { format!("{} ({})", d.gaps, gaps.join(", ")) };
+    let orphans = match d.orphans {
+        0 => String::new(),
+        n => format!("{n} bytecodes of interpreted frames that were lost"),
+    };
     vec![
         ("bytecodes", d.bytecodes.to_string()),
         ("unresolved", format!("{} stretches of compiled code", d.unresolved)),
+        ("orphans", orphans),
         ("gaps", gaps),
         ("errors", format!("{} native flow, {} reconstruction", d.native_flow, d.reconstruct)),
         ("completeness", format!("{:.2}% of the recorded PT bytes were decoded", 100.0 * d.completeness)),

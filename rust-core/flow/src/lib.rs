@@ -143,10 +143,28 @@ pub enum EventKind {
         /// lowest of them went on itself.
         callers: u16,
     },
+    /// The interpreter went on in a frame that was on the stack when the trace (again) began. Neither its method nor its
+    /// position is known: it lies below all frames that were entered since, and becomes another one where it returns.
+    Orphan(Orphan),
     /// Time goes on: the events that follow happened at or after `tsc`.
     Time(Tsc),
     /// Nothing is known for a stretch.
     Gap(Box<Gap>),
+}
+
+/// What a frame did of which nothing is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Orphan {
+    /// A bytecode began to execute.
+    Bytecode {
+        /// Its number in the JVM specification; without its `wide` prefix, if it has one.
+        opcode: u8,
+        /// Whether the conditional branch was taken; not set for what is none, and where the trace does not tell.
+        taken: Option<bool>,
+    },
+    /// The frame threw an exception, or one arrived in it. The next bytecode is that of a handler, its own or that of a frame
+    /// below it.
+    Throw,
 }
 
 /// An event with its provenance.

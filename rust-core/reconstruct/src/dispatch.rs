@@ -41,11 +41,11 @@ impl Machine<'_> {
         self.begin(frame.method, bci, t);
         Ok(())
     }
-    /// Dispatch while no interpreted frame is known: after a loss that is no news.
+    /// Dispatch while no interpreted frame is on top.
     fn dispatch_elsewhere(&mut self, t: Template) -> Walk<()> {
         let top = match self.stack.last() {
             None => {
-                self.counters.unplaced += 1;
+                self.dispatch_orphan(t);
                 return Ok(());
             }
             Some(Frame::Compiled(_)) => "compiled",
@@ -64,8 +64,8 @@ impl Machine<'_> {
             self.emit_bytecode(method, bci, Tier::Interpreter);
         }
         let mut at = bci;
-        if t.second > 0 {
-            at = Bci(bci.0.wrapping_add(t.second.into()));
+        if let Some((offset, _)) = t.second {
+            at = Bci(bci.0.wrapping_add(offset.into()));
             self.emit_bytecode(method, at, Tier::Interpreter);
         }
         self.outcome = Outcome::of(t.search);

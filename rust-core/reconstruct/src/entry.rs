@@ -105,6 +105,7 @@ impl Machine<'_> {
     }
     /// The VM calls Java.
     pub(crate) fn call_stub(&mut self) -> Walk<()> {
+        self.settle_orphan();
         // The frame below goes on where it stood when the call returns.
         let outcome = std::mem::take(&mut self.outcome);
         let throwing = std::mem::take(&mut self.throwing);

@@ -63,6 +63,9 @@ impl Machine<'_> {
     }
     /// The top interpreted frame throws.
     pub(crate) fn throw(&mut self) -> Walk<()> {
+        if self.stack.is_empty() {
+            self.throw_in_orphan();
+        }
         self.throwing = true;
         self.outcome = Default::default();
         Ok(())

@@ -31,6 +31,7 @@ mod marked;
 #[cfg(test)]
 mod marked_tests;
 mod moves;
+mod orphan;
 mod outcome;
 mod paths;
 mod polls;

@@ -13,6 +13,7 @@ use crate::outcome::{Outcome, Reveals};
 use crate::paths::{Ends, Paths};
 use crate::silent::SilentCalls;
 use crate::tags::{CodeClass, Jump, Tags};
+use jportal_bytecode::Opcode;
 use jportal_flow::{
     Cause, Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier, UnresolvedCounts,
 };
@@ -74,8 +75,8 @@ pub struct ThreadCounters {
     pub blocks: u64,
     /// Bytecode events emitted.
     pub bytecodes: u64,
-    /// Dispatches seen while the position was unknown.
-    pub unplaced: u64,
+    /// Bytecodes executed in interpreted frames of which nothing was known.
+    pub orphans: u64,
     /// Contradictions between machine flow and bytecode.
     pub contradictions: u64,
     /// Stretches of compiled code whose bytecodes are not known, by tier and cause.
@@ -106,6 +107,8 @@ pub(crate) struct Machine<'a> {
     /// An exception is on its way through the top interpreted frame.
     pub(crate) throwing: bool,
     pub(crate) before: Before,
+    /// The last bytecode in a frame of which nothing is known, until it is known how that ended.
+    pub(crate) orphan: Option<Opcode>,
     /// Where an interrupt cut the flow, until the thread goes on there.
     interrupted: Option<Address>,
     pub(crate) now: Tsc,
@@ -127,6 +130,7 @@ impl<'a> Machine<'a> {
             outcome: Outcome::default(),
             throwing: false,
             before: Before::Nothing,
+            orphan: None,
             interrupted: None,
             now: Tsc(0),
             told: Tsc(0),
@@ -151,6 +155,13 @@ impl<'a> Machine<'a> {
     }
     fn time(&mut self, tsc: Tsc) {
         self.now = self.now.max(tsc);
+        // What is about to be told began before.
+        if self.orphan.is_none() {
+            self.tell_time();
+        }
+    }
+    /// Time becomes an event where enough has passed.
+    pub(crate) fn tell_time(&mut self) {
         if self.now.0 - self.told.0 >= TIME_STEP {
             self.told = self.now;
             self.emit(EventKind::Time(self.now));
@@ -209,6 +220,7 @@ impl<'a> Machine<'a> {
     }
     /// A stretch is missing: the stack that was known is not known any more.
     fn lose(&mut self, gap: Gap) {
+        self.settle_orphan();
         self.pop_all(FrameExit::Lost);
         self.outcome = Outcome::default();
         self.throwing = false;
@@ -328,6 +340,7 @@ impl<'a> Machine<'a> {
         self.emit(EventKind::Unresolved { method, from, to, cause, callers });
     }
     pub(crate) fn emit_enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
+        self.settle_orphan();
         self.emit(EventKind::Enter { method, tier, entry });
     }
     /// Pops the top frame, if there is one, and reports how it ended.
@@ -363,6 +376,7 @@ impl<'a> Machine<'a> {
     }
     /// The thread's trace is over.
     pub(crate) fn finish(&mut self) {
+        self.settle_orphan();
         self.pop_all(FrameExit::Lost);
     }
     /// Pops every frame.

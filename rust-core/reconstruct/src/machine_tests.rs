@@ -5,9 +5,9 @@ use crate::machine::{Machine, Shared};
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::schema::*;
-use jportal_flow::{EventKind, Exit as FrameExit};
-use jportal_native_flow::{CodeHistory, Exit, Item};
-use jportal_units::{Address, AddressRange, CodeId, Tid, Tsc};
+use jportal_flow::{EventKind, Exit as FrameExit, Orphan};
+use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
+use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
 
 const LOW: u64 = 0x10_0000;
@@ -191,7 +191,12 @@ pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<
             EventKind::Leave { method, exit: FrameExit::Unknown } => format!("!? {method}"),
             EventKind::Leave { method, .. } => format!("< {method}"),
             EventKind::Catch { method, bci } => format!("catch {method}@{bci}"),
-            EventKind::Time(_) => "time".into(),
+            EventKind::Time(tsc) => format!("time {tsc}"),
+            EventKind::Orphan(Orphan::Throw) => "orphan throws".into(),
+            EventKind::Orphan(Orphan::Bytecode { opcode, taken }) => {
+                let name = Opcode(*opcode).name();
+                taken.map_or_else(|| format!("orphan {name}"), |taken| format!("orphan {name} {taken}"))
+            }
             EventKind::Unresolved { method, cause, callers: 0, .. } => format!("? {method} {}", cause.name()),
             EventKind::Unresolved { method, cause, callers, .. } => {
                 format!("? {method} {} over {callers}", cause.name())
@@ -284,6 +289,65 @@ fn call_and_return() {
     let s = Script::default().upcall().call(0).op(Opcode::INVOKESTATIC).call(1).op(Opcode::RETURN);
     let s = s.at(RETURN_ENTRY, Exit::IndirectJump).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
     assert_eq!(run(&vm, s), ["> m0", "m0@0", "> m1", "m1@0", "< m1", "m0@3", "< m0"]);
+}
+
+/// The trace begins inside a template; what is executed last is not told before the next.
+fn orphans() -> Script {
+    Script::default().block(TEMPLATES, TEMPLATES + 8, Exit::IndirectJump)
+}
+
+#[test]
+fn bytecodes_of_a_frame_older_than_the_trace_are_orphans() {
+    // m1: 0 return
+    let vm = vm(&[(&[177], &[]), (&[177], &[])]);
+    let s = orphans().op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true).branch(Opcode::IFNE, false);
+    let s = s.op(Opcode::INVOKESTATIC).call(1).op(Opcode::RETURN).at(RETURN_ENTRY, Exit::IndirectJump);
+    let s = s.op(Opcode::IRETURN).at(RETURN_ENTRY, Exit::IndirectJump).op(Opcode::POP).op(Opcode::NOP);
+    let both_ways = ["orphan iload_0", "orphan ifeq false", "orphan ifne true"];
+    let called = ["orphan invokestatic", "> m1", "m1@0", "< m1", "orphan ireturn", "orphan pop"];
+    assert_eq!(run(&vm, s), [&both_ways[..], &called].concat());
+}
+
+#[test]
+fn an_exception_in_an_orphan_frame_is_told_frame_by_frame() {
+    let vm = vm(&[(&[177], &[]), (&[191], &[])]);
+    let s = orphans().op(Opcode::INVOKESTATIC).call(1).op(Opcode::ATHROW);
+    let s = s.at(THROW, Exit::IndirectJump).at(REMOVE, Exit::IndirectJump).at(RETHROW, Exit::Call);
+    let s = s.at(REMOVE, Exit::IndirectJump).at(RETHROW, Exit::IndirectJump).op(Opcode::POP).op(Opcode::NOP);
+    let unwound = ["orphan invokestatic", "> m1", "m1@0", "! m1", "orphan throws", "orphan throws"];
+    assert_eq!(run(&vm, s), [&unwound[..], &["orphan pop"]].concat());
+}
+
+#[test]
+fn an_orphan_is_told_before_the_upcall_in_its_middle_and_before_a_gap() {
+    let vm = vm(&[(&[177], &[]), (&[177], &[])]);
+    let ifeq = TEMPLATES + 16 * u32::from(Opcode::IFEQ.0);
+    let s = orphans().op(Opcode::NOP).block(ifeq, ifeq + 4, Exit::NotTaken);
+    let s = s.upcall().call(1).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
+    let mut s = s.block(ifeq + 4, ifeq + 8, Exit::IndirectJump).op(Opcode::GOTO);
+    s.0.push(Item::Gap(Box::new(NativeGap {
+        reason: NativeGapReason::Overflow,
+        offset: StreamOffset(0),
+        resumed: None,
+        address: None,
+        since: None,
+        until: None,
+    })));
+    let told = ["orphan nop", "orphan ifeq true", "> m1", "m1@0", "< m1", "orphan goto"];
+    let lines = run(&vm, s);
+    assert_eq!(lines[..6], told);
+    assert!(lines[6].starts_with("gap") && lines.len() == 7, "{lines:?}");
+}
+
+#[test]
+fn time_passes_behind_the_branch_of_an_orphan() {
+    let vm = vm(&[(&[177], &[])]);
+    let ifeq = TEMPLATES + 16 * u32::from(Opcode::IFEQ.0);
+    let mut s = orphans().block(ifeq, ifeq + 4, Exit::Taken);
+    s.0.push(Item::Time(Tsc(1 << 20)));
+    let s = s.block(ifeq + 4, ifeq + 8, Exit::IndirectJump).op(Opcode::POP).op(Opcode::NOP);
+    let lines = run(&vm, s);
+    assert_eq!(lines[..], ["orphan ifeq false", "time 1048576", "orphan pop"]);
 }
 
 #[test]

@@ -77,6 +77,11 @@ impl Outcome {
     fn first(&self) -> Option<bool> {
         (self.count > 0).then_some(self.early & 1 != 0)
     }
+    /// Whether the conditional branch was taken that the bytecode is: its template jumps over the taken arm when
+    /// the condition is false.
+    pub(crate) fn is_branch_taken(&self) -> Option<bool> {
+        self.first().map(|jumped| !jumped)
+    }
     /// The value revealed for `what`.
     pub(crate) fn value(&self, what: Reveal) -> Option<u64> {
         self.revealed.filter(|r| r.0 == what).map(|r| r.1)
@@ -101,10 +106,9 @@ pub(crate) fn next_bci(
     match step.transfer {
         Transfer::None | Transfer::Invoke => Ok(step.next),
         Transfer::Goto | Transfer::Jsr => Ok(step.target),
-        // The template jumps over its taken arm when the condition is false.
-        Transfer::If => match outcome.first().ok_or_else(none)? {
-            true => Ok(step.next),
-            false => Ok(step.target),
+        Transfer::If => match outcome.is_branch_taken().ok_or_else(none)? {
+            true => Ok(step.target),
+            false => Ok(step.next),
         },
         Transfer::Ret => {
             let value = outcome.value(Reveal::Ret).ok_or_else(none)?;

@@ -88,7 +88,7 @@ impl<'a> Cutter<'a> {
                 self.piece.marks.pop_if(|m| m.0 == at);
                 self.piece.marks.push((at, tsc.get()));
             }
-            EventKind::Catch { .. } => {}
+            EventKind::Catch { .. } | EventKind::Orphan(_) => {}
         }
     }
     /// The pieces, when the flow is over.

@@ -3,8 +3,10 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use jportal_bytecode::{Blocks, Instruction, Method, MethodTable};
-use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, Provenance, ThreadInfo};
+use jportal_bytecode::{Blocks, Instruction, Method, MethodTable, Opcode};
+use jportal_flow::{
+    Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, Orphan, Provenance, ThreadInfo,
+};
 use jportal_units::{Bci, MethodId};
 use serde_json::{Map, Value, json};
 
@@ -282,6 +284,16 @@ fn visible(
             };
             (format!("... {from} to {to} unresolved: {}{rounds}", cause.name()), after)
         }
+        EventKind::Orphan(Orphan::Throw) => ("throws, in an unknown frame".into(), 0),
+        EventKind::Orphan(_) if level != Level::Bytecode => return None,
+        EventKind::Orphan(Orphan::Bytecode { opcode, taken }) => {
+            let went = match taken {
+                Some(true) => ", taken",
+                Some(false) => ", not taken",
+                None => "",
+            };
+            (format!("    ? {}{went}", Opcode(*opcode).name()), 0)
+        }
         EventKind::Gap(gap) => (gap_text(gap), 0),
         EventKind::Time(_) => return None,
     })
@@ -326,6 +338,12 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
             put("to", to.map(Bci::get).into());
             put("cause", cause.name().into());
             put("callers", (*callers).into());
+        }
+        EventKind::Orphan(Orphan::Throw) => put("event", "orphan-throw".into()),
+        EventKind::Orphan(Orphan::Bytecode { opcode, taken }) => {
+            put("event", "orphan".into());
+            put("opcode", Opcode(*opcode).name().into());
+            put("taken", (*taken).into());
         }
         EventKind::Gap(gap) => {
             put("event", "gap".into());
@@ -427,12 +445,6 @@ mod tests {
     }
 
     fn print(level: Level, json: bool, limit: u64) -> String {
-        let buffer = Buffer::default();
-        let out = buffer.clone();
-        let options = Options { level, json, limit };
-        let mut p = Printer::new(methods(), options, |t: &ThreadInfo| {
-            Ok((t.tid.get() == 7).then(|| Box::new(out.clone()) as Output))
-        });
         let events = [
             enter_as(0, Entry::Upcall),
             bytecode(0, 0),
@@ -445,8 +457,17 @@ mod tests {
             gap(true),
             bytecode(0, 5),
         ];
-        feed(&mut p, 7, &events);
-        feed(&mut p, 8, &events);
+        printed(&events, level, json, limit)
+    }
+    fn printed(events: &[Event], level: Level, json: bool, limit: u64) -> String {
+        let buffer = Buffer::default();
+        let out = buffer.clone();
+        let options = Options { level, json, limit };
+        let mut p = Printer::new(methods(), options, |t: &ThreadInfo| {
+            Ok((t.tid.get() == 7).then(|| Box::new(out.clone()) as Output))
+        });
+        feed(&mut p, 7, events);
+        feed(&mut p, 8, events);
         assert!(p.error().is_none());
         let bytes = buffer.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
@@ -505,5 +526,23 @@ mod tests {
             (&"gap".into(), &8.into()),
             "what is not shown is counted"
         );
+    }
+    #[test]
+    fn orphans() {
+        let ifeq = |taken| Orphan::Bytecode { opcode: Opcode::IFEQ.0, taken };
+        let events = [ifeq(Some(true)), ifeq(Some(false)), ifeq(None), Orphan::Throw]
+            .map(|o| Event::decoded(EventKind::Orphan(o)));
+        let text = printed(&events, Level::Bytecode, false, 100);
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            ["    ? ifeq, taken", "    ? ifeq, not taken", "    ? ifeq", "throws, in an unknown frame"]
+        );
+        assert_eq!(printed(&events, Level::Block, false, 100).lines().count(), 2, "the exception");
+        let json = printed(&events, Level::Bytecode, true, 100);
+        let lines: Vec<Value> = json.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!((&lines[2]["event"], &lines[2]["opcode"]), (&"orphan".into(), &"ifeq".into()));
+        assert_eq!((&lines[2]["taken"], &lines[3]["taken"]), (&false.into(), &Value::Null));
+        assert_eq!(lines[4]["event"], "orphan-throw");
     }
 }

@@ -46,7 +46,7 @@ impl Stack {
                 self.at(*method, *bci);
             }
             EventKind::Gap(gap) if gap.stack_lost => *self = Self::default(),
-            EventKind::Gap(_) | EventKind::Time(_) | EventKind::Unresolved { .. } => {}
+            EventKind::Gap(_) | EventKind::Time(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
         }
     }
     fn push(&mut self, method: MethodId, entry: Entry) {

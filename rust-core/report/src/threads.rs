@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
+use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, Orphan, ThreadInfo};
 use serde::Serialize;
 
 use crate::tally::Tally;
@@ -24,6 +24,8 @@ pub struct ThreadTotals {
     pub calls: u64,
     /// Stretches of compiled code that more than one bytecode path fits.
     pub unresolved: u64,
+    /// Bytecodes of interpreted frames of which nothing is known.
+    pub orphans: u64,
     /// Gaps by reason name.
     pub gaps: std::collections::BTreeMap<&'static str, u64>,
 }
@@ -53,6 +55,7 @@ impl FlowConsumer for Threads {
             bytecodes: Tally::default(),
             calls: 0,
             unresolved: 0,
+            orphans: 0,
             gaps: Default::default(),
         };
         Box::new(Sink { all: Arc::clone(&self.all), own })
@@ -72,6 +75,7 @@ impl FlowSink for Sink {
                 EventKind::Bytecode { .. } => self.own.bytecodes.add(e.provenance),
                 EventKind::Enter { entry: Entry::Call | Entry::Upcall, .. } => self.own.calls += 1,
                 EventKind::Unresolved { .. } => self.own.unresolved += 1,
+                EventKind::Orphan(Orphan::Bytecode { .. }) => self.own.orphans += 1,
                 EventKind::Gap(gap) => *self.own.gaps.entry(gap.reason.name()).or_default() += 1,
                 _ => {}
             }
@@ -90,10 +94,13 @@ mod tests {
     #[test]
     fn totals_per_thread() {
         let mut t = Threads::default();
-        feed(&mut t, 9, &[enter(0), bytecode(0, 0), gap(false), gap(true)]);
+        let orphan = Orphan::Bytecode { opcode: 0, taken: None };
+        let orphans = [orphan, Orphan::Throw].map(|o| Event::decoded(EventKind::Orphan(o)));
+        feed(&mut t, 9, &[&[enter(0), bytecode(0, 0), gap(false), gap(true)][..], &orphans].concat());
         feed(&mut t, 3, &[]);
         let all = t.totals();
         assert_eq!(all.iter().map(|t| t.tid).collect::<Vec<_>>(), [3, 9]);
         assert_eq!((all[1].bytecodes.total(), all[1].calls, all[1].gaps["truncated"]), (1, 1, 2));
+        assert_eq!((all[1].orphans, all[0].orphans), (1, 0));
     }
 }

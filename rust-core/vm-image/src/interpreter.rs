@@ -12,10 +12,9 @@ pub struct Template {
     pub code: u8,
     /// The Java bytecode it stands for (`Bytecodes::java_code`).
     pub java: Opcode,
-    /// Length of the second bytecode's offset for templates that execute two at once
-    /// (`fast_iload2`, `fast_icaload`, `fast_xaccess_0`): where the second starts, relative
-    /// to the first; 0 for all others.
-    pub second: u8,
+    /// For templates that execute two bytecodes at once (`fast_iload2`, `fast_icaload`, `fast_xaccess_0`): the second, and where it
+    /// starts, relative to the first.
+    pub second: Option<(u8, Opcode)>,
     /// Reached through the `wide` table.
     pub wide: bool,
     /// JVMTI's breakpoint: the original bytecode is dispatched next.
@@ -208,15 +207,18 @@ impl Interpreter {
 impl Template {
     /// A template that executes exactly the Java bytecode `java`.
     const fn java(code: u8, java: Opcode) -> Self {
-        Self { code, java, second: 0, wide: false, breakpoint: false, search: None }
+        Self { code, java, second: None, wide: false, breakpoint: false, search: None }
     }
 }
 
 /// Completes `t` by HotSpot's name for the bytecode (`bytecodes.cpp`).
 fn named_template(name: &str, t: Template) -> Template {
     match name {
-        "fast_iaccess_0" | "fast_aaccess_0" | "fast_faccess_0" => Template { second: 1, ..t },
-        "fast_iload2" | "fast_icaload" => Template { second: 2, ..t },
+        "fast_iaccess_0" | "fast_aaccess_0" | "fast_faccess_0" => {
+            Template { second: Some((1, Opcode::GETFIELD)), ..t }
+        }
+        "fast_iload2" => Template { second: Some((2, Opcode::ILOAD)), ..t },
+        "fast_icaload" => Template { second: Some((2, Opcode::CALOAD)), ..t },
         "fast_linearswitch" => Template { search: Some(SwitchSearch::Linear), ..t },
         "fast_binaryswitch" => Template { search: Some(SwitchSearch::Binary), ..t },
         "breakpoint" => Template { breakpoint: true, ..t },

@@ -1,7 +1,7 @@
 use super::*;
 use crate::tally::Tally;
 use crate::testing::{bytecode, gap, methods, thread};
-use jportal_flow::{Event, EventKind, FlowConsumer, Gap, GapReason, Provenance};
+use jportal_flow::{Event, EventKind, FlowConsumer, Gap, GapReason, Orphan, Provenance};
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::io::Cursor;
 
@@ -181,6 +181,18 @@ fn a_gap_without_lost_trace_is_not_lost() {
     tested.extend(run(8..20));
     let t = one(&run(0..20), &tested).total;
     assert_eq!((t.lost, t.missing_captured, t.other_gaps, t.right.decoded), (0, 3, 1, 17));
+}
+
+#[test]
+fn orphans_are_counted_and_stay_missing() {
+    let mut tested = run(0..5);
+    let orphan = Orphan::Bytecode { opcode: 0, taken: None };
+    tested.extend([orphan, Orphan::Throw, orphan].map(|o| Event::decoded(EventKind::Orphan(o))));
+    tested.extend(run(8..20));
+    let a = one(&run(0..20), &tested);
+    let t = &a.total;
+    assert_eq!((t.orphans, t.missing_captured, t.right.decoded), (2, 3, 17));
+    assert!(a.text().contains("3 captured but not decoded (2 of known opcode,"), "{}", a.text());
 }
 
 #[test]

@@ -128,6 +128,7 @@ impl<'a> Thread<'a> {
             truth: truth.captured.len(),
             unresolved_truth: truth.unresolved,
             flow: tested.as_ref().map(|t| t.counts).unwrap_or_default(),
+            orphans: tested.as_ref().map_or(0, |t| t.orphans),
             other_gaps: tested.as_ref().map_or(0, |t| t.other_gaps),
             ..Figures::default()
         };

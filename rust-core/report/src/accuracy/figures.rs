@@ -36,6 +36,8 @@ pub struct Figures {
     pub missing_lost: u64,
     /// Bytecodes of the truth without counterpart whose trace was captured.
     pub missing_captured: u64,
+    /// Bytecodes of the capture of which the opcode is known and not whose they are: they are among the missing ones.
+    pub orphans: u64,
     /// Gaps of the capture at which no trace was lost.
     pub other_gaps: u64,
     /// Unresolved stretches of the truth: its bytecodes there are not known.
@@ -55,6 +57,7 @@ impl Figures {
         self.recovered_of_lost += other.recovered_of_lost;
         self.missing_lost += other.missing_lost;
         self.missing_captured += other.missing_captured;
+        self.orphans += other.orphans;
         self.other_gaps += other.other_gaps;
         self.unresolved_truth += other.unresolved_truth;
     }
@@ -271,11 +274,12 @@ impl Accuracy {
         ];
         let columns = [("", Left), ("right", Right), ("wrong", Right), ("share right", Right)];
         format!(
-            "\n{}missing: {} lost, {} captured but not decoded ({} gaps without lost trace)\n\
+            "\n{}missing: {} lost, {} captured but not decoded ({} of known opcode, {} gaps without lost trace)\n\
              of the recovered, {} fill lost trace and {} what was captured but not decoded\n",
             table(&columns, &rows),
             t.missing_lost,
             t.missing_captured,
+            t.orphans,
             t.other_gaps,
             t.recovered_of_lost,
             t.right.recovered - t.recovered_of_lost,

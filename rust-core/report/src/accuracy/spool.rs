@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use jportal_bytecode::MethodTable;
-use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, Gap, GapReason, Provenance, ThreadInfo};
+use jportal_flow::{
+    Event, EventKind, FlowConsumer, FlowSink, Gap, GapReason, Orphan, Provenance, ThreadInfo,
+};
 use jportal_units::{Bci, MethodId, Tsc};
 
 use super::Error;
@@ -100,6 +102,8 @@ pub(crate) struct Spool {
     pub(crate) other_gaps: u64,
     /// Stretches of compiled code of which the path is not known.
     pub(crate) unresolved: u64,
+    /// Bytecodes of frames of which nothing is known.
+    pub(crate) orphans: u64,
 }
 
 /// Spools the flows of all threads of one decode; hand it to the decoder, then to
@@ -171,6 +175,7 @@ impl FlowConsumer for Flows {
                 counts: Tally::default(),
                 other_gaps: 0,
                 unresolved: 0,
+                orphans: 0,
             })
         });
         let (symbols, to) = (Arc::clone(&self.symbols), self.to.clone());
@@ -204,6 +209,10 @@ impl FlowSink for Sink {
             }
             EventKind::Unresolved { .. } => {
                 spool.unresolved += 1;
+                Ok(())
+            }
+            EventKind::Orphan(Orphan::Bytecode { .. }) => {
+                spool.orphans += 1;
                 Ok(())
             }
             _ => Ok(()),

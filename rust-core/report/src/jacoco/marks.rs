@@ -125,7 +125,7 @@ impl Sink {
                 }
                 self.forget();
             }
-            EventKind::Time(_) => {}
+            EventKind::Time(_) | EventKind::Orphan(_) => {}
         }
     }
     fn forget(&mut self) {

@@ -154,7 +154,7 @@ impl HitFinder {
             EventKind::Bytecode { method: m, bci: b, .. } => {
                 (*m, *b) == (method, bci) && self.replaced && !self.entered
             }
-            EventKind::Gap(_) | EventKind::Unresolved { .. } => false,
+            EventKind::Gap(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => false,
         };
         self.pending = None;
         (!thrown_here).then_some(hit)
