@@ -85,7 +85,7 @@ macro_rules! configurations {
 configurations! {
     c1 = C1, ["hot-loops", "exceptions"];
     c2 = C2, ["hot-loops", "exceptions"];
-    compiled = COMPILED, ["calls"];
+    compiled = COMPILED, ["calls", "arrays"];
     parallel = PARALLEL, ["threads"];
     serial = SERIAL, ["loaders"];
     zgc = ZGC, ["loaders", "exceptions"];
