@@ -49,9 +49,9 @@ pub struct Comparison {
     pub bytes: u64,
     /// Those of all these that are not as in the first run of the reference but as in another one.
     pub in_another_run: u64,
-    /// Nmethods that differ, and the runs of the reference differ among themselves too.
+    /// Nmethods that differ, but the runs of the reference differ among themselves, too, or another run had no difference there.
     pub varying: Vec<Difference>,
-    /// Nmethods that differ although all runs of the reference agree.
+    /// Nmethods that differ in all runs although those of the reference agree.
     pub different: Vec<Difference>,
     /// Compilations without a counterpart in the reference.
     pub alone: Vec<Key>,
@@ -69,6 +69,13 @@ impl Comparison {
     /// Whether no difference remains that a run of the reference does not show as well, and something was compared.
     pub fn same(&self) -> bool {
         self.compared() > 0 && self.different.is_empty()
+    }
+    /// Leaves different what was so in the run `before`, too; the rest varies from run to run.
+    pub fn differs_always(&mut self, before: &Self) {
+        let was = |d: &Difference| before.different.iter().any(|b| (&b.key, b.nth) == (&d.key, d.nth));
+        let (different, varying) = std::mem::take(&mut self.different).into_iter().partition(was);
+        self.different = different;
+        self.varying.extend::<Vec<Difference>>(varying);
     }
     fn add(&mut self, n: &Listed, nth: usize, partners: &[&Listed]) {
         let Some((first, others)) = partners.split_first() else {
@@ -414,6 +421,21 @@ mod tests {
         let another = &[(0, "{oop(a 'B'{0x00007fff80001000})}")][..];
         let verdict = nmethods(&listed(0x10_0000, &load(one), oop), &listed(0x20_0000, &load(two), another));
         assert!(matches!(verdict, Verdict::Different(_)), "{verdict:?}");
+    }
+
+    #[test]
+    fn what_differs_in_one_run_only_varies() {
+        let method = |name: &str, value| Listed {
+            key: Key { method: name.into(), level: 4, osr_bci: None },
+            ..listed(0x10_0000, &load(value), &[])
+        };
+        let reference = [vec![method("a", 1), method("b", 1), method("c", 1)]];
+        let first = listings(&reference, &[method("a", 2), method("b", 2), method("c", 1)]);
+        let mut second = listings(&reference, &[method("a", 3), method("b", 1), method("c", 2)]);
+        second.differs_always(&first);
+        let names = |all: &[Difference]| all.iter().map(|d| d.key.method.clone()).collect::<Vec<_>>();
+        assert_eq!((names(&second.different), names(&second.varying)), (vec!["a".into()], vec!["c".into()]));
+        assert!(!second.same());
     }
 
     #[test]

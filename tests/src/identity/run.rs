@@ -179,7 +179,7 @@ pub struct Pair {
 const ATTEMPTS: usize = 5;
 
 impl Pair {
-    /// Compares until nothing differs that is the same in all runs of the reference. `references` grows, and may be
+    /// Compares until nothing differs in all runs, and not among those of the reference either. `references` grows, and may be
     /// used again with the same compilers.
     ///
     /// # Errors
@@ -194,17 +194,22 @@ impl Pair {
             let addresses = if attempt == 1 { Addresses::Same } else { Addresses::Random };
             list(jdk, &self.agent, &self.arguments, compilers, recording, addresses)
         };
-        let mut result = Comparison::default();
+        let mut result: Option<Comparison> = None;
         for attempt in 1..=ATTEMPTS {
             if references.len() < attempt {
                 references.push(list(&self.reference.jdk, self.reference.recording, attempt)?);
             }
             let tested = list(&self.jdk, recording, attempt)?;
-            result = Comparison { attempts: attempt, ..compare::listings(references, &tested) };
-            if result.same() {
+            let mut now = Comparison { attempts: attempt, ..compare::listings(references, &tested) };
+            if let Some(before) = &result {
+                now.differs_always(before);
+            }
+            let same = now.same();
+            result = Some(now);
+            if same {
                 break;
             }
         }
-        Ok(result)
+        Ok(result.unwrap_or_default())
     }
 }
