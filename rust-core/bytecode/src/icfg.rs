@@ -63,6 +63,7 @@ struct Sets {
     behind: Box<[Node]>,
     passes: Box<[bool]>,
     outside: Box<[bool]>,
+    any: Box<[bool]>,
     /// The sets that hold each method.
     of_first: Box<[u32]>,
     of: Box<[u32]>,
@@ -208,13 +209,28 @@ impl Icfg {
         let among = |nodes| self.with_opcode(nodes, opcode).binary_search(&callee).is_ok();
         among(self.callees(site)) || self.is_outside(site) && among(self.outside_entries())
     }
+    /// Whether the invoke at `site` may itself call `method`, which may have no bytecodes; what is called back from outside does
+    /// not count.
+    pub fn may_call_method(&self, site: Node, method: MethodId) -> bool {
+        let holds = |set: usize| {
+            let sets = slice(&self.sets.of_first, &self.sets.of, method.0 as usize);
+            sets.contains(&(set as u32)) || self.sets.any[set]
+        };
+        self.set(site).is_some_and(holds)
+    }
+    /// The invoke that stands in front of `node`, if `node` is where its callee returns to.
+    pub fn site_before(&self, node: Node) -> Option<Node> {
+        let site = node.0.checked_sub(1).map(Node)?;
+        let behind = |site: &Node| self.edges(*site).any(|e| e == (EdgeKind::Behind, node));
+        Some(site).filter(behind)
+    }
     /// Bytes held.
     pub fn memory(&self) -> usize {
         let sets = &self.sets;
         let per_node = self.opcodes.len() * (1 + 2 + 4) + self.edge_first.len() * 4;
         let edges = self.edge_to.len() * 5 + self.jumps.len() * 8 + self.rows.len() * size_of::<HandlerRow>();
         let per_method = (self.first.len() + self.row_first.len() + sets.of_first.len() + sets.of.len()) * 4;
-        let per_set = (sets.entry_first.len() + sets.behind_first.len()) * 4 + sets.passes.len() * 2;
+        let per_set = (sets.entry_first.len() + sets.behind_first.len()) * 4 + sets.passes.len() * 3;
         per_node + edges + per_method + per_set + (sets.entries.len() + sets.behind.len()) * 4
     }
 }

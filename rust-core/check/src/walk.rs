@@ -28,7 +28,7 @@ pub(crate) struct Walk {
     pub(crate) stack: Stack,
     /// Frames just left as replaced, in the order of their events.
     pub(crate) replaced: Vec<Frame>,
-    /// A frame was given up as lost; more of them, a gap or the end must follow.
+    /// A frame was given up as lost; more of them, a gap, the end, or a frame of which no more is known must follow.
     lost: bool,
     /// Answers about calls: bounded by the call sites and targets of the program.
     pub(crate) calls: HashMap<(MethodId, Bci, MethodId), bool>,
@@ -86,13 +86,16 @@ impl Walk {
     /// What the events before ask of the kind of the next one.
     #[inline]
     fn in_order(&mut self, kind: &EventKind) {
-        let after_loss = matches!(
-            kind,
-            EventKind::Leave { exit: Exit::Lost, .. } | EventKind::Gap(_) | EventKind::Time(_)
-        );
-        if self.lost && !after_loss {
-            self.lost = false;
-            self.broken(Rule::Lost, |_| "the flow goes on behind frames that were given up as lost".into());
+        match kind {
+            EventKind::Leave { exit: Exit::Lost, .. } | EventKind::Gap(_) | EventKind::Time(_) => {}
+            // Nothing is known of the frames from here on.
+            EventKind::Enter { entry: Entry::Found, .. } | EventKind::Orphan(_) => self.lost = false,
+            _ if self.lost => {
+                self.lost = false;
+                let what = "the flow goes on behind frames that were given up as lost";
+                self.broken(Rule::Lost, |_| what.into());
+            }
+            _ => {}
         }
         if self.replaced.is_empty() {
             return;

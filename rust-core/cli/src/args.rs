@@ -130,6 +130,27 @@ pub(crate) struct DecodeArgs {
     pub(crate) json: bool,
 }
 
+/// How bytecodes of frames that a gap hides get their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Project {
+    /// Not at all: they stay orphans, of which only the opcode is known
+    None,
+    /// Algorithm 1 of the JPortal paper: try every place
+    Enumerate,
+    /// Algorithm 2 of the paper: try every place on an abstraction first
+    Guided,
+    /// JPortal's own: look up what is rare
+    Indexed,
+}
+
+/// Arguments of the commands that show a flow whose orphans may be placed.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProjectArgs {
+    /// Find the place of interpreted bytecodes behind a gap by what the program allows; they are marked as projected
+    #[arg(long, value_enum, default_value_t = Project::Indexed)]
+    pub(crate) project: Project,
+}
+
 /// `completeness` is the share of the recorded PT bytes that was decoded: bytes skipped behind
 /// an error and bytes of no known thread count as not decoded; trace that was lost before it
 /// could be recorded shows in `gaps`.
@@ -137,6 +158,8 @@ pub(crate) struct DecodeArgs {
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
+    #[command(flatten)]
+    pub(crate) project: ProjectArgs,
     /// Only what is known without decoding the trace
     #[arg(long, conflicts_with = "check")]
     pub(crate) no_decode: bool,
@@ -169,6 +192,8 @@ pub(crate) enum Level {
 pub(crate) struct PrintArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
+    #[command(flatten)]
+    pub(crate) project: ProjectArgs,
     /// How fine
     #[arg(long, value_enum, default_value_t = Level::Call)]
     pub(crate) level: Level,
@@ -176,7 +201,7 @@ pub(crate) struct PrintArgs {
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     pub(crate) limit: u64,
     /// The machine blocks around this event of one thread, with markers and debug info; findings of `--check` and of `verify`
-    /// and the output of `print --json` number events
+    /// and the output of `print --json --project none` number events
     #[arg(long, value_name = "EVENT", conflicts_with_all = ["level", "limit"])]
     pub(crate) around: Option<u64>,
 }
@@ -206,6 +231,8 @@ pub(crate) struct ReportArgs {
     pub(crate) kind: ReportKind,
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
+    #[command(flatten)]
+    pub(crate) project: ProjectArgs,
     /// Which classes; default: app for coverage, all otherwise
     #[arg(long, value_enum)]
     pub(crate) classes: Option<Classes>,
@@ -268,6 +295,8 @@ pub(crate) struct AccuracyArgs {
     pub(crate) truth: PathBuf,
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
+    #[command(flatten)]
+    pub(crate) project: ProjectArgs,
 }
 
 /// The model is the kernel's: a drain that cannot keep up fills the AUX buffer of a core, tracing

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
 use crate::check::Checked;
+use crate::project::decode_projected;
 use crate::{Outcome, decode, put_json, put_text};
 
 /// What the trace decodes to.
@@ -24,11 +25,14 @@ struct Decoded {
     reconstruct: u64,
     unresolved: u64,
     orphans: u64,
+    projected: u64,
     bytecodes: u64,
     overflows: u64,
     truncations: u64,
     unattributed_bytes: u64,
     completeness: f64,
+    #[serde(skip)]
+    projection: Option<jportal_projection::Summary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<jportal_check::Report>,
 }
@@ -41,9 +45,9 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
     } else {
         let mut threads = Threads::default();
         let mut checked = Checked::new(&args.check, &recording, &mut threads);
-        let summary = decode::decode(&args.decode, &recording, &mut checked)?;
+        let (summary, projection) = decode_projected(&args.decode, &args.project, &recording, &mut checked)?;
         let check = checked.report();
-        Some(Decoded { check, ..gather(&threads, &summary) })
+        Some(Decoded { check, projection, ..gather(&threads, &summary) })
     };
     let clean = decoded.as_ref().and_then(|d| d.check.as_ref()).is_none_or(|c| c.is_clean());
     if args.decode.json {
@@ -69,12 +73,14 @@ fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
         reconstruct: s.contradictions(),
         unresolved: threads.iter().map(|t| t.unresolved).sum(),
         orphans: threads.iter().map(|t| t.orphans).sum(),
+        projected: threads.iter().map(|t| t.bytecodes.projected).sum(),
         bytecodes: threads.iter().map(|t| t.bytecodes.total()).sum(),
         overflows: s.native.overflows,
         truncations: s.native.truncations,
         unattributed_bytes: s.unattributed_bytes,
         completeness: s.completeness(),
         check: None,
+        projection: None,
         threads,
     }
 }
@@ -132,6 +138,12 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
                                "first_native_flow": d.first_native_errors});
         all["unresolved"] = d.unresolved.into();
         all["orphans"] = d.orphans.into();
+        all["projected"] = d.projected.into();
+        if let Some(p) = &d.projection {
+            all["projection"] = json!({"stretches": p.stretches, "orphans": p.orphans, "certain": p.certain,
+                                       "ambiguous": p.ambiguous, "nowhere": p.nowhere, "given_up": p.given_up,
+                                       "transitions": p.transitions});
+        }
         all["bytecodes"] = d.bytecodes.into();
         all["overflows"] = d.overflows.into();
         all["truncations"] = d.truncations.into();
@@ -245,11 +257,19 @@ fn decoded_rows(d: &Decoded) -> Vec<(&'static str, String)> {
     let gaps = if gaps.is_empty() { "0".to_owned() } else { format!("{} ({})", d.gaps, gaps.join(", ")) };
     let orphans = match d.orphans {
         0 => String::new(),
-        n => format!("{n} bytecodes of interpreted frames that were lost"),
+        n => format!("{n} bytecodes of frames that were lost"),
+    };
+    let projected = match &d.projection {
+        Some(p) if p.orphans > 0 => format!(
+            "{} bytecodes of frames that were lost, {} of them with one place, {} with one of several",
+            d.projected, p.certain, p.ambiguous
+        ),
+        _ => String::new(),
     };
     vec![
         ("bytecodes", d.bytecodes.to_string()),
         ("unresolved", format!("{} stretches of compiled code", d.unresolved)),
+        ("projected", projected),
         ("orphans", orphans),
         ("gaps", gaps),
         ("errors", format!("{} native flow, {} reconstruction", d.native_flow, d.reconstruct)),

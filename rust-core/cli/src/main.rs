@@ -14,6 +14,7 @@ mod info;
 mod look;
 mod print;
 mod progress;
+mod project;
 mod report;
 mod run;
 mod sys;

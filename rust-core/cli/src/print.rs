@@ -12,6 +12,7 @@ use jportal_units::Tid;
 
 use crate::args::{self, PrintArgs};
 use crate::look::Look;
+use crate::project::decode_projected;
 use crate::{Outcome, decode};
 
 pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
@@ -32,7 +33,7 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
     };
     let spills = Spills::default();
     let mut printer = Printer::new(methods, options, |_: &ThreadInfo| spills.open());
-    decode::decode(&args.decode, &recording, &mut printer)?;
+    decode_projected(&args.decode, &args.project, &recording, &mut printer)?;
     if let Some(e) = printer.error() {
         return Err(e).context("cannot write the output");
     }

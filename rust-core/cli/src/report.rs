@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::args::{Classes, ReportArgs, ReportKind};
 use crate::decode::is_application;
+use crate::project::decode_projected;
 use crate::{Outcome, decode, put_json, put_text};
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
@@ -22,20 +23,20 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
     match args.kind {
         ReportKind::Coverage => {
             let mut consumer = CoverageConsumer::new(methods);
-            let summary = decode::decode(&args.decode, &recording, &mut consumer)?;
+            let (summary, _) = decode_projected(&args.decode, &args.project, &recording, &mut consumer)?;
             let report = consumer.report(wanted);
             let hint = if report.classes.is_empty() { "no class fits; try --classes all\n" } else { "" };
             show(args, &report, &format!("{}{hint}", report.text(args.methods)), &summary)?;
         }
         ReportKind::HotMethods => {
             let mut consumer = HotConsumer::new(methods);
-            let summary = decode::decode(&args.decode, &recording, &mut consumer)?;
+            let (summary, _) = decode_projected(&args.decode, &args.project, &recording, &mut consumer)?;
             let report = consumer.report(args.top, wanted);
             show(args, &report, &report.text(), &summary)?;
         }
         ReportKind::Calls => {
             let mut consumer = CallsConsumer::new(methods);
-            let summary = decode::decode(&args.decode, &recording, &mut consumer)?;
+            let (summary, _) = decode_projected(&args.decode, &args.project, &recording, &mut consumer)?;
             let report = consumer.report(args.top, wanted);
             show(args, &report, &report.text(), &summary)?;
         }

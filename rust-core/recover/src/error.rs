@@ -43,4 +43,16 @@ pub enum Error {
         /// The last anchor's symbol.
         last: Option<usize>,
     },
+    /// A call is behind the end of its segment, not behind the call before it, or its symbol no invoke.
+    #[error(
+        "call at symbol {index} of a segment of {len} symbols whose last call is at {last:?}, or no invoke"
+    )]
+    CallOrder {
+        /// Which symbol.
+        index: usize,
+        /// The segment's length.
+        len: usize,
+        /// The last call's symbol.
+        last: Option<usize>,
+    },
 }

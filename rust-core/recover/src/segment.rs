@@ -19,6 +19,9 @@ pub enum Outcome {
     Thrown,
     /// It threw, the exception left its method and perhaps callers of it, and a handler of a caller follows.
     Unwound,
+    /// The invoke called a method that returned; what ran in between is not part of the segment, and the instruction behind
+    /// the invoke follows.
+    Returned,
 }
 
 /// A letter of Σ (paper, Definition 4.1): a bytecode instruction as the trace shows it, without its position.
@@ -56,16 +59,70 @@ impl Symbol {
 }
 
 /// A stretch of one thread's trace with no data missing: ω of the paper.
+///
+/// What the paper's tracer does not see restricts the positions further: [anchors](Self::anchor), [callees](Self::call),
+/// and the calls at either [end](Self::ends).
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Segment {
     symbols: Vec<Symbol>,
     anchors: Vec<(u32, Node)>,
+    callees: Vec<(u32, MethodId)>,
+    ends: Ends,
+}
+
+/// Calls that lead out of a segment at its ends.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Ends {
+    /// The first symbol stands behind a call of this method.
+    pub after: Option<MethodId>,
+    /// The last symbol, a return, leads behind this invoke.
+    pub into: Option<Node>,
 }
 
 impl Segment {
     /// A segment without anchors.
     pub fn new(symbols: Vec<Symbol>) -> Self {
-        Self { symbols, anchors: Vec::new() }
+        Self { symbols, ..Self::default() }
+    }
+    /// Notes that symbol `index`, an invoke, called `method`. Calls come in ascending order.
+    ///
+    /// # Errors
+    /// When `index` is out of order or no invoke.
+    pub fn call(&mut self, index: usize, method: MethodId) -> Result<(), Error> {
+        let last = self.callees.last().map(|c| c.0 as usize);
+        let invoke = |s: &&Symbol| s.opcode.transfer() == Transfer::Invoke;
+        let symbol = self.symbols.get(index).filter(invoke);
+        if symbol.is_none() || last.is_some_and(|l| l >= index) {
+            return Err(Error::CallOrder { index, len: self.symbols.len(), last });
+        }
+        self.callees.push((index as u32, method));
+        Ok(())
+    }
+    /// Notes what calls lead out of it at its ends.
+    pub const fn end(&mut self, ends: Ends) {
+        self.ends = ends;
+    }
+    /// The invokes whose callees are known, ascending.
+    pub fn callees(&self) -> &[(u32, MethodId)] {
+        &self.callees
+    }
+    /// The calls that lead out of it at its ends.
+    pub const fn ends(&self) -> Ends {
+        self.ends
+    }
+    /// Whether symbol `index` may be `node`, whose opcode it has, by what is known beside the symbols.
+    pub fn admits(&self, icfg: &Icfg, index: usize, node: Node) -> bool {
+        let is_last = index + 1 == self.symbols.len();
+        let calls = || match self.callees.binary_search_by_key(&(index as u32), |c| c.0) {
+            Ok(at) => icfg.may_call_method(node, self.callees[at].1),
+            Err(_) => true,
+        };
+        let follows = |method| icfg.site_before(node).is_some_and(|site| icfg.may_call_method(site, method));
+        let returns = |site| icfg.may_call_method(site, icfg.method(node));
+        (self.anchors.is_empty() || self.anchor_at(index).is_none_or(|a| a == node))
+            && (self.callees.is_empty() || calls())
+            && (index > 0 || self.ends.after.is_none_or(follows))
+            && (!is_last || self.ends.into.is_none_or(returns))
     }
     /// Notes that symbol `index` is the instruction at `bci` of `method`. Anchors come in ascending order.
     ///
@@ -126,6 +183,30 @@ mod tests {
         assert!(matches!(segment.anchor(&g, 2, MethodId(7), Bci(0)), Err(Error::NoSuchNode { .. })));
         let other = segment.anchor(&g, 2, fun, Bci(6));
         assert!(matches!(other, Err(Error::OtherOpcode { symbol: Opcode::ISUB, found: Opcode::IADD, .. })));
+    }
+
+    #[test]
+    fn calls_are_checked() {
+        let mut segment = open(&[Opcode::INVOKESTATIC, Opcode::POP, Opcode::INVOKESTATIC]);
+        let order = |index, last| Err(Error::CallOrder { index, len: 3, last });
+        assert_eq!(segment.call(1, MethodId(0)), order(1, None));
+        assert_eq!(segment.call(3, MethodId(0)), order(3, None));
+        segment.call(2, MethodId(0)).unwrap();
+        assert_eq!(segment.call(0, MethodId(0)), order(0, Some(2)));
+        assert_eq!(segment.callees(), [(2, MethodId(0))]);
+    }
+
+    #[test]
+    fn the_last_return_leads_into_its_caller() {
+        // f0 calls f1; f2 is called by nobody.
+        let caller = crate::support::calling(crate::support::method("f0", &[184, 0, 1, 172]), &["f1"]);
+        let leaf = |name| crate::support::method(name, &[172]);
+        let g = graph(vec![caller, leaf("f1"), leaf("f2")]);
+        let mut segment = open(&[Opcode::IRETURN]);
+        segment.end(Ends { after: None, into: Some(Node(0)) });
+        let admitted: Vec<u32> = g.nodes().filter(|n| segment.admits(&g, 0, *n)).map(|n| n.0).collect();
+        // f0's own nodes are no callee's; the symbol is not compared.
+        assert_eq!(admitted, [2]);
     }
 
     #[test]

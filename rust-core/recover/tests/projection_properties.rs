@@ -2,7 +2,7 @@
 
 mod support;
 
-use jportal_bytecode::{Icfg, Node};
+use jportal_bytecode::{Icfg, Node, Transfer};
 use jportal_recover::project::backwards::Backwards;
 use jportal_recover::project::nfa::Nfa;
 use jportal_recover::project::paths::{Below, search};
@@ -10,9 +10,10 @@ use jportal_recover::project::{
     Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projection, Work,
     abstraction,
 };
+use jportal_recover::segment::Ends;
 use jportal_recover::{Outcome, Segment, Symbol};
 use proptest::prelude::*;
-use support::random::{drafts, frames, is_edge, is_path_of, program, walk};
+use support::random::{Walk, drafts, frames, is_edge, is_path_of, program, walk};
 
 fn paths(fit: &Fit) -> Option<&Projection> {
     match fit {
@@ -210,4 +211,84 @@ proptest! {
             }
         }
     }
+
+    /// The same where calls out of the segment are left out, their callees named, and the call known behind which it begins or
+    /// into which it returns; what is certain is the walk.
+    #[test]
+    fn calls_that_are_left_out_lose_no_path(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..80),
+        cut: usize,
+        hidden: u64,
+        others: bool,
+    ) {
+        let g = program(&drafts);
+        let walk = walk(&g, &choices);
+        let cut = cut % walk.nodes.len();
+        let (segment, nodes) = without_visits(&g, &walk, cut, hidden);
+        let (nfa, limits) = (Nfa::new(&g), Limits { stacked: 100, ..Limits::default() });
+        let everywhere: Vec<Node> = g.nodes().collect();
+        let mut work = Work::default();
+        let all = search(&nfa, &segment, &everywhere, Below::Unknown, &limits, &mut work);
+        let found = Indexed::new(&g).project(&segment, &limits);
+        if work.forgotten + found.work.forgotten == 0 {
+            prop_assert_eq!(&found.fit, &all);
+        }
+        let fits = paths(&found.fit).expect("the walk fits");
+        for (index, node) in nodes.iter().enumerate() {
+            prop_assert!(!fits.is_certain(index) || fits.nodes[index] == *node, "symbol {index}");
+        }
+        // Another callee than the one named is not called.
+        if let Some((at, method)) = segment.callees().first().filter(|_| others) {
+            let at = *at as usize;
+            prop_assert!(g.may_call_method(nodes[at], *method) && segment.admits(&g, at, nodes[at]));
+            let uncallable = |n: &Node| g.opcode(*n) == g.opcode(nodes[at]) && !g.may_call_method(*n, *method);
+            prop_assert!(g.nodes().filter(uncallable).all(|n| !segment.admits(&g, at, n)));
+        }
+    }
+}
+
+/// The walk from `cut` on, without what ran between calls and their returns, and the nodes that are left.
+fn without_visits(g: &Icfg, walk: &Walk, cut: usize, hidden: u64) -> (Segment, Vec<Node>) {
+    let whole = walk.segment(g, cut, hidden);
+    let mut symbols: Vec<Symbol> = Vec::new();
+    let (mut nodes, mut callees) = (Vec::new(), Vec::new());
+    // Of each frame entered since: the index of its invoke.
+    let mut calls: Vec<usize> = Vec::new();
+    let mut after = None;
+    for (index, node) in walk.nodes.iter().enumerate().skip(cut) {
+        symbols.push(whole.symbols()[index - cut]);
+        nodes.push(*node);
+        let transfer = g.opcode(*node).transfer();
+        let Some(next) = walk.nodes.get(index + 1) else { break };
+        match (walk.outcomes[index], transfer) {
+            // Frames that exceptions leave are left in.
+            (Outcome::Thrown | Outcome::Unwound, _) => calls.clear(),
+            (_, Transfer::Invoke) if g.site_before(*next) != Some(*node) => calls.push(nodes.len() - 1),
+            (_, Transfer::Return) => match calls.pop() {
+                // What comes back from outside is no callee of the site.
+                Some(site) if !g.may_call_method(nodes[site], g.method(*node)) => calls.clear(),
+                Some(site) => {
+                    let callee = g.method(*node);
+                    nodes.truncate(site + 1);
+                    symbols.truncate(site + 1);
+                    callees.retain(|(at, _)| *at < site);
+                    callees.push((site, callee));
+                    symbols[site].outcome = Outcome::Returned;
+                }
+                // The first frame returns: what follows begins behind a call.
+                None if callees.is_empty() && g.may_call_method(Node(next.0 - 1), g.method(*node)) => {
+                    after = Some(g.method(*node));
+                    nodes.clear();
+                    symbols.clear();
+                }
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    let mut segment = Segment::new(symbols);
+    callees.iter().for_each(|(at, callee)| segment.call(*at, *callee).unwrap());
+    segment.end(Ends { after, into: None });
+    (segment, nodes)
 }

@@ -5,7 +5,7 @@ use crate::cfg::{Cfg, EdgeKind, HandlerRow};
 use crate::method::{Method, MethodTable};
 use crate::opcode::{Opcode, Transfer};
 use jportal_units::MethodId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 impl Icfg {
     /// The graph of `methods`, whose callees `resolver` knows. Methods with malformed bytecodes are left out.
@@ -128,13 +128,17 @@ impl Builder {
             self.targets.iter().map(|t| t.map(|t| resolver.callees(t)).unwrap_or_default()).collect();
         let mut sets = Sets::default();
         let (mut entries, mut members) = (Vec::new(), Vec::new());
-        let (mut passes, mut outside) = (vec![false], vec![false]);
+        let (mut passes, mut outside, mut any) = (vec![false], vec![false], vec![false]);
+        let left_out: HashSet<MethodId> = self.left_out.iter().copied().collect();
         for m in methods.iter().filter(|m| resolver.enterable(m)) {
+            members.push((m.id.0, OUTSIDE));
             entries.extend(self.entry(m.id).map(|e| (OUTSIDE, e)));
         }
         for (set, callees) in (0..).zip(&answers).skip(1) {
-            // A method without nodes cannot be seen.
-            let hidden = callees.methods.iter().any(|m| self.entry(*m).is_none());
+            // A method without nodes cannot be seen; the resolver knows of those that have no bytecodes.
+            let hidden = callees.methods.iter().any(|m| left_out.contains(m));
+            members.extend(callees.methods.iter().map(|m| (m.0, set)));
+            any.push(callees.any);
             entries.extend(callees.methods.iter().filter_map(|m| self.entry(*m)).map(|e| (set, e)));
             passes.push(callees.passes || hidden);
             outside.push(callees.outside || hidden);
@@ -142,7 +146,6 @@ impl Builder {
         let outside_sites: Vec<_> =
             self.sites.iter().filter(|s| outside[s.0 as usize]).map(|s| (OUTSIDE, s.1)).collect();
         self.sites.extend(outside_sites);
-        members.extend(entries.iter().map(|(set, e)| (self.methods[e.at()].0, *set)));
         let by_opcode = |n: &Node| (self.opcodes[n.at()], *n);
         entries.sort_unstable_by_key(|(set, n)| (*set, by_opcode(n)));
         entries.dedup();
@@ -152,7 +155,7 @@ impl Builder {
         (sets.entry_first, sets.entries) = rows_of(entries, self.targets.len());
         (sets.behind_first, sets.behind) = rows_of(std::mem::take(&mut self.sites), self.targets.len());
         (sets.of_first, sets.of) = rows_of(members, methods.len());
-        (sets.passes, sets.outside) = (passes.into(), outside.into());
+        (sets.passes, sets.outside, sets.any) = (passes.into(), outside.into(), any.into());
         sets
     }
 }

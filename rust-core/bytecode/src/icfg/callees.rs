@@ -25,6 +25,8 @@ pub struct Target(pub u32);
 pub struct Callees {
     /// Methods of the table.
     pub methods: Vec<MethodId>,
+    /// Whether any method may be called.
+    pub any: bool,
     /// Whether control may come back with no bytecode of a callee seen.
     pub passes: bool,
     /// Whether something that is not in the table may be called, and may call back.
@@ -51,7 +53,7 @@ pub trait CalleeResolver {
 ///
 /// Selection keeps both (JVMS 5.4.6), and the class is kept where the named class declares the method and no
 /// subclass can come in between. Without a class hierarchy a virtual call may lead to every method of its name and
-/// descriptor. Method handles, `invokedynamic` and unknown names lead outside.
+/// descriptor. Method handles and `invokedynamic` lead to lambda forms, which lead anywhere; unknown names lead outside.
 #[derive(Debug)]
 pub struct ByName<'a> {
     methods: &'a MethodTable,
@@ -61,12 +63,13 @@ pub struct ByName<'a> {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Key {
-    is_static: bool,
-    /// Set where the class is settled.
-    class: Option<Box<str>>,
-    /// Name and descriptor; `None` where any method may be meant.
-    name: Option<(Box<str>, Box<str>)>,
+enum Key {
+    /// Any method may be meant.
+    Any,
+    /// A lambda form, which goes on from there.
+    Form,
+    /// By name and descriptor; the class is set where it is settled.
+    Named { is_static: bool, class: Option<Box<str>>, name: Box<str>, signature: Box<str> },
 }
 
 impl<'a> ByName<'a> {
@@ -79,26 +82,32 @@ impl<'a> ByName<'a> {
         Self { methods, named, targets: HashMap::new(), keys: Vec::new() }
     }
     fn key(&self, site: &CallSite<'_>) -> Key {
-        let handles = |t: &InvokeRef| {
-            matches!(&*t.class_name, "java/lang/invoke/MethodHandle" | "java/lang/invoke/VarHandle")
-        };
-        let known = |t: &&InvokeRef| site.opcode != Opcode::INVOKEDYNAMIC && !handles(t);
-        let Some(target) = site.target.filter(known) else {
-            return Key { is_static: false, class: None, name: None };
-        };
+        if site.opcode == Opcode::INVOKEDYNAMIC {
+            return Key::Form;
+        }
+        let Some(target) = site.target else { return Key::Any };
+        let handles =
+            matches!(&*target.class_name, "java/lang/invoke/MethodHandle" | "java/lang/invoke/VarHandle");
+        // Those with bytecodes are called as any other; the rest is signature-polymorphic (JVMS 2.9.3).
+        if handles && !self.declares(target, |m| !m.code.is_empty()) {
+            return if target.name.starts_with("linkTo") { Key::Any } else { Key::Form };
+        }
         let direct = matches!(site.opcode, Opcode::INVOKESTATIC | Opcode::INVOKESPECIAL);
-        let class = (direct && self.declares(target)).then(|| target.class_name.clone());
-        let name = Some((target.name.clone(), target.signature.clone()));
-        Key { is_static: site.opcode == Opcode::INVOKESTATIC, class, name }
+        let class = (direct && self.declares(target, |_| true)).then(|| target.class_name.clone());
+        let is_static = site.opcode == Opcode::INVOKESTATIC;
+        Key::Named { is_static, class, name: target.name.clone(), signature: target.signature.clone() }
     }
-    fn declares(&self, target: &InvokeRef) -> bool {
+    /// Whether the class that `target` names has such a method, and one that `is` so.
+    fn declares(&self, target: &InvokeRef, is: impl Fn(&Method) -> bool) -> bool {
         let all = self.named.get(&(&*target.name, &*target.signature));
         let mut all = all.into_iter().flatten().filter_map(|id| self.methods.get(*id));
-        all.any(|m| m.class_name == target.class_name)
+        all.any(|m| m.class_name == target.class_name && is(m))
     }
-    fn fits(key: &Key, m: &Method) -> bool {
-        m.is_static() == key.is_static && key.class.as_ref().is_none_or(|class| *class == m.class_name)
-    }
+}
+
+/// Whether `m` is what the VM makes of a lambda form, or a method of the JDK that stands for one.
+fn is_form(m: &Method) -> bool {
+    m.is_static() && m.class_name.starts_with("java/lang/invoke/")
 }
 
 impl CalleeResolver for ByName<'_> {
@@ -113,21 +122,27 @@ impl CalleeResolver for ByName<'_> {
         target
     }
     fn callees(&mut self, target: Target) -> Callees {
-        let all = Callees { methods: Vec::new(), passes: true, outside: true };
-        let Some(key) = self.keys.get(target.0 as usize) else { return all };
-        let Some((name, signature)) = &key.name else { return all };
+        let unknown = Callees { passes: true, outside: true, ..Callees::default() };
+        let (is_static, class, name, signature) = match self.keys.get(target.0 as usize) {
+            None | Some(Key::Any) => return Callees { any: true, ..unknown },
+            Some(Key::Form) => {
+                let forms = self.methods.iter().filter(|m| is_form(m)).map(|m| m.id).collect();
+                return Callees { methods: forms, ..unknown };
+            }
+            Some(Key::Named { is_static, class, name, signature }) => (is_static, class, name, signature),
+        };
+        let fits = |m: &&Method| {
+            m.is_static() == *is_static && class.as_ref().is_none_or(|class| *class == m.class_name)
+        };
         let named = self.named.get(&(&**name, &**signature));
         let named = named.into_iter().flatten().filter_map(|id| self.methods.get(*id));
-        let (mut callees, mut any) = (Callees::default(), false);
-        for m in named.filter(|m| Self::fits(key, m)) {
-            any = true;
+        let mut callees = Callees::default();
+        for m in named.filter(fits) {
             callees.passes |= m.intrinsic != 0 || m.is_native();
             callees.outside |= m.is_native();
-            if !m.code.is_empty() {
-                callees.methods.push(m.id);
-            }
+            callees.methods.push(m.id);
         }
-        if any { callees } else { all }
+        if callees.methods.is_empty() { unknown } else { callees }
     }
 }
 
@@ -146,6 +161,8 @@ mod tests {
         t.push(of_class("a/A", "s", 8));
         t.push(of_class("a/B", "s", 8));
         t.push(Method { code: Box::new([]), ..of_class("a/B", "n", 0x108) });
+        t.push(of_class("java/lang/invoke/MethodHandle", "toString", 0));
+        t.push(of_class("java/lang/invoke/LambdaForm$MH/0x1", "reinvoke", 8));
         t
     }
     fn resolve(opcode: Opcode, class: &str, name: &str) -> Callees {
@@ -175,10 +192,12 @@ mod tests {
 
     #[test]
     fn what_nobody_knows_leads_outside() {
-        let outside = Callees { methods: vec![], passes: true, outside: true };
-        assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "a/A", "unknown"), outside);
-        assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "java/lang/invoke/MethodHandle", "f"), outside);
-        assert_eq!(resolve(Opcode::INVOKEDYNAMIC, "", "f"), outside);
-        assert_eq!(resolve(Opcode::INVOKESTATIC, "a/B", "n"), outside);
+        let outside = |any, methods: &[u32]| Callees { any, passes: true, outside: true, ..inside(methods) };
+        assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "a/A", "unknown"), outside(false, &[]));
+        let handle = |name| resolve(Opcode::INVOKEVIRTUAL, "java/lang/invoke/MethodHandle", name);
+        assert_eq!((handle("f"), handle("linkToStatic")), (outside(false, &[6]), outside(true, &[])));
+        assert_eq!(handle("toString"), inside(&[5]));
+        assert_eq!(resolve(Opcode::INVOKEDYNAMIC, "", "f"), outside(false, &[6]));
+        assert_eq!(resolve(Opcode::INVOKESTATIC, "a/B", "n"), outside(false, &[4]));
     }
 }

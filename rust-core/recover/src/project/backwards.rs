@@ -31,6 +31,11 @@ impl<'a> Backwards<'a> {
             (Outcome::Unwound, _) if self.icfg().rows_into(to).next().is_none() => 1,
             (Outcome::Unwound, _) => hand(self.places.of(symbol.opcode), each),
             (Outcome::Thrown, _) => self.throwers(to, symbol.opcode, each),
+            (Outcome::Returned, _) => {
+                let site = self.icfg().site_before(to).filter(|s| self.icfg().opcode(*s) == symbol.opcode);
+                site.into_iter().for_each(each);
+                1
+            }
             (_, Transfer::Invoke) => self.sites(to, symbol.opcode, each),
             (_, Transfer::Return) => self.returns(to, symbol.opcode, each),
             _ => self.within(to, symbol, each),
@@ -67,10 +72,7 @@ impl<'a> Backwards<'a> {
     }
     fn returns(&self, to: Node, opcode: Opcode, each: &mut dyn FnMut(Node)) -> u64 {
         let g = self.icfg();
-        let Some(site) = to.0.checked_sub(1).map(Node) else { return 1 };
-        if g.opcode(site).transfer() != Transfer::Invoke || !g.edges(site).any(|(_, n)| n == to) {
-            return 1;
-        }
+        let Some(site) = g.site_before(to) else { return 1 };
         let of_method = |m: MethodId| {
             let nodes = g.nodes_of(m);
             self.places.between(opcode, nodes.start, nodes.end)
@@ -115,9 +117,7 @@ impl<'a> Backwards<'a> {
             }
             before.sort_unstable();
             before.dedup();
-            if let Some(anchor) = segment.anchor_at(at) {
-                before.retain(|n| *n == anchor);
-            }
+            before.retain(|n| segment.admits(self.icfg(), at, *n));
             std::mem::swap(&mut states, &mut before);
         }
         Some(states)

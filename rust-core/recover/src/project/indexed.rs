@@ -1,7 +1,7 @@
 //! Our own projection: the start is looked up, not searched.
 //!
-//! 1. The first anchor, if there is one, fixes a position. Otherwise the window of the segment is taken that the
-//!    [index](Places) knows in the fewest places.
+//! 1. The first anchor, if there is one, fixes a position. Otherwise what stands in the fewest places is taken: a window of the
+//!    segment that the [index](Places) knows, an invoke whose callee is known, what stands behind a call, or a return to a known one.
 //! 2. From there the segment is resolved backwards to its first symbol, which gives the starts.
 //! 3. From the starts the paths are searched with calls and returns paired, down to the frames that survived the gap.
 //!
@@ -15,24 +15,32 @@ use super::work::{Limits, Work};
 use super::{Fit, Project, Projected};
 use crate::Segment;
 use jportal_bytecode::{Icfg, Node};
+use jportal_units::MethodId;
+use std::borrow::Cow;
 
 /// Windows looked up before the best one is taken.
 const WINDOWS: usize = 256;
+/// Known callees looked up.
+const CALLS: usize = 16;
 
 /// Projects with the index.
 #[derive(Debug)]
 pub struct Indexed<'a> {
     nfa: Nfa<'a>,
-    places: Places,
+    places: Cow<'a, Places>,
 }
 
 impl<'a> Indexed<'a> {
     /// Projects onto `icfg`, whose index is made now.
     pub fn new(icfg: &'a Icfg) -> Self {
-        Self { nfa: Nfa::new(icfg), places: Places::new(icfg) }
+        Self { nfa: Nfa::new(icfg), places: Cow::Owned(Places::new(icfg)) }
+    }
+    /// Projects onto `icfg`, whose index is `places`.
+    pub const fn over(icfg: &'a Icfg, places: &'a Places) -> Self {
+        Self { nfa: Nfa::new(icfg), places: Cow::Borrowed(places) }
     }
     /// The index.
-    pub const fn places(&self) -> &Places {
+    pub fn places(&self) -> &Places {
         &self.places
     }
     /// Looks for the paths of `segment` above the frames that `below` names.
@@ -53,14 +61,51 @@ impl<'a> Indexed<'a> {
     fn starts(&self, segment: &Segment, limits: &Limits, work: &mut Work) -> Option<Vec<Node>> {
         let (index, nodes) = match segment.anchors().first() {
             Some((index, node)) => (*index as usize, vec![*node]),
-            None => {
-                let window = self.best_window(segment)?;
-                (window.index, self.places.candidates(&window).collect())
-            }
+            None => self.rarest(segment)?,
         };
         // Resolving backwards has half of what there is.
         let half = Limits { transitions: limits.transitions / 2, ..*limits };
         Backwards::new(self.nfa, &self.places).starts(segment, index, nodes, &half, work)
+    }
+    /// A symbol, and the nodes that it may be, which are few.
+    fn rarest(&self, segment: &Segment) -> Option<(usize, Vec<Node>)> {
+        let window = self.best_window(segment);
+        let window = window.map(|w| (w.index, self.places.candidates(&w).collect::<Vec<_>>()));
+        let calls = segment.callees().iter().take(CALLS).map(|(at, method)| (*at as usize, *method));
+        let calls = calls.map(|(at, method)| (at, self.callers(segment, at, method)));
+        let after = segment.ends().after.map(|method| (0, self.behind(segment, method)));
+        let last = segment.len().checked_sub(1);
+        let into = segment.ends().into.and_then(|site| Some((last?, self.returns(segment, site)?)));
+        // Of several the first, which is the cheapest to resolve backwards.
+        let all = after.into_iter().chain(window).chain(calls).chain(into);
+        let mut all: Vec<(usize, Vec<Node>)> = all.collect();
+        all.sort_by_key(|(at, nodes)| (nodes.len(), *at));
+        let (at, mut nodes) = all.into_iter().next()?;
+        nodes.retain(|n| self.nfa.matches(*n, segment, at));
+        Some((at, nodes))
+    }
+    /// The sites with the opcode of symbol `index` that may call `method`.
+    fn callers(&self, segment: &Segment, index: usize, method: MethodId) -> Vec<Node> {
+        let g = self.nfa.icfg();
+        let opcode = segment.symbols()[index].opcode;
+        let behind = g.behind_calls_of(method).flatten();
+        once(behind.filter_map(|n| g.site_before(*n)).filter(|site| g.opcode(*site) == opcode))
+    }
+    /// What stands behind the calls of `method` and has the opcode of the first symbol.
+    fn behind(&self, segment: &Segment, method: MethodId) -> Vec<Node> {
+        let g = self.nfa.icfg();
+        let Some(first) = segment.symbols().first() else { return Vec::new() };
+        once(g.behind_calls_of(method).flat_map(|behind| g.with_opcode(behind, first.opcode)).copied())
+    }
+    /// The returns, with the opcode of the last symbol, of the methods that `site` may call; `None` if it may call any.
+    fn returns(&self, segment: &Segment, site: Node) -> Option<Vec<Node>> {
+        let g = self.nfa.icfg();
+        let opcode = segment.symbols().last()?.opcode;
+        let of = |entry: &Node| {
+            let nodes = g.nodes_of(g.method(*entry));
+            self.places.between(opcode, nodes.start, nodes.end).iter().copied()
+        };
+        (!g.is_outside(site)).then(|| once(g.callees(site).iter().flat_map(of)))
     }
     /// The window with the fewest candidates; of several the first, which is the cheapest to resolve.
     fn best_window(&self, segment: &Segment) -> Option<Window> {
@@ -78,6 +123,14 @@ impl<'a> Indexed<'a> {
         }
         best.map(|(_, window)| window)
     }
+}
+
+/// Ascending, each once.
+fn once(nodes: impl Iterator<Item = Node>) -> Vec<Node> {
+    let mut all: Vec<Node> = nodes.collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 impl Project for Indexed<'_> {

@@ -45,8 +45,7 @@ impl<'a> Nfa<'a> {
     }
     /// Whether `node` may be symbol `index` of `segment`.
     pub fn matches(&self, node: Node, segment: &Segment, index: usize) -> bool {
-        self.icfg.opcode(node) == segment.symbols()[index].opcode
-            && (segment.anchors().is_empty() || segment.anchor_at(index).is_none_or(|a| a == node))
+        self.icfg.opcode(node) == segment.symbols()[index].opcode && segment.admits(self.icfg, index, node)
     }
     /// Hands every successor of `from`, which ended with `outcome`, to `each`; if `want` is set, those with that opcode.
     /// Some may come more than once. Returns how many edges were looked at.
@@ -61,6 +60,9 @@ impl<'a> Nfa<'a> {
         match (outcome, g.opcode(from).transfer()) {
             (Outcome::Thrown, _) => g.handlers(from).map(|n| self.offer(n, Step::Within, want, each)).sum(),
             (Outcome::Unwound, _) => self.unwind(from, want, each),
+            (Outcome::Returned, _) => {
+                g.edges(from).map(|(_, to)| self.offer(to, Step::Within, want, each)).sum()
+            }
             (_, Transfer::Invoke) => self.calls(from, want, each),
             (_, Transfer::Return) => self.returns(from, want, each),
             _ => {
@@ -147,11 +149,10 @@ impl<'a> Nfa<'a> {
     ) {
         let Symbol { outcome, .. } = segment.symbols()[index - 1];
         let want = segment.symbols()[index].opcode;
-        let anchor = segment.anchor_at(index);
         next.clear();
         for state in states {
             work.transitions += self.successors(*state, outcome, Some(want), &mut |n, _| {
-                if anchor.is_none_or(|a| a == n) {
+                if segment.admits(self.icfg, index, n) {
                     next.push(n);
                 }
             });

@@ -140,7 +140,7 @@ impl<'a> Search<'a> {
             others |= next.is_some_and(|n| n != to);
             next = Some(to);
         });
-        let next = next.filter(|n| self.segment.anchor_at(index).is_none_or(|a| a == n.node));
+        let next = next.filter(|n| self.segment.admits(self.nfa.icfg(), index, n.node));
         let (Some(next), false) = (next, others) else { return false };
         self.nodes.push(from.node);
         self.layers[0].states[0] = next;
@@ -148,12 +148,12 @@ impl<'a> Search<'a> {
     }
     fn advance(&mut self, index: usize, limits: &Limits, work: &mut Work) -> Layer {
         let outcome = self.segment.symbols()[index - 1].outcome;
-        let anchor = self.segment.anchor_at(index);
+        let (segment, icfg) = (self.segment, self.nfa.icfg());
         let Some(last) = self.layers.pop() else { return Layer::default() };
         let mut found = Vec::with_capacity(last.states.len());
         for (pred, state) in (0..).zip(&last.states) {
             self.expand(*state, outcome, index, work, &mut |next| {
-                if anchor.is_none_or(|a| a == next.node) {
+                if segment.admits(icfg, index, next.node) {
                     found.push((next, pred));
                 }
             });

@@ -12,7 +12,7 @@ use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
 const RUNS: usize = 3;
 
 /// The index; 8 bytes per sequence and 4 per node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Places {
     /// First of each opcode in `nodes`, and their number.
     first: Box<[u32]>,

@@ -251,7 +251,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A hole with a cut: what stands before the cut hangs on what was equal before, so it is put as early as can be.
+    /// A hole with a cut: what stands before the cut hangs on what was equal before, so it is put as early as can be; what stands
+    /// behind, as late.
     fn small_hole(&mut self, place: (u64, u64), cut: u64) -> io::Result<()> {
         let a = self.a.range(self.i..place.0)?;
         let b = self.b.range(self.j..place.1)?;
@@ -261,6 +262,11 @@ impl Walk<'_> {
             // It stands at its place at the latest.
             *x = (next..*x).find(|&i| a[i] == b[*y]).unwrap_or(*x);
             next = *x + 1;
+        }
+        let mut end = a.len();
+        for (x, y) in pairs.iter_mut().rev().take_while(|p| self.j + (p.1 as u64) >= cut) {
+            *x = (*x..end).rfind(|&i| a[i] == b[*y]).unwrap_or(*x);
+            end = *x;
         }
         let (i, j) = (self.i, self.j);
         let mut stretches = pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y);

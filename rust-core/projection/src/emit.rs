@@ -1,0 +1,152 @@
+//! From a stretch and the places of its bytecodes to events.
+
+use jportal_bytecode::{Icfg, Node, Transfer};
+use jportal_flow::{Entry, Event, EventKind, Exit, Orphan, Provenance, Tier};
+use jportal_recover::Outcome;
+use jportal_units::MethodId;
+
+use crate::place::Part;
+use crate::stretch::{Bytecode, Stretch};
+
+/// The frames that placed bytecodes have led to, outermost first: where each stands.
+pub(crate) type Frames = Vec<Node>;
+
+/// Gives up what is left of `frames`.
+pub(crate) fn leave_all(icfg: &Icfg, frames: &mut Frames, exit: Exit, out: &mut Vec<Event>) {
+    while let Some(node) = frames.pop() {
+        out.push(Event::decoded(EventKind::Leave { method: icfg.method(node), exit }));
+    }
+}
+
+/// Appends the events of `stretch` to `out`, its bytecodes where `parts` say; `frames` are those that an earlier stretch
+/// led to and, in the end, those that this one did.
+pub(crate) fn emit(
+    icfg: &Icfg,
+    stretch: &Stretch,
+    parts: &[Part],
+    frames: &mut Frames,
+    out: &mut Vec<Event>,
+) {
+    let mut emitter = Emitter { icfg, frames, out, provenance: Provenance::Decoded };
+    let (mut parts, mut part) = (parts.iter(), None::<&Part>);
+    let mut bytecodes = stretch.bytecodes.iter().enumerate().peekable();
+    let mut last: Option<(&Bytecode, bool)> = None;
+    let mut depth = 0;
+    for (index, event) in stretch.events.iter().enumerate() {
+        if depth > 0 {
+            depth = depth_behind(depth, &event.kind);
+            emitter.out.push(event.clone());
+            continue;
+        }
+        match event.kind {
+            EventKind::Orphan(Orphan::Bytecode { .. }) => {
+                let Some((at, bytecode)) = bytecodes.next_if(|(_, b)| b.event == index) else { continue };
+                if part.is_none_or(|p| p.bytecodes.end <= at) {
+                    part = parts.next();
+                }
+                let place = part.and_then(|p| p.place.as_ref().map(|place| (place, at - p.bytecodes.start)));
+                let begins = part.is_some_and(|p| p.bytecodes.start == at);
+                if let Some((place, symbol)) = place {
+                    let paths = if place.is_certain(symbol) { 1 } else { place.paths };
+                    let paths = u32::try_from(paths).unwrap_or(u32::MAX);
+                    emitter.provenance = Provenance::Projected { paths };
+                    let before = last.filter(|l| l.1 && !begins).map(|l| l.0);
+                    emitter.bytecode(place.nodes[symbol], bytecode, before);
+                } else {
+                    leave_all(icfg, emitter.frames, Exit::Lost, emitter.out);
+                    emitter.out.push(event.clone());
+                }
+                last = Some((bytecode, place.is_some()));
+            }
+            EventKind::Orphan(Orphan::Throw) if last.is_some_and(|l| l.1) => {}
+            EventKind::Orphan(_) => {
+                leave_all(icfg, emitter.frames, Exit::Lost, emitter.out);
+                emitter.out.push(event.clone());
+            }
+            EventKind::Enter { method, tier, entry } => {
+                depth = 1;
+                let called = last.is_some_and(|l| l.1) && entry == Entry::Found;
+                let entry = if called { Entry::Call } else { entry };
+                let kind = EventKind::Enter { method, tier, entry };
+                emitter.out.push(Event { kind, provenance: event.provenance });
+            }
+            _ => emitter.out.push(event.clone()),
+        }
+    }
+}
+
+/// How many frames stand there behind an event. One that goes on as another kind of frame is one.
+pub(crate) const fn depth_behind(depth: usize, kind: &EventKind) -> usize {
+    match kind {
+        EventKind::Enter { entry: Entry::Osr | Entry::Deoptimisation, .. }
+        | EventKind::Leave { exit: Exit::Replaced, .. } => depth,
+        EventKind::Enter { .. } => depth + 1,
+        EventKind::Leave { .. } => depth.saturating_sub(1),
+        _ => depth,
+    }
+}
+
+struct Emitter<'a> {
+    icfg: &'a Icfg,
+    frames: &'a mut Frames,
+    out: &'a mut Vec<Event>,
+    /// Of the present bytecode.
+    provenance: Provenance,
+}
+
+impl Emitter<'_> {
+    fn push(&mut self, kind: EventKind) {
+        self.out.push(Event { kind, provenance: self.provenance });
+    }
+    fn enter(&mut self, node: Node, entry: Entry) {
+        self.push(EventKind::Enter { method: self.icfg.method(node), tier: Tier::Interpreter, entry });
+        self.frames.push(node);
+    }
+    fn leave(&mut self, exit: Exit) {
+        if let Some(node) = self.frames.pop() {
+            self.push(EventKind::Leave { method: self.icfg.method(node), exit });
+        }
+    }
+    fn top(&self) -> Option<MethodId> {
+        self.frames.last().map(|n| self.icfg.method(*n))
+    }
+    /// `node` is `bytecode`; `before` is the one in front of it on the same path.
+    fn bytecode(&mut self, node: Node, bytecode: &Bytecode, before: Option<&Bytecode>) {
+        let method = self.icfg.method(node);
+        let outcome = before.map(|b| b.outcome);
+        if outcome == Some(Outcome::Unwound) {
+            self.leave(Exit::Unwind);
+            while self.top().is_some_and(|m| m != method) {
+                self.leave(Exit::Unwind);
+            }
+        }
+        match self.frames.last().copied() {
+            None => self.enter(node, Entry::Found),
+            Some(site) if before.is_some() && self.calls(site, outcome, node) => {
+                self.enter(node, Entry::Call);
+            }
+            Some(_) if self.top() != Some(method) => {
+                leave_all(self.icfg, self.frames, Exit::Lost, self.out);
+                self.enter(node, Entry::Found);
+            }
+            Some(_) => {}
+        }
+        let bci = self.icfg.bci(node);
+        if matches!(outcome, Some(Outcome::Thrown | Outcome::Unwound)) {
+            self.push(EventKind::Catch { method, bci });
+        }
+        self.push(EventKind::Bytecode { method, bci, tier: Tier::Interpreter });
+        if let Some(top) = self.frames.last_mut() {
+            *top = node;
+        }
+        if bytecode.opcode.transfer() == Transfer::Return && bytecode.outcome == Outcome::Open {
+            self.leave(Exit::Return);
+        }
+    }
+    /// Whether the invoke at `site` called `node`, which followed it.
+    fn calls(&self, site: Node, outcome: Option<Outcome>, node: Node) -> bool {
+        self.icfg.opcode(site).transfer() == Transfer::Invoke
+            && outcome == Some(Outcome::Open)
+            && self.icfg.site_before(node) != Some(site)
+    }
+}

@@ -1,0 +1,143 @@
+//! Where the bytecodes of a stretch stand.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use jportal_bytecode::{ByName, Icfg, MethodTable, Node};
+use jportal_recover::project::paths::Below;
+use jportal_recover::project::{
+    Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projected, Projection,
+};
+
+use crate::stretch::Stretch;
+use crate::summary::Summary;
+
+/// How stretches are placed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// The paper's Algorithm 1.
+    Enumerate,
+    /// The paper's Algorithm 2.
+    Guided,
+    /// Our own.
+    Indexed,
+}
+
+/// How stretches are placed, and what that may cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// How.
+    pub method: Method,
+    /// Limits for one attempt.
+    pub limits: Limits,
+    /// Attempts for one stretch: where it fits only in part, it is divided.
+    pub attempts: usize,
+    /// Events of a stretch; a longer one is divided.
+    pub buffered: usize,
+}
+
+impl Settings {
+    /// With limits that keep an attempt below a second or so.
+    pub const fn new(method: Method) -> Self {
+        let limits = Limits { transitions: 20_000_000, width: 1 << 16, stacked: 1 << 10, cached: 1 << 20 };
+        Self { method, limits, attempts: 8, buffered: 1 << 20 }
+    }
+}
+
+/// Part of a stretch.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// Which of its bytecodes.
+    pub(crate) bytecodes: Range<usize>,
+    /// Where these stand, if that was found.
+    pub(crate) place: Option<Projection>,
+}
+
+/// Places stretches; shared by all threads. The graph is made when the first one asks.
+#[derive(Debug)]
+pub(crate) struct Placer {
+    methods: Arc<MethodTable>,
+    settings: Settings,
+    program: OnceLock<(Icfg, Places)>,
+}
+
+impl Placer {
+    pub(crate) const fn new(methods: Arc<MethodTable>, settings: Settings) -> Self {
+        Self { methods, settings, program: OnceLock::new() }
+    }
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+    fn program(&self) -> &(Icfg, Places) {
+        self.program.get_or_init(|| {
+            let icfg = Icfg::build(&self.methods, &mut ByName::new(&self.methods));
+            let places = Places::new(&icfg);
+            (icfg, places)
+        })
+    }
+    pub(crate) fn icfg(&self) -> &Icfg {
+        &self.program().0
+    }
+    /// The parts of `stretch`, in order; `anchor`: where its first bytecode stands, if that is known.
+    pub(crate) fn place(&self, stretch: &Stretch, anchor: Option<Node>, summary: &mut Summary) -> Vec<Part> {
+        let all = stretch.bytecodes.len();
+        let (mut parts, mut from) = (Vec::new(), 0);
+        summary.stretches += 1;
+        summary.orphans += all as u64;
+        for _ in 0..self.settings.attempts {
+            if from == all {
+                return parts;
+            }
+            let found = self.attempt(stretch, from, anchor.filter(|_| from == 0));
+            summary.transitions += found.work.transitions + found.work.abstract_transitions;
+            let (to, place) = match found.fit {
+                Fit::Paths(place) => (all, Some(place)),
+                // What fits is asked for again: where it ends, nothing constrains it.
+                Fit::Nowhere { matched } if matched > 1 => {
+                    let found = self.part(stretch, from..from + matched, anchor.filter(|_| from == 0));
+                    summary.transitions += found.work.transitions + found.work.abstract_transitions;
+                    match found.fit {
+                        Fit::Paths(place) => (from + matched, Some(place)),
+                        _ => (from + matched, None),
+                    }
+                }
+                Fit::Nowhere { .. } => (from + 1, None),
+                Fit::GivenUp => {
+                    summary.given_up += (all - from) as u64;
+                    parts.push(Part { bytecodes: from..all, place: None });
+                    return parts;
+                }
+            };
+            let len = (to - from) as u64;
+            match &place {
+                Some(place) => {
+                    let ambiguous: u64 = place.ambiguous.iter().map(|r| u64::from(r.end - r.start)).sum();
+                    summary.ambiguous += ambiguous;
+                    summary.certain += len - ambiguous;
+                }
+                None => summary.nowhere += len,
+            }
+            parts.push(Part { bytecodes: from..to, place });
+            from = to;
+        }
+        if from < all {
+            summary.nowhere += (all - from) as u64;
+            parts.push(Part { bytecodes: from..all, place: None });
+        }
+        parts
+    }
+    /// All bytecodes from `from` on.
+    fn attempt(&self, stretch: &Stretch, from: usize, anchor: Option<Node>) -> Projected {
+        self.part(stretch, from..stretch.bytecodes.len(), anchor)
+    }
+    fn part(&self, stretch: &Stretch, bytecodes: Range<usize>, anchor: Option<Node>) -> Projected {
+        let (icfg, places) = self.program();
+        let Settings { method, limits, .. } = &self.settings;
+        let segment = stretch.segment(icfg, bytecodes, anchor);
+        match method {
+            Method::Enumerate => Enumerate::new(icfg, Extent::All).project(&segment, limits),
+            Method::Guided => Guided::new(icfg, Extent::All).project(&segment, limits),
+            Method::Indexed => Indexed::over(icfg, places).project_above(&segment, Below::Unknown, limits),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The consumer that places orphans on their way to another one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jportal_bytecode::{MethodTable, Transfer};
+use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, ThreadInfo};
+use jportal_units::MethodId;
+
+use crate::emit::{Frames, depth_behind, emit, leave_all};
+use crate::place::{Placer, Settings};
+use crate::stretch::{Stretch, Taken};
+use crate::summary::Summary;
+
+/// Hands flows on with their orphans placed.
+pub struct Projector<'c> {
+    placer: Arc<Placer>,
+    summary: Arc<Mutex<Summary>>,
+    to: &'c mut dyn FlowConsumer,
+}
+
+impl<'c> Projector<'c> {
+    /// Places orphans among `methods`, those of the recording, and hands the flows to `to`.
+    pub fn new(methods: Arc<MethodTable>, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
+        Self { placer: Arc::new(Placer::new(methods, settings)), summary: Arc::default(), to }
+    }
+    /// What was found in the threads that have ended.
+    pub fn summary(&self) -> Summary {
+        *self.summary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Projector<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Projector").field("settings", self.placer.settings()).finish_non_exhaustive()
+    }
+}
+
+impl FlowConsumer for Projector<'_> {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        Box::new(Sink {
+            placer: Arc::clone(&self.placer),
+            summary: Summary::default(),
+            total: Arc::clone(&self.summary),
+            to: self.to.thread(info),
+            out: Vec::new(),
+            stretch: None,
+            landing: Vec::new(),
+            frames: Frames::new(),
+            throws: false,
+            depth: 0,
+            upcall: false,
+            after: None,
+        })
+    }
+}
+
+/// Takes the flow of one thread.
+struct Sink {
+    placer: Arc<Placer>,
+    summary: Summary,
+    total: Arc<Mutex<Summary>>,
+    to: Box<dyn FlowSink + Send>,
+    out: Vec<Event>,
+    stretch: Option<Stretch>,
+    /// Behind a stretch that ends in a return: frames found, until the bytecode that was returned to.
+    landing: Vec<Event>,
+    /// Frames that placed bytecodes have led to; below all that the flow tells of.
+    frames: Frames,
+    /// An exception is on its way through them.
+    throws: bool,
+    /// Frames that the flow tells of.
+    depth: usize,
+    /// The lowest of these was called by the VM.
+    upcall: bool,
+    /// The method whose frame was the last of them, if it returned.
+    after: Option<MethodId>,
+}
+
+impl FlowSink for Sink {
+    fn events(&mut self, events: &[Event]) {
+        if self.is_idle() && !events.iter().any(|e| matches!(e.kind, EventKind::Orphan(_))) {
+            events.iter().for_each(|e| self.follow(&e.kind));
+            return self.to.events(events);
+        }
+        events.iter().for_each(|e| self.event(e));
+        self.hand_on();
+    }
+    fn end(mut self: Box<Self>) {
+        self.close();
+        self.give_up(Exit::Lost);
+        self.hand_on();
+        self.total.lock().unwrap_or_else(PoisonError::into_inner).add(&self.summary);
+        self.to.end();
+    }
+}
+
+impl Sink {
+    /// Whether nothing is held back and nothing was added.
+    fn is_idle(&self) -> bool {
+        self.stretch.is_none() && self.frames.is_empty()
+    }
+    fn hand_on(&mut self) {
+        if !self.out.is_empty() {
+            self.to.events(&self.out);
+            self.out.clear();
+        }
+    }
+    fn event(&mut self, event: &Event) {
+        if !self.landing.is_empty() {
+            return self.land(event);
+        }
+        if let Some(stretch) = &mut self.stretch {
+            if stretch.take(event) == Taken::Inside {
+                if stretch.events.len() >= self.placer.settings().buffered {
+                    self.close();
+                }
+                return;
+            }
+            if stretch.returns() && matches!(event.kind, EventKind::Enter { entry: Entry::Found, .. }) {
+                return self.landing.push(event.clone());
+            }
+            self.close();
+        }
+        self.pass(event);
+    }
+    /// The next event behind a return to frames that are found.
+    fn land(&mut self, event: &Event) {
+        let known = match event.kind {
+            EventKind::Enter { entry: Entry::Found, .. } | EventKind::Time(_) => {
+                return self.landing.push(event.clone());
+            }
+            EventKind::Bytecode { method, bci, .. } => Some((method, bci)),
+            _ => None,
+        };
+        if let (Some(stretch), Some((method, bci))) = (&mut self.stretch, known) {
+            let icfg = self.placer.icfg();
+            stretch.ends.into = icfg.node_at(method, bci).and_then(|n| icfg.site_before(n));
+        }
+        self.close();
+        for landed in std::mem::take(&mut self.landing) {
+            self.pass(&landed);
+        }
+        self.pass(event);
+    }
+    /// The stretch is over: its bytecodes are placed.
+    fn close(&mut self) {
+        let Some(stretch) = self.stretch.take() else { return };
+        let icfg = self.placer.icfg();
+        let called = |n: &&jportal_bytecode::Node| icfg.opcode(**n).transfer() == Transfer::Invoke;
+        let site = self.frames.last().filter(called).filter(|_| stretch.ends.after.is_some());
+        let anchor = site.and_then(|n| icfg.edges(*n).next()).map(|(_, to)| to);
+        let parts = self.placer.place(&stretch, anchor, &mut self.summary);
+        emit(icfg, &stretch, &parts, &mut self.frames, &mut self.out);
+        (self.depth, self.upcall) = stretch.above();
+        self.throws = stretch.throws();
+    }
+    fn give_up(&mut self, exit: Exit) {
+        if !self.frames.is_empty() {
+            leave_all(self.placer.icfg(), &mut self.frames, exit, &mut self.out);
+        }
+    }
+    /// An event that belongs to no stretch yet.
+    fn pass(&mut self, event: &Event) {
+        if matches!(event.kind, EventKind::Orphan(_)) && self.depth == 0 {
+            let mut stretch = Stretch::new(self.after.take());
+            stretch.take(event);
+            self.stretch = Some(stretch);
+            return;
+        }
+        let mut event = event.clone();
+        match &mut event.kind {
+            EventKind::Gap(_) => self.give_up(Exit::Lost),
+            EventKind::Enter { method, entry, .. } if self.depth == 0 && *entry == Entry::Found => {
+                if self.goes_on_in(*method) {
+                    *entry = Entry::Osr;
+                    self.give_up(Exit::Replaced);
+                }
+                self.give_up(if self.throws { Exit::Unwind } else { Exit::Lost });
+            }
+            _ => {}
+        }
+        self.follow(&event.kind);
+        self.out.push(event);
+    }
+    /// Whether the only frame left is one of `method` at the end of a loop.
+    fn goes_on_in(&self, method: MethodId) -> bool {
+        let [node] = self.frames[..] else { return false };
+        let icfg = self.placer.icfg();
+        let jumps = matches!(icfg.opcode(node).transfer(), Transfer::Goto | Transfer::If);
+        jumps && icfg.method(node) == method
+    }
+    /// Counts the frames that the flow tells of.
+    fn follow(&mut self, kind: &EventKind) {
+        let before = self.depth;
+        self.depth = match kind {
+            EventKind::Gap(gap) if gap.stack_lost => 0,
+            _ => depth_behind(before, kind),
+        };
+        match *kind {
+            EventKind::Time(_) => return,
+            EventKind::Enter { entry, .. } if before == 0 => self.upcall = entry == Entry::Upcall,
+            _ => {}
+        }
+        self.after = match *kind {
+            EventKind::Leave { method, exit: Exit::Return | Exit::Unknown } if self.depth == 0 => {
+                Some(method).filter(|_| !self.upcall)
+            }
+            _ => None,
+        };
+    }
+}

@@ -1,0 +1,166 @@
+use crate::testing::*;
+use crate::{Method, Settings};
+use jportal_bytecode::Opcode;
+use jportal_flow::{Entry, Event, EventKind, Exit, Tier};
+use jportal_units::Tsc;
+
+const SETTINGS: Settings = Settings::new(Method::Indexed);
+
+/// What becomes of a flow; the same however it is handed over.
+fn run(events: &[Event]) -> Vec<String> {
+    let whole = projected(events, SETTINGS, usize::MAX).0;
+    for batch in [1, 3] {
+        assert_eq!(projected(events, SETTINGS, batch).0, whole);
+    }
+    words(&whole)
+}
+
+fn join(parts: &[&[Event]]) -> Vec<Event> {
+    parts.concat()
+}
+
+/// Fits `outer` from 5 on and `other`.
+fn either() -> Vec<Event> {
+    let branch = orphan(Opcode::IFEQ, Some(false));
+    join(&[&orphans(&[Opcode::ILOAD_1]), &[branch], &orphans(&[Opcode::ICONST_2, Opcode::IRETURN])])
+}
+
+#[test]
+fn a_flow_without_orphans_passes() {
+    let flow =
+        [enter(OUTER, Tier::C1, Entry::Upcall), at(OUTER, 0), gap(), enter(INNER, Tier::C1, Entry::Found)];
+    let (all, summary) = projected(&flow, SETTINGS, 1);
+    assert_eq!((&all[..], summary.stretches), (&flow[..], 0));
+}
+
+#[test]
+fn a_callee_that_is_named_tells_the_place() {
+    let flow = join(&[&[gap()], &orphans(&[Opcode::INVOKESTATIC]), &call_of_inner()]);
+    let branch = [orphan(Opcode::IFEQ, Some(true))];
+    let rest =
+        join(&[&orphans(&[Opcode::ISTORE_1, Opcode::ILOAD_1]), &branch, &orphans(&[Opcode::ICONST_3])]);
+    let expected = ["gap", ">f0~1", "0@1~1", ">c1", "1@0", "1@1", "<r1", "0@4~1", "0@5~1", "0@6~1", "0@11~1"];
+    let until_gap = [&expected[..], &["<l0", "gap"]].concat();
+    assert_eq!(run(&join(&[&flow, &rest, &[gap()]])), until_gap);
+    let until_end = [&expected[..], &["<l0"]].concat();
+    assert_eq!(run(&join(&[&flow, &rest])), until_end);
+}
+
+#[test]
+fn what_fits_twice_says_so() {
+    let (all, summary) = projected(&either(), SETTINGS, 1);
+    let words = words(&all);
+    assert!(words[1..5].iter().all(|w| w.ends_with("~2")), "{words:?}");
+    assert_eq!((summary.certain, summary.ambiguous, summary.orphans), (0, 4, 4));
+}
+
+#[test]
+fn the_call_behind_which_it_begins_tells_the_place() {
+    let flow = join(&[&call_of_inner(), &orphans(&[Opcode::ISTORE_1]), &either()]);
+    assert_eq!(run(&flow)[4..7], [">f0~1", "0@4~1", "0@5~1"]);
+    // `inner` is called in front of an istore_1 only.
+    let other = join(&[&call_of_inner(), &either()]);
+    assert_eq!(run(&other)[4..], ["iload_1", ">f0~2", "0@6~2", "0@9~2", "0@10~2", "<r0~2"]);
+}
+
+#[test]
+fn the_call_that_it_returns_from_tells_the_place() {
+    let found = enter(CALLER, Tier::C1, Entry::Found);
+    let flow = join(&[&either(), &[found, at(CALLER, 3)]]);
+    assert_eq!(run(&flow), [">f0~1", "0@5~1", "0@6~1", "0@9~1", "0@10~1", "<r0~1", ">f3", "3@3"]);
+}
+
+#[test]
+fn time_and_calls_of_the_vm_stand_in_between() {
+    let upcall = [enter(INNER, Tier::Interpreter, Entry::Upcall), at(INNER, 0), leave(INNER, Exit::Return)];
+    let time = [event(EventKind::Time(Tsc(5)))];
+    let flow = join(&[
+        &orphans(&[Opcode::INVOKESTATIC]),
+        &call_of_inner(),
+        &orphans(&[Opcode::ISTORE_1]),
+        &upcall,
+        &time,
+        &orphans(&[Opcode::ILOAD_1]),
+    ]);
+    let words = run(&flow);
+    assert_eq!(words[6..], ["0@4~1", ">1", "1@0", "<r1", "Time(Tsc(5))", "0@5~1", "<l0"]);
+}
+
+#[test]
+fn an_exception_is_caught_in_its_frame_or_below() {
+    // athrow in `throwing`, of which nothing is known, caught one frame down.
+    let flow = join(&[
+        &orphans(&[Opcode::LLOAD_0, Opcode::ATHROW]),
+        &[throw(), throw()],
+        &orphans(&[Opcode::ASTORE_2, Opcode::RETURN]),
+    ]);
+    let below = [">f6~1", "6@0~1", "6@1~1", "<u6~1", ">f4~1", "catch 4@6~1", "4@6~1", "4@7~1", "<r4~1"]
+        .map(String::from);
+    assert_eq!(run(&flow), below);
+    // The callee is known and throws; the invoke of the unknown frame is caught there.
+    let called = [enter(THROWING, Tier::Interpreter, Entry::Found), at(THROWING, 0), at(THROWING, 1)];
+    let flow = join(&[
+        &orphans(&[Opcode::FLOAD_0, Opcode::INVOKESTATIC]),
+        &called,
+        &[leave(THROWING, Exit::Unwind), throw()],
+        &orphans(&[Opcode::ASTORE_2]),
+    ]);
+    let own = [">f4~1", "4@0~1", "4@1~1", ">c6", "6@0", "6@1", "<u6", "catch 4@6~1", "4@6~1", "<l4"];
+    assert_eq!(run(&flow), own);
+}
+
+#[test]
+fn an_exception_that_compiled_code_catches_leaves_the_frame() {
+    let found = enter(CATCHING, Tier::C1, Entry::Found);
+    let flow = join(&[&orphans(&[Opcode::LLOAD_0, Opcode::ATHROW]), &[throw(), found, at(CATCHING, 6)]]);
+    assert_eq!(run(&flow), [">f6~1", "6@0~1", "6@1~1", "<u6", ">f4", "4@6"]);
+}
+
+#[test]
+fn a_loop_goes_on_in_compiled_code() {
+    let round = orphans(&[Opcode::DLOAD_0, Opcode::DSTORE_1, Opcode::GOTO]);
+    let flow = join(&[&round, &[enter(LOOP, Tier::C2, Entry::Found), at(LOOP, 0)]]);
+    assert_eq!(run(&flow), [">f5~1", "5@0~1", "5@1~1", "5@2~1", "<x5", ">g5", "5@0"]);
+}
+
+#[test]
+fn what_fits_nowhere_stays_an_orphan() {
+    let flow = join(&[&orphans(&[Opcode::NOP, Opcode::NOP]), &either()]);
+    let (all, summary) = projected(&flow, SETTINGS, 1);
+    assert_eq!(words(&all)[..2], ["nop", "nop"]);
+    assert_eq!((summary.nowhere, summary.ambiguous), (2, 4));
+    // A frame that was known by then is given up.
+    let flow = join(&[&orphans(&[Opcode::DLOAD_0, Opcode::DSTORE_1, Opcode::NOP]), &[gap()]]);
+    assert_eq!(run(&flow), [">f5~1", "5@0~1", "5@1~1", "<l5", "nop", "gap"]);
+}
+
+#[test]
+fn a_limit_leaves_orphans() {
+    let mut settings = SETTINGS;
+    settings.limits.transitions = 0;
+    let (all, summary) = projected(&either(), settings, 1);
+    assert_eq!((all, summary.given_up), (either(), 4));
+}
+
+#[test]
+fn a_long_visit_is_handed_on_before_it_ends() {
+    let settings = Settings { buffered: 3, ..SETTINGS };
+    let flow = join(&[&orphans(&[Opcode::INVOKESTATIC]), &call_of_inner(), &orphans(&[Opcode::ISTORE_1])]);
+    for batch in [1, 4, 100] {
+        let (all, summary) = projected(&flow, settings, batch);
+        assert_eq!(words(&all), [">f0~1", "0@1~1", ">c1", "1@0", "1@1", "<r1", "0@4~1", "<l0"]);
+        assert_eq!(summary.stretches, 2);
+    }
+}
+
+#[test]
+fn the_methods_of_the_paper_find_the_same() {
+    let flow = join(&[&orphans(&[Opcode::INVOKESTATIC]), &call_of_inner(), &orphans(&[Opcode::ISTORE_1])]);
+    for method in [Method::Enumerate, Method::Guided] {
+        assert_eq!(
+            projected(&flow, Settings::new(method), 1).0,
+            projected(&flow, SETTINGS, 1).0,
+            "{method:?}"
+        );
+    }
+}
