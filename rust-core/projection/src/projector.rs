@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jportal_bytecode::{MethodTable, Transfer};
+use jportal_bytecode::{Icfg, MethodTable, Node, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::MethodId;
 
@@ -134,7 +134,7 @@ impl Sink {
         };
         if let (Some(stretch), Some((method, bci))) = (&mut self.stretch, known) {
             let icfg = self.placer.icfg();
-            stretch.ends.into = icfg.node_at(method, bci).and_then(|n| icfg.site_before(n));
+            stretch.ends.into = icfg.node_at(method, bci).and_then(|n| returned_to(icfg, n));
         }
         self.close();
         for landed in std::mem::take(&mut self.landing) {
@@ -146,7 +146,7 @@ impl Sink {
     fn close(&mut self) {
         let Some(stretch) = self.stretch.take() else { return };
         let icfg = self.placer.icfg();
-        let called = |n: &&jportal_bytecode::Node| icfg.opcode(**n).transfer() == Transfer::Invoke;
+        let called = |n: &&Node| icfg.opcode(**n).transfer() == Transfer::Invoke;
         let site = self.frames.last().filter(called).filter(|_| stretch.ends.after.is_some());
         let anchor = site.and_then(|n| icfg.edges(*n).next()).map(|(_, to)| to);
         let parts = self.placer.place(&stretch, anchor, &mut self.summary);
@@ -208,4 +208,17 @@ impl Sink {
             _ => None,
         };
     }
+}
+
+/// The invoke behind which compiled code goes on at `node`: it may have passed `goto`s, which have no code. `None` if there are several.
+fn returned_to(icfg: &Icfg, node: Node) -> Option<Node> {
+    let (mut reached, mut next) = (vec![node], 0);
+    while let Some(&to) = reached.get(next) {
+        next += 1;
+        let gotos = icfg.jumps_to(to).filter(|n| icfg.opcode(*n).transfer() == Transfer::Goto);
+        let new: Vec<Node> = gotos.filter(|n| !reached.contains(n)).collect();
+        reached.extend(new);
+    }
+    let mut sites = reached.iter().filter_map(|n| icfg.site_before(*n));
+    sites.next().filter(|_| sites.next().is_none())
 }

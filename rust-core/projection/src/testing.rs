@@ -18,6 +18,7 @@ pub(crate) const CALLER: u32 = 3;
 pub(crate) const CATCHING: u32 = 4;
 pub(crate) const LOOP: u32 = 5;
 pub(crate) const THROWING: u32 = 6;
+pub(crate) const CHOOSING: u32 = 7;
 
 fn method(name: &str, code: &[u8], invokes: &[(u16, &str)]) -> Method {
     let invoke = |(bci, name): &(u16, &str)| InvokeRef {
@@ -56,6 +57,9 @@ pub(crate) fn methods() -> Arc<MethodTable> {
     t.push(method("loop", &[38, 72, 167, 0xff, 0xfe], &[]));
     // 0 lload_0; 1 athrow
     t.push(method("throwing", &[30, 191], &[]));
+    // 0 invokestatic outer; 3 goto 9; 6 invokestatic other; 9 return
+    let choosing = [184, 0, 1, 167, 0, 6, 184, 0, 2, 177];
+    t.push(method("choosing", &choosing, &[(0, "outer"), (6, "other")]));
     Arc::new(t)
 }
 

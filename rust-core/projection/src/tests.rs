@@ -71,6 +71,15 @@ fn the_call_that_it_returns_from_tells_the_place() {
 }
 
 #[test]
+fn compiled_code_may_have_passed_a_goto() {
+    // The code of `choosing` goes on at 9 behind either of its calls.
+    let found = enter(CHOOSING, Tier::C1, Entry::Found);
+    let flow = join(&[&either(), &[found, at(CHOOSING, 9)]]);
+    let words = run(&flow);
+    assert!(words[1].ends_with("~2"), "{words:?}");
+}
+
+#[test]
 fn time_and_calls_of_the_vm_stand_in_between() {
     let upcall = [enter(INNER, Tier::Interpreter, Entry::Upcall), at(INNER, 0), leave(INNER, Exit::Return)];
     let time = [event(EventKind::Time(Tsc(5)))];

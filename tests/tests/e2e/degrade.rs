@@ -14,7 +14,8 @@ const RUN: usize = 40;
 /// The first bytecodes of `main`, as numbers; `None` where the flow breaks off: at a gap, and where a frame comes
 /// that nobody is known to have called, since the bytecodes of the one below are not known.
 fn flow(recording: &Recording, capture: &Path, lines: &str, names: &RandomState) -> Vec<Option<u64>> {
-    let print = ["print", "--level", "bytecode", "--json", "--thread", "main", "--limit", lines];
+    let print =
+        ["print", "--project", "none", "--level", "bytecode", "--json", "--thread", "main", "--limit", lines];
     let out = recording.jportal(&print, capture, &[]).unwrap();
     assert!(out.status.success(), "{}", out.stderr);
     let text = out.text();
@@ -92,4 +93,40 @@ fn what_is_left_is_the_flow_of_the_whole_in_order() {
         let (_, strange) = place_segments(&wrong, &whole);
         assert!(strange > 0, "a bytecode that is missing is not seen");
     }
+}
+
+/// What `jportal accuracy` says of a capture that has lost trace; the two methods are those of `--project`.
+fn accuracy(recording: &Recording, lossy: &Path, method: &str) -> serde_json::Value {
+    let truth = recording.capture();
+    let truth = truth.to_str().expect("a plain name");
+    let out = recording.jportal(&["accuracy", "--json", "--project", method, truth], lossy, &[]).unwrap();
+    println!("{}", out.stderr);
+    out.json().unwrap()
+}
+
+#[test]
+fn orphans_get_their_place() {
+    let Some(place) = place::installed("orphans_get_their_place") else { return };
+    let program = programs::by_name("xalan").expect("a program of that name");
+    // What is compared is put in its place by time, which PSBs alone tell too seldom (CONTRIBUTING.md).
+    let plan = Plan { oracle: false, timing: "mtc", ..Plan::new(Mode::Tiered) };
+    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let lossy = recording.file("lossy.jportal");
+    let target = lossy.to_str().expect("a plain name");
+    let degrade = ["degrade", "-o", target, "--loss", "25%"];
+    assert!(recording.jportal(&degrade, &recording.capture(), &[]).unwrap().status.success());
+    let [without, with] = ["none", "indexed"].map(|method| accuracy(&recording, &lossy, method));
+    let number = |of: &serde_json::Value, at: &str| of.pointer(at).unwrap().as_f64().unwrap();
+    for (name, one) in [("none", &without), ("indexed", &with)] {
+        println!("{name}: {} {} {}", one["shares"], one["total"]["wrong"], one["total"]["certain"]);
+    }
+    let orphans = number(&without, "/total/orphans");
+    let (right, wrong) = (number(&with, "/total/right/projected"), number(&with, "/total/wrong/projected"));
+    assert!(orphans > 10_000.0 && number(&without, "/total/flow/projected") == 0.0);
+    assert!(right > 0.75 * orphans && wrong < 0.05 * right, "{right} right and {wrong} wrong of {orphans}");
+    assert!(number(&with, "/total/certain/wrong") < 0.01 * number(&with, "/total/certain/right"));
+    assert!(number(&with, "/shares/da") > number(&without, "/shares/da"));
+    // Every step is one that a JVM could have done.
+    let checked = recording.info(&lossy, &["--check"]).unwrap().checked().unwrap();
+    assert!(checked.by_rule.is_empty(), "{:?}", checked.first);
 }

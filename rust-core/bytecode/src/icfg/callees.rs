@@ -60,6 +60,8 @@ pub struct ByName<'a> {
     named: HashMap<(&'a str, &'a str), Vec<MethodId>>,
     targets: HashMap<Key, Target>,
     keys: Vec<Key>,
+    /// By what they take and give back; made when first asked for.
+    linked: Option<HashMap<Box<str>, Vec<MethodId>>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -68,6 +70,8 @@ enum Key {
     Any,
     /// A lambda form, which goes on from there.
     Form,
+    /// What a linker of a lambda form leads to: any method that takes and gives back such values, the receiver first.
+    Linked { values: Box<str> },
     /// By name and descriptor; the class is set where it is settled.
     Named { is_static: bool, class: Option<Box<str>>, name: Box<str>, signature: Box<str> },
 }
@@ -79,7 +83,7 @@ impl<'a> ByName<'a> {
         for m in methods.iter() {
             named.entry((&*m.name, &*m.signature)).or_default().push(m.id);
         }
-        Self { methods, named, targets: HashMap::new(), keys: Vec::new() }
+        Self { methods, named, targets: HashMap::new(), keys: Vec::new(), linked: None }
     }
     fn key(&self, site: &CallSite<'_>) -> Key {
         if site.opcode == Opcode::INVOKEDYNAMIC {
@@ -90,7 +94,12 @@ impl<'a> ByName<'a> {
             matches!(&*target.class_name, "java/lang/invoke/MethodHandle" | "java/lang/invoke/VarHandle");
         // Those with bytecodes are called as any other; the rest is signature-polymorphic (JVMS 2.9.3).
         if handles && !self.declares(target, |m| !m.code.is_empty()) {
-            return if target.name.starts_with("linkTo") { Key::Any } else { Key::Form };
+            if !target.name.starts_with("linkTo") {
+                return Key::Form;
+            }
+            // The last argument names the callee.
+            let values = values(&target.signature, "").and_then(|mut v| v.parameters.pop().map(|_| v.text()));
+            return values.map_or(Key::Any, |values| Key::Linked { values });
         }
         let direct = matches!(site.opcode, Opcode::INVOKESTATIC | Opcode::INVOKESPECIAL);
         let class = (direct && self.declares(target, |_| true)).then(|| target.class_name.clone());
@@ -102,6 +111,56 @@ impl<'a> ByName<'a> {
         let all = self.named.get(&(&*target.name, &*target.signature));
         let mut all = all.into_iter().flatten().filter_map(|id| self.methods.get(*id));
         all.any(|m| m.class_name == target.class_name && is(m))
+    }
+}
+
+/// The values that a method takes and gives back, as lambda forms tell them apart: I for all that is an `int` on the stack, J, F, D, L
+/// for references, V (`LambdaForm.BasicType`).
+struct Values {
+    parameters: String,
+    result: char,
+}
+
+impl Values {
+    fn text(&self) -> Box<str> {
+        format!("{}{}", self.parameters, self.result).into()
+    }
+}
+
+fn by_values(methods: &MethodTable) -> HashMap<Box<str>, Vec<MethodId>> {
+    let mut all: HashMap<_, Vec<_>> = HashMap::new();
+    for m in methods.iter() {
+        let receiver = if m.is_static() { "" } else { "L" };
+        if let Some(values) = values(&m.signature, receiver) {
+            all.entry(values.text()).or_default().push(m.id);
+        }
+    }
+    all
+}
+
+/// Those of a descriptor, behind `receiver`; `None` if it is malformed.
+fn values(descriptor: &str, receiver: &str) -> Option<Values> {
+    let (parameters, result) = descriptor.strip_prefix('(')?.split_once(')')?;
+    let mut values = Values { parameters: receiver.into(), result: basic(result.chars().next()?) };
+    let mut rest = parameters.chars();
+    while let Some(mut c) = rest.next() {
+        let basic = basic(c);
+        while c == '[' {
+            c = rest.next()?;
+        }
+        if c == 'L' {
+            rest.find(|c| *c == ';')?;
+        }
+        values.parameters.push(basic);
+    }
+    Some(values)
+}
+
+const fn basic(c: char) -> char {
+    match c {
+        'Z' | 'B' | 'S' | 'C' => 'I',
+        '[' => 'L',
+        c => c,
     }
 }
 
@@ -128,6 +187,10 @@ impl CalleeResolver for ByName<'_> {
             Some(Key::Form) => {
                 let forms = self.methods.iter().filter(|m| is_form(m)).map(|m| m.id).collect();
                 return Callees { methods: forms, ..unknown };
+            }
+            Some(Key::Linked { values }) => {
+                let linked = self.linked.get_or_insert_with(|| by_values(self.methods));
+                return Callees { methods: linked.get(values).cloned().unwrap_or_default(), ..unknown };
             }
             Some(Key::Named { is_static, class, name, signature }) => (is_static, class, name, signature),
         };
@@ -179,6 +242,36 @@ mod tests {
     }
 
     #[test]
+    fn linkers_lead_to_what_takes_such_values() {
+        let basic = |d: &str, receiver: &str| values(d, receiver).map(|v| v.text());
+        assert_eq!(basic("(Z[[ILa/B;[Ljava/lang/String;JF)D", "").as_deref(), Some("ILLLJFD"));
+        assert_eq!(basic("()[C", "L").as_deref(), Some("LL"));
+        assert_eq!(basic("(La/B)V", ""), None);
+        let mut table = MethodTable::default();
+        let of =
+            |signature: &str, flags| Method { signature: signature.into(), ..of_class("a/A", "f", flags) };
+        for (signature, flags) in [("(BLa/A;)Z", 8), ("(La/A;)I", 0), ("(La/A;)I", 8)] {
+            table.push(of(signature, flags));
+        }
+        let site = |signature: &str| {
+            let target = InvokeRef {
+                bci: jportal_units::Bci(0),
+                class_name: "java/lang/invoke/MethodHandle".into(),
+                name: "linkToVirtual".into(),
+                signature: signature.into(),
+            };
+            let caller = method("caller", &[177]);
+            let mut by_name = ByName::new(&table);
+            let opcode = Opcode::INVOKESTATIC;
+            let target = by_name.target(&CallSite { caller: &caller, opcode, target: Some(&target) });
+            by_name.callees(target).methods.iter().map(|m| m.0).collect::<Vec<_>>()
+        };
+        let member = "Ljava/lang/invoke/MemberName;";
+        assert_eq!(site(&format!("(ILjava/lang/Object;{member})I")), [0]);
+        assert_eq!(site(&format!("(Ljava/lang/Object;Ljava/lang/Object;{member})I")), [1]);
+    }
+
+    #[test]
     fn virtual_calls_lead_to_every_class() {
         assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "a/A", "f"), inside(&[0, 1]));
         assert_eq!(resolve(Opcode::INVOKESPECIAL, "a/A", "f"), inside(&[0]));
@@ -195,6 +288,7 @@ mod tests {
         let outside = |any, methods: &[u32]| Callees { any, passes: true, outside: true, ..inside(methods) };
         assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "a/A", "unknown"), outside(false, &[]));
         let handle = |name| resolve(Opcode::INVOKEVIRTUAL, "java/lang/invoke/MethodHandle", name);
+        // The descriptor of the helpers has no argument that could name the callee.
         assert_eq!((handle("f"), handle("linkToStatic")), (outside(false, &[6]), outside(true, &[])));
         assert_eq!(handle("toString"), inside(&[5]));
         assert_eq!(resolve(Opcode::INVOKEDYNAMIC, "", "f"), outside(false, &[6]));

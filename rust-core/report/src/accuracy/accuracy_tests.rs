@@ -164,9 +164,12 @@ fn projected_bytecodes_are_captured_ones() {
     let mut tested = run(0..10);
     tested.extend(run(10..20).into_iter().map(|e| with(Provenance::Projected { paths: 2 }, e)));
     tested[12] = with(Provenance::Projected { paths: 2 }, bytecode(2, 0));
+    tested[14].provenance = Provenance::Projected { paths: 1 };
+    tested[16] = with(Provenance::Projected { paths: 1 }, bytecode(2, 1));
     let a = one(&run(0..20), &tested);
-    assert_eq!(a.total.right, Tally { decoded: 10, projected: 9, recovered: 0 });
-    assert_eq!((a.total.wrong.projected, a.shares.da), (1, Some(19.0 / 20.0)));
+    assert_eq!(a.total.right, Tally { decoded: 10, projected: 8, recovered: 0 });
+    assert_eq!((a.total.wrong.projected, a.shares.da), (2, Some(18.0 / 20.0)));
+    assert_eq!(a.total.certain, Judged { right: 1, wrong: 1 });
     assert!(a.decoded_is_right());
 }
 

@@ -8,7 +8,7 @@ use jportal_bytecode::{Method, MethodTable};
 
 use super::Error;
 use super::figures::{Accuracy, Figures, Reliability, ThreadAccuracy, WrongStretch};
-use super::spool::{Break, Flows, Spool, Symbols};
+use super::spool::{Break, Flows, ONE_PATH, Spool, Symbols};
 use super::times::Times;
 use super::walk::{Cut, Match, Matches, align};
 use super::words::{WORD_BITS, Words};
@@ -168,6 +168,7 @@ impl<'a> Thread<'a> {
         let f = &mut self.figures;
         f.wrong.decoded = f.flow.decoded - f.right.decoded;
         f.wrong.projected = f.flow.projected - f.right.projected;
+        f.certain.wrong = tested.certain - f.certain.right;
         f.wrong.recovered = f.flow.recovered - f.right.recovered;
         Ok(())
     }
@@ -208,12 +209,15 @@ struct Found<'a> {
 impl Matches for Found<'_> {
     fn found(&mut self, truth: &mut Words, tested: &mut Words, m: Match) -> io::Result<()> {
         self.hole(truth, tested, (m.reference, m.tested))?;
-        let mut projected = 0;
+        let (mut projected, mut certain) = (0, 0);
         if self.any_projected {
             for at in m.tested..m.tested + m.len {
-                projected += u64::from(tested.raw(at)? >> WORD_BITS != 0);
+                let known = tested.raw(at)? >> WORD_BITS;
+                projected += u64::from(known != 0);
+                certain += u64::from(known == ONE_PATH);
             }
         }
+        self.figures.certain.right += certain;
         self.figures.right.projected += projected;
         self.figures.right.decoded += m.len - projected;
         self.end = (m.reference + m.len, m.tested + m.len);

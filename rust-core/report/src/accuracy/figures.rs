@@ -13,6 +13,15 @@ pub(crate) fn bin(confidence: f32) -> usize {
     ((confidence * BINS as f32) as usize).min(BINS - 1)
 }
 
+/// Bytecodes with a counterpart in the truth and without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Judged {
+    /// With one.
+    pub right: u64,
+    /// Without.
+    pub wrong: u64,
+}
+
 /// What was counted in one thread or in all; from these numbers follow the [`Shares`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
@@ -30,6 +39,8 @@ pub struct Figures {
     pub right: Tally,
     /// Those of them that have none.
     pub wrong: Tally,
+    /// The projected ones that have one path only.
+    pub certain: Judged,
     /// Recovered ones among the right whose counterpart ran while trace was being lost.
     pub recovered_of_lost: u64,
     /// Bytecodes of the truth without counterpart that ran while trace was being lost.
@@ -54,6 +65,8 @@ impl Figures {
         self.flow.merge(&other.flow);
         self.right.merge(&other.right);
         self.wrong.merge(&other.wrong);
+        self.certain.right += other.certain.right;
+        self.certain.wrong += other.certain.wrong;
         self.recovered_of_lost += other.recovered_of_lost;
         self.missing_lost += other.missing_lost;
         self.missing_captured += other.missing_captured;
@@ -270,6 +283,7 @@ impl Accuracy {
         let rows = [
             row("decoded", t.right.decoded, t.wrong.decoded),
             row("projected", t.right.projected, t.wrong.projected),
+            row("  one path", t.certain.right, t.certain.wrong),
             row("recovered", t.right.recovered, t.wrong.recovered),
         ];
         let columns = [("", Left), ("right", Right), ("wrong", Right), ("share right", Right)];

@@ -23,8 +23,12 @@ pub(crate) struct Symbols {
     first: Vec<u32>,
 }
 
-/// Bits of a word that say which bytecode; those above it how it is known: 1 projected, else the bin of the confidence.
+/// Bits of a word that say which bytecode; those above it how it is known: 1 projected with one path, 2 with
+/// several, else the bin of the confidence.
 const BITS: u32 = WORD_BITS;
+/// See [`BITS`].
+pub(crate) const ONE_PATH: u32 = 1;
+const SEVERAL_PATHS: u32 = 2;
 /// A bytecode of a method that was never described, in the reference and in the tested flow: equal to nothing.
 const UNKNOWN: [u32; 2] = [(1 << BITS) - 1, (1 << BITS) - 2];
 
@@ -104,6 +108,8 @@ pub(crate) struct Spool {
     pub(crate) unresolved: u64,
     /// Bytecodes of frames of which nothing is known.
     pub(crate) orphans: u64,
+    /// Projected bytecodes with one path.
+    pub(crate) certain: u64,
 }
 
 /// Spools the flows of all threads of one decode; hand it to the decoder, then to
@@ -176,6 +182,7 @@ impl FlowConsumer for Flows {
                 other_gaps: 0,
                 unresolved: 0,
                 orphans: 0,
+                certain: 0,
             })
         });
         let (symbols, to) = (Arc::clone(&self.symbols), self.to.clone());
@@ -245,7 +252,10 @@ impl Spool {
                 self.here().recovered.1 = so_far;
                 Ok(())
             }
-            Provenance::Projected { .. } => self.captured.push(symbol | 1 << BITS),
+            Provenance::Projected { paths } => {
+                self.certain += u64::from(paths == 1);
+                self.captured.push(symbol | if paths == 1 { ONE_PATH } else { SEVERAL_PATHS } << BITS)
+            }
             _ => self.captured.push(symbol),
         }
     }
