@@ -53,6 +53,15 @@ pub(crate) struct Part {
     pub(crate) place: Option<Projection>,
 }
 
+impl Part {
+    /// Whether its last bytecode has one place only.
+    pub(crate) fn ends_certain(&self) -> bool {
+        self.place
+            .as_ref()
+            .is_some_and(|p| p.nodes.len().checked_sub(1).is_some_and(|last| p.is_certain(last)))
+    }
+}
+
 /// Places stretches; shared by all threads. The graph is made when the first one asks.
 #[derive(Debug)]
 pub(crate) struct Placer {

@@ -7,7 +7,7 @@ use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Thread
 use jportal_units::MethodId;
 
 use crate::emit::{Frames, depth_behind, emit, leave_all};
-use crate::place::{Placer, Settings};
+use crate::place::{Part, Placer, Settings};
 use crate::stretch::{Stretch, Taken};
 use crate::summary::Summary;
 
@@ -46,6 +46,7 @@ impl FlowConsumer for Projector<'_> {
             stretch: None,
             landing: Vec::new(),
             frames: Frames::new(),
+            certain: false,
             throws: false,
             depth: 0,
             upcall: false,
@@ -66,6 +67,8 @@ struct Sink {
     landing: Vec<Event>,
     /// Frames that placed bytecodes have led to; below all that the flow tells of.
     frames: Frames,
+    /// The position of the highest of these is the only one that fits.
+    certain: bool,
     /// An exception is on its way through them.
     throws: bool,
     /// Frames that the flow tells of.
@@ -146,11 +149,14 @@ impl Sink {
     fn close(&mut self) {
         let Some(stretch) = self.stretch.take() else { return };
         let icfg = self.placer.icfg();
-        let called = |n: &&Node| icfg.opcode(**n).transfer() == Transfer::Invoke;
-        let site = self.frames.last().filter(called).filter(|_| stretch.ends.after.is_some());
+        let called = |n: &&Node| {
+            self.certain && stretch.ends.after.is_some() && icfg.opcode(**n).transfer() == Transfer::Invoke
+        };
+        let site = self.frames.last().filter(called);
         let anchor = site.and_then(|n| icfg.edges(*n).next()).map(|(_, to)| to);
         let parts = self.placer.place(&stretch, anchor, &mut self.summary);
         emit(icfg, &stretch, &parts, &mut self.frames, &mut self.out);
+        self.certain = parts.last().is_some_and(Part::ends_certain);
         (self.depth, self.upcall) = stretch.above();
         self.throws = stretch.throws();
     }

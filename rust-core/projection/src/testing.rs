@@ -60,6 +60,8 @@ pub(crate) fn methods() -> Arc<MethodTable> {
     // 0 invokestatic outer; 3 goto 9; 6 invokestatic other; 9 return
     let choosing = [184, 0, 1, 167, 0, 6, 184, 0, 2, 177];
     t.push(method("choosing", &choosing, &[(0, "outer"), (6, "other")]));
+    // 0 iconst_4; 1 invokestatic inner; 4 istore_1; 5 return
+    t.push(method("twin", &[7, 184, 0, 1, 60, 177], &[(1, "inner")]));
     Arc::new(t)
 }
 

@@ -151,20 +151,35 @@ fn a_limit_leaves_orphans() {
     assert_eq!((all, summary.given_up), (either(), 4));
 }
 
+/// A call of `inner` out of `outer`, and what stands behind it, there and in `twin`.
+fn called() -> Vec<Event> {
+    join(&[&orphans(&[Opcode::INVOKESTATIC]), &call_of_inner(), &orphans(&[Opcode::ISTORE_1])])
+}
+
 #[test]
 fn a_long_visit_is_handed_on_before_it_ends() {
-    let settings = Settings { buffered: 3, ..SETTINGS };
-    let flow = join(&[&orphans(&[Opcode::INVOKESTATIC]), &call_of_inner(), &orphans(&[Opcode::ISTORE_1])]);
-    for batch in [1, 4, 100] {
+    let settings = Settings { buffered: 4, ..SETTINGS };
+    let flow = join(&[&orphans(&[Opcode::ICONST_1]), &called()]);
+    for batch in [1, 5, 100] {
         let (all, summary) = projected(&flow, settings, batch);
-        assert_eq!(words(&all), [">f0~1", "0@1~1", ">c1", "1@0", "1@1", "<r1", "0@4~1", "<l0"]);
-        assert_eq!(summary.stretches, 2);
+        let expected = [">f0~1", "0@0~1", "0@1~1", ">c1", "1@0", "1@1", "<r1", "0@4~1", "<l0"];
+        assert_eq!((words(&all), summary.stretches), (expected.map(String::from).to_vec(), 2));
     }
+    // What was one place of two is none to go on from.
+    let (all, _) = projected(&called(), Settings { buffered: 3, ..SETTINGS }, 1);
+    assert_eq!(words(&all)[6..], ["0@4~2", "<l0"]);
+}
+
+#[test]
+fn a_part_does_not_go_on_where_the_one_before_ended() {
+    let loops = orphans(&[Opcode::DLOAD_0, Opcode::DSTORE_1]);
+    let words = run(&join(&[&loops, &[throw()], &either()]));
+    assert_eq!(words[..6], [">f5~1", "5@0~1", "5@1~1", "<l5", ">f0~2", "0@5~2"]);
 }
 
 #[test]
 fn the_methods_of_the_paper_find_the_same() {
-    let flow = join(&[&orphans(&[Opcode::INVOKESTATIC]), &call_of_inner(), &orphans(&[Opcode::ISTORE_1])]);
+    let flow = join(&[&orphans(&[Opcode::ICONST_1]), &called()]);
     for method in [Method::Enumerate, Method::Guided] {
         assert_eq!(
             projected(&flow, Settings::new(method), 1).0,

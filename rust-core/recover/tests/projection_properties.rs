@@ -137,7 +137,8 @@ proptest! {
         let g = program(&drafts);
         let (nfa, places) = (Nfa::new(&g), Places::new(&g));
         let backwards = Backwards::new(nfa, &places);
-        for outcome in [Outcome::Open, Outcome::Taken, Outcome::NotTaken, Outcome::Thrown] {
+        use Outcome::{NotTaken, Open, Returned, Taken, Thrown};
+        for outcome in [Open, Taken, NotTaken, Thrown, Returned] {
             let (mut forth, mut back) = (Vec::new(), Vec::new());
             for n in g.nodes() {
                 nfa.successors(n, outcome, None, &mut |to, _| forth.push((n, to)));

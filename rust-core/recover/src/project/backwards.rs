@@ -31,7 +31,7 @@ impl<'a> Backwards<'a> {
             (Outcome::Unwound, _) if self.icfg().rows_into(to).next().is_none() => 1,
             (Outcome::Unwound, _) => hand(self.places.of(symbol.opcode), each),
             (Outcome::Thrown, _) => self.throwers(to, symbol.opcode, each),
-            (Outcome::Returned, _) => {
+            (Outcome::Returned, Transfer::Invoke) => {
                 let site = self.icfg().site_before(to).filter(|s| self.icfg().opcode(*s) == symbol.opcode);
                 site.into_iter().for_each(each);
                 1

@@ -60,7 +60,7 @@ impl<'a> Nfa<'a> {
         match (outcome, g.opcode(from).transfer()) {
             (Outcome::Thrown, _) => g.handlers(from).map(|n| self.offer(n, Step::Within, want, each)).sum(),
             (Outcome::Unwound, _) => self.unwind(from, want, each),
-            (Outcome::Returned, _) => {
+            (Outcome::Returned, Transfer::Invoke) => {
                 g.edges(from).map(|(_, to)| self.offer(to, Step::Within, want, each)).sum()
             }
             (_, Transfer::Invoke) => self.calls(from, want, each),
