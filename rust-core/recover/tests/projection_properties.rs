@@ -7,7 +7,7 @@ use jportal_recover::project::backwards::Backwards;
 use jportal_recover::project::nfa::Nfa;
 use jportal_recover::project::paths::{Below, search};
 use jportal_recover::project::{
-    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projection, Work,
+    Anfa, Dfa, Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projected, Projection, Work,
     abstraction,
 };
 use jportal_recover::segment::Ends;
@@ -48,6 +48,15 @@ fn changed(segment: Segment, change: Option<(usize, u8)>) -> Segment {
 fn change() -> impl Strategy<Value = Option<(usize, u8)>> {
     let opcode = prop_oneof![Just(4u8), Just(26), Just(153), Just(172), Just(184), Just(167)];
     prop::option::of((any::<usize>(), opcode))
+}
+
+/// The search from every node, and ours.
+fn everywhere_and_indexed(g: &Icfg, segment: &Segment) -> (Projected, Projected) {
+    let limits = Limits { stacked: 100, ..Limits::default() };
+    let everywhere: Vec<Node> = g.nodes().collect();
+    let mut work = Work::default();
+    let fit = search(&Nfa::new(g), segment, &everywhere, Below::Unknown, &limits, &mut work);
+    (Projected { fit, work }, Indexed::new(g).project(segment, &limits))
 }
 
 proptest! {
@@ -172,13 +181,9 @@ proptest! {
             prop_assume!(segment.symbols()[index].opcode == g.opcode(node));
             segment.anchor(&g, index, g.method(node), g.bci(node)).unwrap();
         }
-        let (nfa, limits) = (Nfa::new(&g), Limits { stacked: 100, ..Limits::default() });
-        let everywhere: Vec<Node> = g.nodes().collect();
-        let mut work = Work::default();
-        let all = search(&nfa, &segment, &everywhere, Below::Unknown, &limits, &mut work);
-        let found = Indexed::new(&g).project(&segment, &limits);
-        if work.forgotten + found.work.forgotten == 0 {
-            prop_assert_eq!(found.fit, all);
+        let (all, found) = everywhere_and_indexed(&g, &segment);
+        if all.work.forgotten + found.work.forgotten == 0 {
+            prop_assert_eq!(found.fit, all.fit);
         }
     }
 
@@ -227,13 +232,9 @@ proptest! {
         let walk = walk(&g, &choices);
         let cut = cut % walk.nodes.len();
         let (segment, nodes) = without_visits(&g, &walk, cut, hidden);
-        let (nfa, limits) = (Nfa::new(&g), Limits { stacked: 100, ..Limits::default() });
-        let everywhere: Vec<Node> = g.nodes().collect();
-        let mut work = Work::default();
-        let all = search(&nfa, &segment, &everywhere, Below::Unknown, &limits, &mut work);
-        let found = Indexed::new(&g).project(&segment, &limits);
-        if work.forgotten + found.work.forgotten == 0 {
-            prop_assert_eq!(&found.fit, &all);
+        let (all, found) = everywhere_and_indexed(&g, &segment);
+        if all.work.forgotten + found.work.forgotten == 0 {
+            prop_assert_eq!(&found.fit, &all.fit);
         }
         let fits = paths(&found.fit).expect("the walk fits");
         for (index, node) in nodes.iter().enumerate() {
