@@ -64,6 +64,8 @@ struct Sets {
     passes: Box<[bool]>,
     outside: Box<[bool]>,
     any: Box<[bool]>,
+    /// The sets of sites that may call any method.
+    calling_any: Box<[u32]>,
     /// The sets that hold each method.
     of_first: Box<[u32]>,
     of: Box<[u32]>,
@@ -196,6 +198,12 @@ impl Icfg {
     pub fn behind_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
         let sets = slice(&self.sets.of_first, &self.sets.of, method.0 as usize);
         sets.iter().map(|set| slice(&self.sets.behind_first, &self.sets.behind, *set as usize))
+    }
+    /// The same for sites that may themselves call `method`: see [`Self::may_call_method`].
+    pub fn behind_own_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + Clone + '_ {
+        let sets = slice(&self.sets.of_first, &self.sets.of, method.0 as usize);
+        let own = sets.iter().filter(|set| **set != OUTSIDE).chain(&self.sets.calling_any);
+        own.map(|set| slice(&self.sets.behind_first, &self.sets.behind, *set as usize))
     }
     /// The part of `nodes`, which ascend by opcode, that has `opcode`.
     pub fn with_opcode<'a>(&self, nodes: &'a [Node], opcode: Opcode) -> &'a [Node] {

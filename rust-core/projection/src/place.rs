@@ -34,13 +34,15 @@ pub struct Settings {
     pub attempts: usize,
     /// Events of a stretch; a longer one is divided.
     pub buffered: usize,
+    /// Transitions for all stretches of a thread: at first, and for each of its orphans.
+    pub budget: (u64, u64),
 }
 
 impl Settings {
     /// With limits that keep an attempt below a second or so.
     pub const fn new(method: Method) -> Self {
         let limits = Limits { transitions: 20_000_000, width: 1 << 16, stacked: 1 << 10, cached: 1 << 20 };
-        Self { method, limits, attempts: 8, buffered: 1 << 20 }
+        Self { method, limits, attempts: 8, buffered: 1 << 20, budget: (200_000_000, 1000) }
     }
 }
 
@@ -97,14 +99,13 @@ impl Placer {
             if from == all {
                 return parts;
             }
-            let found = self.attempt(stretch, from, anchor.filter(|_| from == 0));
-            summary.transitions += found.work.transitions + found.work.abstract_transitions;
+            let found = self.part(stretch, from..all, anchor.filter(|_| from == 0), summary);
             let (to, place) = match found.fit {
                 Fit::Paths(place) => (all, Some(place)),
                 // What fits is asked for again: where it ends, nothing constrains it.
                 Fit::Nowhere { matched } if matched > 1 => {
-                    let found = self.part(stretch, from..from + matched, anchor.filter(|_| from == 0));
-                    summary.transitions += found.work.transitions + found.work.abstract_transitions;
+                    let found =
+                        self.part(stretch, from..from + matched, anchor.filter(|_| from == 0), summary);
                     match found.fit {
                         Fit::Paths(place) => (from + matched, Some(place)),
                         _ => (from + matched, None),
@@ -135,18 +136,26 @@ impl Placer {
         }
         parts
     }
-    /// All bytecodes from `from` on.
-    fn attempt(&self, stretch: &Stretch, from: usize, anchor: Option<Node>) -> Projected {
-        self.part(stretch, from..stretch.bytecodes.len(), anchor)
-    }
-    fn part(&self, stretch: &Stretch, bytecodes: Range<usize>, anchor: Option<Node>) -> Projected {
+    /// Where some bytecodes of `stretch` fit, for what is left of the thread's budget.
+    fn part(
+        &self,
+        stretch: &Stretch,
+        bytecodes: Range<usize>,
+        anchor: Option<Node>,
+        summary: &mut Summary,
+    ) -> Projected {
         let (icfg, places) = self.program();
-        let Settings { method, limits, .. } = &self.settings;
+        let (at_first, each) = self.settings.budget;
+        let left = (at_first + each * summary.orphans).saturating_sub(summary.transitions);
+        let limits = &self.settings.limits;
+        let limits = &Limits { transitions: limits.transitions.min(left), ..*limits };
         let segment = stretch.segment(icfg, bytecodes, anchor);
-        match method {
+        let found = match self.settings.method {
             Method::Enumerate => Enumerate::new(icfg, Extent::All).project(&segment, limits),
             Method::Guided => Guided::new(icfg, Extent::All).project(&segment, limits),
             Method::Indexed => Indexed::over(icfg, places).project_above(&segment, Below::Unknown, limits),
-        }
+        };
+        summary.transitions += found.work.transitions + found.work.abstract_transitions;
+        found
     }
 }

@@ -89,7 +89,7 @@ impl FlowSink for Sink {
         self.hand_on();
     }
     fn end(mut self: Box<Self>) {
-        self.close();
+        self.landed();
         self.give_up(Exit::Lost);
         self.hand_on();
         self.total.lock().unwrap_or_else(PoisonError::into_inner).add(&self.summary);
@@ -139,11 +139,15 @@ impl Sink {
             let icfg = self.placer.icfg();
             stretch.ends.into = icfg.node_at(method, bci).and_then(|n| returned_to(icfg, n));
         }
+        self.landed();
+        self.pass(event);
+    }
+    /// The stretch is over, and what was held back behind it is handed on.
+    fn landed(&mut self) {
         self.close();
         for landed in std::mem::take(&mut self.landing) {
             self.pass(&landed);
         }
-        self.pass(event);
     }
     /// The stretch is over: its bytecodes are placed.
     fn close(&mut self) {

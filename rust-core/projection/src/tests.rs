@@ -71,6 +71,14 @@ fn the_call_that_it_returns_from_tells_the_place() {
 }
 
 #[test]
+fn nothing_is_held_back_at_the_end() {
+    let flow = join(&[&either(), &[enter(CALLER, Tier::C1, Entry::Found)]]);
+    assert_eq!(run(&flow)[5..], ["<r0~2", ">f3"]);
+    let gone = join(&[&flow, &[gap(), enter(INNER, Tier::C1, Entry::Found)]]);
+    assert_eq!(run(&gone)[5..], ["<r0~2", ">f3", "gap", ">f1"]);
+}
+
+#[test]
 fn compiled_code_may_have_passed_a_goto() {
     // The code of `choosing` goes on at 9 behind either of its calls.
     let found = enter(CHOOSING, Tier::C1, Entry::Found);
@@ -154,6 +162,16 @@ fn a_limit_leaves_orphans() {
 /// A call of `inner` out of `outer`, and what stands behind it, there and in `twin`.
 fn called() -> Vec<Event> {
     join(&[&orphans(&[Opcode::INVOKESTATIC]), &call_of_inner(), &orphans(&[Opcode::ISTORE_1])])
+}
+
+#[test]
+fn a_thread_has_a_budget() {
+    let thrice = join(&[&either(), &[gap()], &either(), &[gap()], &either()]);
+    let all = projected(&thrice, SETTINGS, 1).1;
+    let settings = Settings { budget: (all.transitions / 2, 0), ..SETTINGS };
+    let some = projected(&thrice, settings, 1).1;
+    assert_eq!((all.given_up, all.orphans, some.orphans), (0, 12, 12));
+    assert!(some.given_up > 0 && some.ambiguous > 0, "{some:?}");
 }
 
 #[test]

@@ -155,6 +155,7 @@ impl Builder {
         (sets.entry_first, sets.entries) = rows_of(entries, self.targets.len());
         (sets.behind_first, sets.behind) = rows_of(std::mem::take(&mut self.sites), self.targets.len());
         (sets.of_first, sets.of) = rows_of(members, methods.len());
+        sets.calling_any = (0..).zip(&any).filter(|(_, any)| **any).map(|(set, _)| set).collect();
         (sets.passes, sets.outside, sets.any) = (passes.into(), outside.into(), any.into());
         sets
     }

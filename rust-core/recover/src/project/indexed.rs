@@ -69,33 +69,38 @@ impl<'a> Indexed<'a> {
     }
     /// A symbol, and the nodes that it may be, which are few.
     fn rarest(&self, segment: &Segment) -> Option<(usize, Vec<Node>)> {
-        let window = self.best_window(segment);
-        let window = window.map(|w| (w.index, self.places.candidates(&w).collect::<Vec<_>>()));
-        let calls = segment.callees().iter().take(CALLS).map(|(at, method)| (*at as usize, *method));
-        let calls = calls.map(|(at, method)| (at, self.callers(segment, at, method)));
-        let after = segment.ends().after.map(|method| (0, self.behind(segment, method)));
-        let last = segment.len().checked_sub(1);
-        let into = segment.ends().into.and_then(|site| Some((last?, self.returns(segment, site)?)));
+        let window = self.best_window(segment).map(|w| (self.places.candidates(&w).len(), Rare::Window(w)));
+        let calls =
+            segment.callees().iter().take(CALLS).map(|(at, method)| Rare::Call(*at as usize, *method));
+        let after = segment.ends().after.map(Rare::After);
+        let behind =
+            calls.chain(after).map(|rare| (self.behind(segment, &rare).map(<[Node]>::len).sum(), rare));
+        let into = segment.ends().into.and_then(|site| self.returns(segment, site));
+        let into = into.map(|nodes| (nodes.len(), Rare::Into(nodes)));
         // Of several the first, which is the cheapest to resolve backwards.
-        let all = after.into_iter().chain(window).chain(calls).chain(into);
-        let mut all: Vec<(usize, Vec<Node>)> = all.collect();
-        all.sort_by_key(|(at, nodes)| (nodes.len(), *at));
-        let (at, mut nodes) = all.into_iter().next()?;
-        nodes.retain(|n| self.nfa.matches(*n, segment, at));
-        Some((at, nodes))
+        let all = window.into_iter().chain(behind).chain(into);
+        let (_, rare) = all.min_by_key(|(count, rare)| (*count, rare.index(segment)))?;
+        let (at, g) = (rare.index(segment), self.nfa.icfg());
+        let nodes: Vec<Node> = match &rare {
+            Rare::Window(window) => self.places.candidates(window).collect(),
+            Rare::Into(nodes) => nodes.clone(),
+            Rare::After(_) => self.behind(segment, &rare).flatten().copied().collect(),
+            Rare::Call(..) => {
+                self.behind(segment, &rare).flatten().filter_map(|n| g.site_before(*n)).collect()
+            }
+        };
+        Some((at, once(nodes.into_iter().filter(|n| self.nfa.matches(*n, segment, at)))))
     }
-    /// The sites with the opcode of symbol `index` that may call `method`.
-    fn callers(&self, segment: &Segment, index: usize, method: MethodId) -> Vec<Node> {
+    /// What stands behind the calls that `rare` names; of all in front of the first symbol, what has its opcode.
+    fn behind(&self, segment: &Segment, rare: &Rare) -> impl Iterator<Item = &'a [Node]> + use<'a> {
         let g = self.nfa.icfg();
-        let opcode = segment.symbols()[index].opcode;
-        let behind = g.behind_calls_of(method).flatten();
-        once(behind.filter_map(|n| g.site_before(*n)).filter(|site| g.opcode(*site) == opcode))
-    }
-    /// What stands behind the calls of `method` and has the opcode of the first symbol.
-    fn behind(&self, segment: &Segment, method: MethodId) -> Vec<Node> {
-        let g = self.nfa.icfg();
-        let Some(first) = segment.symbols().first() else { return Vec::new() };
-        once(g.behind_calls_of(method).flat_map(|behind| g.with_opcode(behind, first.opcode)).copied())
+        let (method, opcode) = match rare {
+            Rare::Call(_, method) => (Some(*method), None),
+            Rare::After(method) => (Some(*method), segment.symbols().first().map(|s| s.opcode)),
+            _ => (None, None),
+        };
+        let behind = method.into_iter().flat_map(|m| g.behind_own_calls_of(m));
+        behind.map(move |nodes| opcode.map_or(nodes, |opcode| g.with_opcode(nodes, opcode)))
     }
     /// The returns, with the opcode of the last symbol, of the methods that `site` may call; `None` if it may call any.
     fn returns(&self, segment: &Segment, site: Node) -> Option<Vec<Node>> {
@@ -122,6 +127,29 @@ impl<'a> Indexed<'a> {
             }
         }
         best.map(|(_, window)| window)
+    }
+}
+
+/// What may tell where a segment lies.
+#[derive(Clone)]
+enum Rare {
+    Window(Window),
+    /// The symbol that calls a method.
+    Call(usize, MethodId),
+    /// The method that returned to the first symbol.
+    After(MethodId),
+    /// What the last symbol may be.
+    Into(Vec<Node>),
+}
+
+impl Rare {
+    fn index(&self, segment: &Segment) -> usize {
+        match self {
+            Self::Window(window) => window.index,
+            Self::Call(at, _) => *at,
+            Self::After(_) => 0,
+            Self::Into(_) => segment.len() - 1,
+        }
     }
 }
 
