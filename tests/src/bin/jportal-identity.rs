@@ -91,12 +91,9 @@ fn run(options: &Options) -> Result<bool> {
     let mut same = true;
     for name in &options.programs {
         let program = programs::by_name(name).ok_or_else(|| format!("no program {name:?}"))?;
-        let pair = Pair {
-            reference: options.reference.clone(),
-            jdk: options.jdk.clone(),
-            agent: built.join("libsteadystart.so"),
-            arguments: program.command(&root, &built, options.size),
-        };
+        let (agent, arguments) =
+            (built.join("libsteadystart.so"), program.command(&root, &built, options.size));
+        let pair = Pair::new(options.reference.clone(), options.jdk.clone(), agent, arguments)?;
         for &compilers in &options.compilers {
             let mut references = Vec::new();
             for (what, recording) in [

@@ -4,7 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use tempfile::TempDir;
 
 use super::compare::{self, Comparison};
 use super::listing::{self, Listed};
@@ -172,6 +175,8 @@ pub struct Pair {
     pub agent: PathBuf,
     /// See [`list`].
     pub arguments: Vec<String>,
+    /// Where the two JDKs stand, if they had to be copied: kept until nobody needs them.
+    _homes: Option<Arc<TempDir>>,
 }
 
 /// So many times both run at most, from the second on with random addresses. Some decisions of a VM hang on time or on
@@ -179,6 +184,34 @@ pub struct Pair {
 const ATTEMPTS: usize = 5;
 
 impl Pair {
+    /// The reference and the recording JDK. Where one lies is in system properties, and how long these are is in profiles (of
+    /// `StringLatin1.indexOf`, say): JDKs with paths of different lengths are copied to such of the same.
+    ///
+    /// # Errors
+    /// When they cannot be copied.
+    pub fn new(
+        mut reference: Reference,
+        mut jdk: PathBuf,
+        agent: PathBuf,
+        arguments: Vec<String>,
+    ) -> Result<Self> {
+        let mut homes = None;
+        if reference.jdk.canonicalize()?.as_os_str().len() != jdk.canonicalize()?.as_os_str().len() {
+            let folder = tempfile::tempdir_in(jdk.parent().unwrap_or(Path::new(".")))?;
+            for (name, home) in [("a", &mut reference.jdk), ("b", &mut jdk)] {
+                let copy = folder.path().join(name);
+                let mut cp = Command::new("cp");
+                cp.arg("-rlL").arg(&*home).arg(&copy);
+                let copied = process::run(&mut cp, LIMIT)?;
+                if !copied.status.success() {
+                    return Err(format!("cannot copy {}: {}", home.display(), copied.stderr).into());
+                }
+                *home = copy;
+            }
+            homes = Some(Arc::new(folder));
+        }
+        Ok(Self { reference, jdk, agent, arguments, _homes: homes })
+    }
     /// Compares until nothing differs in all runs, and not among those of the reference either. `references` grows, and may be
     /// used again with the same compilers.
     ///

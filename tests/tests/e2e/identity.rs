@@ -21,7 +21,7 @@ fn pair(test: &str, program: &str, size: Size) -> Option<Pair> {
     let arguments = program.command(&place.root, &place.programs, size);
     let reference = Reference::built(&place.root);
     println!("compared with {} {:?}", reference.jdk.display(), reference.recording);
-    Some(Pair { reference, jdk: place.root.join("build/jdk"), agent, arguments })
+    Some(Pair::new(reference, place.root.join("build/jdk"), agent, arguments).unwrap())
 }
 
 fn check(pair: &Pair) {
