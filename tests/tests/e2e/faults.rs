@@ -148,13 +148,17 @@ struct Share {
     verify: usize,
     /// And those of which the checker says that no JVM did that.
     checker: usize,
+    /// Those after which the same was counted: the decoder tells a gap, and the flow around it is right, so that the checker has
+    /// nothing to find.
+    gaps: usize,
     /// Those that leave `verify` green, in words.
     missed: Vec<String>,
 }
 
 impl Share {
-    fn add(&mut self, judged: &Judgement, said: String) {
+    fn add(&mut self, judged: &Judgement, clean: &Judgement, said: String) {
         self.harmful += 1;
+        self.gaps += usize::from(judged.red && judged.figures == clean.figures);
         self.verify += usize::from(judged.red);
         self.checker += usize::from(judged.findings > 0);
         if !judged.red {
@@ -280,7 +284,7 @@ fn shares(subject: &Subject, kind: fn(usize) -> Fault, wanted: usize) -> Result<
             let now = subject.judged(&copy)?;
             let said = format!("{fault:?}: {change}: {now:?}");
             println!("{said}");
-            share.add(&now, said);
+            share.add(&now, &clean, said);
         }
         std::fs::remove_file(&copy)?;
     }
@@ -333,7 +337,7 @@ impl Traps {
 fn require_found(share: &Share) {
     assert!(share.harmful >= 3, "too few of the faults changed anything: {share:?}");
     assert!(share.missed.is_empty(), "{share:?}");
-    assert!(share.checker > 0, "{share:?}");
+    assert!(share.checker > 0 || share.gaps == share.harmful, "{share:?}");
 }
 
 #[test]
