@@ -63,8 +63,7 @@ struct Sets {
     behind: Box<[Node]>,
     passes: Box<[bool]>,
     outside: Box<[bool]>,
-    any: Box<[bool]>,
-    /// The sets of sites that may call any method.
+    /// The sets of sites that may call any method; few.
     calling_any: Box<[u32]>,
     /// The sets that hold each method.
     of_first: Box<[u32]>,
@@ -196,14 +195,20 @@ impl Icfg {
     /// What stands behind the sites that may call `method`: a slice per set of callees, each by opcode. Slices may
     /// share nodes.
     pub fn behind_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
-        let sets = slice(&self.sets.of_first, &self.sets.of, method.0 as usize);
-        sets.iter().map(|set| slice(&self.sets.behind_first, &self.sets.behind, *set as usize))
+        self.sets_of(method).iter().map(|set| self.behind_sites_of(*set))
     }
     /// The same for sites that may themselves call `method`: see [`Self::may_call_method`].
-    pub fn behind_own_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + Clone + '_ {
-        let sets = slice(&self.sets.of_first, &self.sets.of, method.0 as usize);
-        let own = sets.iter().filter(|set| **set != OUTSIDE).chain(&self.sets.calling_any);
-        own.map(|set| slice(&self.sets.behind_first, &self.sets.behind, *set as usize))
+    pub fn behind_own_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
+        let own = self.sets_of(method).iter().filter(|set| **set != OUTSIDE).chain(&self.sets.calling_any);
+        own.map(|set| self.behind_sites_of(*set))
+    }
+    /// The sets of callees that hold `method`.
+    fn sets_of(&self, method: MethodId) -> &[u32] {
+        slice(&self.sets.of_first, &self.sets.of, method.0 as usize)
+    }
+    /// What stands behind the sites of a set.
+    fn behind_sites_of(&self, set: u32) -> &[Node] {
+        slice(&self.sets.behind_first, &self.sets.behind, set as usize)
     }
     /// The part of `nodes`, which ascend by opcode, that has `opcode`.
     pub fn with_opcode<'a>(&self, nodes: &'a [Node], opcode: Opcode) -> &'a [Node] {
@@ -220,11 +225,8 @@ impl Icfg {
     /// Whether the invoke at `site` may itself call `method`, which may have no bytecodes; what is called back from outside does
     /// not count.
     pub fn may_call_method(&self, site: Node, method: MethodId) -> bool {
-        let holds = |set: usize| {
-            let sets = slice(&self.sets.of_first, &self.sets.of, method.0 as usize);
-            sets.contains(&(set as u32)) || self.sets.any[set]
-        };
-        self.set(site).is_some_and(holds)
+        let own = |set: &u32| self.sets_of(method).contains(set) || self.sets.calling_any.contains(set);
+        self.set(site).is_some_and(|set| own(&(set as u32)))
     }
     /// The invoke that stands in front of `node`, if `node` is where its callee returns to.
     pub fn site_before(&self, node: Node) -> Option<Node> {
@@ -238,7 +240,7 @@ impl Icfg {
         let per_node = self.opcodes.len() * (1 + 2 + 4) + self.edge_first.len() * 4;
         let edges = self.edge_to.len() * 5 + self.jumps.len() * 8 + self.rows.len() * size_of::<HandlerRow>();
         let per_method = (self.first.len() + self.row_first.len() + sets.of_first.len() + sets.of.len()) * 4;
-        let per_set = (sets.entry_first.len() + sets.behind_first.len()) * 4 + sets.passes.len() * 3;
+        let per_set = (sets.entry_first.len() + sets.behind_first.len()) * 4 + sets.passes.len() * 2;
         per_node + edges + per_method + per_set + (sets.entries.len() + sets.behind.len()) * 4
     }
 }

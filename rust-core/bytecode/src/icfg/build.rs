@@ -128,7 +128,7 @@ impl Builder {
             self.targets.iter().map(|t| t.map(|t| resolver.callees(t)).unwrap_or_default()).collect();
         let mut sets = Sets::default();
         let (mut entries, mut members) = (Vec::new(), Vec::new());
-        let (mut passes, mut outside, mut any) = (vec![false], vec![false], vec![false]);
+        let (mut passes, mut outside, mut calling_any) = (vec![false], vec![false], Vec::new());
         let left_out: HashSet<MethodId> = self.left_out.iter().copied().collect();
         for m in methods.iter().filter(|m| resolver.enterable(m)) {
             members.push((m.id.0, OUTSIDE));
@@ -138,7 +138,7 @@ impl Builder {
             // A method without nodes cannot be seen; the resolver knows of those that have no bytecodes.
             let hidden = callees.methods.iter().any(|m| left_out.contains(m));
             members.extend(callees.methods.iter().map(|m| (m.0, set)));
-            any.push(callees.any);
+            calling_any.extend(callees.any.then_some(set));
             entries.extend(callees.methods.iter().filter_map(|m| self.entry(*m)).map(|e| (set, e)));
             passes.push(callees.passes || hidden);
             outside.push(callees.outside || hidden);
@@ -155,8 +155,8 @@ impl Builder {
         (sets.entry_first, sets.entries) = rows_of(entries, self.targets.len());
         (sets.behind_first, sets.behind) = rows_of(std::mem::take(&mut self.sites), self.targets.len());
         (sets.of_first, sets.of) = rows_of(members, methods.len());
-        sets.calling_any = (0..).zip(&any).filter(|(_, any)| **any).map(|(set, _)| set).collect();
-        (sets.passes, sets.outside, sets.any) = (passes.into(), outside.into(), any.into());
+        (sets.passes, sets.outside) = (passes.into(), outside.into());
+        sets.calling_any = calling_any.into();
         sets
     }
 }
