@@ -10,7 +10,7 @@ use jportal_recover::project::paths::Below;
 use jportal_recover::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, Project};
 use jportal_recover::{Outcome, Segment, Symbol};
 use std::time::{Duration, Instant};
-use support::{calling, graph, method, open, sym};
+use support::{calling, catching, graph, method, open, some, sym};
 
 /// A loop in each of `count` methods: 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return.
 fn loops(count: usize) -> Icfg {
@@ -54,6 +54,35 @@ fn limits_end_a_search_that_is_too_wide() {
     }
     let narrow = Limits { width: 1000, ..Limits::default() };
     assert_eq!(Indexed::new(&g).project(&rounds(100), &narrow).fit, Fit::GivenUp);
+}
+
+/// `count` methods, each called by the next, which may catch what it throws: 0 invokestatic; 3 aconst_null; 4 athrow;
+/// 5 astore_0; 6 return. An exception may get to half of the handlers on average.
+#[test]
+fn exceptions_that_may_get_everywhere_meet_the_limits() {
+    let count = 2_000;
+    let chain = (0..count).map(|i| {
+        let throws = method(&format!("f{i}"), &[184, 0, 1, 1, 191, 75, 177]);
+        some(catching(calling(throws, &[&format!("f{}", (i + count - 1) % count)]), 0, 3, 5))
+    });
+    let g = graph(chain.collect());
+    let thrown = [
+        Symbol::open(Opcode::ACONST_NULL),
+        sym(Opcode::ATHROW, Outcome::Unwound),
+        Symbol::open(Opcode::ASTORE_0),
+        Symbol::open(Opcode::RETURN),
+    ];
+    let limits = Limits { transitions: 500_000, cached: 1 << 16, width: 1 << 12, ..Limits::default() };
+    for p in [&mut Enumerate::new(&g, Extent::All) as &mut dyn Project, &mut Indexed::new(&g)] {
+        let found = p.project(&Segment::new(thrown.to_vec()), &limits);
+        assert_eq!(found.fit, Fit::GivenUp);
+        assert!(found.work.transitions < 510_000, "{}", found.work.transitions);
+    }
+    // Enough steps, and too much to be kept: it ends at what is kept, long before all have been looked at.
+    let found =
+        Indexed::new(&g).project(&Segment::new(thrown.to_vec()), &Limits { transitions: 1 << 40, ..limits });
+    assert_eq!(found.fit, Fit::GivenUp);
+    assert!(found.work.transitions < 1_000_000, "{}", found.work.transitions);
 }
 
 #[test]

@@ -106,15 +106,14 @@ impl<'a> Nfa<'a> {
         let g = self.icfg;
         let mut left = vec![false; g.method_count()];
         let mut work = vec![g.method(from)];
+        left[g.method(from).0 as usize] = true;
         let mut looked = 1;
         while let Some(method) = work.pop() {
-            if std::mem::replace(&mut left[method.0 as usize], true) {
-                continue;
-            }
             for site in g.behind_calls_of(method).flatten().map(|behind| Node(behind.0 - 1)) {
                 looked += 1 + g.handlers(site).map(|n| self.offer(n, Step::Unwind, want, each)).sum::<u64>();
-                if !g.catches_all(site) {
-                    work.push(g.method(site));
+                let caller = g.method(site);
+                if !g.catches_all(site) && !std::mem::replace(&mut left[caller.0 as usize], true) {
+                    work.push(caller);
                 }
             }
         }
@@ -127,10 +126,7 @@ impl<'a> Nfa<'a> {
         }
         let (mut states, mut next) = (vec![start], Vec::new());
         for index in 1..segment.len() {
-            self.advance(&states, segment, index, &mut next, work);
-            if next.len() > limits.width || work.exhausted(limits) {
-                return None;
-            }
+            self.advance(&states, segment, index, &mut next, (limits, work))?;
             if next.is_empty() {
                 return Some(index);
             }
@@ -138,15 +134,15 @@ impl<'a> Nfa<'a> {
         }
         Some(segment.len())
     }
-    /// The states at symbol `index` after those at the symbol before.
+    /// The states at symbol `index` after those at the symbol before; `None` when a limit is met.
     fn advance(
         &self,
         states: &[Node],
         segment: &Segment,
         index: usize,
         next: &mut Vec<Node>,
-        work: &mut Work,
-    ) {
+        (limits, work): (&Limits, &mut Work),
+    ) -> Option<()> {
         let Symbol { outcome, .. } = segment.symbols()[index - 1];
         let want = segment.symbols()[index].opcode;
         next.clear();
@@ -156,11 +152,19 @@ impl<'a> Nfa<'a> {
                     next.push(n);
                 }
             });
+            // Some came more than once.
+            let crowded = next.len() > 2 * limits.width;
+            if crowded {
+                next.sort_unstable();
+                next.dedup();
+            }
+            if crowded && next.len() > limits.width || work.exhausted(limits) {
+                return None;
+            }
         }
-        if next.len() > 1 {
-            next.sort_unstable();
-            next.dedup();
-        }
+        next.sort_unstable();
+        next.dedup();
+        (next.len() <= limits.width).then_some(())
     }
 }
 

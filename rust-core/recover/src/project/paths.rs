@@ -73,13 +73,12 @@ pub fn search(
             }
             continue;
         }
-        let next = search.advance(index, limits, work);
+        let Some(next) = search.advance(index, limits, work) else { return Fit::GivenUp };
         if next.states.is_empty() {
             return Fit::Nowhere { matched: index };
         }
         search.pending += next.preds.len();
-        let wide = next.states.len() > limits.width || search.pending > limits.cached.max(limits.width);
-        if wide || search.stacks.len() > limits.cached || work.exhausted(limits) {
+        if next.states.len() > limits.width || search.stacks.len() > limits.cached {
             return Fit::GivenUp;
         }
         search.layers.push(next);
@@ -146,17 +145,25 @@ impl<'a> Search<'a> {
         self.layers[0].states[0] = next;
         true
     }
-    fn advance(&mut self, index: usize, limits: &Limits, work: &mut Work) -> Layer {
+    /// The next layer; `None` when a limit is met, which is asked after each state: one may have as many successors as there
+    /// are handlers.
+    fn advance(&mut self, index: usize, limits: &Limits, work: &mut Work) -> Option<Layer> {
         let outcome = self.segment.symbols()[index - 1].outcome;
         let (segment, icfg) = (self.segment, self.nfa.icfg());
-        let Some(last) = self.layers.pop() else { return Layer::default() };
+        let Some(last) = self.layers.pop() else { return Some(Layer::default()) };
+        let most = limits.cached.max(limits.width);
         let mut found = Vec::with_capacity(last.states.len());
         for (pred, state) in (0..).zip(&last.states) {
+            let before = found.len();
             self.expand(*state, outcome, index, work, &mut |next| {
                 if segment.admits(icfg, index, next.node) {
                     found.push((next, pred));
                 }
             });
+            drop_repeated(&mut found, before);
+            if self.pending + found.len() > most || work.exhausted(limits) {
+                return None;
+            }
         }
         let mut layer = Layer::of(&mut found, &last.paths);
         if self.paired && layer.states.len() > limits.stacked {
@@ -166,7 +173,7 @@ impl<'a> Search<'a> {
             layer = Layer::of(&mut found, &last.paths);
         }
         self.layers.push(last);
-        layer
+        Some(layer)
     }
     fn expand(
         &mut self,
@@ -274,6 +281,22 @@ impl<'a> Search<'a> {
         self.write(&layers, layers.len());
         Projection { nodes: self.nodes, paths, ambiguous: self.ambiguous }
     }
+}
+
+/// Sorts what stands in `all` from `first` on, each once.
+fn drop_repeated<T: Ord + Copy>(all: &mut Vec<T>, first: usize) {
+    if all.len() < first + 2 {
+        return;
+    }
+    all[first..].sort_unstable();
+    let mut kept = first;
+    for at in first + 1..all.len() {
+        if all[at] != all[kept] {
+            kept += 1;
+            all[kept] = all[at];
+        }
+    }
+    all.truncate(kept + 1);
 }
 
 impl Layer {

@@ -46,6 +46,13 @@ pub fn catching(mut m: Method, start: u16, end: u16, handler: u16) -> Method {
     m
 }
 
+/// The same with rows that let others pass.
+pub fn some(mut m: Method) -> Method {
+    let named = |row: &ExceptionRow| ExceptionRow { catch_type: Some("a/E".into()), ..row.clone() };
+    m.exceptions = m.exceptions.iter().map(named).collect();
+    m
+}
+
 /// The graph of `methods`.
 pub fn graph(methods: Vec<Method>) -> Icfg {
     let mut table = MethodTable::default();
