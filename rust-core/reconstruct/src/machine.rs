@@ -94,8 +94,8 @@ pub(crate) enum Before {
     Block { exit: Exit, class: CodeClass, code: CodeId },
 }
 
-/// Time becomes an event when it has moved by this many TSC ticks (some 100 µs); MTC packets
-/// come every few µs.
+/// Time becomes an event when it has got into the next step of this many TSC ticks (some 100 µs); MTC packets
+/// come every few µs. The steps are the same in each flow of a recording, whatever was lost of it before.
 const TIME_STEP: u64 = 1 << 18;
 
 /// State of one thread.
@@ -162,7 +162,7 @@ impl<'a> Machine<'a> {
     }
     /// Time becomes an event where enough has passed.
     pub(crate) fn tell_time(&mut self) {
-        if self.now.0 - self.told.0 >= TIME_STEP {
+        if self.now.0 / TIME_STEP != self.told.0 / TIME_STEP {
             self.told = self.now;
             self.emit(EventKind::Time(self.now));
         }

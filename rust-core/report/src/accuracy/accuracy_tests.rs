@@ -128,13 +128,31 @@ fn a_wrong_decoded_bytecode_is_found() {
     let a = one(&run(0..20), &tested);
     assert_eq!((a.total.right.decoded, a.total.wrong.decoded, a.total.missing_captured), (19, 1, 1));
     assert!(!a.decoded_is_right());
-    let w = &a.first_wrong[0];
+    let w = &a.worst[0];
     assert_eq!(
         (a.wrong_stretches, w.at, w.truth_at, w.bytecodes, w.instead, w.at_gap),
         (1, 7, 7, 1, 1, false)
     );
     assert!(w.found[0].starts_with("java.lang.Math.abs") && w.found[0].ends_with("@7"), "{w:?}");
     assert!(a.text().contains("1 instead of 1"), "{}", a.text());
+}
+
+#[test]
+fn the_longest_wrong_stretches_are_shown() {
+    // Stretches of 1, 2, 3, 4, 1, 2, … wrong bytecodes, twelve of them, each behind three right ones.
+    let (mut truth, mut tested) = (Vec::new(), Vec::new());
+    for k in 0..12 {
+        let own = run(0..3);
+        truth.extend(own.iter().cloned().chain(run(10..11 + k % 4)));
+        tested.extend(own.into_iter().chain((0..=k % 4).map(|_| bytecode(2, 7))));
+    }
+    let a = one(&truth, &tested);
+    let lengths: Vec<(u64, u64)> = a.worst.iter().map(|w| (w.bytecodes, w.at)).collect();
+    assert_eq!(a.wrong_stretches, 12);
+    assert_eq!(
+        lengths,
+        [(4, 18), (4, 40), (4, 62), (3, 12), (3, 34), (3, 56), (2, 7), (2, 29), (2, 51), (1, 3)]
+    );
 }
 
 #[test]

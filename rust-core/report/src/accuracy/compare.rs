@@ -9,7 +9,7 @@ use jportal_bytecode::{Method, MethodTable};
 use super::Error;
 use super::figures::{Accuracy, Figures, Reliability, ThreadAccuracy, WrongStretch};
 use super::spool::{Break, Flows, ONE_PATH, Spool, Symbols};
-use super::times::Times;
+use super::times::{Guide, Times};
 use super::walk::{Cut, Match, Matches, align};
 use super::words::{WORD_BITS, Words};
 
@@ -65,8 +65,7 @@ pub fn compare(
         all.total.merge(&figures);
         reliability.merge(&run.reliability);
         all.wrong_stretches += run.wrong_stretches;
-        all.first_wrong.extend(run.first_wrong);
-        all.first_wrong.truncate(KEPT);
+        run.worst.into_iter().for_each(|w| keep(&mut all.worst, w));
         let (tid, started) = name;
         let name = t.info.name.clone();
         all.threads.push(ThreadAccuracy { tid, name, started, figures, shares: figures.shares() });
@@ -119,7 +118,7 @@ struct Thread<'a> {
     figures: Figures,
     reliability: Reliability,
     wrong_stretches: u64,
-    first_wrong: Vec<WrongStretch>,
+    worst: Vec<WrongStretch>,
 }
 
 impl<'a> Thread<'a> {
@@ -132,8 +131,8 @@ impl<'a> Thread<'a> {
             other_gaps: tested.as_ref().map_or(0, |t| t.other_gaps),
             ..Figures::default()
         };
-        let (reliability, first_wrong) = (Reliability::default(), Vec::new());
-        Self { truth, tested, names, figures, reliability, wrong_stretches: 0, first_wrong }
+        let (reliability, worst) = (Reliability::default(), Vec::new());
+        Self { truth, tested, names, figures, reliability, wrong_stretches: 0, worst }
     }
 
     fn compare(&mut self, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
@@ -147,6 +146,7 @@ impl<'a> Thread<'a> {
         let times = &self.truth.times;
         let cuts: Vec<Cut> = tested.breaks.iter().map(|b| cut(b, times, all)).collect();
         let captured = tested.captured.len();
+        let guide = Guide::new(times, all, &tested.times);
         let mut found = Found {
             breaks: &tested.breaks,
             times,
@@ -160,10 +160,15 @@ impl<'a> Thread<'a> {
             figures: &mut self.figures,
             reliability: &mut self.reliability,
             wrong_stretches: &mut self.wrong_stretches,
-            first_wrong: &mut self.first_wrong,
+            worst: &mut self.worst,
             progress,
         };
-        align((&mut self.truth.captured, 0..all), (&mut tested.captured, 0..captured), &cuts, &mut found)?;
+        align(
+            (&mut self.truth.captured, 0..all),
+            (&mut tested.captured, 0..captured),
+            (&cuts, &guide),
+            &mut found,
+        )?;
         found.hole(&mut self.truth.captured, &mut tested.captured, (all, captured))?;
         let f = &mut self.figures;
         f.wrong.decoded = f.flow.decoded - f.right.decoded;
@@ -202,7 +207,7 @@ struct Found<'a> {
     figures: &'a mut Figures,
     reliability: &'a mut Reliability,
     wrong_stretches: &'a mut u64,
-    first_wrong: &'a mut Vec<WrongStretch>,
+    worst: &'a mut Vec<WrongStretch>,
     progress: &'a mut dyn FnMut(u64),
 }
 
@@ -243,7 +248,7 @@ impl Found<'_> {
         };
         let mut right =
             Recovered { lost: lost.clone(), all: 0, of_lost: 0, by_bin: &mut self.reliability.right };
-        align((truth, expected.clone()), (self.recovered, recovered), &[], &mut right)?;
+        align((truth, expected.clone()), (self.recovered, recovered), (&[], &Guide::default()), &mut right)?;
         let (all, of_lost) = (right.all, right.of_lost);
         let f = &mut *self.figures;
         f.right.recovered += all;
@@ -256,7 +261,7 @@ impl Found<'_> {
             return Ok(());
         }
         *self.wrong_stretches += 1;
-        if self.first_wrong.len() < KEPT {
+        if is_kept(self.worst, found.end - found.start) {
             let stretch = WrongStretch {
                 tid: self.tid.0,
                 started: self.tid.1,
@@ -268,7 +273,7 @@ impl Found<'_> {
                 found: self.names.of(tested, found)?,
                 expected: self.names.of(truth, expected)?,
             };
-            self.first_wrong.push(stretch);
+            keep(self.worst, stretch);
         }
         Ok(())
     }
@@ -283,6 +288,19 @@ impl Found<'_> {
         };
         let from = place(first.since, hole.start);
         from..place(last.until, hole.end).max(from)
+    }
+}
+
+/// Whether a stretch of so many bytecodes would be among the longest.
+fn is_kept(worst: &[WrongStretch], bytecodes: u64) -> bool {
+    worst.len() < KEPT || worst.last().is_some_and(|w| w.bytecodes < bytecodes)
+}
+
+/// Keeps the longest, the longest first; of equals the first.
+fn keep(worst: &mut Vec<WrongStretch>, stretch: WrongStretch) {
+    if is_kept(worst, stretch.bytecodes) {
+        worst.insert(worst.partition_point(|w| w.bytecodes >= stretch.bytecodes), stretch);
+        worst.truncate(KEPT);
     }
 }
 

@@ -220,8 +220,8 @@ pub struct Accuracy {
     pub calibration_error: Option<f64>,
     /// Wrong stretches of captured bytecodes.
     pub wrong_stretches: u64,
-    /// The first of them.
-    pub first_wrong: Vec<WrongStretch>,
+    /// The longest of them, the longest first.
+    pub worst: Vec<WrongStretch>,
 }
 
 impl Accuracy {
@@ -325,8 +325,8 @@ impl Accuracy {
             return String::new();
         }
         let mut text =
-            format!("\n{} wrong stretches of captured bytecodes, the first:\n", self.wrong_stretches);
-        for w in &self.first_wrong {
+            format!("\n{} wrong stretches of captured bytecodes, the longest:\n", self.wrong_stretches);
+        for w in &self.worst {
             let gap = if w.at_gap { ", at a gap" } else { "" };
             text += &format!(
                 "thread {}, behind {} captured bytecodes ({} of the truth{gap}): {} instead of {}\n",

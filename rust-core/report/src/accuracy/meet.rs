@@ -5,98 +5,87 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 
+use super::times::Guide;
 use super::words::Words;
 
 /// Words that must be equal in a row.
 pub(crate) const GRAM: usize = 32;
-/// Places in the reference remembered per gram.
-const PLACES: usize = 8;
-/// Places tried, or grams if none is unique.
-const TRIED: usize = 64;
-/// How far they are followed to see which fits longest.
+/// Grams of a window that vote, about.
+const VOTERS: usize = 1 << 12;
+/// Votes in all; what stands in more places votes last.
+const VOTES: usize = 1 << 20;
+/// How far a place is followed to see whether it convinces.
 const FOLLOWED: u64 = 4096;
 /// Base of the rolling hash: odd, arbitrary.
 const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where a gram of the tested sequence stands.
-#[derive(Default)]
-struct Gram {
-    /// First place in the tested sequence, within the window.
-    at: usize,
-    /// It stands there more than once.
-    again: bool,
-    /// First places in the reference.
-    places: [u64; PLACES],
-    /// How many places there are in the reference.
-    count: usize,
+/// Where a place is looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Window<'a> {
+    /// In the reference.
+    pub(crate) within: Range<u64>,
+    /// In the tested sequence: what is looked up.
+    pub(crate) tested: Range<u64>,
+    /// So far both are followed.
+    pub(crate) ends: (u64, u64),
+    /// No equality is followed back beyond these.
+    pub(crate) floors: (u64, u64),
+    /// Where time allows a word to stand.
+    pub(crate) guide: &'a Guide,
 }
 
 /// A place in the reference window and one in the tested window from which on [`GRAM`] words are equal at least.
 ///
-/// Grams that stand once in either window are chained (longest increasing subsequence), and the first of the chain is
-/// taken. If no gram is unique (in loops), the first few places of the first few grams are tried and the one that fits
-/// longest is taken, of equals the earliest. From there the equality is followed backwards to its begin. Neither is followed back beyond its floor. Time is linear in both windows, memory in the tested one.
-pub(crate) fn meet(
-    reference: &mut Words,
-    within: Range<u64>,
-    tested: &mut Words,
-    window: Range<u64>,
-    floors: (u64, u64),
-) -> io::Result<Option<Meeting>> {
-    let ours = tested.range(window.clone())?;
-    let mut grams: HashMap<u64, Gram> = HashMap::new();
-    for (at, hash) in Rolling::over(&ours) {
-        grams.entry(hash).and_modify(|g| g.again = true).or_insert(Gram { at, ..Gram::default() });
-    }
-    if grams.is_empty() {
+/// What belongs together lies on one diagonal (the distance between the two places), but for the little that was not made out.
+/// So the grams of the tested window vote for the diagonals on which they stand, the rare ones first, and the first place
+/// on the diagonal with the most votes is taken, of equals the first; a chance equality in front does not lead astray,
+/// nor does another round of a loop. From there the equality is followed backwards to its begin. Time is linear in both
+/// windows, memory in the tested one.
+pub(crate) fn meet(reference: &mut Words, tested: &mut Words, w: &Window<'_>) -> io::Result<Option<Meeting>> {
+    let ours = tested.range(w.tested.clone())?;
+    let every = ours.len().div_ceil(VOTERS).max(1);
+    let mut voters: Vec<(usize, u64)> = Rolling::over(&ours).filter(|(at, _)| at % every == 0).collect();
+    let mut places: HashMap<u64, Vec<u64>> = voters.iter().map(|v| (v.1, Vec::new())).collect();
+    if voters.is_empty() {
         return Ok(None);
     }
     let mut rolling = Rolling::default();
-    for at in within.clone() {
+    for at in w.within.clone() {
         let word = reference.get(at)?;
-        let leaving = match at.checked_sub(GRAM as u64).filter(|&old| old >= within.start) {
+        let leaving = match at.checked_sub(GRAM as u64).filter(|&old| old >= w.within.start) {
             Some(old) => Some(reference.get(old)?),
             None => None,
         };
-        if let Some(gram) = rolling.push(word, leaving).and_then(|hash| grams.get_mut(&hash)) {
-            if let Some(place) = gram.places.get_mut(gram.count) {
-                *place = at + 1 - GRAM as u64;
-            }
-            gram.count += 1;
+        if let Some(places) = rolling.push(word, leaving).and_then(|hash| places.get_mut(&hash)) {
+            places.push(at + 1 - GRAM as u64);
         }
     }
-    let mut seen: Vec<&Gram> = grams.values().filter(|g| g.count > 0).collect();
-    seen.sort_unstable_by_key(|g| g.at);
-    let unique: Vec<(usize, u64)> =
-        seen.iter().filter(|g| !g.again && g.count == 1).map(|g| (g.at, g.places[0])).collect();
-    // How far it fits, where in the reference, where in the tested sequence.
-    let mut best: Option<(u64, u64, u64)> = None;
-    let mut consider = |best: &mut Option<(u64, u64, u64)>, (place, at): (u64, u64)| {
-        let n = equal(reference, place..within.end, tested, at..window.end, FOLLOWED)?;
-        if n >= GRAM as u64 && best.is_none_or(|b| n > b.0) {
-            *best = Some((n, place, at));
+    voters.retain(|v| places.get(&v.1).is_some_and(|p| !p.is_empty()));
+    voters.sort_by_key(|v| places[&v.1].len());
+    let (mut left, mut votes) = (VOTES, HashMap::<u64, (u64, usize)>::new());
+    for (at, hash) in voters {
+        let here = w.tested.start + at as u64;
+        for place in places[&hash].iter().take(left).filter(|p| w.guide.allows(here, **p)) {
+            let (n, first) = votes.entry(place.wrapping_sub(here)).or_insert((0, at));
+            (*n, *first) = (*n + 1, at.min(*first));
         }
-        io::Result::Ok(n >= FOLLOWED || n == window.end - at)
-    };
-    let chained = chain(&unique).into_iter().map(|(at, place)| (place, window.start + at as u64));
-    let mut convincing = false;
-    for place in chained.take(TRIED) {
-        consider(&mut best, place)?;
-        if best.is_some() {
-            convincing = true;
-            break;
-        }
+        left -= places[&hash].len().min(left);
     }
-    if best.is_none() {
-        for gram in seen.iter().take(TRIED) {
-            for &place in &gram.places[..gram.count.min(PLACES)] {
-                convincing |= consider(&mut best, (place, window.start + gram.at as u64))?;
-            }
+    // What is only hashed alike has no votes.
+    let mut order: Vec<(u64, u64, usize)> = votes.into_iter().map(|(d, (n, at))| (n, d, at)).collect();
+    order.sort_unstable_by_key(|&(n, diagonal, at)| (std::cmp::Reverse(n), at, diagonal));
+    for (_, diagonal, at) in order {
+        let at = w.tested.start + at as u64;
+        let place = at.wrapping_add(diagonal);
+        let fits = equal(reference, place..w.ends.0, tested, at..w.ends.1, FOLLOWED)?;
+        if fits < GRAM as u64 {
+            continue;
         }
+        let convincing = fits == FOLLOWED || at + fits == w.ends.1;
+        let back = equal_before(reference, w.floors.0..place, tested, w.floors.1..at)?;
+        return Ok(Some(Meeting { place: (place - back, at - back), fits: fits + back, convincing }));
     }
-    let Some((fits, place, at)) = best else { return Ok(None) };
-    let back = equal_before(reference, floors.0..place, tested, floors.1..at)?;
-    Ok(Some(Meeting { place: (place - back, at - back), fits: fits + back, convincing }))
+    Ok(None)
 }
 
 /// Where two sequences go on together.
@@ -106,7 +95,7 @@ pub(crate) struct Meeting {
     pub(crate) place: (u64, u64),
     /// Words that are equal around it, as far as was looked.
     pub(crate) fits: u64,
-    /// It stands once in either window, or fits up to where the window ends, or for long.
+    /// It fits for long, or up to where the tested sequence ends.
     pub(crate) convincing: bool,
 }
 
@@ -128,7 +117,12 @@ pub(crate) fn equal(
 }
 
 /// How many words are equal from the ends of two ranges backwards.
-fn equal_before(a: &mut Words, in_a: Range<u64>, b: &mut Words, in_b: Range<u64>) -> io::Result<u64> {
+pub(crate) fn equal_before(
+    a: &mut Words,
+    in_a: Range<u64>,
+    b: &mut Words,
+    in_b: Range<u64>,
+) -> io::Result<u64> {
     let most = (in_a.end - in_a.start).min(in_b.end - in_b.start);
     for n in 0..most {
         if a.get(in_a.end - 1 - n)? != b.get(in_b.end - 1 - n)? {
@@ -136,25 +130,6 @@ fn equal_before(a: &mut Words, in_a: Range<u64>, b: &mut Words, in_b: Range<u64>
         }
     }
     Ok(most)
-}
-
-/// A longest part of `places`, which are in order of the first, that is in order of the second, too.
-fn chain(places: &[(usize, u64)]) -> Vec<(usize, u64)> {
-    // `ends[n]`: the index at which a chain of n + 1 ends earliest.
-    let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
-    for (i, &(_, place)) in places.iter().enumerate() {
-        let n = ends.partition_point(|&e| places[e].1 < place);
-        before.push(n.checked_sub(1).map(|n| ends[n]));
-        if n == ends.len() { ends.push(i) } else { ends[n] = i }
-    }
-    let mut found = Vec::with_capacity(ends.len());
-    let mut at = ends.last().copied();
-    while let Some(i) = at {
-        found.push(places[i]);
-        at = before[i];
-    }
-    found.reverse();
-    found
 }
 
 /// Hash of the last [`GRAM`] words.
@@ -196,9 +171,16 @@ mod tests {
     use crate::accuracy::testing::words;
 
     fn found(a: &[u32], b: &[u32]) -> Option<(u64, u64)> {
-        meet(&mut words(a), 0..a.len() as u64, &mut words(b), 0..b.len() as u64, (0, 0))
-            .unwrap()
-            .map(|m| m.place)
+        let all = |words: &[u32]| 0..words.len() as u64;
+        let guide = Guide::default();
+        let w = Window {
+            within: all(a),
+            tested: all(b),
+            ends: (a.len() as u64, b.len() as u64),
+            floors: (0, 0),
+            guide: &guide,
+        };
+        meet(&mut words(a), &mut words(b), &w).unwrap().map(|m| m.place)
     }
 
     #[test]
@@ -224,11 +206,5 @@ mod tests {
         let a: Vec<u32> = [round.repeat(5), (100..104).collect()].concat();
         let b: Vec<u32> = [round.repeat(3), (100..104).collect()].concat();
         assert_eq!(found(&a, &b[..124]), Some((80, 0)));
-    }
-
-    #[test]
-    fn chains() {
-        assert_eq!(chain(&[(0, 9), (1, 3), (2, 4), (3, 20), (4, 5)]), [(1, 3), (2, 4), (4, 5)]);
-        assert_eq!(chain(&[]), []);
     }
 }

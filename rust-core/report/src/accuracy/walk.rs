@@ -6,6 +6,11 @@
 //! subsequence ([`lcs`](super::lcs)), up to [`CELLS`] pairs of words at once. A larger hole is aligned in chunks backwards
 //! from the place; if it has none, it is divided into parts of equal share on both sides, each aligned for itself.
 //!
+//! The times of both sequences lead ([`Guide`]). Where both tell the very same time they are at the same place, if the words
+//! around agree (an *anchor*); such places are taken first, and where both are equal and an anchor says that they are not at the
+//! same place, as may be in loops, the place is looked for anew. Between anchors a place is looked for only where time
+//! allows. So a wrong place costs the words until the next time.
+//!
 //! Whatever the heuristics choose, what is reported are disjoint equal stretches in order on both sides: a common
 //! subsequence, never longer than the longest one.
 //!
@@ -18,7 +23,8 @@ use std::io;
 use std::ops::Range;
 
 use super::lcs;
-use super::meet::{Meeting, equal, meet};
+use super::meet::{GRAM, Meeting, Window, equal, equal_before, meet};
+use super::times::Guide;
 use super::words::Words;
 
 /// Pairs of words that one longest common subsequence compares.
@@ -29,6 +35,8 @@ const SIDE: u64 = 1 << 20;
 /// it is expected.
 const WINDOWS: [(u64, u64); 4] =
     [(1 << 10, 1 << 13), (1 << 12, 1 << 16), (1 << 14, 1 << 19), (1 << 17, 1 << 22)];
+/// Anchors that are looked at before the place is looked for by the words alone.
+const ANCHORS: usize = 16;
 /// How much of the reference a short tested part that hangs on one end of a hole may span.
 const SPAN: (u64, u64) = (4, 4096);
 /// Words of the tested sequence that are aligned at once backwards from a meeting, if the hole is too large.
@@ -62,11 +70,11 @@ pub(crate) trait Matches {
     fn found(&mut self, reference: &mut Words, tested: &mut Words, found: Match) -> io::Result<()>;
 }
 
-/// Aligns `tested` with `reference`; `cuts` are in order.
+/// Aligns `tested` with `reference`; `cuts` are in order, `guide` leads from the one to the other.
 pub(crate) fn align(
     reference: (&mut Words, Range<u64>),
     tested: (&mut Words, Range<u64>),
-    cuts: &[Cut],
+    (cuts, guide): (&[Cut], &Guide),
     to: &mut dyn Matches,
 ) -> io::Result<()> {
     let (i, j) = (reference.1.start, tested.1.start);
@@ -79,6 +87,7 @@ pub(crate) fn align(
         j,
         cuts,
         passed: 0,
+        guide,
         to,
     };
     walk.run()
@@ -95,6 +104,7 @@ struct Walk<'a> {
     cuts: Vec<Cut>,
     /// So many of the cuts are dealt with.
     passed: usize,
+    guide: &'a Guide,
     to: &'a mut dyn Matches,
 }
 
@@ -108,7 +118,7 @@ impl Walk<'_> {
         while self.i < self.ends.0 && self.j < self.ends.1 {
             if self.next_cut().is_none_or(|c| c.at > self.j) {
                 let stop = self.next_cut().map_or(self.ends.1, |c| c.at);
-                let n = equal(self.a, self.i..self.ends.0, self.b, self.j..stop, u64::MAX)?;
+                let n = self.equal(stop)?;
                 self.matched(self.i, self.j, n)?;
                 if self.j == stop {
                     continue;
@@ -120,6 +130,34 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// So many words are equal from here on, up to `stop` in the tested sequence, and where time tells otherwise.
+    fn equal(&mut self, stop: u64) -> io::Result<u64> {
+        let mut n = 0;
+        loop {
+            let (i, j) = (self.i + n, self.j + n);
+            let told = self.guide.next(j).map_or(stop, |at| at.min(stop));
+            n += equal(self.a, i..self.ends.0, self.b, j..told, u64::MAX)?;
+            let (i, j) = (self.i + n, self.j + n);
+            if j < told || told == stop || !self.guide.allows(j, i) {
+                return Ok(n);
+            }
+            let anchor = self.guide.anchors(j).first().filter(|a| a.0 == j && a.1 != i);
+            if let Some(&(_, place)) = anchor
+                && self.hold(place, j, stop, (self.i, self.j))?.is_some()
+            {
+                return Ok(n);
+            }
+        }
+    }
+
+    /// Whether enough words around a place are equal; then where that begins, not before `floors`. The tested sequence is followed
+    /// up to `stop`.
+    fn hold(&mut self, place: u64, at: u64, stop: u64, floors: (u64, u64)) -> io::Result<Option<(u64, u64)>> {
+        let ahead = equal(self.a, place..self.ends.0, self.b, at..stop, GRAM as u64)?;
+        let back = equal_before(self.a, floors.0.min(place)..place, self.b, floors.1..at)?;
+        Ok((ahead + back >= GRAM as u64).then_some((place - back, at - back)))
     }
 
     fn next_cut(&self) -> Option<Cut> {
@@ -166,15 +204,31 @@ impl Walk<'_> {
         begin: u64,
         expected: u64,
     ) -> io::Result<Option<(u64, u64)>> {
+        let guide = self.guide;
+        let told = guide.anchors(part.start).iter().take_while(|a| a.0 < part.end);
+        let floor = self.i;
+        for &(at, place) in told.filter(|a| a.1 >= floor).take(ANCHORS) {
+            if let Some(found) = self.hold(place, at, part.end, (self.i, part.start))? {
+                return Ok(Some(found));
+            }
+        }
         let mut from = part.start;
         while from < part.end {
             let mut best: Option<Meeting> = None;
+            let mut too_far = None;
             for (ours, theirs) in WINDOWS {
                 let window = from..part.end.min(from + ours);
-                let far = (expected + (from - part.start)).saturating_add(theirs);
-                let within = begin..self.ends.0.min(far);
-                let floors = (self.i, part.start);
-                if let Some(found) = meet(self.a, within, self.b, window, floors)? {
+                let ((first, _), (_, end)) = (self.guide.around(from), self.guide.around(window.end - 1));
+                let far = (expected + (from - part.start)).max(first).saturating_add(theirs);
+                let end = self.ends.0.min(end);
+                let within = begin.max(first)..end.min(far);
+                if within.is_empty() {
+                    too_far = Some(window.end);
+                    continue;
+                }
+                let (floors, ends) = ((self.i, part.start), (self.ends.0, part.end));
+                let w = Window { within, tested: window, ends, floors, guide };
+                if let Some(found) = meet(self.a, self.b, &w)? {
                     // Without a cut the nearest place is as good as any.
                     if found.convincing || begin == self.i && expected == begin {
                         return Ok(Some(found.place));
@@ -183,14 +237,16 @@ impl Walk<'_> {
                         best = Some(found);
                     }
                 }
-                if from + ours >= part.end && far >= self.ends.0 {
+                too_far = None;
+                if from + ours >= part.end && far >= end {
                     break;
                 }
             }
             if let Some(best) = best {
                 return Ok(Some(best.place));
             }
-            from += WINDOWS[WINDOWS.len() - 1].0 / 2;
+            // What stands before the place that is reached is not looked for.
+            from = too_far.unwrap_or(from + WINDOWS[WINDOWS.len() - 1].0 / 2);
         }
         Ok(None)
     }

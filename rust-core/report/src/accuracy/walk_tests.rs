@@ -1,6 +1,7 @@
 use super::*;
 use crate::accuracy::lcs::tests::length;
 use crate::accuracy::testing::{Random, words};
+use crate::accuracy::times::Times;
 
 #[derive(Default)]
 struct All(Vec<Match>);
@@ -14,8 +15,13 @@ impl Matches for All {
 
 /// The matches, after a look whether they are equal, in order and disjoint; and how many words they have.
 fn aligned(a: &[u32], b: &[u32], cuts: &[Cut]) -> (Vec<Match>, u64) {
+    guided(a, b, cuts, &Guide::default())
+}
+
+fn guided(a: &[u32], b: &[u32], cuts: &[Cut], guide: &Guide) -> (Vec<Match>, u64) {
     let mut all = All::default();
-    align((&mut words(a), 0..a.len() as u64), (&mut words(b), 0..b.len() as u64), cuts, &mut all).unwrap();
+    align((&mut words(a), 0..a.len() as u64), (&mut words(b), 0..b.len() as u64), (cuts, guide), &mut all)
+        .unwrap();
     let (mut i, mut j) = (0, 0);
     for m in &all.0 {
         assert!(m.reference >= i && m.tested >= j && m.len > 0, "{:?}", all.0);
@@ -101,6 +107,85 @@ fn wrong_words_are_passed_over() {
     let wrong: Vec<u32> = (1_000_000..1_003_000).collect();
     let b = [&a[..10_000], &wrong, &a[10_000..30_000], &wrong[..1], &a[30_001..]].concat();
     assert_eq!(aligned(&a, &b, &[]).1, 59_999);
+}
+
+/// A guide by times that are told at each `every`th word of the reference; `left_out`: what the tested sequence has not;
+/// `off`: so many ticks later it is told there.
+fn guide(len: u64, every: u64, left_out: Range<u64>, off: u64) -> Guide {
+    let (mut reference, mut tested) = (Times::default(), Times::default());
+    for at in (0..len).step_by(every as usize) {
+        reference.push(at, at);
+        if !left_out.contains(&at) {
+            tested
+                .push(if at < left_out.start { at } else { at - (left_out.end - left_out.start) }, at + off);
+        }
+    }
+    Guide::new(&reference, len, &tested)
+}
+
+#[test]
+fn wrong_words_that_stand_far_ahead_lead_nowhere() {
+    let a = line(2_000_000);
+    // As a choice among several paths may be: what really comes much later, and only then.
+    let wrong = &a[1_500_000..1_600_000];
+    let b = [&a[..10_000], wrong, &a[110_000..]].concat();
+    for off in [0, 1] {
+        let times = guide(2_000_000, 1000, 0..0, off);
+        assert_eq!(times.anchors(0).is_empty(), off > 0);
+        let (all, n) = guided(&a, &b, &[], &times);
+        assert_eq!((n, all.len()), (1_900_000, 2), "{all:?}");
+    }
+    assert!(aligned(&a, &b, &[]).1 < 1_000_000, "nothing else says that it is wrong");
+}
+
+#[test]
+fn a_wrong_round_is_left_when_time_tells() {
+    let round = line(50);
+    // Nothing but rounds, with an end; of those in the middle many are missing, and no cut tells.
+    let a = [round.repeat(20_000), (100..3000).collect()].concat();
+    let b = [&a[..100_000], &a[700_000..]].concat();
+    let places = |all: Vec<Match>| all.iter().map(|m| (m.reference, m.tested)).collect::<Vec<_>>();
+    let times = guide(a.len() as u64, 1000, 100_000..700_000, 0);
+    assert_eq!(places(guided(&a, &b, &[], &times).0), [(0, 0), (700_000, 100_000)]);
+    // With other times in either flow it is not so exact.
+    let times = guide(a.len() as u64, 1000, 100_000..700_000, 1);
+    let (all, n) = guided(&a, &b, &[], &times);
+    let behind = all.iter().find(|m| m.tested + m.len > 200_000).unwrap();
+    assert!(behind.reference.abs_diff(behind.tested + 600_000) < 20_000, "{all:?}");
+    assert!(n + 20_000 > b.len() as u64, "{n} of {}", b.len());
+    assert_eq!(aligned(&a, &b, &[]).0[0].len, 400_000, "nothing else tells");
+    // So few rounds are missing that only the very same time can tell.
+    let few = [&a[..100_000], &a[103_000..]].concat();
+    let times = guide(a.len() as u64, 1000, 100_000..103_000, 0);
+    assert_eq!(places(guided(&a, &few, &[], &times).0), [(0, 0), (103_000, 100_000)]);
+}
+
+#[test]
+fn where_both_tell_the_same_time_they_are_at_the_same_place_only_if_the_words_agree() {
+    // Long rounds, every second time told a round off in the tested flow, as where a word is told late.
+    let a = [line(500).repeat(400), (1000..3000).collect()].concat();
+    let (mut reference, mut tested) = (Times::default(), Times::default());
+    for (k, at) in (0..a.len() as u64).step_by(1250).enumerate() {
+        reference.push(at, at);
+        tested.push(if k % 2 == 0 { at } else { at + 100 }, at);
+    }
+    let guide = Guide::new(&reference, a.len() as u64, &tested);
+    assert_eq!(guide.anchors(0).len(), a.len().div_ceil(1250));
+    assert_eq!(guided(&a, &a, &[], &guide).0.len(), 1);
+}
+
+#[test]
+fn a_choice_of_diagonals_is_one_by_majority() {
+    let round = line(50);
+    // A short stretch that is the same in front of many loops, then loops that differ by their lengths.
+    let a: Vec<u32> = (0..60)
+        .flat_map(|k| [line(40), round.repeat(20 + 7 * k % 31), vec![900 + k as u32]].concat())
+        .collect();
+    let at = a.len() / 2;
+    let b = [&a[..2000], &a[at..]].concat();
+    let cut = Cut { at: 2000, before: 2100, from: at as u64 - 9000, to: at as u64 + 9000 };
+    let (all, n) = aligned(&a, &b, &[cut]);
+    assert_eq!((n, all.last().unwrap().reference), (b.len() as u64, at as u64), "{all:?}");
 }
 
 #[test]
