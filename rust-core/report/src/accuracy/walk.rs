@@ -37,6 +37,8 @@ const WINDOWS: [(u64, u64); 4] =
     [(1 << 10, 1 << 13), (1 << 12, 1 << 16), (1 << 14, 1 << 19), (1 << 17, 1 << 22)];
 /// Anchors that are looked at before the place is looked for by the words alone.
 const ANCHORS: usize = 16;
+/// Pairs of words for which it is worth the while to divide a hole at an anchor.
+const PIECE: u64 = 1 << 20;
 /// How much of the reference a short tested part that hangs on one end of a hole may span.
 const SPAN: (u64, u64) = (4, 4096);
 /// Words of the tested sequence that are aligned at once backwards from a meeting, if the hole is too large.
@@ -313,17 +315,15 @@ impl Walk<'_> {
         let a = self.a.range(self.i..place.0)?;
         let b = self.b.range(self.j..place.1)?;
         let mut pairs = lcs::pairs(&a, &b);
+        let behind = pairs.partition_point(|p| self.j + (p.1 as u64) < cut);
+        let (early, late) = pairs.split_at_mut(behind);
         let mut next = 0;
-        for (x, y) in pairs.iter_mut().take_while(|p| self.j + (p.1 as u64) < cut) {
+        for (x, y) in early {
             // It stands at its place at the latest.
             *x = (next..*x).find(|&i| a[i] == b[*y]).unwrap_or(*x);
             next = *x + 1;
         }
-        let mut end = a.len();
-        for (x, y) in pairs.iter_mut().rev().take_while(|p| self.j + (p.1 as u64) >= cut) {
-            *x = (*x..end).rfind(|&i| a[i] == b[*y]).unwrap_or(*x);
-            end = *x;
-        }
+        put_late(late, &a, &b);
         let (i, j) = (self.i, self.j);
         let mut stretches = pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y);
         stretches.try_for_each(|s| self.matched(i + s[0].0 as u64, j + s[0].1 as u64, s.len() as u64))?;
@@ -337,11 +337,15 @@ impl Walk<'_> {
         if parts(a.end - a.start, b.end - b.start) == 1 {
             return self.subsequence(a, b);
         }
+        let (a, b) = self.up_to_last_anchor(a, b)?;
         let (mut ends, mut found) = ((a.end, b.end), Vec::new());
         while ends.0 > a.start && ends.1 > b.start {
             let ours = ends.1.saturating_sub(CHUNK).max(b.start)..ends.1;
             let theirs = ends.0.saturating_sub(SPAN.0 * CHUNK + SPAN.1).max(a.start)..ends.0;
-            let pairs = lcs::pairs(&self.a.range(theirs.clone())?, &self.b.range(ours.clone())?);
+            let (a, b) = (self.a.range(theirs.clone())?, self.b.range(ours.clone())?);
+            let mut pairs = lcs::pairs(&a, &b);
+            // In loops it would be strewn over all there is, and nothing left for what stands before.
+            put_late(&mut pairs, &a, &b);
             ends = (pairs.first().map_or(ends.0, |p| theirs.start + p.0 as u64), ours.start);
             found.extend(pairs.iter().rev().map(|p| (theirs.start + p.0 as u64, ours.start + p.1 as u64)));
         }
@@ -350,8 +354,27 @@ impl Walk<'_> {
         stretches.try_for_each(|s| self.matched(s[0].0, s[0].1, s.len() as u64))
     }
 
+    /// Of two ranges too large for one longest common subsequence, aligns what stands before the last place at which both
+    /// tell the same time, piece by piece; the rest is left. Words that no gram can confirm, as where callees are known and their
+    /// caller is not, keep their places so.
+    fn up_to_last_anchor(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<(Range<u64>, Range<u64>)> {
+        if parts(a.end - a.start, b.end - b.start) == 1 {
+            return Ok((a, b));
+        }
+        let guide = self.guide;
+        let (mut i, mut j) = (a.start, b.start);
+        for &(at, place) in guide.anchors(b.start).iter().take_while(|x| x.0 < b.end) {
+            if (i..a.end).contains(&place) && at >= j && (place - i) * (at - j) >= PIECE {
+                self.backwards(i..place, j..at)?;
+                (i, j) = (place, at);
+            }
+        }
+        Ok((i..a.end, j..b.end))
+    }
+
     /// Aligns two ranges by longest common subsequences; leaves `i` behind the last match.
     fn subsequence(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<()> {
+        let (a, b) = self.up_to_last_anchor(a, b)?;
         let (n, m) = (a.end - a.start, b.end - b.start);
         if n == 0 || m == 0 {
             return Ok(());
@@ -370,6 +393,15 @@ impl Walk<'_> {
             })?;
         }
         Ok(())
+    }
+}
+
+/// Gives each of `pairs`, which are in order, the last place in `a` that it can have.
+fn put_late(pairs: &mut [(usize, usize)], a: &[u32], b: &[u32]) {
+    let mut end = a.len();
+    for (x, y) in pairs.iter_mut().rev() {
+        *x = (*x..end).rfind(|&i| a[i] == b[*y]).unwrap_or(*x);
+        end = *x;
     }
 }
 

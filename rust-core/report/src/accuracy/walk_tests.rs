@@ -189,6 +189,37 @@ fn a_choice_of_diagonals_is_one_by_majority() {
 }
 
 #[test]
+fn callees_whose_caller_is_not_known_keep_their_places() {
+    // 12,000 rounds of a caller with two callees, and of these the callees alone; too short for any gram.
+    let round = |k: u32| [line(9), (100..112).collect(), line(9), (200..208 + k % 3).collect()].concat();
+    let a: Vec<u32> = (0..12_000).flat_map(round).chain(1000..3000).collect();
+    let b: Vec<u32> = a.iter().copied().filter(|w| *w >= 100).collect();
+    assert!(parts(a.len() as u64, b.len() as u64) > 1);
+    let cut = anywhere(0, a.len() as u64);
+    let (_, n) = aligned(&a, &b, &[cut]);
+    assert!(n * 1000 > b.len() as u64 * 999, "{n} of {}", b.len());
+    // With the times of both flows, at each fiftieth round, also if nothing else leads.
+    let (mut reference, mut tested) = (Times::default(), Times::default());
+    let (mut i, mut j) = (0, 0);
+    for k in 0..12_000 {
+        if k % 50 == 0 {
+            reference.push(i, 1 + i);
+            tested.push(j, 1 + i);
+        }
+        (i, j) = (i + round(k).len() as u64, j + 20 + u64::from(k % 3));
+    }
+    let guide = Guide::new(&reference, a.len() as u64, &tested);
+    let end = a.len() - 2000;
+    let (all, n) = guided(&a[..end], &b[..b.len() - 2000], &[cut], &guide);
+    assert_eq!(n, b.len() as u64 - 2000);
+    // No stretch is more than fifty rounds from its place.
+    let at = |m: &Match| b[..m.tested as usize].iter().filter(|w| **w == 100).count();
+    let of = |m: &Match| a[..m.reference as usize].iter().filter(|w| **w == 100).count();
+    let far = all.iter().step_by(997).map(|m| at(m).abs_diff(of(m))).max();
+    assert!(far.is_some_and(|n| n <= 50), "{far:?}");
+}
+
+#[test]
 fn sequences_with_nothing_in_common_take_bounded_time() {
     let a = line(3_000_000);
     let b: Vec<u32> = (10_000_000..10_400_000).collect();
