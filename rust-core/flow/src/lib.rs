@@ -216,6 +216,26 @@ impl GapReason {
             Self::Torn => "torn",
         }
     }
+    /// What is said besides.
+    pub fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Packets(s) | Self::NativeFlow(s) | Self::Reconstruct(s) | Self::Ambiguous(s) => Some(s),
+            Self::Truncated | Self::Overflow | Self::Torn => None,
+        }
+    }
+    /// The reason with that [name](Self::name), and with `detail` where it takes one.
+    pub fn named(name: &str, detail: String) -> Option<Self> {
+        Some(match name {
+            "truncated" => Self::Truncated,
+            "overflow" => Self::Overflow,
+            "packets" => Self::Packets(detail),
+            "native-flow" => Self::NativeFlow(detail),
+            "reconstruct" => Self::Reconstruct(detail),
+            "ambiguous" => Self::Ambiguous(detail),
+            "torn" => Self::Torn,
+            _ => return None,
+        })
+    }
 }
 
 /// A stretch about which the flow says nothing.
@@ -264,4 +284,28 @@ pub trait FlowSink {
 pub trait FlowConsumer {
     /// A thread's flow begins; called once per thread, from the driver's own thread.
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_its_name_and_detail() {
+        let text = || "why".to_owned();
+        let all = [
+            GapReason::Truncated,
+            GapReason::Overflow,
+            GapReason::Packets(text()),
+            GapReason::NativeFlow(text()),
+            GapReason::Reconstruct(text()),
+            GapReason::Ambiguous(text()),
+            GapReason::Torn,
+        ];
+        for reason in all {
+            let detail = reason.detail().unwrap_or_default().to_owned();
+            assert_eq!(GapReason::named(reason.name(), detail), Some(reason));
+        }
+        assert_eq!(GapReason::named("other", String::new()), None);
+    }
 }

@@ -1,9 +1,10 @@
 //! From the flow of a thread to segments: what was captured between gaps, with the frames on both sides.
 
 use crate::project::paths::Below;
-use jportal_bytecode::{Icfg, Node};
-use jportal_flow::{Entry, Event, EventKind, Exit, Gap};
+use jportal_bytecode::{Icfg, Node, Transfer};
+use jportal_flow::{Entry, Event, EventKind, Exit, Gap, GapReason};
 use jportal_units::{Bci, MethodId};
+use std::ops::{Deref, Range};
 
 /// Call sites of frames, as far as they are known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -21,6 +22,21 @@ impl Sites {
     }
 }
 
+/// What ended a piece.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Behind {
+    /// The flow ends, or goes on behind what is no gap: an unresolved stretch, a bytecode that the graph does not hold.
+    #[default]
+    Nothing,
+    /// Data were lost. Gaps without an instruction between them are one.
+    Gap(Box<Gap>),
+    /// The frame of what follows was found and does not go on where the last one ended: behind a gap the decoder says
+    /// nothing of interpreted frames whose method it does not know.
+    Found,
+    /// Only the piece's length: what follows goes on.
+    More,
+}
+
 /// A stretch of a thread's flow without a gap.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Piece {
@@ -28,18 +44,27 @@ pub struct Piece {
     pub nodes: Vec<Node>,
     /// Index into `nodes` and time.
     pub marks: Vec<(usize, u64)>,
+    /// The numbers of the thread's events from the first instruction up to the last one, counted from 0.
+    pub events: Range<u64>,
     /// The frames below the first instruction.
     pub first: Sites,
     /// The frames below the last one.
     pub last: Sites,
-    /// The gap behind it; `None` where the flow ends, or goes on behind something that is no gap (an unresolved stretch).
-    pub gap: Option<Box<Gap>>,
+    /// What ended it.
+    pub behind: Behind,
 }
 
 impl Piece {
+    /// The gap behind it. Its beginning is not known where frames that nobody knows may have run in front of it.
+    pub const fn gap(&self) -> Option<&Gap> {
+        match &self.behind {
+            Behind::Gap(gap) => Some(gap),
+            _ => None,
+        }
+    }
     /// How long the gap behind it took, if that is known.
     pub fn lost_time(&self) -> Option<u64> {
-        let gap = self.gap.as_ref()?;
+        let gap = self.gap()?;
         Some(gap.until?.get().saturating_sub(gap.since?.get()))
     }
 }
@@ -52,23 +77,56 @@ struct Activation {
     at: Option<Node>,
 }
 
-/// Cuts one thread's flow.
+/// Cuts one thread's flow. `G` holds the graph: a reference, or what a sink can own.
 #[derive(Debug)]
-pub struct Cutter<'a> {
-    icfg: &'a Icfg,
+pub struct Cutter<G> {
+    icfg: G,
+    /// Instructions of a piece at most.
+    longest: usize,
     stack: Vec<Activation>,
     whole: bool,
     /// Frames that go on in another kind of frame, innermost first.
     replaced: Vec<Activation>,
+    /// Of the frames at the last instruction, how many have stayed, and the others in the order in which they left.
+    stayed: usize,
+    left: Vec<Activation>,
+    /// `whole` at the last instruction.
+    was_whole: bool,
+    /// A frame was given up since the last instruction: the decoder knew up to there what ran.
+    given_up: bool,
+    /// A frame was found since the last instruction; its callers may have been, too.
+    found: bool,
+    /// The frames below the last instruction, where frames were found since.
+    before_found: Option<Sites>,
+    /// Number of the next event.
+    number: u64,
     piece: Piece,
     done: Vec<Piece>,
 }
 
-impl<'a> Cutter<'a> {
+impl<G: Deref<Target = Icfg>> Cutter<G> {
     /// For a flow from the thread's beginning on.
-    pub fn new(icfg: &'a Icfg) -> Self {
-        let (stack, replaced, done) = (Vec::new(), Vec::new(), Vec::new());
-        Self { icfg, stack, whole: true, replaced, piece: Piece::default(), done }
+    pub fn new(icfg: G) -> Self {
+        Self::with_longest(icfg, usize::MAX)
+    }
+    /// The same with pieces of at most `longest` instructions, so that they can be [drained](Self::drain) before a gap comes.
+    pub fn with_longest(icfg: G, longest: usize) -> Self {
+        Self {
+            icfg,
+            longest: longest.max(1),
+            stack: Vec::new(),
+            whole: true,
+            replaced: Vec::new(),
+            stayed: 0,
+            left: Vec::new(),
+            was_whole: true,
+            given_up: false,
+            found: false,
+            before_found: None,
+            number: 0,
+            piece: Piece::default(),
+            done: Vec::new(),
+        }
     }
     /// The next event.
     pub fn event(&mut self, event: &Event) {
@@ -76,9 +134,13 @@ impl<'a> Cutter<'a> {
             EventKind::Enter { method, entry, .. } => self.enter(*method, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
             EventKind::Bytecode { method, bci, .. } => self.bytecode(*method, *bci),
-            EventKind::Unresolved { .. } => self.cut(None),
+            EventKind::Unresolved { .. } => self.cut(Behind::Nothing),
             EventKind::Gap(gap) => {
-                self.cut(Some(gap.clone()));
+                let mut behind = gap.clone();
+                // Frames that nobody knows may have run between the last instruction and the gap.
+                behind.since = gap.since.filter(|_| self.given_up || !self.stack.is_empty());
+                self.cut(Behind::Gap(behind));
+                self.found = false;
                 if gap.stack_lost {
                     self.forget();
                 }
@@ -90,10 +152,19 @@ impl<'a> Cutter<'a> {
             }
             EventKind::Catch { .. } | EventKind::Orphan(_) => {}
         }
+        self.number += 1;
     }
-    /// The pieces, when the flow is over.
+    /// The pieces that are complete and were not drained before. The last one is held back as long as a further gap may
+    /// join the one behind it.
+    pub fn drain(&mut self) -> impl Iterator<Item = Piece> + '_ {
+        let held = usize::from(self.piece.nodes.is_empty());
+        self.done.drain(..self.done.len().saturating_sub(held))
+    }
+    /// The pieces that were not drained, when the flow is over.
     pub fn finish(mut self) -> Vec<Piece> {
-        self.cut(None);
+        if !self.piece.nodes.is_empty() {
+            self.cut(Behind::Nothing);
+        }
         self.done
     }
     fn enter(&mut self, method: MethodId, entry: Entry) {
@@ -101,8 +172,12 @@ impl<'a> Cutter<'a> {
             Entry::Osr | Entry::Deoptimisation => self.replaced.pop().filter(|a| a.method == method),
             _ => None,
         };
-        if entry == Entry::Found {
+        if entry == Entry::Found && !self.found {
+            if !self.piece.nodes.is_empty() {
+                self.before_found = Some(self.last_sites());
+            }
             self.forget();
+            self.found = true;
         }
         self.stack.push(Activation { method, at: before.and_then(|a| a.at) });
     }
@@ -110,68 +185,131 @@ impl<'a> Cutter<'a> {
         if exit != Exit::Replaced {
             self.replaced.clear();
         }
-        match self.stack.pop() {
-            Some(top) if top.method == method => {
-                if exit == Exit::Replaced {
-                    self.replaced.push(top);
-                }
-            }
-            Some(_) => self.forget(),
-            None => self.whole = false,
+        self.found = false;
+        self.given_up |= exit == Exit::Lost;
+        let Some(top) = self.stack.pop() else {
+            self.whole = false;
+            return;
+        };
+        if self.stack.len() < self.stayed {
+            self.stayed = self.stack.len();
+            self.left.push(top);
+        }
+        if top.method != method {
+            self.forget();
+        } else if exit == Exit::Replaced {
+            self.replaced.push(top);
         }
     }
     fn bytecode(&mut self, method: MethodId, bci: Bci) {
-        let Some(node) = self.icfg.node_at(method, bci) else { return self.cut(None) };
+        let Some(node) = self.icfg.node_at(method, bci) else { return self.cut(Behind::Nothing) };
+        if self.before_found.is_some() {
+            if self.returns_to(node) {
+                self.before_found = None;
+            } else {
+                self.cut(Behind::Found);
+            }
+        }
         if self.stack.last().is_none_or(|top| top.method != method) {
             self.forget();
             self.stack.push(Activation { method, at: None });
         }
         if self.piece.nodes.is_empty() {
             self.piece.first = self.sites();
+            self.piece.events.start = self.number;
         }
         self.piece.nodes.push(node);
+        self.piece.events.end = self.number + 1;
         if let Some(top) = self.stack.last_mut() {
             top.at = Some(node);
         }
+        self.left.clear();
+        (self.stayed, self.was_whole) = (self.stack.len(), self.whole);
+        (self.given_up, self.found) = (false, false);
+        if self.piece.nodes.len() >= self.longest {
+            self.cut(Behind::More);
+        }
+    }
+    /// Whether the last instruction is a return that may lead to `node`.
+    fn returns_to(&self, node: Node) -> bool {
+        let g = &*self.icfg;
+        let Some(last) = self.piece.nodes.last() else { return false };
+        let (Some(site), Some(entry)) = (node.0.checked_sub(1).map(Node), g.entry(g.method(*last))) else {
+            return false;
+        };
+        g.opcode(*last).transfer() == Transfer::Return
+            && g.edges(site).any(|(_, n)| n == node)
+            && g.may_call(site, entry)
     }
     fn forget(&mut self) {
         self.stack.clear();
-        self.whole = false;
+        self.left.clear();
+        self.stayed = 0;
+        (self.whole, self.was_whole) = (false, false);
     }
-    /// The call sites below the top frame. A native method has none: what it calls is called from its own call site.
+    /// The call sites below the top frame.
     fn sites(&self) -> Sites {
         let below = self.stack.split_last().map_or(&[][..], |(_, below)| below);
-        let java = |a: &&Activation| self.icfg.entry(a.method).is_some();
-        let mut sites: Vec<Node> = below.iter().rev().filter(java).map_while(|a| a.at).collect();
+        self.sites_of(below.iter().rev(), self.whole)
+    }
+    /// Those below the frame of the last instruction, whatever has left or come since.
+    fn last_sites(&self) -> Sites {
+        let stayed = &self.stack[..self.stayed.min(self.stack.len())];
+        let innermost_first = self.left.iter().chain(stayed.iter().rev());
+        self.sites_of(innermost_first.skip(1), self.was_whole)
+    }
+    /// Call sites of frames, given innermost first. A native method has none: what it calls is called from its own call
+    /// site.
+    fn sites_of<'a>(
+        &self,
+        innermost_first: impl Iterator<Item = &'a Activation> + Clone,
+        whole: bool,
+    ) -> Sites {
+        let java = innermost_first.filter(|a| self.icfg.entry(a.method).is_some());
+        let mut sites: Vec<Node> = java.clone().map_while(|a| a.at).collect();
         sites.reverse();
-        let whole = self.whole && sites.len() == below.iter().filter(java).count();
+        let whole = whole && sites.len() == java.count();
         Sites { sites, whole }
     }
     /// Ends the piece.
-    fn cut(&mut self, gap: Option<Box<Gap>>) {
-        let mut piece = std::mem::take(&mut self.piece);
-        if piece.nodes.is_empty() {
-            // A gap behind a gap: one of which less is known.
-            if let Some(last) = self.done.last_mut().filter(|_| gap.is_some()) {
-                last.gap = joined(last.gap.take(), gap);
+    fn cut(&mut self, behind: Behind) {
+        let before_found = self.before_found.take();
+        let is_gap = matches!(behind, Behind::Gap(_));
+        if self.piece.nodes.is_empty() {
+            if is_gap {
+                self.piece.marks.clear();
+            }
+            if let Some(last) = self.done.last_mut() {
+                last.behind = joined(std::mem::take(&mut last.behind), behind);
             }
             return;
         }
-        piece.last = self.sites();
+        let mut piece = std::mem::take(&mut self.piece);
+        piece.last = before_found.unwrap_or_else(|| self.last_sites());
         let len = piece.nodes.len();
-        piece.marks.retain(|m| m.0 < len);
-        piece.gap = gap;
+        // A time behind the last instruction is that of the next one, unless data were lost in between.
+        let next = piece.marks.pop_if(|m| m.0 >= len).filter(|_| !is_gap);
+        self.piece.marks = next.map(|m| (0, m.1)).into_iter().collect();
+        piece.behind = behind;
         self.done.push(piece);
     }
 }
 
-/// Two gaps with nothing between them.
-fn joined(first: Option<Box<Gap>>, second: Option<Box<Gap>>) -> Option<Box<Gap>> {
-    let (Some(mut first), Some(second)) = (first, second) else { return None };
-    first.until = second.until;
-    first.stack_lost |= second.stack_lost;
-    first.bytes = first.bytes.zip(second.bytes).map(|(a, b)| a.saturating_add(b));
-    Some(first)
+/// What two ends with nothing between them amount to: that of which less is known.
+fn joined(first: Behind, second: Behind) -> Behind {
+    match (first, second) {
+        (Behind::Gap(mut first), Behind::Gap(second)) => {
+            first.until = second.until;
+            first.stack_lost |= second.stack_lost;
+            first.bytes = first.bytes.zip(second.bytes).map(|(a, b)| a.saturating_add(b));
+            if let GapReason::Ambiguous(_) = second.reason {
+                first.reason = second.reason;
+            }
+            Behind::Gap(first)
+        }
+        (Behind::More, second) => second,
+        _ => Behind::Nothing,
+    }
 }
 
 #[cfg(test)]
@@ -241,7 +379,7 @@ mod tests {
             (&[at(&g, 0, &[0]), at(&g, 1, &[0])].concat(), &[(0, 10)][..])
         );
         assert_eq!((&pieces[0].first, &pieces[0].last, pieces[0].lost_time()), (&none, &site, Some(30)));
-        assert_eq!((&pieces[1].first, &pieces[1].last, &pieces[1].gap), (&site, &none, &None));
+        assert_eq!((&pieces[1].first, &pieces[1].last, pieces[1].gap()), (&site, &none, None));
     }
 
     #[test]
@@ -282,7 +420,12 @@ mod tests {
         assert_eq!(cut(&g, events)[1].last, Sites { sites: at(&g, 0, &[3]), whole: false });
         // A frame that is found may have any below it.
         let events = vec![enter(0, Entry::Upcall), code(0, 0), enter(1, Entry::Found), code(1, 0)];
-        assert_eq!(cut(&g, events)[0].last, Sites { sites: vec![], whole: false });
+        let pieces = cut(&g, events);
+        assert_eq!(
+            (&pieces[0].behind, &pieces[0].last),
+            (&Behind::Found, &Sites { sites: vec![], whole: true })
+        );
+        assert_eq!(pieces[1].first, Sites { sites: vec![], whole: false });
         // main was entered, but where it stands nobody saw.
         let events = vec![enter(0, Entry::Upcall), enter(1, Entry::Call), code(1, 0)];
         assert_eq!(cut(&g, events)[0].last, Sites { sites: vec![], whole: false });
@@ -333,6 +476,129 @@ mod tests {
             vec![enter(0, Entry::Upcall), code(0, 0), unresolved, code(0, 3), code(0, 1), code(0, 6)];
         let pieces = cut(&g, events);
         assert_eq!(pieces.iter().map(|p| p.nodes.len()).collect::<Vec<_>>(), [1, 1, 1]);
-        assert!(pieces.iter().all(|p| p.gap.is_none()));
+        assert!(pieces.iter().all(|p| p.behind == Behind::Nothing));
+    }
+
+    /// The events in front of a gap as the decoder tells them: all frames are given up.
+    fn lost_in_f() -> Vec<EventKind> {
+        vec![
+            enter(0, Entry::Upcall),
+            code(0, 0),
+            enter(1, Entry::Call),
+            code(1, 0),
+            leave(1, Exit::Lost),
+            leave(0, Exit::Lost),
+            gap(1, 2, true),
+        ]
+    }
+
+    #[test]
+    fn frames_that_are_given_up_were_there() {
+        let g = program();
+        let mut events = lost_in_f();
+        events.extend([enter(1, Entry::Found), code(1, 1)]);
+        let pieces = cut(&g, events);
+        assert_eq!(pieces[0].last, Sites { sites: at(&g, 0, &[0]), whole: true });
+        assert_eq!((pieces[0].events.clone(), pieces[1].events.clone()), (1..4, 8..9));
+        // What came and left behind the last instruction is not below it.
+        let events = vec![
+            enter(0, Entry::Upcall),
+            code(0, 0),
+            enter(1, Entry::Call),
+            leave(1, Exit::Lost),
+            leave(0, Exit::Lost),
+            gap(1, 2, true),
+        ];
+        assert_eq!(cut(&g, events)[0].last, Sites { sites: vec![], whole: true });
+        let events = vec![
+            enter(0, Entry::Upcall),
+            code(0, 0),
+            enter(1, Entry::Call),
+            code(1, 2),
+            leave(1, Exit::Return),
+            leave(0, Exit::Lost),
+            gap(1, 2, true),
+        ];
+        assert_eq!(cut(&g, events)[0].last, Sites { sites: at(&g, 0, &[0]), whole: true });
+    }
+
+    #[test]
+    fn a_frame_that_is_found_goes_on_behind_a_return_or_after_something_else() {
+        let g = program();
+        let found = |bci| {
+            let mut events = lost_in_f();
+            events.extend([enter(1, Entry::Found), code(1, 2), leave(1, Exit::Return)]);
+            events.extend([enter(0, Entry::Found), code(0, bci)]);
+            cut(&g, events)
+        };
+        let pieces = found(3);
+        assert_eq!((pieces.len(), &pieces[1].nodes), (2, &[at(&g, 1, &[2]), at(&g, 0, &[3])].concat()));
+        let pieces = found(0);
+        assert_eq!((pieces.len(), &pieces[1].behind), (3, &Behind::Found));
+        // Inlined callers are found together.
+        let mut events = lost_in_f();
+        events.extend([enter(0, Entry::Found), enter(1, Entry::Found), code(1, 1), code(1, 2)]);
+        events.extend([leave(1, Exit::Return), code(0, 3)]);
+        assert_eq!(cut(&g, events).len(), 2);
+    }
+
+    #[test]
+    fn pieces_are_drained_when_nothing_can_join_them() {
+        let g = program();
+        let mut cutter = Cutter::with_longest(&g, 2);
+        let mut drained = Vec::new();
+        let mut feed = |events: Vec<EventKind>| {
+            events.into_iter().for_each(|e| cutter.event(&Event::decoded(e)));
+            drained.push(cutter.drain().count());
+        };
+        feed(vec![enter(1, Entry::Upcall), EventKind::Time(Tsc(5)), code(1, 0), code(1, 1)]);
+        feed(vec![EventKind::Time(Tsc(9))]);
+        feed(vec![
+            code(1, 2),
+            leave(1, Exit::Return),
+            enter(1, Entry::Upcall),
+            code(1, 0),
+            gap(20, 30, false),
+        ]);
+        feed(vec![gap(30, 40, false)]);
+        feed(vec![code(1, 1)]);
+        assert_eq!(drained, [0, 0, 1, 0, 1]);
+        assert_eq!(cutter.finish().len(), 1);
+        // The same again, to see them.
+        let mut cutter = Cutter::with_longest(&g, 2);
+        let events = [enter(1, Entry::Upcall), EventKind::Time(Tsc(5)), code(1, 0), code(1, 1)];
+        let more =
+            [EventKind::Time(Tsc(9)), code(1, 2), EventKind::Time(Tsc(10)), gap(20, 30, false), code(1, 1)];
+        events.into_iter().chain(more).for_each(|e| cutter.event(&Event::decoded(e)));
+        let pieces = cutter.finish();
+        assert_eq!(
+            (&pieces[0].behind, &pieces[1].marks[..], pieces[1].lost_time()),
+            (&Behind::More, &[(0, 9)][..], Some(10))
+        );
+        assert_eq!(pieces[2].marks, []);
+    }
+
+    #[test]
+    fn a_gap_begins_where_the_last_frame_known_was_given_up() {
+        let g = program();
+        let mut events = lost_in_f();
+        assert_eq!(cut(&g, events.clone())[0].lost_time(), Some(1));
+        events.splice(4..6, [leave(1, Exit::Return), leave(0, Exit::Return)]);
+        assert_eq!(cut(&g, events)[0].lost_time(), None);
+    }
+
+    #[test]
+    fn a_gap_with_an_unresolved_stretch_is_not_filled() {
+        let g = program();
+        let unresolved = EventKind::Unresolved {
+            method: MethodId(0),
+            from: None,
+            to: Some(Bci(3)),
+            cause: jportal_flow::Cause::ConditionalMove,
+            callers: 0,
+        };
+        let mut events = lost_in_f();
+        events.extend([enter(0, Entry::Found), unresolved, code(0, 3)]);
+        assert_eq!(cut(&g, events)[0].behind, Behind::Nothing);
     }
 }

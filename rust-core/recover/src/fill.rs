@@ -32,7 +32,7 @@ pub use basic::Basic;
 pub use candidates::Candidates;
 pub use captured::{Captured, SegmentId, Tier, Tiers};
 pub use contexts::Contexts;
-pub use follow::{Follower, Gap, Recovered, Settings};
+pub use follow::{Follower, Gap, Recovered, Settings, Witnesses};
 pub use frequencies::Frequencies;
 pub use rehearse::{Calibration, Tally, rehearse};
 pub use tiered::Tiered;
@@ -118,7 +118,7 @@ pub struct Fill {
     pub source: Source,
 }
 
-/// What a recovery cost.
+/// What a recovery cost; sums of several may be formed with [`FillWork::add`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FillWork {
     /// Complete segments whose anchor instructions match.
@@ -135,6 +135,19 @@ pub struct FillWork {
     pub read: u64,
     /// Nodes visited by the path through the ICFG.
     pub visited: u64,
+}
+
+impl FillWork {
+    /// Adds what another one cost.
+    pub fn add(&mut self, other: &Self) {
+        self.candidates += other.candidates;
+        self.left_out += other.left_out;
+        self.compared += other.compared;
+        self.instructions.iter_mut().zip(other.instructions).for_each(|(a, b)| *a += b);
+        self.tried += other.tried;
+        self.read += other.read;
+        self.visited += other.visited;
+    }
 }
 
 /// What came of a gap, and what it cost.

@@ -47,6 +47,8 @@ pub struct Settings {
     pub hops: usize,
     /// Instructions of a fill.
     pub longest: usize,
+    /// The same where nobody knows how long the gap took: there nothing else ends a search that does not join.
+    pub untimed: usize,
     /// By how much of the gap's time a fill may miss it.
     pub misfit: f64,
     /// Instructions in front of a place that are compared.
@@ -64,6 +66,7 @@ impl Default for Settings {
             tries: 4,
             hops: 64,
             longest: 1 << 24,
+            untimed: 1 << 12,
             misfit: 0.5,
             context: 4096,
             visits: 4096,
@@ -98,6 +101,13 @@ impl Recovered {
     }
 }
 
+/// Places like what follows each of some gaps; see [`Follower::witnesses`].
+#[derive(Debug)]
+pub struct Witnesses {
+    all: Candidates,
+    join: usize,
+}
+
 /// Recovers gaps of one run.
 #[derive(Debug)]
 pub struct Follower<'a> {
@@ -118,16 +128,29 @@ impl<'a> Follower<'a> {
     }
     /// The fills of `gaps`; `None` where nothing fits: the gap stays a gap.
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
+        let holes: Vec<Hole> = gaps.iter().map(|gap| gap.hole).collect();
+        let witnesses = self.witnesses(&holes);
+        gaps.iter().enumerate().map(|(index, gap)| self.recover_gap(gap, &witnesses, index)).collect()
+    }
+    /// What speaks for the fills of `holes`: one pass over all that was captured, to be made before [`Self::recover_gap`].
+    pub fn witnesses(&self, holes: &[Hole]) -> Witnesses {
         let join = self.settings.join.max(1);
-        let heads = gaps.iter().map(|gap| self.captured.segment(gap.hole.after).get(..join));
-        let like_after = Candidates::behind(self.captured, heads, join, self.settings.witnesses, true);
-        let one = |(index, gap): (usize, &Gap<'_>)| {
-            let witnesses: Vec<usize> = like_after.of(index).0.iter().map(|p| *p as usize - join).collect();
-            // Without a pace nothing can be said to take time.
-            let time = gap.hole.time.filter(|_| self.pace.is_some());
-            self.recover_one(&Gap { hole: Hole { time, ..gap.hole }, ..*gap }, &witnesses)
-        };
-        gaps.iter().enumerate().map(one).collect()
+        let heads = holes.iter().map(|hole| self.captured.segment(hole.after).get(..join));
+        Witnesses { all: Candidates::behind(self.captured, heads, join, self.settings.witnesses, true), join }
+    }
+    /// The fill of one gap, the `index`-th of those that `witnesses` was made for: for a caller who knows its frames
+    /// only when the gaps before it are filled.
+    pub fn recover_gap(
+        &self,
+        gap: &Gap<'_>,
+        witnesses: &Witnesses,
+        index: usize,
+    ) -> (Option<Recovered>, FillWork) {
+        let places = witnesses.all.of(index).0;
+        let places: Vec<usize> = places.iter().map(|p| *p as usize - witnesses.join).collect();
+        // Without a pace nothing can be said to take time.
+        let time = gap.hole.time.filter(|_| self.pace.is_some());
+        self.recover_one(&Gap { hole: Hole { time, ..gap.hole }, ..*gap }, &places)
     }
     fn recover_one(&self, gap: &Gap<'_>, witnesses: &[usize]) -> (Option<Recovered>, FillWork) {
         let mut work = FillWork::default();

@@ -166,7 +166,7 @@ impl<'a> Trail<'a> {
         let settings = self.ground.settings;
         let over = match self.gap.hole.time {
             Some(d) => self.elapsed > d as f64 + settings.misfit * self.ground.scale(d),
-            None => self.best.is_some(),
+            None => self.best.is_some() || self.fill().len() >= settings.untimed,
         };
         over || self.fill().len() >= settings.longest
     }

@@ -86,7 +86,12 @@ fn lay_out(number: usize, draft: &Draft) -> Method {
 
 /// The graph of a random program.
 pub fn program(drafts: &[Draft]) -> Icfg {
-    graph(drafts.iter().enumerate().map(|(i, d)| lay_out(i, d)).collect())
+    graph(methods(drafts))
+}
+
+/// Its methods.
+pub fn methods(drafts: &[Draft]) -> Vec<Method> {
+    drafts.iter().enumerate().map(|(i, d)| lay_out(i, d)).collect()
 }
 
 /// A walk through a program: what was executed and how each instruction ended, and the call sites of the frames below
