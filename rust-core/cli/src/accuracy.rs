@@ -11,8 +11,8 @@ use jportal_reconstruct::{DecodeSummary, Recording};
 use jportal_report::accuracy::{Flows, Storage, TraceBytes, compare};
 
 use crate::args::{AccuracyArgs, DecodeArgs};
+use crate::infer::decode_inferred;
 use crate::progress::ProgressLine;
-use crate::project::decode_projected;
 use crate::{Outcome, decode, put_json, put_text, say};
 
 /// Bytes of a thread's flow that are kept in memory before a temporary file is made.
@@ -37,7 +37,7 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
     let mut flows = Flows::of_capture(recording.methods(), storage)?;
     // What fills the gaps of the flow belongs in between: a consumer that hands the completed flow on to `flows`. The
     // truth has no gaps and is never completed.
-    let (summary, _) = decode_projected(&args.decode, &args.project, &recording, &mut flows)?;
+    let (summary, _) = decode_inferred(&args.decode, &args.infer, &recording, &mut flows)?;
     let bytes = trace_bytes(&summary, &args.decode);
 
     let mut line = ProgressLine::counting("comparing", "million bytecodes");

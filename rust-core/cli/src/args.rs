@@ -143,12 +143,45 @@ pub(crate) enum Project {
     Indexed,
 }
 
-/// Arguments of the commands that show a flow whose orphans may be placed.
+/// How what was lost is inferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Recover {
+    /// Not at all: a gap stays a gap
+    None,
+    /// Algorithm 3 of the JPortal paper
+    Basic,
+    /// Algorithm 4 of the paper
+    Tiered,
+    /// JPortal's own: as the run itself went on in the same context, for as long as the gap took
+    Follow,
+}
+
+/// Arguments of the commands that show a flow in which more may stand than was decoded.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ProjectArgs {
+pub(crate) struct InferArgs {
     /// Find the place of interpreted bytecodes behind a gap by what the program allows; they are marked as projected
     #[arg(long, value_enum, default_value_t = Project::Indexed)]
     pub(crate) project: Project,
+    /// Fill gaps of lost trace with what is likely to have run there, learned from the threads that are decoded
+    #[arg(long, value_enum, default_value_t = Recover::None)]
+    pub(crate) recover: Recover,
+}
+
+/// How an event is known, if not from the trace alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Inferred {
+    /// Found by placing a stretch of bytecodes in the program
+    Projected,
+    /// Inferred for lost trace
+    Recovered,
+}
+
+/// Arguments of the commands that can leave out what is not certain.
+#[derive(Args, Debug)]
+pub(crate) struct ExcludeArgs {
+    /// Leave out events that are known only so; a list with commas
+    #[arg(long, value_enum, value_name = "HOW", value_delimiter = ',')]
+    pub(crate) exclude: Vec<Inferred>,
 }
 
 /// `completeness` is the share of the recorded PT bytes that was decoded: bytes skipped behind
@@ -159,9 +192,9 @@ pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]
-    pub(crate) project: ProjectArgs,
+    pub(crate) infer: InferArgs,
     /// Only what is known without decoding the trace
-    #[arg(long, conflicts_with = "check")]
+    #[arg(long, conflicts_with_all = ["check", "recover"])]
     pub(crate) no_decode: bool,
     #[command(flatten)]
     pub(crate) check: CheckArgs,
@@ -193,7 +226,9 @@ pub(crate) struct PrintArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]
-    pub(crate) project: ProjectArgs,
+    pub(crate) infer: InferArgs,
+    #[command(flatten)]
+    pub(crate) exclude: ExcludeArgs,
     /// How fine
     #[arg(long, value_enum, default_value_t = Level::Call)]
     pub(crate) level: Level,
@@ -202,7 +237,7 @@ pub(crate) struct PrintArgs {
     pub(crate) limit: u64,
     /// The machine blocks around this event of one thread, with markers and debug info; findings of `--check` and of `verify`
     /// and the output of `print --json --project none` number events
-    #[arg(long, value_name = "EVENT", conflicts_with_all = ["level", "limit"])]
+    #[arg(long, value_name = "EVENT", conflicts_with_all = ["level", "limit", "recover", "exclude"])]
     pub(crate) around: Option<u64>,
 }
 
@@ -232,7 +267,9 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]
-    pub(crate) project: ProjectArgs,
+    pub(crate) infer: InferArgs,
+    #[command(flatten)]
+    pub(crate) exclude: ExcludeArgs,
     /// Which classes; default: app for coverage, all otherwise
     #[arg(long, value_enum)]
     pub(crate) classes: Option<Classes>,
@@ -296,7 +333,7 @@ pub(crate) struct AccuracyArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]
-    pub(crate) project: ProjectArgs,
+    pub(crate) infer: InferArgs,
 }
 
 /// The model is the kernel's: a drain that cannot keep up fills the AUX buffer of a core, tracing
@@ -404,6 +441,21 @@ mod tests {
         assert_eq!((a.cores, a.java_args.len()), (3, 3));
         assert!(Cli::try_parse_from(["jportal", "run", "Main"]).is_err());
         assert!(Cli::try_parse_from(["jportal", "run", "--"]).is_err());
+    }
+
+    #[test]
+    fn what_is_recovered_and_what_is_left_out() {
+        let parse = |args: &[&str]| Cli::try_parse_from(["jportal"].iter().chain(args));
+        let Ok(Cli { command: Command::Print(a) }) =
+            parse(&["print", "--recover", "follow", "--exclude", "recovered,projected", "x"])
+        else {
+            panic!("another command")
+        };
+        assert_eq!((a.recover.recover, a.exclude.exclude.len()), (Recover::Follow, 2));
+        assert!(parse(&["info", "--no-decode", "x"]).is_ok());
+        assert!(parse(&["info", "--no-decode", "--recover", "basic", "x"]).is_err());
+        assert!(parse(&["print", "--around", "3", "--recover", "basic", "x"]).is_err());
+        assert!(parse(&["verify", "--oracle", "d", "--recover", "basic", "x"]).is_err());
     }
 
     #[test]

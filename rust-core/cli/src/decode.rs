@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use jportal_bytecode::Method;
+use jportal_bytecode::Method as JavaMethod;
 use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage};
 use jportal_flow::FlowConsumer;
 use jportal_reconstruct::{
     DecodeOptions, DecodeSummary, MachineStep, NativeDecoder, Positions, Recording, Watch,
 };
+use jportal_report::Exclude;
 use jportal_units::{Tid, Tsc};
 
-use crate::args::{self, DecodeArgs};
+use crate::args::{self, DecodeArgs, ExcludeArgs, Inferred};
 use crate::progress::ProgressLine;
 use crate::say;
 
@@ -94,6 +95,12 @@ pub(crate) fn decode(
     result.with_context(|| format!("{}", args.capture.display()))
 }
 
+/// What the arguments leave out.
+pub(crate) fn excluded(args: &ExcludeArgs) -> Exclude {
+    let is = |what| args.exclude.contains(&what);
+    Exclude { projected: is(Inferred::Projected), recovered: is(Inferred::Recovered) }
+}
+
 /// What the machine did around an event of a thread's flow.
 pub(crate) fn steps_around(
     args: &DecodeArgs,
@@ -152,7 +159,7 @@ pub(crate) fn threads(recording: &Recording<'_>, wanted: &[String]) -> Result<Ve
 
 /// Whether a method belongs to the application: not to the boot or the platform loader, and
 /// not to the oracle agent.
-pub(crate) fn is_application(method: &Method) -> bool {
+pub(crate) fn is_application(method: &JavaMethod) -> bool {
     !method.loader.is_empty()
         && !method.loader.contains("PlatformClassLoader")
         && !method.class_name.starts_with("jportal/oracle/")

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use jportal_capture::{CaptureReader, Header};
+use jportal_completion::Summary as Completed;
 use jportal_reconstruct::{DecodeSummary, Recording};
 use jportal_report::{ThreadTotals, Threads};
 use serde::Serialize;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
 use crate::check::Checked;
-use crate::project::decode_projected;
+use crate::infer::{Inferred, decode_inferred};
 use crate::{Outcome, decode, put_json, put_text};
 
 /// What the trace decodes to.
@@ -34,6 +35,8 @@ struct Decoded {
     #[serde(skip)]
     projection: Option<jportal_projection::Summary>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    recovery: Option<Completed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<jportal_check::Report>,
 }
 
@@ -45,9 +48,10 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
     } else {
         let mut threads = Threads::default();
         let mut checked = Checked::new(&args.check, &recording, &mut threads);
-        let (summary, projection) = decode_projected(&args.decode, &args.project, &recording, &mut checked)?;
+        let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut checked)?;
         let check = checked.report();
-        Some(Decoded { check, projection, ..gather(&threads, &summary) })
+        let Inferred { projection, recovery } = inferred;
+        Some(Decoded { check, projection, recovery, ..gather(&threads, &summary) })
     };
     let clean = decoded.as_ref().and_then(|d| d.check.as_ref()).is_none_or(|c| c.is_clean());
     if args.decode.json {
@@ -79,6 +83,7 @@ fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
         truncations: s.native.truncations,
         unattributed_bytes: s.unattributed_bytes,
         completeness: s.completeness(),
+        recovery: None,
         check: None,
         projection: None,
         threads,
@@ -149,6 +154,9 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
         all["truncations"] = d.truncations.into();
         all["unattributed_bytes"] = d.unattributed_bytes.into();
         all["completeness"] = d.completeness.into();
+        if let Some(recovery) = d.recovery {
+            all["recovery"] = json!(recovery);
+        }
         if let Some(check) = d.check {
             all["check"] = json!(check);
         }
@@ -246,8 +254,54 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
     for (tid, name, bytecodes) in threads {
         text.push_str(&format!("{tid:>9}  {bytecodes:>14}  {name}\n"));
     }
+    if let Some(recovery) = decoded.and_then(|d| d.recovery.as_ref()) {
+        text.push_str(&recovery_text(recovery));
+    }
     if let Some(check) = decoded.and_then(|d| d.check.as_ref()) {
         text.push_str(&check.text());
+    }
+    text
+}
+
+/// What gaps were filled: totals, then each thread that had one.
+fn recovery_text(c: &Completed) -> String {
+    let (t, s, w) = (&c.total, &c.seconds, &c.work);
+    let rows = [
+        ("method", c.method.to_owned()),
+        ("bytecodes", format!("{} decoded, {} recovered", t.decoded, t.recovered)),
+        ("gaps", format!("{} of {} filled, {} left", t.gaps_filled, t.gaps, t.gaps_left())),
+        (
+            "frames",
+            format!("{} fills led to wrong frames, {} stacks were given up", t.contradicted, t.given_up),
+        ),
+        ("learned", format!("{} bytecodes, {} more were not learned from", c.learned, c.not_learned)),
+        ("rehearsed", format!("{} gaps, {} of them filled", c.rehearsed.0, c.rehearsed.1)),
+        ("work", format!("{} places tried, {} bytecodes read, {} nodes visited", w.tried, w.read, w.visited)),
+        (
+            "time",
+            format!(
+                "{:.2} s filling, {:.2} s rehearsing, {:.2} s learning, {:.2} s replaying",
+                s.filling, s.rehearsing, s.learning, s.replaying
+            ),
+        ),
+    ];
+    let mut text = "recovery\n".to_owned();
+    for (name, value) in rows {
+        text.push_str(&format!("  {name:<11} {value}\n"));
+    }
+    text.push_str("      tid         decoded       recovered        gaps filled        left  thread\n");
+    for t in c.threads.iter().filter(|t| t.figures.gaps > 0) {
+        let f = &t.figures;
+        text.push_str(&format!(
+            "{:>9}  {:>14}  {:>14}  {:>6} of {:>6}  {:>10}  {}\n",
+            t.tid,
+            f.decoded,
+            f.recovered,
+            f.gaps_filled,
+            f.gaps,
+            f.gaps_left(),
+            t.name
+        ));
     }
     text
 }

@@ -11,8 +11,8 @@ use jportal_report::print::{Level, Options, Output, Printer};
 use jportal_units::Tid;
 
 use crate::args::{self, PrintArgs};
+use crate::infer::decode_inferred;
 use crate::look::Look;
-use crate::project::decode_projected;
 use crate::{Outcome, decode};
 
 pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
@@ -30,10 +30,11 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
         },
         json: args.decode.json,
         limit: args.limit,
+        exclude: decode::excluded(&args.exclude),
     };
     let spills = Spills::default();
     let mut printer = Printer::new(methods, options, |_: &ThreadInfo| spills.open());
-    decode_projected(&args.decode, &args.project, &recording, &mut printer)?;
+    decode_inferred(&args.decode, &args.infer, &recording, &mut printer)?;
     if let Some(e) = printer.error() {
         return Err(e).context("cannot write the output");
     }

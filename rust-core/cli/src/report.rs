@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::{Classes, ReportArgs, ReportKind};
 use crate::decode::is_application;
-use crate::project::decode_projected;
+use crate::infer::{Inferred, decode_inferred};
 use crate::{Outcome, decode, put_json, put_text};
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
@@ -20,25 +20,26 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
     let recording = decode::recording(&reader)?;
     let methods = Arc::new(recording.methods().clone());
     let wanted = |m: &Method| is_wanted(args, m);
+    let exclude = decode::excluded(&args.exclude);
     match args.kind {
         ReportKind::Coverage => {
-            let mut consumer = CoverageConsumer::new(methods);
-            let (summary, _) = decode_projected(&args.decode, &args.project, &recording, &mut consumer)?;
+            let mut consumer = CoverageConsumer::new(methods).excluding(exclude);
+            let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
             let report = consumer.report(wanted);
             let hint = if report.classes.is_empty() { "no class fits; try --classes all\n" } else { "" };
-            show(args, &report, &format!("{}{hint}", report.text(args.methods)), &summary)?;
+            show(args, &report, &format!("{}{hint}", report.text(args.methods)), &summary, &inferred)?;
         }
         ReportKind::HotMethods => {
-            let mut consumer = HotConsumer::new(methods);
-            let (summary, _) = decode_projected(&args.decode, &args.project, &recording, &mut consumer)?;
+            let mut consumer = HotConsumer::new(methods).excluding(exclude);
+            let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
             let report = consumer.report(args.top, wanted);
-            show(args, &report, &report.text(), &summary)?;
+            show(args, &report, &report.text(), &summary, &inferred)?;
         }
         ReportKind::Calls => {
-            let mut consumer = CallsConsumer::new(methods);
-            let (summary, _) = decode_projected(&args.decode, &args.project, &recording, &mut consumer)?;
+            let mut consumer = CallsConsumer::new(methods).excluding(exclude);
+            let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
             let report = consumer.report(args.top, wanted);
-            show(args, &report, &report.text(), &summary)?;
+            show(args, &report, &report.text(), &summary, &inferred)?;
         }
     }
     Ok(Outcome::Done)
@@ -58,7 +59,13 @@ fn is_wanted(args: &ReportArgs, method: &Method) -> bool {
     classes == Classes::All || is_application(method)
 }
 
-fn show(args: &ReportArgs, report: &impl Serialize, text: &str, summary: &DecodeSummary) -> Result<()> {
+fn show(
+    args: &ReportArgs,
+    report: &impl Serialize,
+    text: &str,
+    summary: &DecodeSummary,
+    inferred: &Inferred,
+) -> Result<()> {
     if args.decode.json {
         return put_json(report);
     }
@@ -69,6 +76,10 @@ fn show(args: &ReportArgs, report: &impl Serialize, text: &str, summary: &Decode
             "{:.2}% of the recorded trace was decoded; {native} native-flow errors, {reconstruct} contradictions\n",
             100.0 * summary.completeness()
         ))?;
+    }
+    if let Some(c) = &inferred.recovery {
+        let (filled, all, left) = (c.total.gaps_filled, c.total.gaps, c.total.gaps_left());
+        put_text(&format!("{filled} of {all} gaps were filled ({}), {left} are left\n", c.method))?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::stack::Stack;
 use crate::table::{Align, table};
-use crate::tally::Tally;
+use crate::tally::{Exclude, Tally};
 
 /// Where a call comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,12 +56,17 @@ pub struct Calls {
 pub struct CallsConsumer {
     methods: Arc<MethodTable>,
     edges: Arc<Mutex<Edges>>,
+    exclude: Exclude,
 }
 
 impl CallsConsumer {
     /// For the methods of one recording.
     pub fn new(methods: Arc<MethodTable>) -> Self {
-        Self { methods, edges: Arc::default() }
+        Self { methods, edges: Arc::default(), exclude: Exclude::default() }
+    }
+    /// The same without some provenances.
+    pub fn excluding(self, exclude: Exclude) -> Self {
+        Self { exclude, ..self }
     }
     /// The `top` most frequent calls whose callee `wanted` accepts.
     pub fn report(&self, top: usize, wanted: impl Fn(&Method) -> bool) -> Calls {
@@ -92,7 +97,12 @@ impl CallsConsumer {
 
 impl FlowConsumer for CallsConsumer {
     fn thread(&mut self, _: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        Box::new(Sink { all: Arc::clone(&self.edges), own: Edges::new(), stack: Stack::default() })
+        Box::new(Sink {
+            all: Arc::clone(&self.edges),
+            own: Edges::new(),
+            stack: Stack::default(),
+            exclude: self.exclude,
+        })
     }
 }
 
@@ -100,6 +110,7 @@ struct Sink {
     all: Arc<Mutex<Edges>>,
     own: Edges,
     stack: Stack,
+    exclude: Exclude,
 }
 
 impl FlowSink for Sink {
@@ -114,7 +125,9 @@ impl FlowSink for Sink {
                         continue;
                     }
                 };
-                self.own.entry((site, method)).or_default().add(e.provenance);
+                if !self.exclude.hides(e.provenance) {
+                    self.own.entry((site, method)).or_default().add(e.provenance);
+                }
             }
             self.stack.follow(&e.kind);
         }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::shape::{Shape, Shapes};
 use crate::table::{Align, percent, table};
-use crate::tally::{Tally, seen};
+use crate::tally::{Exclude, Tally, seen};
 
 /// So many were executed, of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -116,13 +116,21 @@ struct Shared {
 #[derive(Debug)]
 pub struct CoverageConsumer {
     shared: Arc<Shared>,
+    exclude: Exclude,
 }
 
 impl CoverageConsumer {
     /// For the methods of one recording.
     pub fn new(methods: Arc<MethodTable>) -> Self {
         let shapes = Shapes::new(&methods);
-        Self { shared: Arc::new(Shared { methods, shapes, marks: Mutex::default() }) }
+        Self {
+            shared: Arc::new(Shared { methods, shapes, marks: Mutex::default() }),
+            exclude: Exclude::default(),
+        }
+    }
+    /// The same without some provenances.
+    pub fn excluding(self, exclude: Exclude) -> Self {
+        Self { exclude, ..self }
     }
 
     /// The report over the classes whose methods `wanted` accepts.
@@ -176,15 +184,21 @@ fn cover(method: &Method, shape: &Shape, marks: Option<&Marks>) -> MethodCoverag
 
 impl FlowConsumer for CoverageConsumer {
     fn thread(&mut self, _: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        Box::new(Sink { shared: Arc::clone(&self.shared), marks: Vec::new(), branch: None })
+        Box::new(Sink {
+            shared: Arc::clone(&self.shared),
+            marks: Vec::new(),
+            branch: None,
+            exclude: self.exclude,
+        })
     }
 }
 
 struct Sink {
     shared: Arc<Shared>,
     marks: MarkTable,
-    /// A branch whose outcome is the next bytecode of the same method.
-    branch: Option<(MethodId, Bci)>,
+    /// A branch whose outcome is the next bytecode of the same method, and how the branch is known.
+    branch: Option<(MethodId, Bci, u8)>,
+    exclude: Exclude,
 }
 
 impl Sink {
@@ -201,12 +215,14 @@ impl Sink {
         if let Some(mark) = marks.bcis.get_mut(usize::from(bci.get())) {
             *mark |= bit;
         }
-        let taken = self.branch.take().filter(|(m, _)| *m == method);
-        if let Some(slot) = taken.and_then(|(_, from)| shape.slot(from, bci)) {
-            marks.outcomes[slot] |= bit;
+        let taken = self.branch.take().filter(|(m, ..)| *m == method);
+        if let Some((slot, known)) = taken.and_then(|(_, from, known)| Some((shape.slot(from, bci)?, known)))
+        {
+            // An outcome is known as surely as the less sure of its two ends.
+            marks.outcomes[slot] |= bit.max(known);
         }
         if shape.is_branch(bci) {
-            self.branch = Some((method, bci));
+            self.branch = Some((method, bci, bit));
         }
     }
 }
@@ -215,6 +231,10 @@ impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
         use jportal_flow::{Entry, Exit};
         for e in events {
+            if self.exclude.hides(e.provenance) {
+                self.branch = None;
+                continue;
+            }
             match &e.kind {
                 EventKind::Bytecode { method, bci, .. } => {
                     self.bytecode(*method, *bci, seen::bit(e.provenance))
@@ -314,6 +334,31 @@ mod tests {
         let f = &c.report(|_| true).classes[0].methods[0];
         assert_eq!(f.figures.branches.executed, Tally { decoded: 1, recovered: 1, ..Tally::default() });
         assert_eq!(f.figures.bytecodes.executed, Tally { decoded: 5, recovered: 1, ..Tally::default() });
+    }
+
+    #[test]
+    fn what_is_excluded_is_not_covered() {
+        let exclude = Exclude { recovered: true, projected: false };
+        let executed = |c: CoverageConsumer| {
+            let mut c = c;
+            // Both ends of an outcome count, and what is left out joins nothing.
+            let events = [
+                bytecode(0, 0),
+                recovered(bytecode(0, 1)),
+                bytecode(0, 4),
+                recovered(bytecode(0, 5)),
+                bytecode(0, 9),
+            ];
+            feed(&mut c, 1, &events);
+            feed(&mut c, 2, &[bytecode(0, 1), recovered(bytecode(0, 4)), bytecode(0, 8)]);
+            c.report(|_| true).total
+        };
+        let all = executed(CoverageConsumer::new(methods()));
+        assert_eq!(all.bytecodes.executed, Tally { decoded: 5, recovered: 1, ..Tally::default() });
+        assert_eq!(all.branches.executed, Tally { recovered: 1, ..Tally::default() });
+        let some = executed(CoverageConsumer::new(methods()).excluding(exclude));
+        assert_eq!(some.bytecodes.executed, Tally { decoded: 5, ..Tally::default() });
+        assert_eq!(some.branches.executed, Tally::default());
     }
 
     #[test]

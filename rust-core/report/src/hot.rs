@@ -8,7 +8,7 @@ use jportal_units::MethodId;
 use serde::Serialize;
 
 use crate::table::{Align, percent, table};
-use crate::tally::Tally;
+use crate::tally::{Exclude, Tally};
 
 /// Bytecodes by executing tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -79,12 +79,17 @@ pub struct HotMethods {
 pub struct HotConsumer {
     methods: Arc<MethodTable>,
     counts: Arc<Mutex<Vec<Counts>>>,
+    exclude: Exclude,
 }
 
 impl HotConsumer {
     /// For the methods of one recording.
     pub fn new(methods: Arc<MethodTable>) -> Self {
-        Self { methods, counts: Arc::default() }
+        Self { methods, counts: Arc::default(), exclude: Exclude::default() }
+    }
+    /// The same without some provenances.
+    pub fn excluding(self, exclude: Exclude) -> Self {
+        Self { exclude, ..self }
     }
     /// The `top` hottest of the methods that `wanted` accepts.
     pub fn report(&self, top: usize, wanted: impl Fn(&Method) -> bool) -> HotMethods {
@@ -110,7 +115,12 @@ impl HotConsumer {
 
 impl FlowConsumer for HotConsumer {
     fn thread(&mut self, _: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        Box::new(Sink { all: Arc::clone(&self.counts), methods: self.methods.len(), own: Vec::new() })
+        Box::new(Sink {
+            all: Arc::clone(&self.counts),
+            methods: self.methods.len(),
+            own: Vec::new(),
+            exclude: self.exclude,
+        })
     }
 }
 
@@ -118,6 +128,7 @@ struct Sink {
     all: Arc<Mutex<Vec<Counts>>>,
     methods: usize,
     own: Vec<Counts>,
+    exclude: Exclude,
 }
 
 impl Sink {
@@ -132,7 +143,8 @@ impl Sink {
 
 impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
-        for e in events {
+        let exclude = self.exclude;
+        for e in events.iter().filter(|e| !exclude.hides(e.provenance)) {
             match e.kind {
                 EventKind::Bytecode { method, tier, .. } => {
                     if let Some(c) = self.of(method) {

@@ -29,5 +29,5 @@ pub mod verify;
 #[cfg(test)]
 mod testing;
 
-pub use tally::Tally;
+pub use tally::{Exclude, Tally};
 pub use threads::{ThreadTotals, Threads};

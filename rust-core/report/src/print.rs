@@ -11,6 +11,7 @@ use jportal_units::{Bci, MethodId};
 use serde_json::{Map, Value, json};
 
 use crate::stack::Stack;
+use crate::tally::Exclude;
 
 /// How fine the output is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +33,8 @@ pub struct Options {
     pub json: bool,
     /// At most so many lines per thread.
     pub limit: u64,
+    /// What is not printed.
+    pub exclude: Exclude,
 }
 
 /// Where a thread's lines go.
@@ -90,7 +93,8 @@ pub struct Words {
 impl Words {
     /// For the methods of one recording.
     pub fn new(methods: Arc<MethodTable>) -> Self {
-        let options = Options { level: Level::Bytecode, json: false, limit: u64::MAX };
+        let options =
+            Options { level: Level::Bytecode, json: false, limit: u64::MAX, exclude: Exclude::default() };
         let blocks = Box::default();
         Self { shared: Arc::new(Shared { methods, blocks, options, error: Mutex::new(None) }) }
     }
@@ -183,6 +187,11 @@ impl Sink {
         let before = self.stack.depth();
         self.stack.follow(&e.kind);
         let after = self.stack.depth();
+        if self.shared.options.exclude.hides(e.provenance) {
+            // What comes next does not follow on what was printed last.
+            self.resumed = true;
+            return;
+        }
         let Some((what, depth)) = self.visible(&e.kind, before, after) else { return };
         if self.lines >= self.shared.options.limit {
             self.limit_reached();
@@ -348,7 +357,7 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
         EventKind::Gap(gap) => {
             put("event", "gap".into());
             put("reason", gap.reason.name().into());
-            put("detail", gap_detail(gap).into());
+            put("detail", gap.reason.detail().into());
             put("core", gap.core.get().into());
             put("offset", gap.offset.get().into());
             put("address", gap.address.into());
@@ -359,18 +368,10 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
     }
 }
 
-fn gap_detail(gap: &Gap) -> Option<&str> {
-    use jportal_flow::GapReason::{Ambiguous, NativeFlow, Packets, Reconstruct};
-    match &gap.reason {
-        Packets(s) | NativeFlow(s) | Reconstruct(s) | Ambiguous(s) => Some(s),
-        _ => None,
-    }
-}
-
 /// A gap in words: reason, place, size, what it means for the frames.
 pub fn gap_text(gap: &Gap) -> String {
     let mut s = format!("-- gap: {}", gap.reason.name());
-    if let Some(detail) = gap_detail(gap) {
+    if let Some(detail) = gap.reason.detail() {
         s.push_str(&format!(" ({detail})"));
     }
     s.push_str(&format!(", {} {}", gap.core, gap.offset));
@@ -445,6 +446,15 @@ mod tests {
     }
 
     fn print(level: Level, json: bool, limit: u64) -> String {
+        print_with(Options { level, json, limit, exclude: Exclude::default() })
+    }
+
+    fn print_with(options: Options) -> String {
+        let buffer = Buffer::default();
+        let out = buffer.clone();
+        let mut p = Printer::new(methods(), options, |t: &ThreadInfo| {
+            Ok((t.tid.get() == 7).then(|| Box::new(out.clone()) as Output))
+        });
         let events = [
             enter_as(0, Entry::Upcall),
             bytecode(0, 0),
@@ -471,6 +481,16 @@ mod tests {
         assert!(p.error().is_none());
         let bytes = buffer.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn what_is_excluded_is_not_printed() {
+        let exclude = Exclude { recovered: true, projected: false };
+        let options = Options { level: Level::Block, json: false, limit: 100, exclude };
+        let text = print_with(options);
+        assert!(!text.contains("recovered") && text.contains("\n  > a.B.g(I)I"), "{text}");
+        let all = print_with(Options { exclude: Exclude::default(), ..options });
+        assert_eq!(all.lines().count(), text.lines().count() + 1);
     }
 
     #[test]

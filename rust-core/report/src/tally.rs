@@ -49,6 +49,28 @@ impl Tally {
     }
 }
 
+/// Provenances that are left out: events that are known only so are neither shown nor counted. The frames follow them all
+/// the same.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Exclude {
+    /// What was found by placing an orphan segment.
+    pub projected: bool,
+    /// What was inferred for lost data.
+    pub recovered: bool,
+}
+
+impl Exclude {
+    /// Whether an event with that provenance is left out.
+    #[inline]
+    pub const fn hides(self, provenance: Provenance) -> bool {
+        match provenance {
+            Provenance::Decoded => false,
+            Provenance::Projected { .. } => self.projected,
+            Provenance::Recovered { .. } => self.recovered,
+        }
+    }
+}
+
 /// Whether something was executed, by the best way it is known: one bit per provenance.
 pub(crate) mod seen {
     use super::{Provenance, Tally};

@@ -1,0 +1,287 @@
+//! The consumer of a decode pass, and what is made of it when that is over.
+
+use crate::error::Error;
+use crate::filler::{Chosen, Filler, Followed, Method};
+use crate::holes::{Learned, Place, Places};
+use crate::replay::{Known, Replay};
+use crate::spool::{Spool, Storage};
+use crate::summary::{Summary, ThreadFigures};
+use jportal_bytecode::Icfg;
+use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo, Tier};
+use jportal_recover::cut::Cutter;
+use jportal_recover::fill::{
+    Calibration, Captured, Follower, Parameters, SegmentId, Settings as Following, Tally, Walker, rehearse,
+};
+use jportal_recover::project::paths::Below;
+use jportal_units::{Bci, MethodId};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// How flows are completed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Settings {
+    /// How gaps are filled.
+    pub method: Method,
+    /// The longest captured kept: instructions that are learned from, of all threads together. Of what follows only some
+    /// thousand instructions on both sides of each gap are kept; [`Summary::not_learned`] says how many were not.
+    pub longest_captured: usize,
+    /// Gaps cut into what was captured to know what the confidences of [`Method::Follow`] are worth; 0: they stay as they are.
+    pub rehearsals: usize,
+}
+
+impl Settings {
+    /// The defaults with a method.
+    pub const fn with(method: Method) -> Self {
+        Self { method, longest_captured: 1 << 28, rehearsals: 200 }
+    }
+}
+
+/// Instructions of a segment: longer stretches are cut, so that they can be given away while they are decoded, and the
+/// frames at a place of the rehearsal can be followed up to there.
+const SEGMENT: usize = 1 << 18;
+
+/// Opens what the events of a thread are written to.
+pub type Open<'o> = dyn FnMut(&ThreadInfo) -> io::Result<Box<dyn Storage>> + 'o;
+
+/// Takes the flows of all threads, and gives them on with their gaps filled; see the crate's text.
+pub struct Completion<'o> {
+    icfg: Arc<Icfg>,
+    settings: Settings,
+    open: Box<Open<'o>>,
+    shared: Arc<Mutex<Shared>>,
+}
+
+/// What all sinks fill.
+#[derive(Default)]
+struct Shared {
+    learned: Learned,
+    known: Known,
+    /// In the order in which their flows began; `None`: has not ended.
+    threads: Vec<(ThreadInfo, Option<Thread>)>,
+    error: Option<Error>,
+}
+
+/// A thread whose flow has ended.
+struct Thread {
+    spool: Spool,
+    places: Vec<Place>,
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'o> Completion<'o> {
+    /// For flows of the methods of `icfg`. `open` gives each thread something to write its events to, a nameless temporary
+    /// file for example: some two bytes per event.
+    pub fn new(
+        icfg: Arc<Icfg>,
+        settings: Settings,
+        open: impl FnMut(&ThreadInfo) -> io::Result<Box<dyn Storage>> + 'o,
+    ) -> Self {
+        Self { icfg, settings, open: Box::new(open), shared: Arc::default() }
+    }
+    /// Whether something went wrong already: the rest of the decode is of no use.
+    pub fn has_failed(&self) -> bool {
+        lock(&self.shared).error.is_some()
+    }
+    /// Fills the gaps of all flows, which have ended, and hands these to `consumer`: thread after thread, in the order in which they
+    /// began.
+    ///
+    /// # Errors
+    /// The first that was met by any thread: its events could not be written, or not be read again. What `consumer` got by
+    /// then is incomplete.
+    pub fn finish(self, consumer: &mut dyn FlowConsumer) -> Result<Summary, Error> {
+        let Shared { learned, known, threads, error } = std::mem::take(&mut *lock(&self.shared));
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let mut all = Vec::new();
+        for (info, thread) in threads {
+            let tid = info.tid.0;
+            all.push((info, thread.ok_or(Error::Unfinished { tid })?));
+        }
+        let mut summary = Summary {
+            method: self.settings.method.name(),
+            learned: learned.captured.nodes().len() as u64,
+            not_learned: learned.left_out,
+            spooled_bytes: all.iter().map(|t| t.1.spool.len()).sum(),
+            ..Summary::default()
+        };
+        let (icfg, captured) = (&*self.icfg, &learned.captured);
+        let has_places = all.iter().any(|t| !t.1.places.is_empty());
+        let calibration = match self.settings.method {
+            Method::Follow(settings) if has_places => {
+                self.calibrate(settings, &learned, all.iter().flat_map(|t| &t.1.places), &mut summary)
+            }
+            _ => Calibration::of(&Tally::default()),
+        };
+        let begin = Instant::now();
+        let method = match self.settings.method {
+            // Without a gap nobody asks.
+            Method::Follow(settings) if has_places => {
+                Learnt::Follow(Box::new(Follower::new(icfg, captured, settings)), calibration)
+            }
+            Method::Follow(_) => Learnt::Choose(false, Parameters::default()),
+            Method::Basic(parameters) => Learnt::Choose(false, parameters),
+            Method::Tiered(parameters) => Learnt::Choose(true, parameters),
+        };
+        summary.seconds.learning = begin.elapsed().as_secs_f64();
+        for (info, thread) in all {
+            let begin = Instant::now();
+            let mut filler = method.filler(icfg, captured, &thread.places);
+            let sink = consumer.thread(&info);
+            let mut replay = Replay::new(icfg, known.clone(), &thread.places, &mut *filler, sink);
+            thread.spool.read(|event| replay.event(event))?;
+            let (figures, filling) = replay.end();
+            summary.work.add(&filler.work());
+            summary.seconds.filling += filling.as_secs_f64();
+            summary.seconds.replaying += begin.elapsed().saturating_sub(filling).as_secs_f64();
+            summary.total.add(&figures);
+            let (tid, started, name) = (info.tid.0, info.started.0, info.name);
+            summary.threads.push(ThreadFigures { tid, started, name, figures });
+        }
+        Ok(summary)
+    }
+    /// What confidences are worth in this run, tried on gaps as long as its own.
+    fn calibrate<'p>(
+        &self,
+        settings: Following,
+        learned: &Learned,
+        places: impl Iterator<Item = &'p Place>,
+        summary: &mut Summary,
+    ) -> Calibration {
+        let begin = Instant::now();
+        let pace = learned.captured.pace().filter(|pace| *pace > 0.0);
+        let in_instructions = |place: &Place| Some((place.hole?.time? as f64 / pace?) as usize);
+        let lengths: Vec<usize> = places.filter_map(in_instructions).filter(|len| *len > 0).collect();
+        let first = |segment: SegmentId| {
+            learned.first.get(segment.0 as usize).map_or(Below::Unknown, |sites| sites.below())
+        };
+        let count = self.settings.rehearsals;
+        let tally = rehearse(&self.icfg, &learned.captured, &first, settings, &lengths, count);
+        summary.rehearsed = (tally.gaps, tally.filled);
+        summary.seconds.rehearsing = begin.elapsed().as_secs_f64();
+        Calibration::of(&tally)
+    }
+}
+
+/// A method that knows what was captured.
+enum Learnt<'a> {
+    Follow(Box<Follower<'a>>, Calibration),
+    /// Whether Algorithm 4 chooses.
+    Choose(bool, Parameters),
+}
+
+impl Learnt<'_> {
+    fn filler<'a>(
+        &'a self,
+        icfg: &'a Icfg,
+        captured: &'a Captured,
+        places: &'a [Place],
+    ) -> Box<dyn Filler + 'a> {
+        match self {
+            Self::Follow(follower, calibration) => Box::new(Followed::new(follower, calibration, places)),
+            Self::Choose(tiered, parameters) => {
+                Box::new(Chosen::new(captured, places, *tiered, Walker::new(icfg), *parameters))
+            }
+        }
+    }
+}
+
+impl FlowConsumer for Completion<'_> {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        let mut shared = lock(&self.shared);
+        let slot = shared.threads.len();
+        shared.threads.push((info.clone(), None));
+        let spool = match (self.open)(info) {
+            Ok(storage) => Some(Spool::new(info.tid.0, storage)),
+            Err(source) => {
+                shared.error.get_or_insert(Error::Open { tid: info.tid.0, source });
+                None
+            }
+        };
+        Box::new(Sink {
+            slot,
+            longest: self.settings.longest_captured,
+            shared: Arc::clone(&self.shared),
+            icfg: Arc::clone(&self.icfg),
+            spool,
+            cutter: Cutter::with_longest(Arc::clone(&self.icfg), SEGMENT),
+            places: Places::default(),
+            known: Known::default(),
+            last: None,
+        })
+    }
+}
+
+/// Takes the flow of one thread.
+struct Sink {
+    slot: usize,
+    longest: usize,
+    shared: Arc<Mutex<Shared>>,
+    icfg: Arc<Icfg>,
+    /// `None` once something went wrong.
+    spool: Option<Spool>,
+    cutter: Cutter<Arc<Icfg>>,
+    places: Places,
+    known: Known,
+    /// The last event, if it was a bytecode.
+    last: Option<(MethodId, Bci)>,
+}
+
+impl Sink {
+    fn take(&mut self, event: &Event) -> Result<(), Error> {
+        let Some(spool) = &mut self.spool else { return Ok(()) };
+        spool.write(event)?;
+        self.cutter.event(event);
+        let last = self.last.take();
+        match event.kind {
+            EventKind::Bytecode { method, bci, .. } => self.last = Some((method, bci)),
+            EventKind::Enter { method, tier, entry } => {
+                self.known.executed(method, tier);
+                let site = || last.and_then(|(method, bci)| self.icfg.node_at(method, bci));
+                if (tier, entry) == (Tier::Native, Entry::Call)
+                    && let Some(site) = site()
+                {
+                    self.known.called_native(site, method);
+                }
+            }
+            EventKind::Time(_) => self.last = last,
+            _ => {}
+        }
+        Ok(())
+    }
+    fn learn(&mut self) {
+        let mut shared = lock(&self.shared);
+        let pieces = self.cutter.drain();
+        pieces.for_each(|piece| self.places.add(&mut shared.learned, &*self.icfg, piece, self.longest));
+    }
+    fn fail(&mut self, error: Error) {
+        self.spool = None;
+        lock(&self.shared).error.get_or_insert(error);
+    }
+}
+
+impl FlowSink for Sink {
+    fn events(&mut self, events: &[Event]) {
+        if let Err(error) = events.iter().try_for_each(|e| self.take(e)) {
+            self.fail(error);
+        }
+        self.learn();
+    }
+    fn end(mut self: Box<Self>) {
+        if let Some(Err(error)) = self.spool.as_mut().map(Spool::close) {
+            self.fail(error);
+        }
+        let Self { slot, longest, shared, icfg, spool, cutter, mut places, known, .. } = *self;
+        let mut shared = lock(&shared);
+        cutter.finish().into_iter().for_each(|p| places.add(&mut shared.learned, &*icfg, p, longest));
+        shared.known.merge(known);
+        let thread = spool.map(|spool| Thread { spool, places: places.finish() });
+        if let Some((_, ended)) = shared.threads.get_mut(slot) {
+            *ended = thread;
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The methods of recovery behind one face: asked for one place after the other, in order.
+
+use crate::holes::Place;
+use jportal_bytecode::Node;
+use jportal_recover::cut::Sites;
+use jportal_recover::fill::{
+    Basic, Calibration, Captured, Choose, Filled, Follower, Gap, Hole, Parameters, Source, Tiered, Walker,
+    Witnesses, recover,
+};
+use jportal_recover::fill::{FillWork, Settings};
+
+/// How gaps are filled.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Method {
+    /// The paper's Algorithm 3. It says nothing of how sure a fill is: what was taken from a complete segment has confidence
+    /// 0.5, a path through the ICFG 0.1.
+    Basic(Parameters),
+    /// The paper's Algorithm 4; confidences as for Algorithm 3.
+    Tiered(Parameters),
+    /// Our own, with confidences that the run itself bears out.
+    Follow(Settings),
+}
+
+impl Method {
+    /// A short stable name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Basic(_) => "basic",
+            Self::Tiered(_) => "tiered",
+            Self::Follow(_) => "follow",
+        }
+    }
+}
+
+/// What may have run at a place.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Fill {
+    /// The instructions.
+    pub(crate) nodes: Vec<Node>,
+    /// How sure each of them is.
+    pub(crate) confidence: Vec<f32>,
+}
+
+/// Fills the places of one thread.
+pub(crate) trait Filler {
+    /// The fill of the `index`-th place, with the frames below the last instruction in front of it.
+    fn fill(&mut self, index: usize, before: &Sites) -> Option<Fill>;
+    /// What that cost so far.
+    fn work(&self) -> FillWork;
+}
+
+/// Our own: a place's frames are known when those before it have been filled.
+pub(crate) struct Followed<'a> {
+    follower: &'a Follower<'a>,
+    calibration: &'a Calibration,
+    places: &'a [Place],
+    /// Of each place, how many before it have a hole.
+    holes_before: Vec<usize>,
+    witnesses: Witnesses,
+    work: FillWork,
+}
+
+impl<'a> Followed<'a> {
+    pub(crate) fn new(follower: &'a Follower<'a>, calibration: &'a Calibration, places: &'a [Place]) -> Self {
+        let holes: Vec<Hole> = places.iter().filter_map(|p| p.hole).collect();
+        let witnesses = follower.witnesses(&holes);
+        let counted =
+            places.iter().scan(0, |n, p| Some(std::mem::replace(n, *n + usize::from(p.hole.is_some()))));
+        let holes_before = counted.collect();
+        Self { follower, calibration, places, holes_before, witnesses, work: FillWork::default() }
+    }
+}
+
+impl Filler for Followed<'_> {
+    fn fill(&mut self, index: usize, before: &Sites) -> Option<Fill> {
+        let place = &self.places[index];
+        let gap = Gap { hole: place.hole?, before: before.below(), after: place.after.below() };
+        let (found, work) = self.follower.recover_gap(&gap, &self.witnesses, self.holes_before[index]);
+        self.work.add(&work);
+        let found = found?;
+        let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();
+        Some(Fill { nodes: found.nodes, confidence })
+    }
+    fn work(&self) -> FillWork {
+        self.work
+    }
+}
+
+/// Places are recovered so many at a time: a pass over all that was captured for each batch, its fills in memory.
+const BATCH: usize = 256;
+
+/// The paper's algorithms, which ask for no frames.
+pub(crate) struct Chosen<'a> {
+    captured: &'a Captured,
+    places: &'a [Place],
+    choose: &'a dyn Choose,
+    walker: Walker<'a>,
+    parameters: Parameters,
+    /// The fills of places from `base` on.
+    batch: Vec<Option<Filled>>,
+    base: usize,
+    work: FillWork,
+}
+
+impl<'a> Chosen<'a> {
+    pub(crate) fn new(
+        captured: &'a Captured,
+        places: &'a [Place],
+        tiered: bool,
+        walker: Walker<'a>,
+        parameters: Parameters,
+    ) -> Self {
+        let choose: &dyn Choose = if tiered { &Tiered } else { &Basic };
+        let (batch, work) = (Vec::new(), FillWork::default());
+        Self { captured, places, choose, walker, parameters, batch, base: 0, work }
+    }
+    fn recover_from(&mut self, base: usize) {
+        let places = &self.places[base..self.places.len().min(base + BATCH)];
+        let holes: Vec<Hole> = places.iter().filter_map(|p| p.hole).collect();
+        let filled = recover(self.captured, &holes, self.choose, Some(&self.walker), &self.parameters);
+        filled.iter().for_each(|f| self.work.add(&f.work));
+        let mut filled = filled.into_iter();
+        self.batch = places.iter().map(|p| p.hole.and_then(|_| filled.next())).collect();
+        self.base = base;
+    }
+}
+
+impl Filler for Chosen<'_> {
+    fn fill(&mut self, index: usize, _: &Sites) -> Option<Fill> {
+        if index < self.base || index >= self.base + self.batch.len() {
+            self.recover_from(index);
+        }
+        let fill = self.batch.get_mut(index - self.base)?.take()?.fill?;
+        let sure = if fill.source == Source::Walk { 0.1 } else { 0.5 };
+        Some(Fill { confidence: vec![sure; fill.nodes.len()], nodes: fill.nodes })
+    }
+    fn work(&self) -> FillWork {
+        self.work
+    }
+}

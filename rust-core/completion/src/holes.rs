@@ -1,0 +1,214 @@
+//! What is to be filled: the places where a thread's flow says nothing, between segments that were captured.
+
+use jportal_flow::GapReason;
+use jportal_recover::cut::{Behind, Piece, Sites};
+use jportal_recover::fill::{Captured, Hole, SegmentId, Tiers};
+use std::ops::Range;
+
+/// A place to be filled.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Numbers of the events between the last instruction in front and the first one behind.
+    pub(crate) events: Range<u64>,
+    /// The segments on both sides, and how long it took; `None` where one of them was not kept.
+    pub(crate) hole: Option<Hole>,
+    /// The frames below the first instruction behind.
+    pub(crate) after: Sites,
+}
+
+/// Instructions kept in front of a gap and behind it where a segment is not learned from: what a fill is compared with.
+const BEFORE: usize = 1 << 12;
+const AFTER: usize = 1 << 10;
+
+/// What is learned from, with the frames that its segments begin in.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    pub(crate) captured: Captured,
+    /// The frames below the first instruction of each segment.
+    pub(crate) first: Vec<Sites>,
+    /// Instructions that were seen and not kept.
+    pub(crate) left_out: u64,
+}
+
+/// A piece among those that were kept: the segments that begin and end with it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    head: Option<SegmentId>,
+    tail: Option<SegmentId>,
+}
+
+impl Learned {
+    /// Keeps `piece` if that makes no more than `longest` instructions in all; else only the ends where gaps are.
+    fn keep(&mut self, tiers: &dyn Tiers, piece: &Piece, longest: usize, behind_gap: bool) -> Kept {
+        let len = piece.nodes.len();
+        if self.captured.nodes().len().saturating_add(len) <= longest {
+            let id = self.push(tiers, piece, 0..len);
+            return Kept { head: id, tail: id };
+        }
+        let in_front_of_gap = is_filled(&piece.behind);
+        let mut ends = Kept::default();
+        let mut kept = 0;
+        if behind_gap {
+            ends.head = self.push(tiers, piece, 0..len.min(AFTER));
+            kept += len.min(AFTER);
+        }
+        if in_front_of_gap {
+            let from = len.saturating_sub(BEFORE);
+            ends.tail = self.push(tiers, piece, from..len);
+            kept += len - from;
+        }
+        self.left_out += len.saturating_sub(kept) as u64;
+        ends
+    }
+    fn push(&mut self, tiers: &dyn Tiers, piece: &Piece, range: Range<usize>) -> Option<SegmentId> {
+        let marks: Vec<(usize, u64)> = piece
+            .marks
+            .iter()
+            .filter_map(|(at, time)| Some((at.checked_sub(range.start)?, *time)))
+            .filter(|(at, _)| *at < range.len())
+            .collect();
+        let first = if range.start == 0 { piece.first.clone() } else { Sites::default() };
+        let id = self.captured.push(tiers, &piece.nodes[range], &marks)?;
+        self.first.push(first);
+        Some(id)
+    }
+}
+
+/// The last piece of a thread, up to the next one.
+#[derive(Debug)]
+struct Last {
+    tail: Option<SegmentId>,
+    end: u64,
+    behind: Behind,
+}
+
+/// Collects the places of one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    last: Option<Last>,
+    all: Vec<Place>,
+}
+
+impl Places {
+    /// The thread's next piece.
+    pub(crate) fn add(&mut self, learned: &mut Learned, tiers: &dyn Tiers, piece: Piece, longest: usize) {
+        let gap = self.last.as_ref().filter(|last| is_filled(&last.behind));
+        let kept = learned.keep(tiers, &piece, longest, gap.is_some());
+        if let Some(last) = gap {
+            let time = time_between(&learned.captured, last, &piece);
+            let hole = last.tail.zip(kept.head).map(|(before, after)| Hole { before, after, time });
+            self.all.push(Place { events: last.end..piece.events.start, hole, after: piece.first });
+        }
+        self.last = Some(Last { tail: kept.tail, end: piece.events.end, behind: piece.behind });
+    }
+    /// All, in order.
+    pub(crate) fn finish(self) -> Vec<Place> {
+        self.all
+    }
+}
+
+/// Whether something may be filled in: data were lost, or the decoder could not say anything. Where more than one path
+/// fits between two positions that are known ([`GapReason::Ambiguous`]), nothing was lost; nor where a frame is found without a
+/// gap: what ran in between is there, as orphans.
+fn is_filled(behind: &Behind) -> bool {
+    match behind {
+        Behind::Gap(gap) => !matches!(gap.reason, GapReason::Ambiguous(_)),
+        Behind::Found | Behind::Nothing | Behind::More => false,
+    }
+}
+
+/// How long it took from the end of `last` to the beginning of `piece`. Behind a gap the flow may go on later than the
+/// trace, with what has no place.
+fn time_between(captured: &Captured, last: &Last, piece: &Piece) -> Option<u64> {
+    let Behind::Gap(gap) = &last.behind else { return None };
+    let end = || captured.time_at(captured.range(last.tail?).end.checked_sub(1)?);
+    let since = gap.since.map(|t| t.0).or_else(end)?;
+    let told = piece.marks.first().filter(|m| m.0 == 0).map(|m| m.1);
+    let until = told.or_else(|| gap.until.map(|t| t.0))?;
+    Some(until.saturating_sub(since))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_bytecode::Node;
+    use jportal_flow::Gap;
+    use jportal_recover::fill::Tier;
+    use jportal_units::{Core, StreamOffset, Tsc};
+
+    struct Plain;
+    impl Tiers for Plain {
+        fn tier(&self, _: Node) -> Tier {
+            Tier::Concrete
+        }
+    }
+
+    fn gap(reason: GapReason) -> Behind {
+        Behind::Gap(Box::new(Gap {
+            reason,
+            core: Core(0),
+            offset: StreamOffset(0),
+            address: None,
+            since: Some(Tsc(100)),
+            until: Some(Tsc(200)),
+            bytes: None,
+            stack_lost: true,
+        }))
+    }
+    /// A piece of `len` instructions from event `from` on, and what is behind it.
+    fn piece(from: u64, len: usize, marks: &[(usize, u64)], behind: Behind) -> Piece {
+        Piece {
+            nodes: (0..len as u32).map(Node).collect(),
+            marks: marks.to_vec(),
+            events: from..from + len as u64,
+            behind,
+            ..Piece::default()
+        }
+    }
+    fn places(pieces: Vec<Piece>, longest: usize) -> (Learned, Vec<Place>) {
+        let (mut learned, mut places) = (Learned::default(), Places::default());
+        pieces.into_iter().for_each(|p| places.add(&mut learned, &Plain, p, longest));
+        (learned, places.finish())
+    }
+
+    #[test]
+    fn what_takes_time_and_what_is_filled() {
+        let pieces = vec![
+            piece(0, 10, &[(0, 0), (9, 90)], gap(GapReason::Truncated)),
+            piece(20, 10, &[(0, 250), (5, 300)], Behind::Found),
+            piece(40, 10, &[(0, 400), (6, 410)], Behind::Found),
+            piece(51, 8, &[(5, 500)], gap(GapReason::Overflow)),
+            piece(60, 10, &[(5, 900)], gap(GapReason::Ambiguous("why".into()))),
+            piece(80, 10, &[], Behind::Nothing),
+            piece(95, 10, &[], Behind::More),
+            piece(105, 10, &[], Behind::Nothing),
+        ];
+        let (learned, places) = places(pieces, 1000);
+        let of = |p: &Place| (p.events.clone(), p.hole.unwrap().time);
+        // From the gap's own beginning to the first time told; to the gap's end.
+        let expected = [(10..20, Some(150)), (59..60, Some(100))];
+        assert_eq!(places.iter().map(of).collect::<Vec<_>>(), expected);
+        assert_eq!((learned.captured.len(), learned.first.len(), learned.left_out), (8, 8, 0));
+    }
+
+    #[test]
+    fn beyond_the_bound_only_the_ends_are_kept() {
+        let long = 3 * BEFORE;
+        let pieces = vec![
+            piece(0, long, &[], gap(GapReason::Torn)),
+            piece(100_000, long, &[(AFTER - 1, 3), (long - 1, 7)], gap(GapReason::Torn)),
+            piece(200_000, long, &[], Behind::More),
+            piece(300_000, long, &[], Behind::Nothing),
+        ];
+        let (learned, places) = places(pieces, long);
+        let lens: Vec<usize> = (0..learned.captured.len() as u32)
+            .map(|s| learned.captured.segment(SegmentId(s)).len())
+            .collect();
+        assert_eq!(lens, [long, AFTER, BEFORE, AFTER]);
+        let holes: Vec<_> = places.iter().map(|p| p.hole.map(|h| (h.before.0, h.after.0))).collect();
+        assert_eq!(holes, [Some((0, 1)), Some((2, 3))]);
+        assert_eq!(learned.left_out as usize, long - AFTER - BEFORE + long - AFTER + long);
+        assert_eq!(learned.captured.time_at(long + AFTER - 1), Some(3));
+        assert_eq!(learned.captured.time_at(long + AFTER + BEFORE - 1), Some(7));
+    }
+}

@@ -1,0 +1,456 @@
+//! One thread's flow once more, with fills in the places of gaps.
+//!
+//! The decoder gives up all frames in front of a gap and finds some behind it. Where a fill stands instead, the frames go on:
+//! the events that gave them up are left out, and so are those that find frames again, since they are on the stack by then. From
+//! there on more frames are known than the decoder knows, and they stay below its own ones. When the decoder's have all
+//! ended and it finds another, that has to be the one that is on top by then; if it is not, the frames that remain were wrong,
+//! or something ran of which the flow says nothing, and the flow goes on without them behind a gap of its own.
+
+use crate::filler::{Fill, Filler};
+use crate::holes::Place;
+use crate::stack::{Methods, Stack};
+use crate::summary::Figures;
+use hashbrown::HashMap;
+use jportal_bytecode::{Icfg, Node, Opcode};
+use jportal_flow::{Entry, Event, EventKind, Exit, FlowSink, Gap, GapReason, Orphan, Provenance, Tier};
+use jportal_units::{Core, MethodId, StreamOffset, Tsc};
+use std::time::{Duration, Instant};
+
+/// Events handed on at once.
+const FLUSH: usize = 8192;
+/// The confidence in what joins both ends of a gap in which nothing seems to have run.
+const JOINED: f32 = 0.5;
+
+/// What the run says of methods.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// Who executed each method last.
+    tiers: Vec<Option<Tier>>,
+    /// The native methods that were called, by call site.
+    natives: HashMap<Node, MethodId>,
+}
+
+impl Known {
+    /// `method` was executed by `tier`.
+    pub(crate) fn executed(&mut self, method: MethodId, tier: Tier) {
+        let at = method.0 as usize;
+        // Ids are dense: a table of all of them is no larger than the methods themselves.
+        if self.tiers.len() <= at {
+            self.tiers.resize(at + 1, None);
+        }
+        self.tiers[at] = Some(tier);
+    }
+    /// `site` called a native method.
+    pub(crate) fn called_native(&mut self, site: Node, method: MethodId) {
+        self.natives.insert(site, method);
+    }
+    /// Adds what another thread says.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (at, tier) in other.tiers.into_iter().enumerate() {
+            if let Some(tier) = tier {
+                self.executed(MethodId(at as u32), tier);
+            }
+        }
+        self.natives.extend(other.natives);
+    }
+}
+
+/// Where a fill ends, the decoder says who executes the frame that follows.
+struct Landing<'k> {
+    known: &'k Known,
+    last: Option<(MethodId, Tier)>,
+}
+
+impl Methods for Landing<'_> {
+    fn tier(&self, method: MethodId) -> Tier {
+        let told = self.last.filter(|last| last.0 == method).map(|last| last.1);
+        let seen = || self.known.tiers.get(method.0 as usize).copied().flatten();
+        told.or_else(seen).unwrap_or(Tier::Interpreter)
+    }
+    fn native_callee(&self, site: Node) -> Option<MethodId> {
+        self.known.natives.get(&site).copied()
+    }
+}
+
+/// Events held back until it is known what stands in their place.
+#[derive(Debug, Default)]
+struct Pending {
+    events: Vec<Event>,
+    /// Which place it is; `None` where frames are found that may be those below.
+    place: Option<usize>,
+}
+
+/// Replays one thread.
+pub(crate) struct Replay<'r> {
+    icfg: &'r Icfg,
+    places: &'r [Place],
+    next_place: usize,
+    filler: &'r mut dyn Filler,
+    sink: Box<dyn FlowSink + Send>,
+    known: Known,
+    stack: Stack<'r>,
+    /// How many of the frames the decoder knows itself; they are the innermost.
+    own: usize,
+    /// Number of the next event.
+    number: u64,
+    pending: Option<Pending>,
+    /// The last confidence given.
+    confidence: f32,
+    /// Where the last gap began, and the last time told.
+    gap: (Core, StreamOffset),
+    now: Option<Tsc>,
+    out: Vec<Event>,
+    figures: Figures,
+    filling: Duration,
+}
+
+impl<'r> Replay<'r> {
+    /// For a thread with these places, whose flow goes on to `sink`.
+    pub(crate) fn new(
+        icfg: &'r Icfg,
+        known: Known,
+        places: &'r [Place],
+        filler: &'r mut dyn Filler,
+        sink: Box<dyn FlowSink + Send>,
+    ) -> Self {
+        Self {
+            icfg,
+            places,
+            next_place: 0,
+            filler,
+            sink,
+            known,
+            stack: Stack::new(icfg),
+            own: 0,
+            number: 0,
+            pending: None,
+            confidence: JOINED,
+            gap: (Core(0), StreamOffset(0)),
+            now: None,
+            out: Vec::new(),
+            figures: Figures::default(),
+            filling: Duration::ZERO,
+        }
+    }
+    /// The thread's next event.
+    pub(crate) fn event(&mut self, event: Event) {
+        let number = self.number;
+        self.number += 1;
+        if self.pending.is_none() {
+            let place = self.places.get(self.next_place).filter(|p| p.events.start == number);
+            if place.is_some() {
+                self.pending = Some(Pending { place: Some(self.next_place), ..Pending::default() });
+                self.next_place += 1;
+            } else if self.has_others() && is_found(&event) {
+                self.pending = Some(Pending::default());
+            }
+        }
+        let ends = matches!(event.kind, EventKind::Bytecode { .. } | EventKind::Unresolved { .. });
+        match &mut self.pending {
+            Some(pending) if !ends => pending.events.push(event),
+            _ => {
+                if let Some(pending) = self.pending.take()
+                    && !self.fill(&pending, &event)
+                {
+                    pending.events.into_iter().for_each(|e| self.pass(e));
+                }
+                self.pass(event);
+            }
+        }
+        if self.out.len() >= FLUSH {
+            self.flush();
+        }
+    }
+    /// The flow is over. Gives the figures, and how long filling took.
+    pub(crate) fn end(mut self) -> (Figures, Duration) {
+        if let Some(pending) = self.pending.take() {
+            pending.events.into_iter().for_each(|e| self.pass(e));
+        }
+        self.leave_others();
+        self.flush();
+        self.sink.end();
+        (self.figures, self.filling)
+    }
+    fn flush(&mut self) {
+        self.sink.events(&self.out);
+        self.out.clear();
+    }
+    /// Whether all frames on the stack are ones that the decoder does not know.
+    fn has_others(&self) -> bool {
+        self.own == 0 && !self.stack.frames().is_empty()
+    }
+    /// An event of the decoder's as it is.
+    fn pass(&mut self, event: Event) {
+        match &event.kind {
+            EventKind::Enter { method, tier, entry } => {
+                if *entry == Entry::Found && self.has_others() {
+                    self.give_up();
+                }
+                self.known.executed(*method, *tier);
+                self.own += 1;
+            }
+            EventKind::Leave { method, .. } => {
+                if self.has_others() && self.stack.frames().last().is_some_and(|top| top.method != *method) {
+                    self.give_up();
+                }
+                self.own = self.own.saturating_sub(1);
+            }
+            EventKind::Bytecode { method, .. } => {
+                let is_other = self.stack.frames().last().is_none_or(|top| top.method != *method);
+                if is_other && self.has_others() {
+                    self.give_up();
+                }
+                if is_other {
+                    // A frame whose beginning nobody told.
+                    self.own = 1;
+                }
+                self.figures.decoded += 1;
+            }
+            EventKind::Gap(gap) => {
+                self.figures.gaps += 1;
+                self.gap = (gap.core, gap.offset);
+                if gap.stack_lost {
+                    self.leave_others();
+                    self.own = 0;
+                }
+            }
+            EventKind::Time(tsc) => self.now = Some(*tsc),
+            EventKind::Catch { .. } | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
+        }
+        self.stack.follow(&event.kind);
+        self.own = self.own.min(self.stack.frames().len());
+        self.out.push(event);
+    }
+    fn recovered(&self, kind: EventKind) -> Event {
+        Event { kind, provenance: Provenance::Recovered { confidence: self.confidence } }
+    }
+    /// Frames that nobody will tell the end of, unless the decoder still knows some above them.
+    fn leave_others(&mut self) {
+        if self.own > 0 {
+            return;
+        }
+        for frame in self.stack.frames().iter().rev() {
+            let kind = EventKind::Leave { method: frame.method, exit: Exit::Lost };
+            self.out.push(self.recovered(kind));
+            self.figures.recovered_other += 1;
+        }
+        self.stack.forget();
+    }
+    /// The frames on the stack are not those that follow.
+    fn give_up(&mut self) {
+        self.leave_others();
+        let gap = Gap {
+            reason: GapReason::Reconstruct("what was recovered before does not lead here".into()),
+            core: self.gap.0,
+            offset: self.gap.1,
+            address: None,
+            since: self.now,
+            until: self.now,
+            bytes: None,
+            stack_lost: true,
+        };
+        self.out.push(self.recovered(EventKind::Gap(Box::new(gap))));
+        self.figures.given_up += 1;
+    }
+    /// Puts a fill in the place of `pending`, in front of `next`. `false` where there is none: nothing was done.
+    fn fill(&mut self, pending: &Pending, next: &Event) -> bool {
+        let Some((stretch, to)) = Stretch::of(&pending.events, next, self.icfg) else { return false };
+        let fill = match pending.place {
+            None => Fill::default(),
+            Some(place) => {
+                let begin = Instant::now();
+                let fill = self.filler.fill(place, &self.stack.sites());
+                self.filling += begin.elapsed();
+                let Some(fill) = fill else { return false };
+                fill
+            }
+        };
+        let joined =
+            stretch.orphans.admit(&fill, self.icfg).then(|| self.joined(&stretch, &fill, to)).flatten();
+        let Some(Joined { stack, own, kinds }) = joined else {
+            self.figures.contradicted += u64::from(pending.place.is_some());
+            return false;
+        };
+        (self.stack, self.own) = (stack, own);
+        self.put(stretch, kinds);
+        true
+    }
+    /// What a fill leads to in front of `to`; `None` where no frames lead there.
+    fn joined(&self, stretch: &Stretch<'_>, fill: &Fill, to: Node) -> Option<Joined<'r>> {
+        let mut stack = self.stack.clone();
+        stretch.before.iter().for_each(|e| stack.follow(&e.kind));
+        let own = stretch.before.iter().fold(self.own, |own, e| match e.kind {
+            EventKind::Enter { .. } => own + 1,
+            EventKind::Leave { .. } => own.saturating_sub(1),
+            _ => own,
+        });
+        let mut arrival = stretch.arrival.clone();
+        let mut own_behind = arrival.len();
+        if stretch.keeps_frames {
+            // The decoder knows the frames in front of the gap for those behind it.
+            let frames = stack.frames();
+            let kept = frames[frames.len().saturating_sub(own)..].iter().map(|f| (f.method, f.tier));
+            arrival = kept.chain(arrival).collect();
+            own_behind = arrival.len();
+        }
+        let mut methods = Landing { known: &self.known, last: None };
+        let mut all: Vec<(EventKind, f32)> = Vec::new();
+        let mut kinds = Vec::new();
+        for (node, confidence) in fill.nodes.iter().zip(&fill.confidence) {
+            if !stack.advance(*node, &methods, &mut kinds) {
+                return None;
+            }
+            stack.execute(*node, &mut kinds);
+            all.extend(kinds.drain(..).map(|kind| (kind, *confidence)));
+        }
+        methods.last = arrival.last().copied();
+        let leads = stack.advance(to, &methods, &mut kinds)
+            && stack.ends_with(&arrival)
+            && stack.replace(&arrival, &mut kinds);
+        let confidence = fill.confidence.last().copied().unwrap_or(JOINED);
+        all.extend(kinds.drain(..).map(|kind| (kind, confidence)));
+        leads.then_some(Joined { stack, own: own_behind, kinds: all })
+    }
+    fn put(&mut self, stretch: Stretch<'_>, kinds: Vec<(EventKind, f32)>) {
+        // The fill has the orphans.
+        self.out.extend(stretch.before.iter().filter(|e| !is_orphan(e)).cloned());
+        for (kind, confidence) in kinds {
+            if let EventKind::Enter { method, tier, .. } = &kind {
+                self.known.executed(*method, *tier);
+            }
+            if let EventKind::Bytecode { .. } = &kind {
+                self.figures.recovered += 1;
+            } else {
+                self.figures.recovered_other += 1;
+            }
+            self.confidence = confidence;
+            let event = self.recovered(kind);
+            self.out.push(event);
+            if self.out.len() >= FLUSH {
+                self.flush();
+            }
+        }
+        for event in stretch.before.iter().chain(stretch.lost) {
+            match &event.kind {
+                EventKind::Time(tsc) => self.now = Some(*tsc),
+                EventKind::Gap(gap) => {
+                    self.figures.gaps += 1;
+                    self.figures.gaps_filled += 1;
+                    self.gap = (gap.core, gap.offset);
+                }
+                _ => {}
+            }
+        }
+        // What was told of time holds for what follows.
+        self.out.extend(stretch.lost.iter().filter(|e| is_time(e)).cloned());
+    }
+}
+
+const fn is_found(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Enter { entry: Entry::Found, .. })
+}
+
+const fn is_time(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Time(_))
+}
+
+const fn is_orphan(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Orphan(_))
+}
+
+/// Opcodes that ran at a place and have none of their own.
+#[derive(Debug, Default)]
+struct Orphans {
+    /// In front of the gap.
+    first: Vec<Opcode>,
+    /// Behind it.
+    last: Vec<Opcode>,
+}
+
+impl Orphans {
+    /// Those among `events`; `None` where some lie between gaps, so that nobody knows how far from either end.
+    fn among(events: &[Event]) -> Option<Self> {
+        let is_gap = |e: &Event| matches!(e.kind, EventKind::Gap(_));
+        let opcode = |e: &Event| match e.kind {
+            EventKind::Orphan(Orphan::Bytecode { opcode, .. }) => Some(Opcode(opcode)),
+            _ => None,
+        };
+        let (Some(from), Some(to)) = (events.iter().position(is_gap), events.iter().rposition(is_gap)) else {
+            // Frames that may be those below: nothing ran.
+            return events.iter().all(|e| !is_orphan(e)).then(Self::default);
+        };
+        let of = |part: &[Event]| part.iter().filter_map(opcode).collect();
+        events[from..to]
+            .iter()
+            .all(|e| !is_orphan(e))
+            .then(|| Self { first: of(&events[..from]), last: of(&events[to..]) })
+    }
+    /// Whether `fill` begins and ends with them.
+    fn admit(&self, fill: &Fill, icfg: &Icfg) -> bool {
+        let are = |nodes: &[Node], opcodes: &[Opcode]| {
+            nodes.iter().map(|n| icfg.opcode(*n)).eq(opcodes.iter().copied())
+        };
+        let (nodes, first, last) = (&fill.nodes, self.first.len(), self.last.len());
+        nodes.len() >= first + last
+            && are(&nodes[..first], &self.first)
+            && are(&nodes[nodes.len() - last..], &self.last)
+    }
+}
+
+/// Both ends of a place with a fill between them.
+struct Joined<'a> {
+    /// The frames behind it.
+    stack: Stack<'a>,
+    /// How many of them the decoder knows.
+    own: usize,
+    /// The events that stand in its place, with their confidences.
+    kinds: Vec<(EventKind, f32)>,
+}
+
+/// The events of a place.
+struct Stretch<'e> {
+    /// Those that still tell what happened.
+    before: &'e [Event],
+    /// Frames given up, gaps, frames found.
+    lost: &'e [Event],
+    /// The frames found: method and executor, outermost first.
+    arrival: Vec<(MethodId, Tier)>,
+    /// Whether the decoder's frames stay what they are.
+    keeps_frames: bool,
+    orphans: Orphans,
+}
+
+impl<'e> Stretch<'e> {
+    /// Sorts the events in front of `next`, and gives the instruction of that. `None` where they say more than that
+    /// something is missing: what they say would be lost.
+    fn of(events: &'e [Event], next: &Event, icfg: &Icfg) -> Option<(Self, Node)> {
+        let EventKind::Bytecode { method, bci, tier } = next.kind else { return None };
+        let to = icfg.node_at(method, bci)?;
+        let loses = |e: &Event| {
+            matches!(e.kind, EventKind::Gap(_) | EventKind::Leave { exit: Exit::Lost, .. }) || is_found(e)
+        };
+        let (before, lost) = events.split_at(events.iter().position(loses).unwrap_or(events.len()));
+        let mut keeps_frames = true;
+        let mut arrival = Vec::new();
+        for event in lost {
+            match &event.kind {
+                EventKind::Time(_) | EventKind::Orphan(_) => {}
+                EventKind::Gap(gap) if arrival.is_empty() => keeps_frames &= !gap.stack_lost,
+                EventKind::Leave { exit: Exit::Lost, .. } if arrival.is_empty() => {}
+                EventKind::Enter { method, tier, entry } => {
+                    keeps_frames &= *entry != Entry::Found;
+                    arrival.push((*method, *tier));
+                }
+                _ => return None,
+            }
+        }
+        // Whatever frame the instruction is in, its executor is known.
+        match arrival.last_mut() {
+            Some(last) => last.1 = tier,
+            None if !keeps_frames => arrival.push((method, tier)),
+            None => {}
+        }
+        let orphans = Orphans::among(events)?;
+        Some((Self { before, lost, arrival, keeps_frames, orphans }, to))
+    }
+}

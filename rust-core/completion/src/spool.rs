@@ -1,0 +1,127 @@
+//! Where the events of a thread wait until its gaps can be filled.
+
+use crate::codec::{Decoder, Encoder};
+use crate::error::Error;
+use jportal_flow::Event;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+
+/// What a [`Spool`] writes to and reads from: a nameless temporary file, or memory.
+pub trait Storage: Read + Write + Seek + Send {}
+
+impl<T: Read + Write + Seek + Send> Storage for T {}
+
+/// Written at once; read at once.
+const BLOCK: usize = 1 << 17;
+
+/// The events of one thread, first written, then read.
+pub(crate) struct Spool {
+    tid: u32,
+    storage: Box<dyn Storage>,
+    encoder: Encoder,
+    block: Vec<u8>,
+    /// Bytes written.
+    written: u64,
+    events: u64,
+}
+
+impl Spool {
+    /// Nothing is written yet.
+    pub(crate) fn new(tid: u32, storage: Box<dyn Storage>) -> Self {
+        let block = Vec::with_capacity(BLOCK + 256);
+        Self { tid, storage, encoder: Encoder::default(), block, written: 0, events: 0 }
+    }
+    /// Appends an event.
+    pub(crate) fn write(&mut self, event: &Event) -> Result<(), Error> {
+        self.encoder.event(event, &mut self.block);
+        self.events += 1;
+        if self.block.len() >= BLOCK { self.flush() } else { Ok(()) }
+    }
+    fn flush(&mut self) -> Result<(), Error> {
+        let (tid, at) = (self.tid, self.written);
+        let written = self.storage.write_all(&self.block).and_then(|()| self.storage.flush());
+        written.map_err(|source| Error::Write { tid, at, source })?;
+        self.written += self.block.len() as u64;
+        self.block.clear();
+        Ok(())
+    }
+    /// Nothing more will be written.
+    pub(crate) fn close(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        self.block = Vec::new();
+        Ok(())
+    }
+    /// Bytes written.
+    pub(crate) const fn len(&self) -> u64 {
+        self.written
+    }
+    /// Hands all events over in order, with their numbers.
+    pub(crate) fn read(mut self, mut each: impl FnMut(Event)) -> Result<(), Error> {
+        let tid = self.tid;
+        let failed = |event| move |source: io::Error| Error::Read { tid, event, source };
+        self.storage.seek(SeekFrom::Start(0)).map_err(failed(0))?;
+        let mut decoder = Decoder::new(BufReader::with_capacity(BLOCK, self.storage));
+        for event in 0..self.events {
+            each(decoder.event().map_err(failed(event))?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_flow::EventKind;
+    use jportal_units::Tsc;
+    use std::fs::{File, OpenOptions};
+    use std::io::Cursor;
+
+    fn time(t: u64) -> Event {
+        Event::decoded(EventKind::Time(Tsc(t)))
+    }
+
+    #[test]
+    fn events_are_read_in_order() {
+        for storage in
+            [Box::new(Cursor::new(Vec::new())) as Box<dyn Storage>, Box::new(tempfile::tempfile().unwrap())]
+        {
+            let mut spool = Spool::new(1, storage);
+            // Several blocks.
+            (0..200_000).for_each(|i| spool.write(&time(i * i)).unwrap());
+            spool.close().unwrap();
+            assert!(spool.len() > BLOCK as u64);
+            let mut n = 0;
+            spool
+                .read(|e| {
+                    assert_eq!(e, time(n * n));
+                    n += 1;
+                })
+                .unwrap();
+            assert_eq!(n, 200_000);
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_with_its_place() {
+        let full: File = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+        let mut spool = Spool::new(7, Box::new(full));
+        let failed = (0..1_000_000).find_map(|i| spool.write(&time(i)).err()).unwrap();
+        let Error::Write { tid: 7, at: 0, source } = failed else { panic!("{failed}") };
+        assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+        // What does not fill a block is written when all is said.
+        let full: File = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+        let mut spool = Spool::new(7, Box::new(full));
+        spool.write(&time(1)).unwrap();
+        assert!(matches!(spool.close(), Err(Error::Write { .. })));
+    }
+
+    #[test]
+    fn what_was_cut_off_is_an_error() {
+        let mut spool = Spool::new(3, Box::new(Cursor::new(Vec::new())));
+        (0..10).for_each(|i| spool.write(&time(i)).unwrap());
+        spool.close().unwrap();
+        spool.events += 1;
+        let failed = spool.read(|_| {}).unwrap_err();
+        let Error::Read { tid: 3, event: 10, source } = failed else { panic!("{failed}") };
+        assert_eq!(source.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

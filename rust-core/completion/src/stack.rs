@@ -1,0 +1,297 @@
+//! The frames of a thread while its flow is replayed, and the events that lead from one instruction to the next.
+
+use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
+use jportal_flow::{Entry, EventKind, Exit, Tier};
+use jportal_recover::cut::Sites;
+use jportal_units::MethodId;
+
+/// What is known of methods beyond the graph.
+pub(crate) trait Methods {
+    /// Who executes a method that a fill enters.
+    fn tier(&self, method: MethodId) -> Tier;
+    /// The native method that was seen to be called from `site`.
+    fn native_callee(&self, site: Node) -> Option<MethodId>;
+}
+
+/// A frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Frame {
+    pub(crate) method: MethodId,
+    pub(crate) tier: Tier,
+    /// Its last instruction; `None` where it has just been entered, or was found.
+    at: Option<Node>,
+    /// It was found, so that it may stand anywhere until `at` is known.
+    found: bool,
+    /// The VM or native code called: what stands below is not its caller.
+    upcall: bool,
+    /// A callee came back since the instruction at `at`.
+    called: bool,
+    /// That callee was unwound: its exception is caught here or unwinds this frame, too.
+    thrown: bool,
+}
+
+/// A stack of frames, oldest first.
+#[derive(Clone, Debug)]
+pub(crate) struct Stack<'a> {
+    icfg: &'a Icfg,
+    frames: Vec<Frame>,
+    /// Whether nothing lies below.
+    whole: bool,
+    /// Frames that go on in another kind of frame, innermost first.
+    replaced: Vec<Frame>,
+}
+
+/// Whether the specification lets an instruction throw (JVMS 6.5), the exceptions aside that may come at any time.
+const fn may_throw(opcode: Opcode) -> bool {
+    match opcode.0 {
+        // Constants of the instruction itself, locals, the operand stack; arithmetic but integer division.
+        0..=17 | 21..=45 | 54..=78 | 87..=107 | 110 | 111 | 114..=152 => false,
+        // Branches, `jsr`, `ret`, switches; `wide` forms of locals; `ifnull`, `ifnonnull`, `goto_w`, `jsr_w`.
+        153..=171 | 196 | 198..=201 => false,
+        _ => true,
+    }
+}
+
+/// What comes next.
+enum Step {
+    /// The instruction, in the top frame.
+    Here,
+    /// A handler of the top frame.
+    Catch,
+    /// A frame.
+    Enter(MethodId, Entry),
+    /// The end of the top frame.
+    Leave(Exit),
+    /// A native method that comes and goes.
+    Passes(MethodId),
+    /// No way leads there.
+    Nowhere,
+}
+
+impl<'a> Stack<'a> {
+    /// A thread that has not begun.
+    pub(crate) const fn new(icfg: &'a Icfg) -> Self {
+        Self { icfg, frames: Vec::new(), whole: true, replaced: Vec::new() }
+    }
+    /// The frames, oldest first.
+    pub(crate) fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+    /// Forgets all frames.
+    pub(crate) fn forget(&mut self) {
+        self.frames.clear();
+        self.replaced.clear();
+        self.whole = false;
+    }
+    /// The call sites below the top frame.
+    pub(crate) fn sites(&self) -> Sites {
+        let below = self.frames.split_last().map_or(&[][..], |(_, below)| below);
+        let java = below.iter().rev().filter(|f| self.icfg.entry(f.method).is_some());
+        let mut sites: Vec<Node> = java.clone().map_while(|f| f.at).collect();
+        sites.reverse();
+        let whole = self.whole && sites.len() == java.count();
+        Sites { sites, whole }
+    }
+    /// Follows an event.
+    pub(crate) fn follow(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
+            EventKind::Leave { method, exit } => self.leave(*method, *exit),
+            EventKind::Bytecode { method, bci, tier } => {
+                if self.frames.last().is_none_or(|top| top.method != *method) {
+                    self.forget();
+                    self.enter(*method, *tier, Entry::Found);
+                }
+                let at = self.icfg.node_at(*method, *bci);
+                if let Some(top) = self.frames.last_mut() {
+                    (top.at, top.tier, top.called, top.thrown) = (at, *tier, false, false);
+                }
+            }
+            EventKind::Catch { .. } => {
+                if let Some(top) = self.frames.last_mut() {
+                    top.thrown = false;
+                }
+            }
+            EventKind::Gap(gap) if gap.stack_lost => self.forget(),
+            EventKind::Gap(_) | EventKind::Time(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
+        }
+    }
+    fn enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
+        let before = match entry {
+            Entry::Osr | Entry::Deoptimisation => self.replaced.pop().filter(|f| f.method == method),
+            Entry::Call | Entry::Upcall => None,
+            Entry::Found => {
+                self.whole &= !self.frames.is_empty();
+                None
+            }
+        };
+        let (found, upcall) = (entry == Entry::Found, entry == Entry::Upcall);
+        let new = Frame { method, tier, at: None, found, upcall, called: false, thrown: false };
+        self.frames.push(Frame { tier, ..before.unwrap_or(new) });
+    }
+    fn leave(&mut self, method: MethodId, exit: Exit) {
+        if exit != Exit::Replaced {
+            self.replaced.clear();
+        }
+        match self.frames.pop() {
+            Some(top) if top.method != method => self.forget(),
+            Some(top) if exit == Exit::Replaced => self.replaced.push(top),
+            Some(top) => {
+                if let Some(caller) = self.frames.last_mut().filter(|_| !top.upcall) {
+                    (caller.called, caller.thrown) = (true, exit == Exit::Unwind);
+                }
+            }
+            None => self.whole = false,
+        }
+    }
+    /// Executes `to` next: appends the events that come in front of it, and follows them. `false` where the frames do not
+    /// allow that; then what stands in `out` and the frames mean nothing.
+    pub(crate) fn advance(&mut self, to: Node, methods: &dyn Methods, out: &mut Vec<EventKind>) -> bool {
+        // Each step but the last two ends a frame.
+        for _ in 0..self.frames.len() + 4 {
+            let step = self.step(to, methods);
+            let event = match step {
+                Step::Here => return true,
+                Step::Nowhere => return false,
+                Step::Catch => {
+                    let (method, bci) = (self.icfg.method(to), self.icfg.bci(to));
+                    self.take(EventKind::Catch { method, bci }, out);
+                    return true;
+                }
+                Step::Enter(method, entry) => {
+                    let native = self.icfg.entry(method).is_none();
+                    let tier = if native { Tier::Native } else { methods.tier(method) };
+                    EventKind::Enter { method, tier, entry }
+                }
+                Step::Leave(exit) => {
+                    let Some(top) = self.frames.last() else { return false };
+                    EventKind::Leave { method: top.method, exit }
+                }
+                Step::Passes(method) => {
+                    let enter = EventKind::Enter { method, tier: Tier::Native, entry: Entry::Call };
+                    self.take(enter, out);
+                    EventKind::Leave { method, exit: Exit::Return }
+                }
+            };
+            self.take(event, out);
+        }
+        false
+    }
+    fn take(&mut self, kind: EventKind, out: &mut Vec<EventKind>) {
+        self.follow(&kind);
+        out.push(kind);
+    }
+    /// The event of `to` itself, once [`Self::advance`] has led there.
+    pub(crate) fn execute(&mut self, to: Node, out: &mut Vec<EventKind>) {
+        let tier = self.frames.last().map_or(Tier::Interpreter, |top| top.tier);
+        self.take(EventKind::Bytecode { method: self.icfg.method(to), bci: self.icfg.bci(to), tier }, out);
+    }
+    fn step(&self, to: Node, methods: &dyn Methods) -> Step {
+        let g = self.icfg;
+        let Some(top) = self.frames.last() else { return self.without_frames(to) };
+        match top.at {
+            _ if g.entry(top.method).is_none() => self.out_of_native(to),
+            None if g.entry(top.method) == Some(to) => Step::Here,
+            None if top.found && g.method(to) == top.method => Step::Here,
+            None => Step::Nowhere,
+            Some(at) if top.thrown => self.throws(at, to),
+            Some(at) => self.goes_on(top, at, to, methods),
+        }
+    }
+    /// Nothing is on the stack: the VM calls, or a frame below is found where it may be.
+    fn without_frames(&self, to: Node) -> Step {
+        match (self.whole, self.icfg.is_entry(to)) {
+            (true, true) => Step::Enter(self.icfg.method(to), Entry::Upcall),
+            (true, false) => Step::Nowhere,
+            (false, _) => Step::Enter(self.icfg.method(to), Entry::Found),
+        }
+    }
+    /// A native method returns, throws, or calls.
+    fn out_of_native(&self, to: Node) -> Step {
+        let g = self.icfg;
+        let caller = self.frames.len().checked_sub(2).and_then(|i| self.frames[i].at);
+        let goes_on = caller.is_some_and(|site| g.edges(site).any(|(_, n)| n == to));
+        if goes_on || caller.is_none() && !g.is_entry(to) {
+            Step::Leave(Exit::Return)
+        } else if g.is_entry(to) {
+            Step::Enter(g.method(to), Entry::Upcall)
+        } else if g.rows_into(to).next().is_some() {
+            Step::Leave(Exit::Unwind)
+        } else {
+            Step::Nowhere
+        }
+    }
+    /// The exception of the instruction at `at` is caught by `to`, here or below.
+    fn throws(&self, at: Node, to: Node) -> Step {
+        let g = self.icfg;
+        if !may_throw(g.opcode(at)) {
+            return Step::Nowhere;
+        }
+        if g.handlers(at).any(|h| h == to) {
+            Step::Catch
+        } else if g.catches_all(at) || g.rows_into(to).next().is_none() {
+            Step::Nowhere
+        } else {
+            Step::Leave(Exit::Unwind)
+        }
+    }
+    fn goes_on(&self, top: &Frame, at: Node, to: Node, methods: &dyn Methods) -> Step {
+        let g = self.icfg;
+        match g.opcode(at).transfer() {
+            Transfer::Return => return Step::Leave(Exit::Return),
+            Transfer::Invoke if !top.called => {
+                if g.is_entry(to) && g.may_call(at, to) {
+                    // A native method that was called here before has called what cannot be the callee.
+                    let native = methods.native_callee(at).filter(|_| !g.callees(at).contains(&to));
+                    return Step::Enter(native.unwrap_or(g.method(to)), Entry::Call);
+                }
+                if g.edges(at).any(|(_, n)| n == to) {
+                    return methods.native_callee(at).map_or(Step::Here, Step::Passes);
+                }
+            }
+            _ if g.edges(at).any(|(_, n)| n == to) => return Step::Here,
+            _ => {}
+        }
+        if !g.is_entry(to) || g.handlers(at).any(|h| h == to) {
+            return self.throws(at, to);
+        }
+        // The VM calls: a class initialiser, for example.
+        Step::Enter(g.method(to), Entry::Upcall)
+    }
+    /// Whether the innermost frames are of `methods`, outermost first, and nothing else stands above them.
+    pub(crate) fn ends_with(&self, methods: &[(MethodId, Tier)]) -> bool {
+        let own = self.frames.iter().rev().map(|f| f.method);
+        methods.len() <= self.frames.len() && own.zip(methods.iter().rev()).all(|(a, b)| a == b.0)
+    }
+    /// Makes the executors of the innermost frames those of `executors`, outermost first: frames go on as on-stack
+    /// replacement or deoptimisation has it. `false` where neither can.
+    pub(crate) fn replace(&mut self, executors: &[(MethodId, Tier)], out: &mut Vec<EventKind>) -> bool {
+        let from = self.frames.len().saturating_sub(executors.len());
+        let differs = |(frame, (_, tier)): (&Frame, &(MethodId, Tier))| frame.tier != *tier;
+        let Some(first) = self.frames[from..].iter().zip(executors).position(differs) else { return true };
+        let new = &executors[first..];
+        let old: Vec<_> = self.frames[from + first..].iter().map(|f| (f.method, f.tier)).collect();
+        let are_compiled = |all: &[(MethodId, Tier)]| all.iter().all(|f| matches!(f.1, Tier::C1 | Tier::C2));
+        let are_interpreted = |all: &[(MethodId, Tier)]| all.iter().all(|f| f.1 == Tier::Interpreter);
+        if !(are_compiled(&old) || are_interpreted(&old)) || !(are_compiled(new) || are_interpreted(new)) {
+            return false;
+        }
+        // Compiled code becomes other compiled code by way of the interpreter.
+        if are_compiled(&old) {
+            let down: Vec<_> = old.iter().map(|f| (f.0, Tier::Interpreter)).collect();
+            self.replace_all(&down, Entry::Deoptimisation, out);
+        }
+        if are_compiled(new) {
+            self.replace_all(new, Entry::Osr, out);
+        }
+        true
+    }
+    fn replace_all(&mut self, executors: &[(MethodId, Tier)], entry: Entry, out: &mut Vec<EventKind>) {
+        for (method, _) in executors.iter().rev() {
+            self.take(EventKind::Leave { method: *method, exit: Exit::Replaced }, out);
+        }
+        for (method, tier) in executors {
+            self.take(EventKind::Enter { method: *method, tier: *tier, entry }, out);
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Flows of generated programs: cut as the decoder would, completed, and looked at by the checker.
+
+#[path = "../../recover/tests/support/mod.rs"]
+mod support;
+
+use jportal_bytecode::{Icfg, Method, MethodTable, Node, Transfer};
+use jportal_check::{Checker, Options};
+use jportal_completion::{Completion, Method as By, Settings, Storage, Summary};
+use jportal_flow::{
+    Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, GapReason, Provenance, ThreadInfo, Tier,
+};
+use jportal_recover::Outcome;
+use jportal_units::{Core, MethodId, StreamOffset, Tid, Tsc};
+use proptest::prelude::*;
+use std::io::Cursor;
+use std::sync::{Arc, Mutex};
+use support::random::{drafts, methods, program, walk};
+use support::{at, calling, graph, method};
+
+const TIER: Tier = Tier::C1;
+
+fn info(tid: u32) -> ThreadInfo {
+    ThreadInfo { tid: Tid(tid), java_tid: 1, name: format!("t{tid}"), started: Tsc(0) }
+}
+
+/// Keeps the events of all threads.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<Flow>>>);
+/// A thread id and its events.
+type Flow = (u32, Vec<Event>);
+struct KeptSink(Kept, u32, Vec<Event>);
+
+impl FlowConsumer for Kept {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        Box::new(KeptSink(self.clone(), info.tid.0, Vec::new()))
+    }
+}
+impl FlowSink for KeptSink {
+    fn events(&mut self, events: &[Event]) {
+        self.2.extend_from_slice(events);
+    }
+    fn end(self: Box<Self>) {
+        self.0.0.lock().unwrap().push((self.1, self.2));
+    }
+}
+
+/// Completes the flows of some threads, which arrive in turn.
+fn complete(g: &Arc<Icfg>, settings: Settings, flows: &[&[Event]]) -> (Vec<Vec<Event>>, Summary) {
+    let open = |_: &ThreadInfo| Ok(Box::new(Cursor::new(Vec::new())) as Box<dyn Storage>);
+    let mut completion = Completion::new(Arc::clone(g), settings, open);
+    let mut sinks: Vec<_> = (0..flows.len()).map(|i| completion.thread(&info(i as u32))).collect();
+    let longest = flows.iter().map(|f| f.len()).max().unwrap_or(0);
+    for from in (0..longest).step_by(7) {
+        for (flow, sink) in flows.iter().zip(&mut sinks) {
+            sink.events(&flow[from.min(flow.len())..(from + 7).min(flow.len())]);
+        }
+    }
+    sinks.into_iter().for_each(|s| s.end());
+    let mut kept = Kept::default();
+    let summary = completion.finish(&mut kept).unwrap();
+    let all = std::mem::take(&mut *kept.0.lock().unwrap());
+    assert!(all.iter().enumerate().all(|(i, t)| t.0 == i as u32));
+    (all.into_iter().map(|t| t.1).collect(), summary)
+}
+
+fn enter(method: MethodId, entry: Entry) -> EventKind {
+    EventKind::Enter { method, tier: TIER, entry }
+}
+
+/// The loss-free flow of a walk, each event with the number of instructions before it.
+fn flow(g: &Icfg, nodes: &[Node], outcomes: &[Outcome]) -> Vec<(usize, EventKind)> {
+    let mut all: Vec<(usize, EventKind)> = Vec::new();
+    let mut stack: Vec<Node> = Vec::new();
+    for (i, node) in nodes.iter().enumerate() {
+        let (method, bci) = (g.method(*node), g.bci(*node));
+        let mut put = |kind| all.push((i, kind));
+        match i.checked_sub(1).map(|b| (nodes[b], outcomes[b])) {
+            None if g.is_entry(*node) => put(enter(method, Entry::Upcall)),
+            None => put(enter(method, Entry::Found)),
+            Some((_, Outcome::Thrown)) => put(EventKind::Catch { method, bci }),
+            Some((from, Outcome::Unwound)) => {
+                put(EventKind::Leave { method: g.method(from), exit: Exit::Unwind });
+                while let Some(site) = stack.pop().filter(|s| g.handlers(*s).next().is_none()) {
+                    put(EventKind::Leave { method: g.method(site), exit: Exit::Unwind });
+                }
+                put(EventKind::Catch { method, bci });
+            }
+            Some((from, _)) if g.opcode(from).transfer() == Transfer::Return => {
+                stack.pop();
+                put(EventKind::Leave { method: g.method(from), exit: Exit::Return });
+            }
+            Some((from, _)) if g.opcode(from).transfer() == Transfer::Invoke => {
+                if g.is_entry(*node) && !g.edges(from).any(|(_, n)| n == *node) {
+                    stack.push(from);
+                    put(enter(method, Entry::Call));
+                }
+            }
+            Some(_) => {}
+        }
+        if i % 2 == 0 {
+            put(EventKind::Time(Tsc(10 * i as u64)));
+        }
+        put(EventKind::Bytecode { method, bci, tier: TIER });
+    }
+    let top = nodes.last().copied();
+    let rest = top.into_iter().chain(stack.into_iter().rev());
+    all.extend(rest.map(|n| (nodes.len(), EventKind::Leave { method: g.method(n), exit: Exit::Lost })));
+    all
+}
+
+fn gap(since: usize, until: usize) -> EventKind {
+    EventKind::Gap(Box::new(Gap {
+        reason: GapReason::Truncated,
+        core: Core(0),
+        offset: StreamOffset(since as u64),
+        address: None,
+        since: Some(Tsc(10 * since as u64)),
+        until: Some(Tsc(10 * until as u64)),
+        bytes: None,
+        stack_lost: true,
+    }))
+}
+
+/// What a decoder would make of `flow` without the instructions in `cuts`: behind a cut it knows no frame until one is
+/// found, at the next bytecode or, if `quiet`, at the next call. If `seen`, it sees the frames that come or go in front of the
+/// first instruction that is lost.
+fn lossy(flow: &[(usize, EventKind)], cuts: &[(usize, usize)], quiet: bool, seen: bool) -> Vec<Event> {
+    let mut all = Vec::new();
+    let mut own: Vec<MethodId> = Vec::new();
+    let mut known = true;
+    let mut cut = None;
+    for (at, kind) in flow {
+        let frame = matches!(kind, EventKind::Enter { .. } | EventKind::Leave { .. });
+        let inside = |c: &(usize, usize)| (c.0..c.1).contains(at) && !(seen && frame && *at == c.0);
+        let inside = cuts.iter().position(inside);
+        if let Some(number) = inside.filter(|_| inside != cut) {
+            let (from, to) = cuts[number];
+            let lost = own.drain(..).rev().map(|method| EventKind::Leave { method, exit: Exit::Lost });
+            all.extend(lost.chain([gap(from, to)]));
+            known = false;
+        }
+        cut = inside;
+        if inside.is_some() {
+            continue;
+        }
+        match kind {
+            EventKind::Enter { method, entry, .. } => {
+                let found = own.is_empty() && !known;
+                all.push(enter(*method, if found { Entry::Found } else { *entry }));
+                own.push(*method);
+            }
+            EventKind::Bytecode { method, .. } if own.is_empty() && !known => {
+                if !quiet {
+                    all.extend([enter(*method, Entry::Found), kind.clone()]);
+                    own.push(*method);
+                }
+            }
+            EventKind::Leave { .. } | EventKind::Catch { .. } if own.is_empty() => {}
+            EventKind::Leave { .. } => {
+                all.push(kind.clone());
+                own.pop();
+            }
+            _ => all.push(kind.clone()),
+        }
+    }
+    all.into_iter().map(Event::decoded).collect()
+}
+
+/// What must stay as it is.
+fn outside_gaps(events: &[Event]) -> Vec<&Event> {
+    let at_gap = |e: &&Event| {
+        matches!(
+            e.kind,
+            EventKind::Gap(_)
+                | EventKind::Leave { exit: Exit::Lost, .. }
+                | EventKind::Enter { entry: Entry::Found, .. }
+        )
+    };
+    events.iter().filter(|e| e.provenance == Provenance::Decoded).filter(|e| !at_gap(e)).collect()
+}
+
+/// The rules that a flow breaks, but for those that speak of what nobody knows here: who the callees are.
+fn broken(methods: &[Method], events: &[Event]) -> Vec<&'static str> {
+    let mut table = MethodTable::default();
+    methods.iter().for_each(|m| {
+        table.push(m.clone());
+    });
+    let mut checker = Checker::new(Arc::new(table), Options::default());
+    let mut sink = checker.thread(&info(0));
+    sink.events(events);
+    sink.end();
+    let report = checker.report();
+    report.by_rule.into_keys().filter(|rule| !["callee", "call-missing"].contains(rule)).collect()
+}
+
+fn by() -> impl Strategy<Value = By> {
+    prop_oneof![
+        Just(By::Basic(Default::default())),
+        Just(By::Tiered(Default::default())),
+        Just(By::Follow(Default::default())),
+    ]
+}
+
+proptest! {
+    /// Frames nest, every step is one a JVM could have done, and nothing outside of gaps changes.
+    #[test]
+    fn completed_flows_are_flows(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 20..400),
+        cuts in prop::collection::vec((1usize..30, 1usize..20), 1..8),
+        quiet: bool,
+        seen: bool,
+        by in by(),
+    ) {
+        let g = Arc::new(program(&drafts));
+        let walk = walk(&g, &choices);
+        let whole = flow(&g, &walk.nodes, &walk.outcomes);
+        let mut at = 0;
+        let cuts: Vec<_> = cuts.iter().map(|(keep, lose)| { let from = at + keep; at = from + lose; (from, at) }).collect();
+        let events = lossy(&whole, &cuts, quiet, seen);
+        let methods = methods(&drafts);
+        let before = broken(&methods, &events);
+        let (completed, summary) = complete(&g, Settings::with(by), &[&events]);
+        let completed = &completed[0];
+        for rule in broken(&methods, completed) {
+            prop_assert!(before.contains(&rule), "{rule}: {completed:#?}");
+        }
+        prop_assert_eq!(outside_gaps(completed), outside_gaps(&events));
+        let count = |events: &[Event], is: &dyn Fn(&Event) -> bool| events.iter().filter(|e| is(e)).count() as u64;
+        let is_gap = |e: &Event| matches!(e.kind, EventKind::Gap(_));
+        let is_code = |e: &Event| matches!(e.kind, EventKind::Bytecode { .. });
+        let is_decoded = |e: &Event| e.provenance == Provenance::Decoded;
+        let t = &summary.total;
+        prop_assert_eq!(count(&events, &is_gap), t.gaps);
+        prop_assert_eq!(count(completed, &|e| is_gap(e) && is_decoded(e)), t.gaps_left());
+        prop_assert_eq!(count(completed, &|e| is_gap(e) && !is_decoded(e)), t.given_up);
+        prop_assert_eq!(count(completed, &|e| is_code(e) && is_decoded(e)), t.decoded);
+        prop_assert_eq!(count(completed, &|e| is_code(e) && !is_decoded(e)), t.recovered);
+        prop_assert_eq!(count(completed, &|e| !is_decoded(e)), t.recovered + t.recovered_other + t.given_up);
+    }
+
+    #[test]
+    fn a_flow_without_gaps_is_not_changed(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 20..200),
+        by in by(),
+    ) {
+        let g = Arc::new(program(&drafts));
+        let walk = walk(&g, &choices);
+        let whole: Vec<Event> =
+            flow(&g, &walk.nodes, &walk.outcomes).into_iter().map(|e| Event::decoded(e.1)).collect();
+        let half = &whole[..whole.len() / 2];
+        let (completed, summary) = complete(&g, Settings::with(by), &[&whole, half]);
+        prop_assert_eq!(&completed[0][..], &whole[..]);
+        prop_assert_eq!(&completed[1][..], half);
+        prop_assert_eq!((summary.total.gaps, summary.total.recovered), (0, 0));
+    }
+}
+
+/// 0 main: calls f, again and again. 1 f: calls h. 2 h.
+fn calls() -> (Vec<Method>, Vec<Node>, Vec<Outcome>, Arc<Icfg>) {
+    let main = calling(method("main", &[184, 0, 1, 167, 0xff, 0xfd]), &["f"]);
+    let f = calling(method("f", &[26, 184, 0, 1, 177]), &["h"]);
+    let methods = vec![main, f, method("h", &[26, 27, 177])];
+    let g = graph(methods.clone());
+    let round =
+        [at(&g, 0, &[0]), at(&g, 1, &[0, 1]), at(&g, 2, &[0, 1, 2]), at(&g, 1, &[4]), at(&g, 0, &[3])];
+    let nodes: Vec<Node> = round.concat().into_iter().cycle().take(8 * 200).collect();
+    let outcomes = vec![Outcome::Open; nodes.len()];
+    (methods, nodes, outcomes, Arc::new(g))
+}
+
+fn codes(events: &[Event]) -> Vec<(u32, u16)> {
+    let code = |e: &Event| match e.kind {
+        EventKind::Bytecode { method, bci, .. } => Some((method.0, bci.0)),
+        _ => None,
+    };
+    events.iter().filter_map(code).collect()
+}
+
+/// In a regular program our own method gives back what was lost, frames and all, wherever the gap begins.
+#[test]
+fn what_was_lost_comes_back() {
+    let (methods, nodes, outcomes, g) = calls();
+    let whole = flow(&g, &nodes, &outcomes);
+    let truth: Vec<Event> = whole.iter().map(|e| Event::decoded(e.1.clone())).collect();
+    for begin in 800..808 {
+        for (quiet, seen) in [(false, false), (false, true), (true, false), (true, true)] {
+            let cuts = [(begin, begin + 29), (begin + 300, begin + 316)];
+            let events = lossy(&whole, &cuts, quiet, seen);
+            assert!(codes(&events).len() <= codes(&truth).len() - 45);
+            let (completed, summary) =
+                complete(&g, Settings::with(By::Follow(Default::default())), &[&events]);
+            assert_eq!(broken(&methods, &completed[0]), <[&str; 0]>::default());
+            let t = summary.total;
+            if quiet {
+                assert!((t.gaps, t.gaps_filled > 0) == (2, true), "{t:?}");
+                // How long it took where frames say nothing is not known well enough to count every round.
+                continue;
+            }
+            assert_eq!((t.gaps, t.gaps_filled, t.given_up, t.contradicted), (2, 2, 0, 0));
+            assert_eq!(codes(&completed[0]), codes(&truth), "{begin} {quiet} {seen}");
+            // The same frames, too.
+            let kinds = |events: &[Event]| -> Vec<EventKind> {
+                events.iter().map(|e| e.kind.clone()).filter(|k| !matches!(k, EventKind::Time(_))).collect()
+            };
+            assert_eq!(kinds(&completed[0]), kinds(&truth), "{begin} {quiet} {seen}");
+        }
+    }
+}
+
+#[test]
+fn beyond_the_bound_nothing_is_learned_and_that_is_said() {
+    let (_, nodes, outcomes, g) = calls();
+    let events = lossy(&flow(&g, &nodes, &outcomes), &[(800, 829)], false, false);
+    let settings = Settings { longest_captured: 100, ..Settings::with(By::Follow(Default::default())) };
+    let (completed, summary) = complete(&g, settings, &[&events]);
+    // The ends are kept, and they are long here.
+    assert_eq!(summary.learned + summary.not_learned, codes(&events).len() as u64);
+    assert!(summary.learned > 0 && summary.total.gaps == 1);
+    assert_eq!(outside_gaps(&completed[0]), outside_gaps(&events));
+}
+
+#[test]
+fn what_cannot_be_filled_stays_as_it_is() {
+    let (_, nodes, outcomes, g) = calls();
+    let mut events = lossy(&flow(&g, &nodes, &outcomes), &[(800, 829)], false, false);
+    let at = events.iter().position(|e| matches!(e.kind, EventKind::Gap(_))).unwrap();
+    // Several paths fit here, but nothing was lost.
+    if let EventKind::Gap(gap) = &mut events[at].kind {
+        gap.reason = GapReason::Ambiguous("why".into());
+    }
+    let (completed, summary) = complete(&g, Settings::with(By::Follow(Default::default())), &[&events]);
+    assert_eq!((completed[0] == events, summary.total.gaps_left()), (true, 1));
+    // Nor the end of a thread, nor its beginning.
+    let end = [events[at].clone()];
+    let begin: Vec<Event> = end.iter().chain(&events[at + 1..]).cloned().collect();
+    let (completed, _) =
+        complete(&g, Settings::with(By::Tiered(Default::default())), &[&events[..=at], &begin]);
+    assert!(completed[0] == events[..=at] && completed[1] == begin);
+}
+
+#[test]
+fn a_full_disk_ends_the_completion() {
+    let (_, nodes, outcomes, g) = calls();
+    let events = lossy(&flow(&g, &nodes, &outcomes), &[(800, 829)], false, false);
+    let open = |_: &ThreadInfo| {
+        let full = std::fs::OpenOptions::new().read(true).write(true).open("/dev/full")?;
+        Ok(Box::new(full) as Box<dyn Storage>)
+    };
+    let settings = Settings::with(By::Follow(Default::default()));
+    let mut completion = Completion::new(Arc::clone(&g), settings, open);
+    let mut sink = completion.thread(&info(4));
+    sink.events(&events);
+    sink.end();
+    assert!(completion.has_failed());
+    let error = completion.finish(&mut Kept::default()).unwrap_err();
+    assert!(matches!(error, jportal_completion::Error::Write { tid: 4, .. }), "{error}");
+    // No place at all, and a flow that has not ended.
+    let mut completion =
+        Completion::new(Arc::clone(&g), settings, |_| Err(std::io::ErrorKind::PermissionDenied.into()));
+    completion.thread(&info(4)).end();
+    assert!(matches!(
+        completion.finish(&mut Kept::default()),
+        Err(jportal_completion::Error::Open { tid: 4, .. })
+    ));
+    let open = |_: &ThreadInfo| Ok(Box::new(Cursor::new(Vec::new())) as Box<dyn Storage>);
+    let mut completion = Completion::new(g, settings, open);
+    drop(completion.thread(&info(5)));
+    assert!(matches!(
+        completion.finish(&mut Kept::default()),
+        Err(jportal_completion::Error::Unfinished { tid: 5 })
+    ));
+}
