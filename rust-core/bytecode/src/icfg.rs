@@ -218,9 +218,16 @@ impl Icfg {
     }
     /// Whether `callee` is an entry that the invoke at `site` may call.
     pub fn may_call(&self, site: Node, callee: Node) -> bool {
-        let opcode = self.opcode(callee);
-        let among = |nodes| self.with_opcode(nodes, opcode).binary_search(&callee).is_ok();
-        among(self.callees(site)) || self.is_outside(site) && among(self.outside_entries())
+        self.names(site, callee) || self.is_outside(site) && self.is_among(self.outside_entries(), callee)
+    }
+    /// Whether the entry `callee` is one of those that the invoke at `site` itself may call, without what comes from
+    /// [outside](Self::is_outside).
+    pub fn names(&self, site: Node, callee: Node) -> bool {
+        self.is_among(self.callees(site), callee)
+    }
+    /// Whether `nodes`, which ascend by opcode, hold `node`.
+    fn is_among(&self, nodes: &[Node], node: Node) -> bool {
+        self.with_opcode(nodes, self.opcode(node)).binary_search(&node).is_ok()
     }
     /// Whether the invoke at `site` may itself call `method`, which may have no bytecodes; what is called back from outside does
     /// not count.

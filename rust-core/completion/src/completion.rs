@@ -7,7 +7,7 @@ use crate::replay::{Known, Replay};
 use crate::spool::{Spool, Storage};
 use crate::summary::{Summary, ThreadFigures};
 use jportal_bytecode::Icfg;
-use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo, Tier};
+use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_recover::cut::Cutter;
 use jportal_recover::fill::{
     Calibration, Captured, Follower, Parameters, SegmentId, Settings as Following, Tally, Walker, rehearse,
@@ -121,7 +121,7 @@ impl<'o> Completion<'o> {
         let method = match self.settings.method {
             // Without a gap nobody asks.
             Method::Follow(settings) if has_places => {
-                Learnt::Follow(Box::new(Follower::new(icfg, captured, settings)), calibration)
+                Learnt::Follow(Box::new(Follower::new(icfg, captured, settings)), calibration, settings)
             }
             Method::Follow(_) => Learnt::Choose(false, Parameters::default()),
             Method::Basic(parameters) => Learnt::Choose(false, parameters),
@@ -169,7 +169,7 @@ impl<'o> Completion<'o> {
 
 /// A method that knows what was captured.
 enum Learnt<'a> {
-    Follow(Box<Follower<'a>>, Calibration),
+    Follow(Box<Follower<'a>>, Calibration, Following),
     /// Whether Algorithm 4 chooses.
     Choose(bool, Parameters),
 }
@@ -182,7 +182,9 @@ impl Learnt<'_> {
         places: &'a [Place],
     ) -> Box<dyn Filler + 'a> {
         match self {
-            Self::Follow(follower, calibration) => Box::new(Followed::new(follower, calibration, places)),
+            Self::Follow(follower, calibration, settings) => {
+                Box::new(Followed::new(follower, calibration, places, *settings))
+            }
             Self::Choose(tiered, parameters) => {
                 Box::new(Chosen::new(captured, places, *tiered, Walker::new(icfg), *parameters))
             }
@@ -242,10 +244,10 @@ impl Sink {
             EventKind::Enter { method, tier, entry } => {
                 self.known.executed(method, tier);
                 let site = || last.and_then(|(method, bci)| self.icfg.node_at(method, bci));
-                if (tier, entry) == (Tier::Native, Entry::Call)
+                if entry == Entry::Call
                     && let Some(site) = site()
                 {
-                    self.known.called_native(site, method);
+                    self.known.called(&self.icfg, site, method);
                 }
             }
             EventKind::Time(_) => self.last = last,

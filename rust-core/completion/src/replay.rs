@@ -8,9 +8,9 @@
 
 use crate::filler::{Fill, Filler};
 use crate::holes::Place;
-use crate::stack::{Methods, Stack};
+use crate::stack::{Methods, NoWay, Stack};
 use crate::summary::Figures;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{Icfg, Node, Opcode};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowSink, Gap, GapReason, Orphan, Provenance, Tier};
 use jportal_units::{Core, MethodId, StreamOffset, Tsc};
@@ -26,32 +26,54 @@ const JOINED: f32 = 0.5;
 pub(crate) struct Known {
     /// Who executed each method last.
     tiers: Vec<Option<Tier>>,
+    /// The compiler whose code executed each method last.
+    compiled: Vec<Option<Tier>>,
     /// The native methods that were called, by call site.
     natives: HashMap<Node, MethodId>,
+    /// Callees that the graph does not name at their call sites.
+    called: HashSet<(Node, MethodId)>,
+}
+
+/// Ids are dense: a table of all of them is no larger than the methods themselves.
+fn note(tiers: &mut Vec<Option<Tier>>, method: MethodId, tier: Tier) {
+    let at = method.0 as usize;
+    if tiers.len() <= at {
+        tiers.resize(at + 1, None);
+    }
+    tiers[at] = Some(tier);
+}
+
+fn noted(tiers: &[Option<Tier>], method: MethodId) -> Option<Tier> {
+    tiers.get(method.0 as usize).copied().flatten()
 }
 
 impl Known {
     /// `method` was executed by `tier`.
     pub(crate) fn executed(&mut self, method: MethodId, tier: Tier) {
-        let at = method.0 as usize;
-        // Ids are dense: a table of all of them is no larger than the methods themselves.
-        if self.tiers.len() <= at {
-            self.tiers.resize(at + 1, None);
+        note(&mut self.tiers, method, tier);
+        if matches!(tier, Tier::C1 | Tier::C2) {
+            note(&mut self.compiled, method, tier);
         }
-        self.tiers[at] = Some(tier);
     }
-    /// `site` called a native method.
-    pub(crate) fn called_native(&mut self, site: Node, method: MethodId) {
-        self.natives.insert(site, method);
+    /// `site` called `callee`.
+    pub(crate) fn called(&mut self, icfg: &Icfg, site: Node, callee: MethodId) {
+        match icfg.entry(callee) {
+            None => _ = self.natives.insert(site, callee),
+            Some(entry) if !icfg.names(site, entry) => _ = self.called.insert((site, callee)),
+            Some(_) => {}
+        }
     }
     /// Adds what another thread says.
     pub(crate) fn merge(&mut self, other: Self) {
-        for (at, tier) in other.tiers.into_iter().enumerate() {
-            if let Some(tier) = tier {
-                self.executed(MethodId(at as u32), tier);
+        for tiers in [other.compiled, other.tiers] {
+            for (at, tier) in tiers.into_iter().enumerate() {
+                if let Some(tier) = tier {
+                    self.executed(MethodId(at as u32), tier);
+                }
             }
         }
         self.natives.extend(other.natives);
+        self.called.extend(other.called);
     }
 }
 
@@ -59,16 +81,31 @@ impl Known {
 struct Landing<'k> {
     known: &'k Known,
     last: Option<(MethodId, Tier)>,
+    /// Methods that compiled code executes here, whoever did so last.
+    compiled: Vec<(MethodId, Tier)>,
+}
+
+impl Landing<'_> {
+    /// Has compiled code execute `method`, as it did elsewhere. `false` where it never did, or does already.
+    fn compile(&mut self, method: MethodId) -> bool {
+        let new = !self.compiled.iter().any(|c| c.0 == method);
+        let tier = noted(&self.known.compiled, method).filter(|_| new);
+        self.compiled.extend(tier.map(|tier| (method, tier)));
+        tier.is_some()
+    }
 }
 
 impl Methods for Landing<'_> {
     fn tier(&self, method: MethodId) -> Tier {
-        let told = self.last.filter(|last| last.0 == method).map(|last| last.1);
-        let seen = || self.known.tiers.get(method.0 as usize).copied().flatten();
+        let told = self.last.iter().chain(&self.compiled).find(|m| m.0 == method).map(|m| m.1);
+        let seen = || noted(&self.known.tiers, method);
         told.or_else(seen).unwrap_or(Tier::Interpreter)
     }
     fn native_callee(&self, site: Node) -> Option<MethodId> {
         self.known.natives.get(&site).copied()
+    }
+    fn was_called(&self, site: Node, callee: MethodId) -> bool {
+        self.known.called.contains(&(site, callee))
     }
 }
 
@@ -293,23 +330,15 @@ impl<'r> Replay<'r> {
             arrival = kept.chain(arrival).collect();
             own_behind = arrival.len();
         }
-        let mut methods = Landing { known: &self.known, last: None };
-        let mut all: Vec<(EventKind, f32)> = Vec::new();
-        let mut kinds = Vec::new();
-        for (node, confidence) in fill.nodes.iter().zip(&fill.confidence) {
-            if !stack.advance(*node, &methods, &mut kinds) {
-                return None;
+        let mut methods = Landing { known: &self.known, last: None, compiled: Vec::new() };
+        loop {
+            methods.last = None;
+            match lead(stack.clone(), fill, to, &arrival, &mut methods) {
+                Ok((stack, kinds)) => return Some(Joined { stack, own: own_behind, kinds }),
+                Err(NoWay::Interpreted(method)) if methods.compile(method) => {}
+                Err(_) => return None,
             }
-            stack.execute(*node, &mut kinds);
-            all.extend(kinds.drain(..).map(|kind| (kind, *confidence)));
         }
-        methods.last = arrival.last().copied();
-        let leads = stack.advance(to, &methods, &mut kinds)
-            && stack.ends_with(&arrival)
-            && stack.replace(&arrival, &mut kinds);
-        let confidence = fill.confidence.last().copied().unwrap_or(JOINED);
-        all.extend(kinds.drain(..).map(|kind| (kind, confidence)));
-        leads.then_some(Joined { stack, own: own_behind, kinds: all })
     }
     fn put(&mut self, stretch: Stretch<'_>, kinds: Vec<(EventKind, f32)>) {
         // The fill has the orphans.
@@ -395,6 +424,32 @@ impl Orphans {
             && are(&nodes[..first], &self.first)
             && are(&nodes[nodes.len() - last..], &self.last)
     }
+}
+
+/// Has `stack` execute `fill` and go on to `to`, where its innermost frames are `arrival`: the events in front of `to`, with their
+/// confidences.
+fn lead<'a>(
+    mut stack: Stack<'a>,
+    fill: &Fill,
+    to: Node,
+    arrival: &[(MethodId, Tier)],
+    methods: &mut Landing<'_>,
+) -> Result<(Stack<'a>, Vec<(EventKind, f32)>), NoWay> {
+    let mut all: Vec<(EventKind, f32)> = Vec::new();
+    let mut kinds = Vec::new();
+    for (node, confidence) in fill.nodes.iter().zip(&fill.confidence) {
+        stack.advance(*node, methods, &mut kinds)?;
+        stack.execute(*node, &mut kinds);
+        all.extend(kinds.drain(..).map(|kind| (kind, *confidence)));
+    }
+    methods.last = arrival.last().copied();
+    stack.advance(to, methods, &mut kinds)?;
+    if !stack.ends_with(arrival) || !stack.replace(arrival, &mut kinds) {
+        return Err(NoWay::Frames);
+    }
+    let confidence = fill.confidence.last().copied().unwrap_or(JOINED);
+    all.extend(kinds.into_iter().map(|kind| (kind, confidence)));
+    Ok((stack, all))
 }
 
 /// Both ends of a place with a fill between them.

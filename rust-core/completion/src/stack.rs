@@ -11,6 +11,8 @@ pub(crate) trait Methods {
     fn tier(&self, method: MethodId) -> Tier;
     /// The native method that was seen to be called from `site`.
     fn native_callee(&self, site: Node) -> Option<MethodId>;
+    /// Whether `callee` was seen to be called from `site`, although the graph does not name it there.
+    fn was_called(&self, site: Node, callee: MethodId) -> bool;
 }
 
 /// A frame.
@@ -64,8 +66,19 @@ enum Step {
     Leave(Exit),
     /// A native method that comes and goes.
     Passes(MethodId),
+    /// The interpreter, which executes this method here, would have called something.
+    Lacks(MethodId),
     /// No way leads there.
     Nowhere,
+}
+
+/// Why no events lead to an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoWay {
+    /// Only compiled code could have gone there, and the interpreter executes this method.
+    Interpreted(MethodId),
+    /// The frames do not allow it.
+    Frames,
 }
 
 impl<'a> Stack<'a> {
@@ -144,19 +157,27 @@ impl<'a> Stack<'a> {
             None => self.whole = false,
         }
     }
-    /// Executes `to` next: appends the events that come in front of it, and follows them. `false` where the frames do not
-    /// allow that; then what stands in `out` and the frames mean nothing.
-    pub(crate) fn advance(&mut self, to: Node, methods: &dyn Methods, out: &mut Vec<EventKind>) -> bool {
+    /// Executes `to` next: appends the events that come in front of it, and follows them.
+    ///
+    /// # Errors
+    /// Why that cannot be; then what stands in `out` and the frames mean nothing.
+    pub(crate) fn advance(
+        &mut self,
+        to: Node,
+        methods: &dyn Methods,
+        out: &mut Vec<EventKind>,
+    ) -> Result<(), NoWay> {
         // Each step but the last two ends a frame.
         for _ in 0..self.frames.len() + 4 {
             let step = self.step(to, methods);
             let event = match step {
-                Step::Here => return true,
-                Step::Nowhere => return false,
+                Step::Here => return Ok(()),
+                Step::Nowhere => return Err(NoWay::Frames),
+                Step::Lacks(method) => return Err(NoWay::Interpreted(method)),
                 Step::Catch => {
                     let (method, bci) = (self.icfg.method(to), self.icfg.bci(to));
                     self.take(EventKind::Catch { method, bci }, out);
-                    return true;
+                    return Ok(());
                 }
                 Step::Enter(method, entry) => {
                     let native = self.icfg.entry(method).is_none();
@@ -164,7 +185,7 @@ impl<'a> Stack<'a> {
                     EventKind::Enter { method, tier, entry }
                 }
                 Step::Leave(exit) => {
-                    let Some(top) = self.frames.last() else { return false };
+                    let Some(top) = self.frames.last() else { return Err(NoWay::Frames) };
                     EventKind::Leave { method: top.method, exit }
                 }
                 Step::Passes(method) => {
@@ -175,7 +196,7 @@ impl<'a> Stack<'a> {
             };
             self.take(event, out);
         }
-        false
+        Err(NoWay::Frames)
     }
     fn take(&mut self, kind: EventKind, out: &mut Vec<EventKind>) {
         self.follow(&kind);
@@ -240,13 +261,21 @@ impl<'a> Stack<'a> {
         match g.opcode(at).transfer() {
             Transfer::Return => return Step::Leave(Exit::Return),
             Transfer::Invoke if !top.called => {
-                if g.is_entry(to) && g.may_call(at, to) {
-                    // A native method that was called here before has called what cannot be the callee.
-                    let native = methods.native_callee(at).filter(|_| !g.callees(at).contains(&to));
-                    return Step::Enter(native.unwrap_or(g.method(to)), Entry::Call);
+                if g.is_entry(to) && (g.names(at, to) || methods.was_called(at, g.method(to))) {
+                    return Step::Enter(g.method(to), Entry::Call);
+                }
+                let native = methods.native_callee(at);
+                // A native method that was called here before has called what cannot be the callee.
+                if let Some(native) = native.filter(|_| g.may_call(at, to)) {
+                    return Step::Enter(native, Entry::Call);
                 }
                 if g.edges(at).any(|(_, n)| n == to) {
-                    return methods.native_callee(at).map_or(Step::Here, Step::Passes);
+                    return match native {
+                        Some(native) => Step::Passes(native),
+                        // Compiled code has intrinsics, the interpreter calls.
+                        None if top.tier == Tier::Interpreter => Step::Lacks(top.method),
+                        None => Step::Here,
+                    };
                 }
             }
             _ if g.edges(at).any(|(_, n)| n == to) => return Step::Here,
@@ -255,7 +284,10 @@ impl<'a> Stack<'a> {
         if !g.is_entry(to) || g.handlers(at).any(|h| h == to) {
             return self.throws(at, to);
         }
-        // The VM calls: a class initialiser, for example.
+        // The VM calls: a class initialiser, for example. The interpreter enters it where an instruction needs it.
+        if top.tier == Tier::Interpreter && !may_throw(g.opcode(at)) {
+            return Step::Nowhere;
+        }
         Step::Enter(g.method(to), Entry::Upcall)
     }
     /// Whether the innermost frames are of `methods`, outermost first, and nothing else stands above them.
