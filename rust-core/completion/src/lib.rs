@@ -45,6 +45,9 @@ mod replay;
 mod spool;
 mod stack;
 mod summary;
+#[cfg(test)]
+#[path = "../../recover/tests/support/mod.rs"]
+mod support;
 
 pub use completion::{Completion, Open, Settings};
 pub use error::Error;

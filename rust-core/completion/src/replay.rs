@@ -509,3 +509,7 @@ impl<'e> Stretch<'e> {
         Some((Self { before, lost, arrival, keeps_frames, orphans }, to))
     }
 }
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

@@ -30,6 +30,8 @@ pub(crate) struct Frame {
     called: bool,
     /// That callee was unwound: its exception is caught here or unwinds this frame, too.
     thrown: bool,
+    /// The handler that has been entered and comes next.
+    caught: Option<Node>,
 }
 
 /// A stack of frames, oldest first.
@@ -117,12 +119,13 @@ impl<'a> Stack<'a> {
                 }
                 let at = self.icfg.node_at(*method, *bci);
                 if let Some(top) = self.frames.last_mut() {
-                    (top.at, top.tier, top.called, top.thrown) = (at, *tier, false, false);
+                    (top.at, top.tier, top.called, top.thrown, top.caught) = (at, *tier, false, false, None);
                 }
             }
-            EventKind::Catch { .. } => {
+            EventKind::Catch { method, bci } => {
+                let handler = self.icfg.node_at(*method, *bci);
                 if let Some(top) = self.frames.last_mut() {
-                    top.thrown = false;
+                    top.caught = handler;
                 }
             }
             EventKind::Gap(gap) if gap.stack_lost => self.forget(),
@@ -139,7 +142,7 @@ impl<'a> Stack<'a> {
             }
         };
         let (found, upcall) = (entry == Entry::Found, entry == Entry::Upcall);
-        let new = Frame { method, tier, at: None, found, upcall, called: false, thrown: false };
+        let new = Frame { method, tier, at: None, found, upcall, called: false, thrown: false, caught: None };
         self.frames.push(Frame { tier, ..before.unwrap_or(new) });
     }
     fn leave(&mut self, method: MethodId, exit: Exit) {
@@ -215,6 +218,13 @@ impl<'a> Stack<'a> {
             None if g.entry(top.method) == Some(to) => Step::Here,
             None if top.found && g.method(to) == top.method => Step::Here,
             None => Step::Nowhere,
+            Some(_) if top.caught.is_some() => {
+                if top.caught == Some(to) {
+                    Step::Here
+                } else {
+                    Step::Nowhere
+                }
+            }
             Some(at) if top.thrown => self.throws(at, to),
             Some(at) => self.goes_on(top, at, to, methods),
         }
@@ -327,3 +337,7 @@ impl<'a> Stack<'a> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "stack_tests.rs"]
+mod tests;

@@ -294,8 +294,15 @@ fn what_was_lost_comes_back() {
             assert_eq!(broken(&methods, &completed[0]), <[&str; 0]>::default());
             let t = summary.total;
             if quiet {
-                assert!((t.gaps, t.gaps_filled > 0) == (2, true), "{t:?}");
-                // How long it took where frames say nothing is not known well enough to count every round.
+                // Once f is found right in front of a gap and given up before it has executed anything: that it was
+                // entered would not be told any more if something stood in the gap's place.
+                let found_and_lost = (begin, seen) == (805, true);
+                let filled = if found_and_lost { (2, 1, 1, 0) } else { (2, 2, 0, 0) };
+                assert_eq!((t.gaps, t.gaps_filled, t.given_up, t.contradicted), filled, "{begin} {seen}");
+                // The very last instruction is main's, of which nothing is known there.
+                if !found_and_lost {
+                    assert_eq!(codes(&completed[0]), codes(&truth)[..1599], "{begin} {seen}");
+                }
                 continue;
             }
             assert_eq!((t.gaps, t.gaps_filled, t.given_up, t.contradicted), (2, 2, 0, 0));
@@ -306,6 +313,20 @@ fn what_was_lost_comes_back() {
             };
             assert_eq!(kinds(&completed[0]), kinds(&truth), "{begin} {quiet} {seen}");
         }
+    }
+}
+
+/// The paper knows gaps only.
+#[test]
+fn silent_places_are_left_alone_by_the_methods_of_the_paper() {
+    let (methods, nodes, outcomes, g) = calls();
+    let events = lossy(&flow(&g, &nodes, &outcomes), &[(800, 829)], true, false);
+    for by in [By::Basic(Default::default()), By::Tiered(Default::default())] {
+        let (completed, summary) = complete(&g, Settings::with(by), &[&events]);
+        let t = summary.total;
+        assert_eq!((t.gaps, t.gaps_filled, t.silent_filled), (1, 1, 0));
+        assert!(t.silent > 50, "{t:?}");
+        assert_eq!(broken(&methods, &completed[0]), <[&str; 0]>::default());
     }
 }
 

@@ -1,0 +1,114 @@
+use super::*;
+use crate::support::{at, calling, graph, method};
+use jportal_recover::cut::Sites;
+use jportal_recover::fill::FillWork;
+use jportal_units::Bci;
+use std::sync::{Arc, Mutex};
+
+/// Gives each place the same instructions.
+struct Always(Vec<Node>);
+impl Filler for Always {
+    fn fill(&mut self, _: usize, _: &Sites) -> Option<Fill> {
+        Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()] })
+    }
+    fn work(&self) -> FillWork {
+        FillWork::default()
+    }
+}
+struct Keeps(Arc<Mutex<Vec<Event>>>);
+impl FlowSink for Keeps {
+    fn events(&mut self, events: &[Event]) {
+        self.0.lock().unwrap().extend_from_slice(events);
+    }
+    fn end(self: Box<Self>) {}
+}
+
+/// 0 main and 1 other call 2 f.
+fn program() -> Icfg {
+    let caller = |name| calling(method(name, &[184, 0, 1, 177]), &["f"]);
+    graph(vec![caller("main"), caller("other"), method("f", &[26, 177])])
+}
+fn enter(method: u32, tier: Tier, entry: Entry) -> EventKind {
+    EventKind::Enter { method: MethodId(method), tier, entry }
+}
+fn code(method: u32, bci: u16, tier: Tier) -> EventKind {
+    EventKind::Bytecode { method: MethodId(method), bci: Bci(bci), tier }
+}
+fn leave(method: u32, exit: Exit) -> EventKind {
+    EventKind::Leave { method: MethodId(method), exit }
+}
+fn gap() -> EventKind {
+    EventKind::Gap(Box::new(Gap {
+        reason: GapReason::Overflow,
+        core: Core(0),
+        offset: StreamOffset(0),
+        address: None,
+        since: None,
+        until: None,
+        bytes: None,
+        stack_lost: true,
+    }))
+}
+/// Replays these events with the one place in `range`, filled by `fill`.
+fn replay(
+    g: &Icfg,
+    known: Known,
+    events: &[EventKind],
+    range: std::ops::Range<u64>,
+    fill: Vec<Node>,
+) -> (Vec<EventKind>, Figures) {
+    let place = Place { events: range, hole: None, after: Sites::default(), is_gap: true };
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let (places, mut filler) = ([place], Always(fill));
+    let mut replay = Replay::new(g, known, &places, &mut filler, Box::new(Keeps(Arc::clone(&kept))));
+    events.iter().for_each(|e| replay.event(Event::decoded(e.clone())));
+    let figures = replay.end().0;
+    let all = kept.lock().unwrap().iter().map(|e| e.kind.clone()).collect();
+    (all, figures)
+}
+/// main stands at its call, the trace is lost, and f is found in C1 code that has inlined it in `caller`.
+fn found_in(caller: u32) -> Vec<EventKind> {
+    vec![
+        enter(0, Tier::C1, Entry::Upcall),
+        code(0, 0, Tier::C1),
+        leave(0, Exit::Lost),
+        gap(),
+        enter(caller, Tier::C1, Entry::Found),
+        enter(2, Tier::C1, Entry::Found),
+        code(2, 0, Tier::C1),
+    ]
+}
+
+#[test]
+fn a_fill_leads_to_the_frames_that_are_found() {
+    let g = program();
+    let (all, figures) = replay(&g, Known::default(), &found_in(0), 2..6, vec![]);
+    assert_eq!((figures.gaps_filled, figures.contradicted), (1, 0));
+    let call = [enter(0, Tier::C1, Entry::Upcall), code(0, 0, Tier::C1), enter(2, Tier::C1, Entry::Call)];
+    assert_eq!((&all[..3], &all[3]), (&call[..], &code(2, 0, Tier::C1)));
+    // The caller of what was found is not main: nothing is filled.
+    let events = found_in(1);
+    let (all, figures) = replay(&g, Known::default(), &events, 2..6, vec![]);
+    assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
+    assert_eq!(all, events);
+}
+
+#[test]
+fn compiled_code_executes_what_only_it_can() {
+    let g = program();
+    let mut known = Known::default();
+    known.executed(MethodId(0), Tier::C1);
+    known.executed(MethodId(0), Tier::Interpreter);
+    // main passes its call, which the interpreter would not; then it ends, and begins again.
+    let fill = at(&g, 0, &[0, 3]);
+    let (begin, interpreter) = (enter(2, Tier::Interpreter, Entry::Upcall), Tier::Interpreter);
+    let mut events =
+        vec![begin, code(2, 0, interpreter), code(2, 1, interpreter), leave(2, Exit::Return), gap()];
+    events.extend([enter(2, interpreter, Entry::Found), code(2, 0, interpreter)]);
+    let (all, figures) = replay(&g, known, &events, 3..6, fill.clone());
+    assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
+    assert!(all.contains(&enter(0, Tier::C1, Entry::Upcall)), "{all:?}");
+    let (all, figures) = replay(&g, Known::default(), &events, 3..6, fill);
+    assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
+    assert_eq!(all, events);
+}
