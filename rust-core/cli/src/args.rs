@@ -451,7 +451,7 @@ mod tests {
         else {
             panic!("another command")
         };
-        assert_eq!((a.recover.recover, a.exclude.exclude.len()), (Recover::Follow, 2));
+        assert_eq!((a.infer.recover, a.exclude.exclude.len()), (Recover::Follow, 2));
         assert!(parse(&["info", "--no-decode", "x"]).is_ok());
         assert!(parse(&["info", "--no-decode", "--recover", "basic", "x"]).is_err());
         assert!(parse(&["print", "--around", "3", "--recover", "basic", "x"]).is_err());

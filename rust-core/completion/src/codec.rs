@@ -400,6 +400,9 @@ mod tests {
             }),
             1 => any::<u64>().prop_map(|t| EventKind::Time(Tsc(t))),
             1 => gap.prop_map(|g| EventKind::Gap(Box::new(g))),
+            1 => (any::<u8>(), any::<Option<bool>>())
+                .prop_map(|(opcode, taken)| EventKind::Orphan(Orphan::Bytecode { opcode, taken })),
+            1 => Just(EventKind::Orphan(Orphan::Throw)),
         ]
     }
 

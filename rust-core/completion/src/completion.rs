@@ -121,7 +121,8 @@ impl<'o> Completion<'o> {
         let method = match self.settings.method {
             // Without a gap nobody asks.
             Method::Follow(settings) if has_places => {
-                Learnt::Follow(Box::new(Follower::new(icfg, captured, settings)), calibration, settings)
+                let follower = Follower::new(icfg, captured, settings);
+                Learnt::Follow(Box::new(follower), Box::new(calibration), settings)
             }
             Method::Follow(_) => Learnt::Choose(false, Parameters::default()),
             Method::Basic(parameters) => Learnt::Choose(false, parameters),
@@ -169,7 +170,7 @@ impl<'o> Completion<'o> {
 
 /// A method that knows what was captured.
 enum Learnt<'a> {
-    Follow(Box<Follower<'a>>, Calibration, Following),
+    Follow(Box<Follower<'a>>, Box<Calibration>, Following),
     /// Whether Algorithm 4 chooses.
     Choose(bool, Parameters),
 }

@@ -252,6 +252,8 @@ impl<'r> Replay<'r> {
                 }
             }
             EventKind::Time(tsc) => self.now = Some(*tsc),
+            // Whose it is nobody knows, and where that frame stands afterwards.
+            EventKind::Orphan(_) if self.has_others() => self.give_up(),
             EventKind::Catch { .. } | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
         }
         self.stack.follow(&event.kind);

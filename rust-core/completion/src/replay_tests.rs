@@ -57,7 +57,7 @@ fn replay(
     range: std::ops::Range<u64>,
     fill: Vec<Node>,
 ) -> (Vec<EventKind>, Figures) {
-    let place = Place { events: range, hole: None, after: Sites::default(), is_gap: true };
+    let place = Place { events: range, hole: None, after: Sites::default() };
     let kept = Arc::new(Mutex::new(Vec::new()));
     let (places, mut filler) = ([place], Always(fill));
     let mut replay = Replay::new(g, known, &places, &mut filler, Box::new(Keeps(Arc::clone(&kept))));
@@ -111,4 +111,42 @@ fn compiled_code_executes_what_only_it_can() {
     let (all, figures) = replay(&g, Known::default(), &events, 3..6, fill);
     assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
     assert_eq!(all, events);
+}
+
+/// f's `iload_0` in a frame that nobody knows, the gap, f's `return` there, and main, which goes on behind its call.
+fn around_orphans(first: u8, last: &[u8]) -> Vec<EventKind> {
+    let orphan = |opcode: &u8| EventKind::Orphan(Orphan::Bytecode { opcode: *opcode, taken: None });
+    let interpreter = Tier::Interpreter;
+    let mut all = vec![
+        enter(0, interpreter, Entry::Upcall),
+        code(0, 0, interpreter),
+        enter(2, interpreter, Entry::Call),
+        leave(2, Exit::Lost),
+        leave(0, Exit::Lost),
+        gap(),
+    ];
+    all.insert(3, orphan(&first));
+    all.extend(last.iter().map(orphan));
+    all.extend([enter(0, interpreter, Entry::Found), code(0, 3, interpreter)]);
+    all
+}
+
+#[test]
+fn a_fill_has_the_orphans_around_its_gap() {
+    let g = program();
+    let f = at(&g, 2, &[0, 1]);
+    let (all, figures) = replay(&g, Known::default(), &around_orphans(26, &[177]), 2..9, f.clone());
+    assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
+    assert!(!all.iter().any(|e| matches!(e, EventKind::Orphan(_))), "{all:?}");
+    for (first, last) in [(27, &[177][..]), (26, &[172]), (26, &[26, 177]), (26, &[177, 177])] {
+        let events = around_orphans(first, last);
+        let (all, figures) = replay(&g, Known::default(), &events, 2..8 + last.len() as u64, f.clone());
+        assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
+        assert_eq!(all, events);
+    }
+    // Between two gaps: nobody knows where.
+    let mut events = around_orphans(26, &[177]);
+    events.insert(8, gap());
+    let (all, figures) = replay(&g, Known::default(), &events, 2..10, f);
+    assert_eq!((figures.gaps_filled, figures.contradicted, all), (0, 0, events));
 }

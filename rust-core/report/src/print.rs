@@ -450,11 +450,6 @@ mod tests {
     }
 
     fn print_with(options: Options) -> String {
-        let buffer = Buffer::default();
-        let out = buffer.clone();
-        let mut p = Printer::new(methods(), options, |t: &ThreadInfo| {
-            Ok((t.tid.get() == 7).then(|| Box::new(out.clone()) as Output))
-        });
         let events = [
             enter_as(0, Entry::Upcall),
             bytecode(0, 0),
@@ -467,12 +462,11 @@ mod tests {
             gap(true),
             bytecode(0, 5),
         ];
-        printed(&events, level, json, limit)
+        printed(&events, options)
     }
-    fn printed(events: &[Event], level: Level, json: bool, limit: u64) -> String {
+    fn printed(events: &[Event], options: Options) -> String {
         let buffer = Buffer::default();
         let out = buffer.clone();
-        let options = Options { level, json, limit };
         let mut p = Printer::new(methods(), options, |t: &ThreadInfo| {
             Ok((t.tid.get() == 7).then(|| Box::new(out.clone()) as Output))
         });
@@ -552,14 +546,29 @@ mod tests {
         let ifeq = |taken| Orphan::Bytecode { opcode: Opcode::IFEQ.0, taken };
         let events = [ifeq(Some(true)), ifeq(Some(false)), ifeq(None), Orphan::Throw]
             .map(|o| Event::decoded(EventKind::Orphan(o)));
-        let text = printed(&events, Level::Bytecode, false, 100);
+        let text = printed(
+            &events,
+            Options { level: Level::Bytecode, json: false, limit: 100, exclude: Exclude::default() },
+        );
         let lines: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(
             lines,
             ["    ? ifeq, taken", "    ? ifeq, not taken", "    ? ifeq", "throws, in an unknown frame"]
         );
-        assert_eq!(printed(&events, Level::Block, false, 100).lines().count(), 2, "the exception");
-        let json = printed(&events, Level::Bytecode, true, 100);
+        assert_eq!(
+            printed(
+                &events,
+                Options { level: Level::Block, json: false, limit: 100, exclude: Exclude::default() }
+            )
+            .lines()
+            .count(),
+            2,
+            "the exception"
+        );
+        let json = printed(
+            &events,
+            Options { level: Level::Bytecode, json: true, limit: 100, exclude: Exclude::default() },
+        );
         let lines: Vec<Value> = json.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         assert_eq!((&lines[2]["event"], &lines[2]["opcode"]), (&"orphan".into(), &"ifeq".into()));
         assert_eq!((&lines[2]["taken"], &lines[3]["taken"]), (&false.into(), &Value::Null));
