@@ -30,7 +30,7 @@ pub struct Settings {
     pub method: Method,
     /// Limits for one attempt.
     pub limits: Limits,
-    /// Attempts for one stretch: where it fits only in part, it is divided.
+    /// Attempts for one stretch: where it fits only in part, or a limit is met in its middle, it is divided.
     pub attempts: usize,
     /// Events of a stretch; a longer one is divided.
     pub buffered: usize,
@@ -39,10 +39,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// With limits that keep an attempt below a second or so.
+    /// With limits that keep projection cheaper than decoding: what is too wide somewhere is divided there.
     pub const fn new(method: Method) -> Self {
-        let limits = Limits { transitions: 20_000_000, width: 1 << 16, stacked: 1 << 10, cached: 1 << 20 };
-        Self { method, limits, attempts: 8, buffered: 1 << 20, budget: (200_000_000, 1000) }
+        let limits = Limits { transitions: 2_000_000, width: 1 << 14, stacked: 1 << 10, cached: 1 << 15 };
+        Self { method, limits, attempts: 16, buffered: 1 << 20, budget: (200_000_000, 1000) }
     }
 }
 
@@ -100,23 +100,21 @@ impl Placer {
                 return parts;
             }
             let found = self.part(stretch, from..all, anchor.filter(|_| from == 0), summary);
+            let mut gave_up = matches!(found.fit, Fit::GivenUp { .. });
             let (to, place) = match found.fit {
                 Fit::Paths(place) => (all, Some(place)),
                 // What fits is asked for again: where it ends, nothing constrains it.
-                Fit::Nowhere { matched } if matched > 1 => {
+                Fit::Nowhere { matched } | Fit::GivenUp { matched } if matched > 1 => {
                     let found =
                         self.part(stretch, from..from + matched, anchor.filter(|_| from == 0), summary);
+                    gave_up = matches!(found.fit, Fit::GivenUp { .. });
                     match found.fit {
                         Fit::Paths(place) => (from + matched, Some(place)),
                         _ => (from + matched, None),
                     }
                 }
-                Fit::Nowhere { .. } => (from + 1, None),
-                Fit::GivenUp => {
-                    summary.given_up += (all - from) as u64;
-                    parts.push(Part { bytecodes: from..all, place: None });
-                    return parts;
-                }
+                // Behind its first bytecode it may be easier.
+                Fit::Nowhere { .. } | Fit::GivenUp { .. } => (from + 1, None),
             };
             let len = (to - from) as u64;
             match &place {
@@ -125,13 +123,14 @@ impl Placer {
                     summary.ambiguous += ambiguous;
                     summary.certain += len - ambiguous;
                 }
+                None if gave_up => summary.given_up += len,
                 None => summary.nowhere += len,
             }
             parts.push(Part { bytecodes: from..to, place });
             from = to;
         }
         if from < all {
-            summary.nowhere += (all - from) as u64;
+            summary.given_up += (all - from) as u64;
             parts.push(Part { bytecodes: from..all, place: None });
         }
         parts

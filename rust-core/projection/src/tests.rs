@@ -156,6 +156,12 @@ fn a_limit_leaves_orphans() {
     let mut settings = SETTINGS;
     settings.limits.transitions = 0;
     let (all, summary) = projected(&either(), settings, 1);
+    // A single bytecode needs no step; it stands in five places.
+    assert_eq!(all[..3], either()[..3]);
+    assert_eq!((summary.given_up, summary.ambiguous, summary.certain), (3, 1, 0));
+    // As many attempts as there are, and no more.
+    settings.attempts = 2;
+    let (all, summary) = projected(&either(), settings, 1);
     assert_eq!((all, summary.given_up), (either(), 4));
 }
 

@@ -164,7 +164,7 @@ fn project(g: &Icfg, nodes: &[Node], outcomes: &[Option<Outcome>], random: &mut 
                         certain += sure().count();
                         wrong += sure().filter(|i| p.nodes[*i] != nodes[from + i]).count();
                     }
-                    Fit::GivenUp => given_up += 1,
+                    Fit::GivenUp { .. } => given_up += 1,
                     Fit::Nowhere { .. } => nowhere += 1,
                 }
             }

@@ -72,8 +72,11 @@ pub enum Fit {
         /// The longest prefix that some path fits, in symbols; behind it a new segment may begin (§4, *Challenges*).
         matched: usize,
     },
-    /// A limit was met first: nothing is known.
-    GivenUp,
+    /// A limit was met first.
+    GivenUp {
+        /// So many symbols from the front on have a path that ends in one place; 0 where none is known.
+        matched: usize,
+    },
 }
 
 /// A result and its price.

@@ -43,7 +43,7 @@ pub(super) fn try_starts(
     let mut work = Work::default();
     let mut accepted = Vec::new();
     let mut longest = 0;
-    let given_up = |work| Projected { fit: Fit::GivenUp, work };
+    let given_up = |work| Projected { fit: Fit::GivenUp { matched: 0 }, work };
     if segment.is_empty() {
         return Projected { fit: Fit::Nowhere { matched: 0 }, work };
     }

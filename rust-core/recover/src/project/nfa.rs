@@ -14,6 +14,7 @@
 use super::work::{Limits, Work};
 use crate::segment::{Outcome, Segment, Symbol};
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
+use std::collections::HashSet;
 
 /// What a transition does to the stack of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,8 +109,11 @@ impl<'a> Nfa<'a> {
         let mut work = vec![g.method(from)];
         left[g.method(from).0 as usize] = true;
         let mut looked = 1;
+        // Methods that may be called from outside share the sites that call there.
+        let mut seen = HashSet::new();
         while let Some(method) = work.pop() {
-            for site in g.behind_calls_of(method).flatten().map(|behind| Node(behind.0 - 1)) {
+            let new = g.behind_calls_of(method).filter(|set| seen.insert((set.as_ptr(), set.len())));
+            for site in new.flatten().map(|behind| Node(behind.0 - 1)) {
                 looked += 1 + g.handlers(site).map(|n| self.offer(n, Step::Unwind, want, each)).sum::<u64>();
                 let caller = g.method(site);
                 if !g.catches_all(site) && !std::mem::replace(&mut left[caller.0 as usize], true) {

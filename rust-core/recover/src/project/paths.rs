@@ -69,17 +69,19 @@ pub fn search(
     for index in 1..segment.len() {
         if search.advance_single(index, work) {
             if work.exhausted(limits) {
-                return Fit::GivenUp;
+                return search.given_up();
             }
             continue;
         }
-        let Some(next) = search.advance(index, limits, work) else { return Fit::GivenUp };
+        let Some(next) = search.advance(index, limits, work) else {
+            return search.given_up();
+        };
         if next.states.is_empty() {
             return Fit::Nowhere { matched: index };
         }
         search.pending += next.preds.len();
         if next.states.len() > limits.width || search.stacks.len() > limits.cached {
-            return Fit::GivenUp;
+            return search.given_up();
         }
         search.layers.push(next);
         search.settle_if_single();
@@ -129,6 +131,11 @@ impl<'a> Search<'a> {
         let paths = vec![1; states.len()];
         self.layers = vec![Layer { states, paths, ..Layer::default() }];
     }
+    /// How far the paths were one.
+    fn given_up(&self) -> Fit {
+        let single = self.layers.iter().rposition(|l| l.states.len() == 1);
+        Fit::GivenUp { matched: single.map_or(0, |at| self.nodes.len() + at + 1) }
+    }
     /// The usual case without a list: one state, nothing pending before it, one successor. Otherwise nothing is done.
     fn advance_single(&mut self, index: usize, work: &mut Work) -> bool {
         let [Layer { states, .. }] = &self.layers[..] else { return false };
@@ -162,6 +169,7 @@ impl<'a> Search<'a> {
             });
             drop_repeated(&mut found, before);
             if self.pending + found.len() > most || work.exhausted(limits) {
+                self.layers.push(last);
                 return None;
             }
         }
