@@ -11,7 +11,7 @@ use crate::holes::Place;
 use crate::stack::{Methods, NoWay, Stack};
 use crate::summary::Figures;
 use hashbrown::{HashMap, HashSet};
-use jportal_bytecode::{Icfg, Node, Opcode};
+use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowSink, Gap, GapReason, Orphan, Provenance, Tier};
 use jportal_units::{Core, MethodId, StreamOffset, Tsc};
 use std::time::{Duration, Instant};
@@ -305,7 +305,7 @@ impl<'r> Replay<'r> {
             }
         };
         let joined =
-            stretch.orphans.admit(&fill, self.icfg).then(|| self.joined(&stretch, &fill, to)).flatten();
+            stretch.orphans.admit(&fill, to, self.icfg).then(|| self.joined(&stretch, &fill, to)).flatten();
         let Some(Joined { stack, own, kinds }) = joined else {
             self.figures.contradicted += u64::from(pending.place.is_some());
             return false;
@@ -389,42 +389,50 @@ const fn is_orphan(event: &Event) -> bool {
     matches!(event.kind, EventKind::Orphan(_))
 }
 
-/// Opcodes that ran at a place and have none of their own.
+/// Bytecodes that ran at a place and have none of their own: the opcode, and which way a branch went.
 #[derive(Debug, Default)]
 struct Orphans {
     /// In front of the gap.
-    first: Vec<Opcode>,
+    first: Vec<(Opcode, Option<bool>)>,
     /// Behind it.
-    last: Vec<Opcode>,
+    last: Vec<(Opcode, Option<bool>)>,
 }
 
 impl Orphans {
-    /// Those among `events`; `None` where some lie between gaps, so that nobody knows how far from either end.
+    /// Those among `events`; `None` where some lie between gaps, so that nobody knows how far from either end, or one throws: a
+    /// fill does not say where an exception came from.
     fn among(events: &[Event]) -> Option<Self> {
         let is_gap = |e: &Event| matches!(e.kind, EventKind::Gap(_));
-        let opcode = |e: &Event| match e.kind {
-            EventKind::Orphan(Orphan::Bytecode { opcode, .. }) => Some(Opcode(opcode)),
+        let bytecode = |e: &Event| match e.kind {
+            EventKind::Orphan(Orphan::Bytecode { opcode, taken }) => Some((Opcode(opcode), taken)),
             _ => None,
         };
+        if events.iter().any(|e| e.kind == EventKind::Orphan(Orphan::Throw)) {
+            return None;
+        }
         let (Some(from), Some(to)) = (events.iter().position(is_gap), events.iter().rposition(is_gap)) else {
             // Frames that may be those below: nothing ran.
             return events.iter().all(|e| !is_orphan(e)).then(Self::default);
         };
-        let of = |part: &[Event]| part.iter().filter_map(opcode).collect();
+        let of = |part: &[Event]| part.iter().filter_map(bytecode).collect();
         events[from..to]
             .iter()
             .all(|e| !is_orphan(e))
             .then(|| Self { first: of(&events[..from]), last: of(&events[to..]) })
     }
-    /// Whether `fill` begins and ends with them.
-    fn admit(&self, fill: &Fill, icfg: &Icfg) -> bool {
-        let are = |nodes: &[Node], opcodes: &[Opcode]| {
-            nodes.iter().map(|n| icfg.opcode(*n)).eq(opcodes.iter().copied())
-        };
+    /// Whether `fill`, in front of `to`, begins and ends with them.
+    fn admit(&self, fill: &Fill, to: Node, icfg: &Icfg) -> bool {
         let (nodes, first, last) = (&fill.nodes, self.first.len(), self.last.len());
-        nodes.len() >= first + last
-            && are(&nodes[..first], &self.first)
-            && are(&nodes[nodes.len() - last..], &self.last)
+        let goes = |at: usize, taken: bool| {
+            let next = nodes.get(at + 1).copied().unwrap_or(to);
+            icfg.edges(nodes[at]).any(|(kind, n)| n == next && (kind == EdgeKind::Taken) == taken)
+        };
+        let are = |from: usize, orphans: &[(Opcode, Option<bool>)]| {
+            (from..).zip(orphans).all(|(at, (opcode, taken))| {
+                icfg.opcode(nodes[at]) == *opcode && taken.is_none_or(|taken| goes(at, taken))
+            })
+        };
+        nodes.len() >= first + last && are(0, &self.first) && are(nodes.len() - last, &self.last)
     }
 }
 

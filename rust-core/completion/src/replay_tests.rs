@@ -150,3 +150,28 @@ fn a_fill_has_the_orphans_around_its_gap() {
     let (all, figures) = replay(&g, Known::default(), &events, 2..10, f);
     assert_eq!((figures.gaps_filled, figures.contradicted, all), (0, 0, events));
 }
+
+#[test]
+fn a_fill_branches_and_throws_as_its_orphans_do() {
+    // 0 iload_0; 1 ifeq 5; 4 nop; 5 return
+    let g = graph(vec![method("main", &[26, 153, 0, 4, 0, 177])]);
+    let interpreter = Tier::Interpreter;
+    let orphans = |taken| {
+        vec![
+            enter(0, interpreter, Entry::Upcall),
+            leave(0, Exit::Lost),
+            gap(),
+            EventKind::Orphan(Orphan::Bytecode { opcode: 153, taken }),
+            enter(0, interpreter, Entry::Found),
+            code(0, 5, interpreter),
+        ]
+    };
+    let filled = |events: &[EventKind]| {
+        let fill = at(&g, 0, &[0, 1]);
+        replay(&g, Known::default(), events, 1..events.len() as u64 - 1, fill).1.gaps_filled
+    };
+    assert_eq!([None, Some(true), Some(false)].map(|taken| filled(&orphans(taken))), [1, 1, 0]);
+    let mut throws = orphans(None);
+    throws.insert(4, EventKind::Orphan(Orphan::Throw));
+    assert_eq!(filled(&throws), 0);
+}
