@@ -35,8 +35,7 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
     drop(truth_recording);
 
     let mut flows = Flows::of_capture(recording.methods(), storage)?;
-    // What fills the gaps of the flow belongs in between: a consumer that hands the completed flow on to `flows`. The
-    // truth has no gaps and is never completed.
+    // In the truth there is nothing to be inferred.
     let (summary, _) = decode_inferred(&args.decode, &args.infer, &recording, &mut flows)?;
     let bytes = trace_bytes(&summary, &args.decode);
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use jportal_bytecode::Method as JavaMethod;
+use jportal_bytecode::Method;
 use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage};
 use jportal_flow::FlowConsumer;
@@ -159,7 +159,7 @@ pub(crate) fn threads(recording: &Recording<'_>, wanted: &[String]) -> Result<Ve
 
 /// Whether a method belongs to the application: not to the boot or the platform loader, and
 /// not to the oracle agent.
-pub(crate) fn is_application(method: &JavaMethod) -> bool {
+pub(crate) fn is_application(method: &Method) -> bool {
     !method.loader.is_empty()
         && !method.loader.contains("PlatformClassLoader")
         && !method.class_name.starts_with("jportal/oracle/")

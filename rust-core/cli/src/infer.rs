@@ -14,7 +14,7 @@ use crate::{decode, say};
 
 /// What was inferred, as far as it was asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Inferred {
+pub(crate) struct Inference {
     pub(crate) projection: Option<jportal_projection::Summary>,
     pub(crate) recovery: Option<jportal_completion::Summary>,
 }
@@ -26,12 +26,12 @@ pub(crate) fn decode_inferred(
     infer: &InferArgs,
     recording: &Recording<'_>,
     consumer: &mut dyn FlowConsumer,
-) -> Result<(DecodeSummary, Inferred)> {
+) -> Result<(DecodeSummary, Inference)> {
     use jportal_completion::{Method, Settings};
     let method = match infer.recover {
         Recover::None => {
             let (summary, projection) = decode_projected(args, infer, recording, consumer)?;
-            return Ok((summary, Inferred { projection, recovery: None }));
+            return Ok((summary, Inference { projection, recovery: None }));
         }
         Recover::Basic => Method::Basic(Default::default()),
         Recover::Tiered => Method::Tiered(Default::default()),
@@ -49,7 +49,7 @@ pub(crate) fn decode_inferred(
             completed.learned, completed.not_learned
         ));
     }
-    Ok((summary, Inferred { projection, recovery: Some(completed) }))
+    Ok((summary, Inference { projection, recovery: Some(completed) }))
 }
 
 fn decode_projected(

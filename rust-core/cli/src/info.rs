@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
 use crate::check::Checked;
-use crate::infer::{Inferred, decode_inferred};
+use crate::infer::{Inference, decode_inferred};
 use crate::{Outcome, decode, put_json, put_text};
 
 /// What the trace decodes to.
@@ -50,7 +50,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
         let mut checked = Checked::new(&args.check, &recording, &mut threads);
         let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut checked)?;
         let check = checked.report();
-        let Inferred { projection, recovery } = inferred;
+        let Inference { projection, recovery } = inferred;
         Some(Decoded { check, projection, recovery, ..gather(&threads, &summary) })
     };
     let clean = decoded.as_ref().and_then(|d| d.check.as_ref()).is_none_or(|c| c.is_clean());

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::{Classes, ReportArgs, ReportKind};
 use crate::decode::is_application;
-use crate::infer::{Inferred, decode_inferred};
+use crate::infer::{Inference, decode_inferred};
 use crate::{Outcome, decode, put_json, put_text};
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
@@ -64,7 +64,7 @@ fn show(
     report: &impl Serialize,
     text: &str,
     summary: &DecodeSummary,
-    inferred: &Inferred,
+    inferred: &Inference,
 ) -> Result<()> {
     if args.decode.json {
         return put_json(report);

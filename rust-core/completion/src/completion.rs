@@ -122,7 +122,7 @@ impl<'o> Completion<'o> {
             // Without a gap nobody asks.
             Method::Follow(settings) if has_places => {
                 let follower = Follower::new(icfg, captured, settings);
-                Learnt::Follow(Box::new(follower), Box::new(calibration), settings)
+                Learnt::Follow(Box::new(follower), Box::new(calibration))
             }
             Method::Follow(_) => Learnt::Choose(false, Parameters::default()),
             Method::Basic(parameters) => Learnt::Choose(false, parameters),
@@ -170,7 +170,7 @@ impl<'o> Completion<'o> {
 
 /// A method that knows what was captured.
 enum Learnt<'a> {
-    Follow(Box<Follower<'a>>, Box<Calibration>, Following),
+    Follow(Box<Follower<'a>>, Box<Calibration>),
     /// Whether Algorithm 4 chooses.
     Choose(bool, Parameters),
 }
@@ -183,9 +183,7 @@ impl Learnt<'_> {
         places: &'a [Place],
     ) -> Box<dyn Filler + 'a> {
         match self {
-            Self::Follow(follower, calibration, settings) => {
-                Box::new(Followed::new(follower, calibration, places, *settings))
-            }
+            Self::Follow(follower, calibration) => Box::new(Followed::new(follower, calibration, places)),
             Self::Choose(tiered, parameters) => {
                 Box::new(Chosen::new(captured, places, *tiered, Walker::new(icfg), *parameters))
             }

@@ -55,7 +55,6 @@ pub(crate) struct Followed<'a> {
     follower: &'a Follower<'a>,
     calibration: &'a Calibration,
     places: &'a [Place],
-    settings: Settings,
     /// Of each place, how many before it have a hole.
     holes_before: Vec<usize>,
     witnesses: Witnesses,
@@ -63,19 +62,14 @@ pub(crate) struct Followed<'a> {
 }
 
 impl<'a> Followed<'a> {
-    pub(crate) fn new(
-        follower: &'a Follower<'a>,
-        calibration: &'a Calibration,
-        places: &'a [Place],
-        settings: Settings,
-    ) -> Self {
+    pub(crate) fn new(follower: &'a Follower<'a>, calibration: &'a Calibration, places: &'a [Place]) -> Self {
         let holes: Vec<Hole> = places.iter().filter_map(|p| p.hole).collect();
         let witnesses = follower.witnesses(&holes);
         let counted =
             places.iter().scan(0, |n, p| Some(std::mem::replace(n, *n + usize::from(p.hole.is_some()))));
         let holes_before = counted.collect();
         let work = FillWork::default();
-        Self { follower, calibration, places, settings, holes_before, witnesses, work }
+        Self { follower, calibration, places, holes_before, witnesses, work }
     }
 }
 
@@ -83,8 +77,7 @@ impl Filler for Followed<'_> {
     fn fill(&mut self, index: usize, before: &Sites) -> Option<Fill> {
         let place = &self.places[index];
         let gap = Gap { hole: place.hole?, before: before.below(), after: place.after.below() };
-        let (found, work) =
-            self.follower.recover_gap(&gap, &self.witnesses, self.holes_before[index], &self.settings);
+        let (found, work) = self.follower.recover_gap(&gap, &self.witnesses, self.holes_before[index]);
         self.work.add(&work);
         let found = found?;
         let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();

@@ -130,10 +130,7 @@ impl<'a> Follower<'a> {
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
         let holes: Vec<Hole> = gaps.iter().map(|gap| gap.hole).collect();
         let witnesses = self.witnesses(&holes);
-        gaps.iter()
-            .enumerate()
-            .map(|(index, gap)| self.recover_gap(gap, &witnesses, index, &self.settings))
-            .collect()
+        gaps.iter().enumerate().map(|(index, gap)| self.recover_gap(gap, &witnesses, index)).collect()
     }
     /// What speaks for the fills of `holes`: one pass over all that was captured, to be made before [`Self::recover_gap`].
     pub fn witnesses(&self, holes: &[Hole]) -> Witnesses {
@@ -142,29 +139,22 @@ impl<'a> Follower<'a> {
         Witnesses { all: Candidates::behind(self.captured, heads, join, self.settings.witnesses, true), join }
     }
     /// The fill of one gap, the `index`-th of those that `witnesses` was made for: for a caller who knows its frames
-    /// only when the gaps before it are filled. `settings` bound the search, and may bound it more than those that the
-    /// follower was made with.
+    /// only when the gaps before it are filled.
     pub fn recover_gap(
         &self,
         gap: &Gap<'_>,
         witnesses: &Witnesses,
         index: usize,
-        settings: &Settings,
     ) -> (Option<Recovered>, FillWork) {
         let places = witnesses.all.of(index).0;
         let places: Vec<usize> = places.iter().map(|p| *p as usize - witnesses.join).collect();
         // Without a pace nothing can be said to take time.
         let time = gap.hole.time.filter(|_| self.pace.is_some());
-        self.recover_one(&Gap { hole: Hole { time, ..gap.hole }, ..*gap }, &places, settings)
+        self.recover_one(&Gap { hole: Hole { time, ..gap.hole }, ..*gap }, &places)
     }
-    fn recover_one(
-        &self,
-        gap: &Gap<'_>,
-        witnesses: &[usize],
-        settings: &Settings,
-    ) -> (Option<Recovered>, FillWork) {
+    fn recover_one(&self, gap: &Gap<'_>, witnesses: &[usize]) -> (Option<Recovered>, FillWork) {
         let mut work = FillWork::default();
-        let Self { icfg, captured, contexts, frequencies, pace, .. } = self;
+        let Self { icfg, captured, contexts, frequencies, settings, pace } = self;
         let ground = Ground { icfg, captured, contexts, settings, pace: *pace };
         let mut start = Trail::new(ground, gap);
         if captured.segment(gap.hole.before).is_empty() || captured.segment(gap.hole.after).is_empty() {
