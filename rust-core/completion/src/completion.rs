@@ -33,7 +33,7 @@ pub struct Settings {
 impl Settings {
     /// The defaults with a method.
     pub const fn with(method: Method) -> Self {
-        Self { method, longest_captured: 1 << 28, rehearsals: 200 }
+        Self { method, longest_captured: 1 << 28, rehearsals: 64 }
     }
 }
 
@@ -154,8 +154,7 @@ impl<'o> Completion<'o> {
         summary: &mut Summary,
     ) -> Calibration {
         let begin = Instant::now();
-        let pace = learned.captured.pace().filter(|pace| *pace > 0.0);
-        let in_instructions = |place: &Place| Some((place.hole?.time? as f64 / pace?) as usize);
+        let in_instructions = |place: &Place| Some(place.expected?.instructions as usize);
         let lengths: Vec<usize> = places.filter_map(in_instructions).filter(|len| *len > 0).collect();
         let first = |segment: SegmentId| {
             learned.first.get(segment.0 as usize).map_or(Below::Unknown, |sites| sites.below())

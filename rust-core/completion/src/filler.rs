@@ -5,7 +5,7 @@ use jportal_bytecode::Node;
 use jportal_recover::cut::Sites;
 use jportal_recover::fill::{
     Basic, Calibration, Captured, Choose, Filled, Follower, Gap, Hole, Parameters, Source, Tiered, Walker,
-    Witnesses, recover,
+    recover,
 };
 use jportal_recover::fill::{FillWork, Settings};
 
@@ -55,29 +55,21 @@ pub(crate) struct Followed<'a> {
     follower: &'a Follower<'a>,
     calibration: &'a Calibration,
     places: &'a [Place],
-    /// Of each place, how many before it have a hole.
-    holes_before: Vec<usize>,
-    witnesses: Witnesses,
     work: FillWork,
 }
 
 impl<'a> Followed<'a> {
     pub(crate) fn new(follower: &'a Follower<'a>, calibration: &'a Calibration, places: &'a [Place]) -> Self {
-        let holes: Vec<Hole> = places.iter().filter_map(|p| p.hole).collect();
-        let witnesses = follower.witnesses(&holes);
-        let counted =
-            places.iter().scan(0, |n, p| Some(std::mem::replace(n, *n + usize::from(p.hole.is_some()))));
-        let holes_before = counted.collect();
-        let work = FillWork::default();
-        Self { follower, calibration, places, holes_before, witnesses, work }
+        Self { follower, calibration, places, work: FillWork::default() }
     }
 }
 
 impl Filler for Followed<'_> {
     fn fill(&mut self, index: usize, before: &Sites) -> Option<Fill> {
         let place = &self.places[index];
-        let gap = Gap { hole: place.hole?, before: before.below(), after: place.after.below() };
-        let (found, work) = self.follower.recover_gap(&gap, &self.witnesses, self.holes_before[index]);
+        let (before, after) = (before.below(), place.after.below());
+        let gap = Gap { hole: place.hole?, before, after, expected: place.expected };
+        let (found, work) = self.follower.recover_gap(&gap);
         self.work.add(&work);
         let found = found?;
         let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();

@@ -2,7 +2,7 @@
 
 use jportal_flow::GapReason;
 use jportal_recover::cut::{Behind, Piece, Sites};
-use jportal_recover::fill::{Captured, Hole, SegmentId, Tiers};
+use jportal_recover::fill::{Captured, Expected, Hole, Paces, SegmentId, Span, Tiers};
 use std::ops::Range;
 
 /// A place to be filled.
@@ -14,6 +14,8 @@ pub(crate) struct Place {
     pub(crate) hole: Option<Hole>,
     /// The frames below the first instruction behind.
     pub(crate) after: Sites,
+    /// How many instructions there was time for.
+    pub(crate) expected: Option<Expected>,
 }
 
 /// Instructions kept in front of a gap and behind it where a segment is not learned from: what a fill is compared with.
@@ -87,6 +89,11 @@ struct Last {
 pub(crate) struct Places {
     last: Option<Last>,
     all: Vec<Place>,
+    /// Of each place.
+    spans: Vec<Span>,
+    paces: Paces,
+    /// Instructions so far.
+    instructions: u64,
 }
 
 impl Places {
@@ -97,12 +104,28 @@ impl Places {
         if let Some(last) = gap {
             let time = time_between(&learned.captured, last, &piece);
             let hole = last.tail.zip(kept.head).map(|(before, after)| Hole { before, after, time });
-            self.all.push(Place { events: last.end..piece.events.start, hole, after: piece.first });
+            let events = last.end..piece.events.start;
+            self.all.push(Place { events, hole, after: piece.first, expected: None });
+            let told = piece.marks.first().filter(|m| m.0 == 0).map(|m| m.1);
+            let (since, until) = match &last.behind {
+                Behind::Gap(gap) => (gap.since.map(|t| t.0), told.or(gap.until.map(|t| t.0))),
+                _ => (None, None),
+            };
+            self.spans.push(Span { at: self.instructions, since, until });
+            self.paces.gap();
         }
+        self.instructions += piece.orphans;
+        for (at, time) in &piece.marks {
+            self.paces.mark(self.instructions + *at as u64, *time);
+        }
+        self.instructions += piece.nodes.len() as u64;
         self.last = Some(Last { tail: kept.tail, end: piece.events.end, behind: piece.behind });
     }
     /// All, in order.
-    pub(crate) fn finish(self) -> Vec<Place> {
+    pub(crate) fn finish(mut self) -> Vec<Place> {
+        for (place, span) in self.all.iter_mut().zip(&self.spans) {
+            place.expected = self.paces.expected(*span);
+        }
         self.all
     }
 }

@@ -21,7 +21,7 @@
 //! Gaps of all reasons but [`GapReason::Ambiguous`](jportal_flow::GapReason::Ambiguous). A gap with
 //! [`GapReason::Reconstruct`](jportal_flow::GapReason::Reconstruct) is filled like the others: no trace was lost, but the
 //! position was, up to the next frame that is found. Orphans, bytecodes in frames of which nothing is known, are part of the
-//! fill: one that does not begin and end with those around the gap is none. The fewer there are the better, so flows should
+//! fill: one that does not begin and end with those around the gap, or in which those between two gaps do not come, is none. The fewer there are the better, so flows should
 //! come here with their orphans placed. Nothing is filled where an
 //! [`EventKind::Unresolved`](jportal_flow::EventKind::Unresolved) stretch is between the two ends, nor at the beginning and
 //! the end of a thread. What is not filled comes out as it went in, so a flow without gaps is not changed at all.
@@ -29,7 +29,7 @@
 //! # Cost
 //! Each instruction that is learned from takes 4 bytes, a quarter of one for its tiers, and 4 more for each of the two tiers it
 //! belongs to (calls; control transfers): some 7 in real programs; and as much again while the confidences of
-//! [`Method::Follow`] are calibrated. Its tables take 75 MB at most. [`Settings::longest_captured`] bounds the
+//! [`Method::Follow`] are calibrated. Its tables take 150 MB at most, and what is known of the graph's methods some 10 bytes per instruction of them. [`Settings::longest_captured`] bounds the
 //! instructions, [`Summary::not_learned`] says how many more there were. Events take some two bytes each in a temporary
 //! file, a fill some 50 bytes per event while it stands in for its gap.
 //!

@@ -389,50 +389,59 @@ const fn is_orphan(event: &Event) -> bool {
     matches!(event.kind, EventKind::Orphan(_))
 }
 
-/// Bytecodes that ran at a place and have none of their own: the opcode, and which way a branch went.
+/// An orphan: the opcode, and which way a branch went.
+type Symbol = (Opcode, Option<bool>);
+
+/// Bytecodes that ran at a place and have none of their own.
 #[derive(Debug, Default)]
 struct Orphans {
     /// In front of the gap.
-    first: Vec<(Opcode, Option<bool>)>,
-    /// Behind it.
-    last: Vec<(Opcode, Option<bool>)>,
+    first: Vec<Symbol>,
+    /// Between gaps.
+    between: Vec<Vec<Symbol>>,
+    /// Behind them.
+    last: Vec<Symbol>,
 }
 
 impl Orphans {
-    /// Those among `events`; `None` where some lie between gaps, so that nobody knows how far from either end, or one throws: a
-    /// fill does not say where an exception came from.
+    /// Those among `events`; `None` where one throws: a fill does not say where an exception came from.
     fn among(events: &[Event]) -> Option<Self> {
         let is_gap = |e: &Event| matches!(e.kind, EventKind::Gap(_));
-        let bytecode = |e: &Event| match e.kind {
+        let symbol = |e: &Event| match e.kind {
             EventKind::Orphan(Orphan::Bytecode { opcode, taken }) => Some((Opcode(opcode), taken)),
             _ => None,
         };
         if events.iter().any(|e| e.kind == EventKind::Orphan(Orphan::Throw)) {
             return None;
         }
-        let (Some(from), Some(to)) = (events.iter().position(is_gap), events.iter().rposition(is_gap)) else {
+        let mut runs = events.split(is_gap).map(|part| part.iter().filter_map(symbol).collect::<Vec<_>>());
+        let first = runs.next().unwrap_or_default();
+        let Some(last) = runs.next_back() else {
             // Frames that may be those below: nothing ran.
-            return events.iter().all(|e| !is_orphan(e)).then(Self::default);
+            return first.is_empty().then(Self::default);
         };
-        let of = |part: &[Event]| part.iter().filter_map(bytecode).collect();
-        events[from..to]
-            .iter()
-            .all(|e| !is_orphan(e))
-            .then(|| Self { first: of(&events[..from]), last: of(&events[to..]) })
+        Some(Self { first, between: runs.filter(|run| !run.is_empty()).collect(), last })
     }
-    /// Whether `fill`, in front of `to`, begins and ends with them.
+    /// Whether `fill`, in front of `to`, begins and ends with them, and those between gaps come in it in their order.
     fn admit(&self, fill: &Fill, to: Node, icfg: &Icfg) -> bool {
         let (nodes, first, last) = (&fill.nodes, self.first.len(), self.last.len());
         let goes = |at: usize, taken: bool| {
             let next = nodes.get(at + 1).copied().unwrap_or(to);
             icfg.edges(nodes[at]).any(|(kind, n)| n == next && (kind == EdgeKind::Taken) == taken)
         };
-        let are = |from: usize, orphans: &[(Opcode, Option<bool>)]| {
+        let are = |from: usize, orphans: &[Symbol]| {
             (from..).zip(orphans).all(|(at, (opcode, taken))| {
                 icfg.opcode(nodes[at]) == *opcode && taken.is_none_or(|taken| goes(at, taken))
             })
         };
-        nodes.len() >= first + last && are(0, &self.first) && are(nodes.len() - last, &self.last)
+        let Some(end) = nodes.len().checked_sub(last).filter(|end| *end >= first) else { return false };
+        let mut from = first;
+        let mut come = |run: &Vec<Symbol>| {
+            let found = (from..(end + 1).saturating_sub(run.len())).find(|at| are(*at, run));
+            from = found.map_or(from, |at| at + run.len());
+            found.is_some()
+        };
+        are(0, &self.first) && are(end, &self.last) && self.between.iter().all(&mut come)
     }
 }
 

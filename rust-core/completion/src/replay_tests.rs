@@ -57,7 +57,7 @@ fn replay(
     range: std::ops::Range<u64>,
     fill: Vec<Node>,
 ) -> (Vec<EventKind>, Figures) {
-    let place = Place { events: range, hole: None, after: Sites::default() };
+    let place = Place { events: range, hole: None, after: Sites::default(), expected: None };
     let kept = Arc::new(Mutex::new(Vec::new()));
     let (places, mut filler) = ([place], Always(fill));
     let mut replay = Replay::new(g, known, &places, &mut filler, Box::new(Keeps(Arc::clone(&kept))));
@@ -144,11 +144,17 @@ fn a_fill_has_the_orphans_around_its_gap() {
         assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
         assert_eq!(all, events);
     }
-    // Between two gaps: nobody knows where.
-    let mut events = around_orphans(26, &[177]);
-    events.insert(8, gap());
-    let (all, figures) = replay(&g, Known::default(), &events, 2..10, f);
-    assert_eq!((figures.gaps_filled, figures.contradicted, all), (0, 0, events));
+    // Between two gaps, wherever that is; but those of two places in their order.
+    let orphan = |opcode| EventKind::Orphan(Orphan::Bytecode { opcode, taken: None });
+    for (between, filled) in [(&[26][..], 1), (&[177], 1), (&[172], 0), (&[26, 177], 1), (&[177, 26], 0)] {
+        let mut events = around_orphans(26, &[]);
+        events.remove(3);
+        let at = events.iter().position(|e| matches!(e, EventKind::Gap(_))).unwrap() + 1;
+        events.splice(at..at, between.iter().flat_map(|opcode| [orphan(*opcode), gap()]));
+        let end = events.len() as u64 - 1;
+        let (_, figures) = replay(&g, Known::default(), &events, 2..end, f.clone());
+        assert_eq!((figures.gaps_filled > 0, figures.contradicted), (filled > 0, 1 - filled), "{between:?}");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use jportal_bytecode::{
     ByName, EdgeKind, ExceptionRow, Icfg, InvokeRef, Method, MethodTable, Node, Transfer, instructions,
 };
 use jportal_recover::fill::{
-    Basic, Calibration, Captured, Choose, Fill, Follower, Gap, Hole, Parameters, SegmentId, Settings, Tally,
-    Tiered, recover, rehearse,
+    Basic, Calibration, Captured, Choose, Expected, Fill, Follower, Gap, Hole, Parameters, SegmentId,
+    Settings, Tally, Tiered, recover, rehearse,
 };
 use jportal_recover::project::paths::Below;
 use jportal_recover::project::{Extent, Fit, Guided, Indexed, Limits, Project};
@@ -234,8 +234,9 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
         print_right(pairs, gaps.len());
     }
     let follower = timed("contexts", || Follower::new(g, &captured, Settings::default()));
-    let all: Vec<Gap<'_>> =
-        holes.iter().map(|h| Gap { hole: *h, before: Below::Unknown, after: Below::Unknown }).collect();
+    let expected = Some(Expected { instructions: lose as f64, slack: 0.0 });
+    let gap = |h: &Hole| Gap { hole: *h, before: Below::Unknown, after: Below::Unknown, expected };
+    let all: Vec<Gap<'_>> = holes.iter().map(gap).collect();
     let found = timed("followed", || follower.recover(&all));
     let fills: Vec<_> = found.iter().filter_map(|f| f.0.as_ref()).collect();
     let len: usize = fills.iter().map(|f| f.nodes.len()).sum();

@@ -2,7 +2,7 @@
 
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
-use jportal_flow::{Entry, Event, EventKind, Exit, Gap, GapReason};
+use jportal_flow::{Entry, Event, EventKind, Exit, Gap, GapReason, Orphan};
 use jportal_units::{Bci, MethodId};
 use std::ops::{Deref, Range};
 
@@ -46,6 +46,8 @@ pub struct Piece {
     pub marks: Vec<(usize, u64)>,
     /// The numbers of the thread's events from the first instruction up to the last one, counted from 0.
     pub events: Range<u64>,
+    /// Bytecodes without a place since the piece before.
+    pub orphans: u64,
     /// The frames below the first instruction.
     pub first: Sites,
     /// The frames below the last one.
@@ -100,6 +102,8 @@ pub struct Cutter<G> {
     before_found: Option<Sites>,
     /// Number of the next event.
     number: u64,
+    /// Bytecodes without a place since the last piece was cut.
+    orphans: u64,
     piece: Piece,
     done: Vec<Piece>,
 }
@@ -124,6 +128,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             found: false,
             before_found: None,
             number: 0,
+            orphans: 0,
             piece: Piece::default(),
             done: Vec::new(),
         }
@@ -150,6 +155,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
                 self.piece.marks.pop_if(|m| m.0 == at);
                 self.piece.marks.push((at, tsc.get()));
             }
+            EventKind::Orphan(Orphan::Bytecode { .. }) => self.orphans += 1,
             EventKind::Catch { .. } | EventKind::Orphan(_) => {}
         }
         self.number += 1;
@@ -291,6 +297,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         let next = piece.marks.pop_if(|m| m.0 >= len).filter(|_| !is_gap);
         self.piece.marks = next.map(|m| (0, m.1)).into_iter().collect();
         piece.behind = behind;
+        piece.orphans = std::mem::take(&mut self.orphans);
         self.done.push(piece);
     }
 }

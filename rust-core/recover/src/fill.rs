@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Basic`] | Algorithm 3: of all places with the same anchor instructions the one with the longest common suffix |
 //! | [`Tiered`] | Algorithm 4: the same, compared on call structure and control structure first; the best N are tried |
-//! | [`Follower`] | our own: follows places in the same context for as long as the gap took, where the frames allow it |
+//! | [`Follower`] | our own: follows places in the same context from both ends, for as long as the gap took, where the frames allow it |
 //!
 //! The words are the paper's. The *incomplete segment* (IS) ends where data was lost (⋄). Its last instructions are the
 //! *anchor instructions*. A *complete segment* (CS) is any place in what was captured where the same instructions are followed
@@ -13,6 +13,8 @@
 //! Definition 5.1 counts the anchor instructions to the common suffix, the text around Figure 6 does not. Here they count,
 //! or else a place that agrees in nothing but them could never be chosen: Algorithm 3 asks for more than 0.
 
+mod ancestors;
+mod back;
 mod basic;
 mod candidates;
 mod captured;
@@ -22,6 +24,8 @@ mod follow;
 mod frames;
 mod frequencies;
 mod join;
+mod pace;
+mod passage;
 mod rehearse;
 mod suffix;
 mod tiered;
@@ -32,8 +36,9 @@ pub use basic::Basic;
 pub use candidates::Candidates;
 pub use captured::{Captured, SegmentId, Tier, Tiers};
 pub use contexts::Contexts;
-pub use follow::{Follower, Gap, Recovered, Settings, Witnesses};
+pub use follow::{Follower, Gap, Recovered, Settings};
 pub use frequencies::Frequencies;
+pub use pace::{Expected, Paces, Span};
 pub use rehearse::{Calibration, Tally, rehearse};
 pub use tiered::Tiered;
 pub use walk::Walker;

@@ -4,8 +4,8 @@ mod support;
 
 use jportal_bytecode::{Icfg, Node, Transfer};
 use jportal_recover::fill::{
-    Basic, Candidates, Captured, Choose, FillWork, Follower, Gap, Hole, Parameters, SegmentId, Settings,
-    Tier, Tiered, Tiers, Walker, recover,
+    Basic, Candidates, Captured, Choose, Expected, FillWork, Follower, Gap, Hole, Parameters, SegmentId,
+    Settings, Tier, Tiered, Tiers, Walker, recover,
 };
 use jportal_recover::project::paths::Below;
 use proptest::prelude::*;
@@ -156,6 +156,7 @@ proptest! {
             hole: h.0,
             before: below(&s.0[..]),
             after: below(&s.1[..]),
+            expected: h.0.time.map(|time| Expected { instructions: time as f64, slack: 0.0 }),
         }).collect();
         let settings = Settings { join, tries, ..Settings::default() };
         for (gap, (found, _)) in gaps.iter().zip(Follower::new(&g, &captured, settings).recover(&gaps)) {

@@ -1,7 +1,7 @@
-//! Places in what was captured by what stands in front of them, on several scales.
+//! Places in what was captured by what stands in front of them or behind them, on several scales.
 //!
-//! For every place behind a transfer of control, the last 1, 4, 16 and 64 transfers are hashed, and a table per scale keeps a
-//! fair sample of the places with each hash (reservoir sampling, with numbers that are the same in every run), so that how the
+//! For every place behind a transfer of control, the last 1, 4, 16 and 64 transfers are hashed (for every one in front of a
+//! transfer, the next ones), and a table per scale keeps a fair sample of the places with each hash (reservoir sampling, with numbers that are the same in every run), so that how the
 //! sample went on is how the run goes on there. Tables have a fixed size at most, and hashes may share a slot.
 
 use super::{Captured, SegmentId, Tier};
@@ -63,27 +63,33 @@ fn power(n: usize) -> u64 {
 }
 
 impl Contexts {
-    /// The tables of `captured`.
+    /// The tables of `captured` by what stands in front.
     pub fn new(captured: &Captured) -> Self {
+        Self::tables(captured, false)
+    }
+    /// The tables by what stands behind: a place is that of the next transfer itself.
+    pub fn backwards(captured: &Captured) -> Self {
+        Self::tables(captured, true)
+    }
+    fn tables(captured: &Captured, backwards: bool) -> Self {
         let (control, rank) = captured.abstraction(Tier::Control);
         let slots = control.len().next_power_of_two().clamp(16, SLOTS);
         let mut all = Self { tables: SCALES.map(|_| vec![Sample::NONE; slots]) };
         let powers = SCALES.map(power);
         for segment in 0..captured.len() as u32 {
             let range = captured.range(SegmentId(segment));
-            let mut prefixes = VecDeque::from([0]);
-            let mut hash = 0;
-            let mut next = rank(range.start);
-            for position in range {
-                let node = captured.nodes()[position];
-                if control.get(next) != Some(&node) || rank(position + 1) == next {
-                    continue;
-                }
-                next += 1;
-                hash = extend(hash, node);
+            let (mut prefixes, mut hash) = (VecDeque::from([0]), 0);
+            let mut add = |position: usize| {
+                hash = extend(hash, captured.nodes()[position]);
                 prefixes.push_front(hash);
                 prefixes.truncate(SCALES[SCALES.len() - 1] + 1);
-                all.add(&prefixes, &powers, position as u32 + 1);
+                all.add(&prefixes, &powers, position as u32 + u32::from(!backwards));
+            };
+            let is_transfer = |position: &usize| rank(*position) != rank(*position + 1);
+            if backwards {
+                range.rev().filter(is_transfer).for_each(&mut add);
+            } else {
+                range.filter(is_transfer).for_each(&mut add);
             }
         }
         all
@@ -96,8 +102,8 @@ impl Contexts {
             table[slot].add(position);
         }
     }
-    /// Places that may follow `transfers`, the last of which stands in front of them: those on the largest scale first.
-    /// Some may stand behind other transfers.
+    /// Places next to `transfers`, the last of which is the nearest to them: those on the largest scale first. Some may stand
+    /// next to other transfers.
     pub fn places(&self, transfers: &[Node]) -> Vec<u32> {
         let mut all = Vec::with_capacity(WAYS * SCALES.len());
         for (table, scale) in self.tables.iter().zip(SCALES).rev() {

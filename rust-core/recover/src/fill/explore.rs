@@ -1,7 +1,7 @@
-//! The likeliest path through the ICFG that connects both ends of a gap in its time: where no place that was captured joins.
+//! The likeliest path through the ICFG that connects both ends of a gap in its length: where no place that was captured joins.
 //!
 //! Paths are explored best first by how likely they are in the run's own [frequencies](Frequencies) and by how much of the gap's
-//! time is still to be filled, with the frames that they lead to. The number of runs visited is bounded, so that only
+//! length is still to be filled, with the frames that they lead to. The number of runs visited is bounded, so that only
 //! gaps of some dozen branches are filled in this way; the paper's random path fills all, and is right by chance.
 
 use super::follow::{Gap, Settings};
@@ -35,9 +35,9 @@ struct Goal {
     weight: f64,
 }
 
-/// So many ends at the right time are enough to choose from.
+/// So many ends of the right length are enough to choose from.
 const ENOUGH: usize = 16;
-/// What the right time is, in parts of the gap's.
+/// Whof the right length is, in parts of the gap's.
 const RIGHT: f64 = 0.05;
 
 pub(super) struct Explorer<'a> {
@@ -49,7 +49,7 @@ pub(super) struct Explorer<'a> {
     queue: BinaryHeap<Reverse<(u64, usize)>>,
     known: HashSet<(Node, usize, usize)>,
     goals: Vec<Goal>,
-    /// How many of them are at the right time.
+    /// How many of them are of the right length.
     right: usize,
 }
 
@@ -137,18 +137,17 @@ impl<'a> Explorer<'a> {
         if self.is_late(steps) || !self.known.insert((end, steps, frames.depth())) {
             return;
         }
-        let left =
-            self.gap.hole.time.zip(self.ground.pace).map_or(0.0, |(d, pace)| d as f64 / pace.max(1e-9));
+        let left = self.gap.expected.map_or(0.0, |expected| expected.instructions);
         let hope = (left - steps as f64).max(0.0) * self.frequencies.surprise();
         self.queue.push(Reverse((((cost + hope) * 1e6) as u64, self.visits.len())));
         self.visits.push(Visit { first, end, steps, cost, parent, frames });
     }
     fn is_late(&self, steps: usize) -> bool {
-        match (self.gap.hole.time, self.ground.pace) {
-            (Some(d), Some(pace)) => {
-                steps as f64 * pace > d as f64 + self.settings().misfit * self.ground.scale(d)
+        match self.gap.expected {
+            Some(expected) => {
+                steps as f64 > expected.instructions + self.settings().misfit * expected.scale()
             }
-            _ => steps > self.settings().visits,
+            None => steps > self.settings().visits,
         }
     }
     /// Notes that the gap may end in front of `next`, behind `len` instructions.
@@ -162,9 +161,8 @@ impl<'a> Explorer<'a> {
         frames: &Frames<'a>,
     ) {
         let settings = self.settings();
-        let after = forced_agreement(&self.ground, self.post, next);
-        let time = len as f64 * self.ground.pace.unwrap_or(0.0);
-        let misfit = self.gap.hole.time.map_or(0.0, |d| (time - d as f64).abs() / self.ground.scale(d));
+        let after = forced_agreement(&self.ground, self.post.iter(), next);
+        let misfit = self.gap.expected.map_or(0.0, |e| (len as f64 - e.instructions).abs() / e.scale());
         let enough = after >= settings.join.min(self.post.len()).max(1);
         if enough && misfit <= settings.misfit && connects(&self.ground, self.gap, frames.clone()) {
             let weight = (-cost - 4.0 * misfit).exp();

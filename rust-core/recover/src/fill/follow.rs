@@ -3,24 +3,27 @@
 //! The paper takes the complete segment with the longest common suffix and reads it to the first place that joins, which makes
 //! one round of every loop. Here
 //! * places in the same context are looked up on [several scales](Contexts) instead of by a fixed number of anchor
-//!   instructions, and the best of them are all followed;
-//! * of the places where what follows may join, that one is taken whose time comes nearest to the gap's, so that loops make
-//!   the rounds there was time for;
-//! * a place is followed only while the frames of the interrupted thread allow it: where a return leads elsewhere than it
-//!   did there, or the segment ends, another place in the context reached by then is followed on;
-//! * what joins must have the frames that are known behind the gap, or that show there when methods return.
+//!   instructions, and the best of them are followed, from the front ([`Trail`]) and from behind ([`Back`]); where a place cannot be
+//!   followed on, another one in the context reached by then is;
+//! * both go only where the frames of the interrupted thread allow it: those that it had in front of the gap, and those
+//!   known behind it or that show there when methods return;
+//! * where both come through the same instruction with the same frames they may be joined; of such joints that one is taken whose
+//!   length comes nearest to what there was [time for](super::Paces), so that loops make the rounds there was time for;
+//! * where they never meet, in two different loops for example, the likeliest [passage](Passages) from the one to the other is
+//!   looked for in the ICFG, and in small gaps the likeliest [path](Explorer) from end to end.
 //!
 //! How sure an event is, is asked of the other places in the same context: of those in front of the gap, how many went
 //! on in the same way up to the event, of those like what follows the gap, how many had come from there.
 //!
-//! Where no place joins within the time, the likeliest path through the ICFG is looked for that does; where there is none either,
-//! nothing is filled.
+//! Where nothing joins in the time, nothing is filled.
 
-use super::candidates::Candidates;
+use super::back::Back;
 use super::contexts::Contexts;
 use super::explore::Explorer;
 use super::frequencies::Frequencies;
-use super::trail::{Ground, Join, Trail};
+use super::pace::Expected;
+use super::passage::{Exited, Passages};
+use super::trail::{Ground, Join, Joint, Trail};
 use super::{Captured, FillWork, Hole};
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
@@ -34,6 +37,8 @@ pub struct Gap<'a> {
     pub before: Below<'a>,
     /// Those below the first instruction behind it.
     pub after: Below<'a>,
+    /// How many instructions there was time for, if that is known; see [`Paces`](super::Paces).
+    pub expected: Option<Expected>,
 }
 
 /// Bounds and weights.
@@ -43,34 +48,35 @@ pub struct Settings {
     pub join: usize,
     /// Places followed for a gap.
     pub tries: usize,
+    /// The same while none of them joins.
+    pub most_tries: usize,
     /// How often another place may be followed on.
     pub hops: usize,
     /// Instructions of a fill.
     pub longest: usize,
-    /// The same where nobody knows how long the gap took: there nothing else ends a search that does not join.
+    /// The same where nobody knows how many there was time for: there nothing else ends a search that does not join.
     pub untimed: usize,
-    /// By how much of the gap's time a fill may miss it.
+    /// By how much of its expected length a fill may miss it.
     pub misfit: f64,
     /// Instructions in front of a place that are compared.
     pub context: usize,
-    /// Runs visited for a path through the ICFG where no place joins; 0: none.
+    /// Runs visited for a path through the ICFG where no place joins; 0: only what was seen at places in the same context is
+    /// followed.
     pub visits: usize,
-    /// Places like what follows the gap that are asked for an event's confidence.
-    pub witnesses: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             join: 4,
-            tries: 4,
-            hops: 64,
+            tries: 2,
+            most_tries: 6,
+            hops: 2048,
             longest: 1 << 24,
             untimed: 1 << 12,
             misfit: 0.5,
             context: 4096,
             visits: 4096,
-            witnesses: 16,
         }
     }
 }
@@ -82,7 +88,7 @@ pub struct Recovered {
     pub nodes: Vec<Node>,
     /// How sure each of them is, between 0 and 1.
     pub confidence: Vec<f32>,
-    /// How far the fill's time is from the gap's, in parts of that; `None` where that is unknown.
+    /// How far its length is from what was expected, in parts of that; `None` where nothing was.
     pub misfit: Option<f64>,
     /// Instructions in front of the gap that the place followed first agrees with; 0 for a path through the ICFG.
     pub before: usize,
@@ -96,16 +102,9 @@ impl Recovered {
     /// A path that no place in what was captured speaks for.
     fn explored(gap: &Gap<'_>, (nodes, join, share): (Vec<Node>, Join, f32)) -> Self {
         let confidence = vec![share; nodes.len()];
-        let misfit = gap.hole.time.map(|_| join.misfit);
+        let misfit = gap.expected.map(|_| join.misfit);
         Self { nodes, confidence, misfit, before: 0, after: join.after, hops: 0 }
     }
-}
-
-/// Places like what follows each of some gaps; see [`Follower::witnesses`].
-#[derive(Debug)]
-pub struct Witnesses {
-    all: Candidates,
-    join: usize,
 }
 
 /// Recovers gaps of one run.
@@ -114,110 +113,101 @@ pub struct Follower<'a> {
     icfg: &'a Icfg,
     captured: &'a Captured,
     contexts: Contexts,
+    behind: Contexts,
     frequencies: Frequencies,
+    exited: Exited,
     settings: Settings,
-    pace: Option<f64>,
 }
 
 impl<'a> Follower<'a> {
     /// Learns `captured`, whose instructions are those of `icfg`.
     pub fn new(icfg: &'a Icfg, captured: &'a Captured, settings: Settings) -> Self {
-        let (contexts, pace) = (Contexts::new(captured), captured.pace());
+        let (contexts, behind) = (Contexts::new(captured), Contexts::backwards(captured));
         let frequencies = Frequencies::new(icfg, captured);
-        Self { icfg, captured, contexts, frequencies, settings, pace }
+        Self { icfg, captured, contexts, behind, frequencies, exited: Exited::default(), settings }
     }
     /// The fills of `gaps`; `None` where nothing fits: the gap stays a gap.
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
-        let holes: Vec<Hole> = gaps.iter().map(|gap| gap.hole).collect();
-        let witnesses = self.witnesses(&holes);
-        gaps.iter().enumerate().map(|(index, gap)| self.recover_gap(gap, &witnesses, index)).collect()
+        gaps.iter().map(|gap| self.recover_gap(gap)).collect()
     }
-    /// What speaks for the fills of `holes`: one pass over all that was captured, to be made before [`Self::recover_gap`].
-    pub fn witnesses(&self, holes: &[Hole]) -> Witnesses {
-        let join = self.settings.join.max(1);
-        let heads = holes.iter().map(|hole| self.captured.segment(hole.after).get(..join));
-        Witnesses { all: Candidates::behind(self.captured, heads, join, self.settings.witnesses, true), join }
-    }
-    /// The fill of one gap, the `index`-th of those that `witnesses` was made for: for a caller who knows its frames
-    /// only when the gaps before it are filled.
-    pub fn recover_gap(
-        &self,
-        gap: &Gap<'_>,
-        witnesses: &Witnesses,
-        index: usize,
-    ) -> (Option<Recovered>, FillWork) {
-        let places = witnesses.all.of(index).0;
-        let places: Vec<usize> = places.iter().map(|p| *p as usize - witnesses.join).collect();
-        // Without a pace nothing can be said to take time.
-        let time = gap.hole.time.filter(|_| self.pace.is_some());
-        self.recover_one(&Gap { hole: Hole { time, ..gap.hole }, ..*gap }, &places)
-    }
-    fn recover_one(&self, gap: &Gap<'_>, witnesses: &[usize]) -> (Option<Recovered>, FillWork) {
+    /// The fill of one gap.
+    pub fn recover_gap(&self, gap: &Gap<'_>) -> (Option<Recovered>, FillWork) {
         let mut work = FillWork::default();
-        let Self { icfg, captured, contexts, frequencies, settings, pace } = self;
-        let ground = Ground { icfg, captured, contexts, settings, pace: *pace };
-        let mut start = Trail::new(ground, gap);
+        let Self { icfg, captured, contexts, behind, frequencies, settings, .. } = self;
+        let ground = Ground { icfg, captured, contexts, behind, frequencies, settings };
         if captured.segment(gap.hole.before).is_empty() || captured.segment(gap.hole.after).is_empty() {
             return (None, work);
         }
+        let mut back = Back::new(ground, gap);
+        let (forced_back, led) = back.run(&mut work);
+        let mut start = Trail::new(ground, gap, &back);
         start.forced_on();
         let forced = start.fill().len();
         let places = start.places(None);
-        work.candidates = places.len() as u64;
-        let context = places.first().map_or(0, |p| p.1);
-        let mut best = start.clone().finish().map(|(nodes, join)| Choice {
-            nodes,
-            join,
-            before: context,
-            hops: 0,
-            place: None,
-        });
-        for (place, before) in places.iter().take(settings.tries) {
+        work.candidates = (places.len() + led.len()) as u64;
+        let mut best = start.clone().finish().map(|found| Choice { found, before: 0, place: None });
+        for (tried, (place, before)) in places.iter().enumerate() {
+            if tried >= if best.is_some() { settings.tries } else { settings.most_tries } {
+                break;
+            }
             work.tried += 1;
             let mut trail = start.clone();
-            trail.run(*place, &mut work);
-            let hops = trail.hops;
-            let choice = trail.finish().map(|(nodes, join)| Choice {
-                nodes,
-                join,
-                before: *before,
-                hops,
-                place: Some(*place),
-            });
-            best = best.into_iter().chain(choice).reduce(|a, b| if b.score() > a.score() { b } else { a });
+            trail.run(Some(*place), usize::MAX, &mut work);
+            let choice = trail.finish().map(|found| Choice { found, before: *before, place: Some(*place) });
+            best = best.into_iter().chain(choice).reduce(|a, b| if b.cost() < a.cost() { b } else { a });
         }
-        if best.is_none() && settings.visits > 0 {
+        let small = gap.expected.is_none_or(|e| e.instructions <= settings.visits as f64);
+        if best.is_none() && small && settings.visits > 0 {
             let explored = Explorer::new(ground, frequencies, gap).explore(&mut work);
-            return (explored.map(|path| Recovered::explored(gap, path)), work);
-        }
-        let recovered = best.map(|choice| {
-            let front: Vec<usize> =
-                places.iter().filter(|p| Some(p.0) != choice.place).map(|p| p.0 as usize).collect();
-            Recovered {
-                confidence: self.confidence(&choice.nodes, forced, &front, witnesses),
-                misfit: gap.hole.time.map(|_| choice.join.misfit),
-                before: choice.before,
-                after: choice.join.after,
-                hops: choice.hops,
-                nodes: choice.nodes,
+            if let Some(path) = explored {
+                return (Some(Recovered::explored(gap, path)), work);
             }
-        });
-        (recovered, work)
+        }
+        if best.is_none()
+            && settings.visits > 0
+            && let Some(expected) = gap.expected
+        {
+            let (place, before) = places.first().map_or((None, 0), |p| (Some(p.0), p.1));
+            let mut trail = start.clone();
+            trail.run(place, (expected.instructions / 2.0) as usize, &mut work);
+            let passages = Passages { icfg, frequencies, known: &self.exited };
+            best = trail.pass(passages).map(|found| Choice { found, before, place });
+        }
+        let Some(Choice { found: (nodes, joint), before, place }) = best else { return (None, work) };
+        let others = |p: &&(u32, usize)| Some(p.0) != place;
+        let front: Vec<usize> = places.iter().filter(others).map(|p| p.0 as usize).collect();
+        let behind: Vec<usize> = led.iter().skip(1).map(|p| *p as usize + forced_back).collect();
+        let forced = (forced.min(joint.front), forced_back.min(joint.back));
+        let recovered = Recovered {
+            confidence: self.confidence(&nodes, forced, &front, &behind),
+            misfit: gap.expected.map(|_| joint.misfit),
+            before,
+            after: joint.after,
+            hops: joint.hops,
+            nodes,
+        };
+        (Some(recovered), work)
     }
-    /// Of the places in `front`, how many went on as `nodes` do behind its first `forced` ones, of those in `back` how many
-    /// were come to in the same way; for each node the better of both.
-    fn confidence(&self, nodes: &[Node], forced: usize, front: &[usize], back: &[usize]) -> Vec<f32> {
+    /// Of the places in `front`, how many went on as `nodes` do behind its first ones, in which there was no choice, of those in `back`
+    /// how many were come to in the same way; for each node the better of both.
+    fn confidence(
+        &self,
+        nodes: &[Node],
+        forced: (usize, usize),
+        front: &[usize],
+        back: &[usize],
+    ) -> Vec<f32> {
         let all = self.captured.nodes();
-        let forced = forced.min(nodes.len());
         let segment = |p: usize| self.captured.range(self.captured.segment_at(p));
-        let forth = front.iter().map(|p| agreement(nodes[forced..].iter(), all[*p..segment(*p).end].iter()));
-        let mut sure = vec![FORCED; forced];
-        sure.extend(shares(forth.collect(), nodes.len() - forced));
-        let came =
-            back.iter().map(|p| agreement(nodes.iter().rev(), all[segment(*p).start..*p].iter().rev()));
+        let forth =
+            front.iter().map(|p| agreement(nodes[forced.0..].iter(), all[*p..segment(*p).end].iter()));
+        let mut sure = vec![FORCED; forced.0];
+        sure.extend(shares(forth.collect(), nodes.len() - forced.0));
+        let start = |p: usize| segment(p.saturating_sub(1)).start;
+        let came = back.iter().map(|p| agreement(nodes.iter().rev(), all[start(*p)..*p].iter().rev()));
         let backwards = shares(came.collect(), nodes.len());
-        for (sure, other) in sure.iter_mut().rev().zip(backwards) {
-            *sure = sure.max(other);
+        for (at, (sure, other)) in sure.iter_mut().rev().zip(backwards).enumerate() {
+            *sure = sure.max(if at < forced.1 { FORCED } else { other });
         }
         sure
     }
@@ -261,18 +251,14 @@ fn shares(witnesses: Vec<(usize, bool)>, len: usize) -> Vec<f32> {
 
 /// A fill that may be chosen.
 struct Choice {
-    nodes: Vec<Node>,
-    join: Join,
+    found: (Vec<Node>, Joint),
     before: usize,
-    hops: usize,
     place: Option<u32>,
 }
 
 impl Choice {
-    /// Long agreement on both sides speaks for a fill; time that does not fit and changes of place against it.
-    fn score(&self) -> f64 {
-        (1.0 + self.before as f64).ln() + (1.0 + self.join.after as f64).ln()
-            - 4.0 * self.join.misfit
-            - 0.5 * self.hops as f64
+    /// Long agreement in front of the gap speaks for a fill, too.
+    fn cost(&self) -> f64 {
+        self.found.1.cost - 0.25 * (self.before as f64).ln_1p()
     }
 }

@@ -28,6 +28,14 @@ impl<'a> Frames<'a> {
     pub(super) fn site(&self) -> Option<Node> {
         self.sites.last().copied()
     }
+    /// The call sites known, outermost first.
+    pub(super) fn sites(&self) -> &[Node] {
+        &self.sites
+    }
+    /// Whether nothing lies below those known.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.whole
+    }
     /// What is known of them.
     pub(super) fn known(&self) -> Sites {
         Sites { sites: self.sites.clone(), whole: self.whole }

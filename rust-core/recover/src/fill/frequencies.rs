@@ -1,7 +1,7 @@
 //! How often the run went which way: a first-order model of what was captured.
 
 use super::{Captured, SegmentId, Tier, Tiers};
-use jportal_bytecode::{Icfg, Node};
+use jportal_bytecode::{Icfg, Node, Transfer};
 use std::collections::HashMap;
 
 /// What followed each transfer of control, and how often.
@@ -9,28 +9,72 @@ use std::collections::HashMap;
 pub struct Frequencies {
     /// From, to, how often; ascending.
     ways: Box<[(Node, Node, u32)]>,
+    /// To, from, how often; ascending.
+    into: Box<[(Node, Node, u32)]>,
     /// Surprise per instruction, the mean of −ln p.
     surprise: f64,
 }
 
+/// Counts of ways. Those met lately stand in a table by their source and target, so that most need no map.
+#[derive(Default)]
+struct Counts {
+    all: HashMap<(Node, Node), u32>,
+    recent: Vec<Option<(Node, Node, u32)>>,
+}
+
+/// Slots for ways met lately.
+const RECENT: usize = 1 << 14;
+
+impl Counts {
+    fn add(&mut self, from: Node, to: Node) {
+        if self.recent.is_empty() {
+            self.recent = vec![None; RECENT];
+        }
+        let slot =
+            (from.0.wrapping_mul(0x9e37_79b9) ^ to.0.wrapping_mul(0x85eb_ca6b)) as usize >> 8 & (RECENT - 1);
+        match &mut self.recent[slot] {
+            Some((f, t, count)) if (*f, *t) == (from, to) => *count = count.saturating_add(1),
+            other => {
+                let old = other.replace((from, to, 1));
+                self.put(old);
+            }
+        }
+    }
+    fn put(&mut self, way: Option<(Node, Node, u32)>) {
+        if let Some((from, to, count)) = way {
+            let sum = self.all.entry((from, to)).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    /// All, ascending.
+    fn sorted(mut self) -> Box<[(Node, Node, u32)]> {
+        std::mem::take(&mut self.recent).into_iter().for_each(|way| self.put(way));
+        let mut ways: Box<[_]> = self.all.into_iter().map(|((from, to), n)| (from, to, n)).collect();
+        ways.sort_unstable();
+        ways
+    }
+}
+
 /// A way that the graph has and the run never went counts for so many.
 const UNSEEN: f64 = 0.5;
+/// Callees or callers that are asked where none was seen.
+const CALLEES: usize = 16;
 
 impl Frequencies {
     /// Counts what was captured.
     pub fn new(icfg: &Icfg, captured: &Captured) -> Self {
-        let mut counts: HashMap<(Node, Node), u32> = HashMap::new();
+        let mut counts = Counts::default();
         for segment in 0..captured.len() as u32 {
             for pair in captured.segment(SegmentId(segment)).windows(2) {
                 if icfg.tier(pair[0]) <= Tier::Control {
-                    let count = counts.entry((pair[0], pair[1])).or_default();
-                    *count = count.saturating_add(1);
+                    counts.add(pair[0], pair[1]);
                 }
             }
         }
-        let mut ways: Box<[_]> = counts.into_iter().map(|((from, to), n)| (from, to, n)).collect();
-        ways.sort_unstable();
-        let mut all = Self { ways, surprise: 0.0 };
+        let ways = counts.sorted();
+        let mut into: Box<[_]> = ways.iter().map(|(from, to, n)| (*to, *from, *n)).collect();
+        into.sort_unstable();
+        let mut all = Self { ways, into, surprise: 0.0 };
         all.surprise = all.mean_surprise() / captured.nodes().len().max(1) as f64;
         all
     }
@@ -45,6 +89,32 @@ impl Frequencies {
     /// The mean of −ln p over all instructions captured.
     pub const fn surprise(&self) -> f64 {
         self.surprise
+    }
+    /// What may stand in front of `to`: first what did, most often first, then what the graph has.
+    pub fn before(&self, icfg: &Icfg, to: Node) -> Vec<Node> {
+        let start = self.into.partition_point(|w| w.0 < to);
+        let mut seen: Vec<_> = self.into[start..].iter().take_while(|w| w.0 == to).collect();
+        seen.sort_by_key(|w| std::cmp::Reverse(w.2));
+        let mut all: Vec<Node> = seen.iter().map(|w| w.1).collect();
+        let mut add = |node: Node| {
+            if !all.contains(&node) {
+                all.push(node);
+            }
+        };
+        let above = to.0.checked_sub(1).map(Node).filter(|n| icfg.edges(*n).any(|e| e.1 == to));
+        above.filter(|n| icfg.tier(*n) > Tier::Calls).into_iter().for_each(&mut add);
+        icfg.jumps_to(to).for_each(&mut add);
+        if let Some(site) = icfg.site_before(to) {
+            let methods =
+                icfg.callees(site).iter().take(CALLEES).map(|entry| icfg.nodes_of(icfg.method(*entry)));
+            let returns = methods.flat_map(|nodes| nodes.map(Node));
+            returns.filter(|n| icfg.opcode(*n).transfer() == Transfer::Return).for_each(&mut add);
+        }
+        if icfg.is_entry(to) {
+            let behind = icfg.behind_own_calls_of(icfg.method(to)).flatten().take(CALLEES);
+            behind.filter_map(|n| icfg.site_before(*n)).for_each(&mut add);
+        }
+        all
     }
     /// What may follow `from`, a transfer of control, with its probability: what did, and other edges of its method.
     pub fn after(&self, icfg: &Icfg, from: Node) -> Vec<(Node, f64)> {

@@ -2,11 +2,13 @@
 //!
 //! The result is a table from confidence to the share that was right, made monotonous; what it was not tried on stays as it is.
 //! An event of a fill counts as right if all events from it to one end of the gap are right, so one that is right in the
-//! middle of wrong ones counts as wrong.
+//! middle of wrong ones counts as wrong. Events of one gap are right or wrong together, so a confidence is worth as much as the
+//! number of gaps that speak for it.
 
 use super::captured::{Captured, SegmentId};
 use super::follow::{Follower, Gap, Recovered, Settings};
 use super::frames::Frames;
+use super::pace::{Expected, Paces, Span};
 use super::{Hole, Tiers};
 use crate::cut::Sites;
 use crate::project::paths::Below;
@@ -15,8 +17,8 @@ use std::ops::Range;
 
 /// Bins of confidence.
 const BINS: usize = 50;
-/// What an untried confidence weighs against trials, in events.
-const PRIOR: f64 = 20.0;
+/// What is not known weighs as much as one gap half of whose events are right.
+const PRIOR: f64 = 0.5;
 /// Instructions left on both sides of a gap that is cut.
 const MARGIN: usize = 64;
 /// At most this part of what was captured is cut out.
@@ -27,6 +29,8 @@ const PART: usize = 10;
 pub struct Tally {
     events: [u64; BINS],
     right: [u64; BINS],
+    /// Gaps with events of the bin.
+    speakers: [u64; BINS],
     /// Gaps that were cut.
     pub gaps: u64,
     /// Those that were filled.
@@ -35,7 +39,7 @@ pub struct Tally {
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { events: [0; BINS], right: [0; BINS], gaps: 0, filled: 0 }
+        Self { events: [0; BINS], right: [0; BINS], speakers: [0; BINS], gaps: 0, filled: 0 }
     }
 }
 
@@ -51,10 +55,14 @@ impl Tally {
     }
     /// Compares a fill with the truth.
     fn compare(&mut self, found: &Recovered, truth: &[Node]) {
+        let before = self.events;
         let front = found.nodes.iter().zip(truth).take_while(|(a, b)| a == b).count();
         let back = found.nodes.iter().rev().zip(truth.iter().rev()).take_while(|(a, b)| a == b).count();
         for (at, confidence) in found.confidence.iter().enumerate() {
             self.add(*confidence, at < front || at + back >= found.nodes.len());
+        }
+        for (at, speakers) in self.speakers.iter_mut().enumerate() {
+            *speakers += u64::from(self.events[at] > before[at]);
         }
     }
     /// Events with at least this confidence, and those of them that were right.
@@ -77,9 +85,11 @@ impl Calibration {
         // Weight, share and number of bins of each pool.
         let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(BINS);
         for (at, (events, right)) in tally.events.iter().zip(tally.right).enumerate() {
-            let weight = *events as f64 + PRIOR;
-            let middle = (at as f64 + 0.5) / BINS as f64;
-            let mut pool = (weight, (right as f64 + PRIOR * middle) / weight, 1);
+            // As many as one gap has.
+            let one = (*events as f64 / tally.speakers[at].max(1) as f64).max(1.0);
+            let weight = *events as f64 + one;
+            let prior = if *events == 0 { (at as f64 + 0.5) / BINS as f64 } else { PRIOR };
+            let mut pool = (weight, (right as f64 + one * prior) / weight, 1);
             while let Some(last) = pools.pop_if(|last| last.1 >= pool.1) {
                 let weight = last.0 + pool.0;
                 pool = (weight, (last.0 * last.1 + pool.0 * pool.1) / weight, last.2 + pool.2);
@@ -114,7 +124,12 @@ pub fn rehearse<'f>(
     let gaps: Vec<Gap<'_>> = trials
         .iter()
         .zip(&frames)
-        .map(|(t, (before, after))| Gap { hole: t.hole, before: before.below(), after: after.below() })
+        .map(|(t, (before, after))| Gap {
+            hole: t.hole,
+            before: before.below(),
+            after: after.below(),
+            expected: t.expected(captured),
+        })
         .collect();
     for (trial, (found, _)) in trials.iter().zip(Follower::new(icfg, &cut, settings).recover(&gaps)) {
         tally.gaps += 1;
@@ -135,6 +150,19 @@ struct Trial {
 }
 
 impl Trial {
+    /// How many instructions there was time for, told from what is left of the segment.
+    fn expected(&self, captured: &Captured) -> Option<Expected> {
+        let mut paces = Paces::default();
+        let segment = captured.range(self.segment);
+        for (at, time) in captured.marks_in(&(segment.start..self.lost.start)) {
+            paces.mark(u64::from(*at), *time);
+        }
+        paces.gap();
+        for (at, time) in captured.marks_in(&(self.lost.end..segment.end)) {
+            paces.mark(u64::from(*at) - self.lost.len() as u64, *time);
+        }
+        paces.expected(Span { at: self.lost.start as u64, since: None, until: None })
+    }
     /// The frames on both sides.
     fn frames(&self, icfg: &Icfg, captured: &Captured, first: Below<'_>) -> (Sites, Sites) {
         let mut frames = Frames::new(icfg, first);
@@ -214,6 +242,8 @@ mod tests {
             tally.add(0.95, i % 2 == 0);
             tally.add(0.51, i % 10 < 8);
         }
+        // Many gaps say so.
+        tally.speakers = [100; BINS];
         let calibration = Calibration::of(&tally);
         let values: Vec<f32> = (0..100).map(|i| calibration.apply(i as f32 / 100.0)).collect();
         assert!(values.is_sorted());
@@ -221,6 +251,22 @@ mod tests {
         assert!((calibration.apply(0.95) - 0.65).abs() < 0.03, "{}", calibration.apply(0.95));
         assert!((calibration.apply(0.2) - 0.21).abs() < 0.01);
         assert_eq!(tally.from(0.9), (1000, 500));
+    }
+
+    #[test]
+    fn events_of_one_gap_are_worth_one_gap() {
+        let claimed = |gaps: u64| {
+            let mut tally = Tally::default();
+            (0..1000).for_each(|_| tally.add(0.95, true));
+            tally.speakers = [gaps; BINS];
+            Calibration::of(&tally).apply(0.95)
+        };
+        assert!(
+            (claimed(1) - 0.75).abs() < 1e-3 && (claimed(10) - 10.5 / 11.0).abs() < 1e-3,
+            "{} {}",
+            claimed(1),
+            claimed(10)
+        );
     }
 
     #[test]

@@ -1,20 +1,41 @@
 //! Going on behind a gap's last instruction as what was captured went on in the same context.
 
+use super::ancestors::may_be;
+use super::back::{Back, Spot};
 use super::contexts::Contexts;
 use super::follow::{Gap, Settings};
 use super::frames::Frames;
+use super::frequencies::Frequencies;
+use super::passage::{Length, Passages};
 use super::{Captured, FillWork, Tier, Tiers};
 use jportal_bytecode::{Icfg, Node, Transfer};
 
-/// Where a trail may end: in front of what follows the gap.
+/// Where a path through the ICFG may end: in front of what follows the gap.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Join {
     /// Length of the fill.
     pub(super) len: usize,
-    /// How far its time is from that of the gap, in parts of that; 0 where time is unknown.
+    /// How far its length is from what was expected, in parts of that; 0 where nothing was.
     pub(super) misfit: f64,
     /// Instructions behind the gap that the copied place agrees with.
     pub(super) after: usize,
+}
+
+/// Where a trail may go over into the way back.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Joint {
+    /// Instructions taken from the trail.
+    pub(super) front: usize,
+    /// Those taken from the way back.
+    pub(super) back: usize,
+    /// How far the length of both is from what was expected, in parts of that; 0 where nothing was.
+    pub(super) misfit: f64,
+    /// Instructions behind it that the place copied by the trail agrees with.
+    pub(super) after: usize,
+    /// How often both have gone over to other places.
+    pub(super) hops: usize,
+    /// What speaks against it.
+    pub(super) cost: f64,
 }
 
 /// What all trails of a recovery have in common.
@@ -22,10 +43,12 @@ pub(super) struct Join {
 pub(super) struct Ground<'a> {
     pub(super) icfg: &'a Icfg,
     pub(super) captured: &'a Captured,
+    /// Places by what stands in front of them.
     pub(super) contexts: &'a Contexts,
+    /// Places by what stands behind them.
+    pub(super) behind: &'a Contexts,
+    pub(super) frequencies: &'a Frequencies,
     pub(super) settings: &'a Settings,
-    /// Time per instruction over all that was captured.
-    pub(super) pace: Option<f64>,
 }
 
 /// One attempt.
@@ -33,6 +56,7 @@ pub(super) struct Ground<'a> {
 pub(super) struct Trail<'a> {
     ground: Ground<'a>,
     gap: &'a Gap<'a>,
+    back: &'a Back<'a>,
     frames: Frames<'a>,
     /// What is compared in front of the gap, then the fill.
     nodes: Vec<Node>,
@@ -40,12 +64,10 @@ pub(super) struct Trail<'a> {
     given: usize,
     /// The last transfers of control of `nodes`.
     transfers: Vec<Node>,
-    /// Time since the gap began.
-    elapsed: f64,
     pub(super) hops: usize,
-    /// How often frames were compared at a possible end.
-    checks: usize,
-    pub(super) best: Option<Join>,
+    /// Instructions of the fill at most.
+    most: usize,
+    pub(super) best: Option<Joint>,
 }
 
 /// Why copying ended.
@@ -58,30 +80,33 @@ enum End {
 
 /// Frames are checked over so many instructions behind the gap.
 const REPLAY: usize = 1024;
-/// Possible ends at which they are compared.
-const CHECKS: usize = 1024;
 /// Instructions in a row without a choice.
 const FORCED: usize = 1 << 16;
-/// Agreement behind the gap is counted up to here.
-const AFTER: usize = 256;
-/// The time is looked up every so many instructions.
+/// Agreement behind the gap or a joint is counted up to here.
+const AFTER: usize = 64;
+/// What speaks against a joint: that it misses the gap's length, by parts of that;
+const MISFIT: f64 = 4.0;
+/// each place that was gone over to;
+const HOP: f64 = 0.02;
+/// that one of both ways makes up more of it than the other.
+const UNBALANCED: f64 = 0.25;
+/// What speaks for it: how far both go the same way, on a logarithmic scale.
+const AGREEMENT: f64 = 0.25;
+/// How long it is already is asked every so many instructions.
 const TICK: usize = 64;
 
 impl<'a> Trail<'a> {
-    pub(super) fn new(ground: Ground<'a>, gap: &'a Gap<'a>) -> Self {
+    pub(super) fn new(ground: Ground<'a>, gap: &'a Gap<'a>, back: &'a Back<'a>) -> Self {
         let all = ground.captured.segment(gap.hole.before);
         let nodes = all[all.len().saturating_sub(ground.settings.context)..].to_vec();
         let is_transfer = |n: &Node| ground.icfg.tier(*n) <= Tier::Control;
         let transfers = nodes.iter().copied().filter(is_transfer).collect();
         let frames = Frames::new(ground.icfg, gap.before);
         let given = nodes.len();
-        Self { ground, gap, frames, nodes, given, transfers, elapsed: 0.0, hops: 0, checks: 0, best: None }
+        Self { ground, gap, back, frames, nodes, given, transfers, hops: 0, most: usize::MAX, best: None }
     }
     pub(super) fn fill(&self) -> &[Node] {
         &self.nodes[self.given..]
-    }
-    fn post(&self) -> &'a [Node] {
-        self.ground.captured.segment(self.gap.hole.after)
     }
     fn push(&mut self, node: Node) {
         self.nodes.push(node);
@@ -99,12 +124,10 @@ impl<'a> Trail<'a> {
             else {
                 return;
             };
-            let after = forced_agreement(&self.ground, self.post(), next);
-            self.consider(next, after, self.elapsed);
             if self.is_done() || !self.frames.follow(last, next) {
                 return;
             }
-            self.elapsed += self.ground.pace.unwrap_or(0.0);
+            self.consider(next, None);
             self.push(next);
         }
     }
@@ -119,79 +142,120 @@ impl<'a> Trail<'a> {
         g.edges(from).next().map(|e| e.1)
     }
     /// Copies from `place` on, then from other places in the context reached, until the gap's time is over.
-    pub(super) fn run(&mut self, place: u32, work: &mut FillWork) {
-        let mut next = Some(place);
-        while let Some(place) = next {
-            let End::Stuck(at) = self.copy(place, work) else { return };
+    pub(super) fn run(&mut self, place: Option<u32>, most: usize, work: &mut FillWork) {
+        let mut next = place;
+        self.most = most;
+        while !self.is_done() && self.hops <= self.ground.settings.hops {
+            let stuck = match next.map(|place| self.copy(place, work)) {
+                Some(End::Done) => return,
+                Some(End::Stuck(at)) => at,
+                None if !self.guess() => return,
+                None => None,
+            };
             self.forced_on();
             self.hops += 1;
-            let more = self.hops <= self.ground.settings.hops && !self.is_done();
-            next = more.then(|| self.places(at).first().map(|p| p.0)).flatten();
+            next = self.places(stuck).first().map(|p| p.0);
         }
+    }
+    /// Goes on with what followed most often, where no place in the same context can be followed.
+    fn guess(&mut self) -> bool {
+        let last = self.nodes.last().copied().filter(|_| self.ground.settings.visits > 0);
+        let Some(last) = last else { return false };
+        let mut ways = self.ground.frequencies.after(self.ground.icfg, last);
+        ways.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let Some((next, _)) = ways.into_iter().find(|(next, _)| self.frames.follow(last, *next)) else {
+            return false;
+        };
+        self.consider(next, None);
+        self.push(next);
+        true
     }
     fn copy(&mut self, place: u32, work: &mut FillWork) -> End {
         let captured = self.ground.captured;
         let from = place as usize;
         let end = captured.range(captured.segment_at(from)).end;
-        let base = self.elapsed;
         for position in from..end {
             let next = captured.nodes()[position];
             work.read += 1;
-            if (position - from).is_multiple_of(TICK) {
-                self.elapsed = base + self.ground.time_between(from, position);
-                if self.is_done() {
-                    return End::Done;
-                }
-            }
-            if self.post().first() == Some(&next) {
-                let same = self.post().iter().zip(&captured.nodes()[position..end]).take(AFTER);
-                let after = same.take_while(|(a, b)| a == b).count();
-                self.consider(next, after, base + self.ground.time_between(from, position));
-                if self.is_done() {
-                    return End::Done;
-                }
+            if (position - from).is_multiple_of(TICK) && self.is_done() {
+                return End::Done;
             }
             let Some(last) = self.nodes.last().copied() else { return End::Done };
-            if !self.frames.follow_seen(last, next) {
-                self.elapsed = base + self.ground.time_between(from, position);
+            let straight = last.0 + 1 == next.0 && self.ground.icfg.tier(last) == Tier::Concrete;
+            if !straight && !self.frames.follow_seen(last, next) {
                 return End::Stuck(Some(position as u32));
+            }
+            if !self.back.spots(next).is_empty() {
+                self.consider(next, Some(position));
             }
             self.push(next);
         }
-        self.elapsed = base + self.ground.time_between(from, end);
         End::Stuck(None)
     }
-    /// Whether a better end can no longer come.
+    /// Whether a better joint can no longer come.
     fn is_done(&self) -> bool {
         let settings = self.ground.settings;
-        let over = match self.gap.hole.time {
-            Some(d) => self.elapsed > d as f64 + settings.misfit * self.ground.scale(d),
-            None => self.best.is_some() || self.fill().len() >= settings.untimed,
+        let len = self.fill().len();
+        let over = match self.gap.expected {
+            Some(expected) => {
+                let more = if self.best.is_some() { 0.0 } else { settings.misfit };
+                len as f64 > expected.instructions + more * expected.scale()
+            }
+            None => self.best.is_some() || len >= settings.untimed,
         };
-        over || self.fill().len() >= settings.longest
+        over || len >= settings.longest.min(self.most)
     }
-    /// Notes that the gap may end here, in front of `next`, at `time`.
-    fn consider(&mut self, next: Node, after: usize, time: f64) {
-        let settings = self.ground.settings;
-        let misfit = self.gap.hole.time.map_or(0.0, |d| (time - d as f64).abs() / self.ground.scale(d));
-        let better = |best: Join| misfit < 0.9 * best.misfit || misfit <= best.misfit && after > best.after;
-        if after < settings.join.min(self.post().len()).max(1)
-            || misfit > settings.misfit
-            || !self.best.is_none_or(better)
-            || self.checks == CHECKS
-        {
-            return;
+    /// Notes that the way back may go on here with `next`, whose frames are these. It is copied from `position`.
+    fn consider(&mut self, next: Node, position: Option<usize>) {
+        for spot in self.back.spots(next) {
+            let (misfit, cost) = self.cost(spot);
+            let least = self.best.map_or(f64::INFINITY, |best| best.cost);
+            if misfit > self.ground.settings.misfit
+                || cost - AGREEMENT * (AFTER as f64).ln_1p() >= least
+                || !self.agrees(spot)
+            {
+                continue;
+            }
+            let after = self.agreement(spot, next, position);
+            let cost = cost - AGREEMENT * (after as f64).ln_1p();
+            let post = self.ground.captured.range(self.gap.hole.after).len();
+            let enough = self.ground.settings.join.min(post + spot.len as usize).max(1);
+            if after >= enough && cost < least {
+                let (front, back) = (self.fill().len(), spot.len as usize);
+                let hops = self.hops + spot.hops as usize;
+                self.best = Some(Joint { front, back, misfit, after, hops, cost });
+            }
         }
-        self.checks += 1;
-        if !self.frames_connect(next) {
-            return;
-        }
-        self.best = Some(Join { len: self.fill().len(), misfit, after });
     }
-    fn frames_connect(&self, next: Node) -> bool {
-        let mut frames = self.frames.clone();
-        let Some(last) = self.nodes.last() else { return false };
-        frames.follow(*last, next) && connects(&self.ground, self.gap, frames)
+    /// By how much a joint at `spot` misses the gap's length, and what speaks against it.
+    fn cost(&self, spot: &Spot) -> (f64, f64) {
+        let (front, back) = (self.fill().len() as f64, f64::from(spot.len));
+        let hops = HOP * (self.hops + spot.hops as usize) as f64;
+        match self.gap.expected {
+            Some(expected) => {
+                let scale = expected.scale();
+                let misfit = (front + back - expected.instructions).abs() / scale;
+                (misfit, MISFIT * misfit + hops + UNBALANCED * (front - back).abs() / scale)
+            }
+            None => (0.0, hops + 1e-3 * (front + back)),
+        }
+    }
+    /// Whether these frames may be those at `spot`.
+    fn agrees(&self, spot: &Spot) -> bool {
+        let (sites, whole) = self.back.below(spot.level);
+        may_be(&self.frames, spot.above.as_deref(), sites, whole)
+    }
+    /// How far the trail would go where `spot` leads, `next` included.
+    fn agreement(&self, spot: &Spot, next: Node, position: Option<usize>) -> usize {
+        let captured = self.ground.captured;
+        let wanted = self.back.from(spot.len as usize).take(AFTER);
+        match position {
+            Some(position) => {
+                let end = captured.range(captured.segment_at(position)).end;
+                wanted.zip(&captured.nodes()[position..end]).take_while(|(a, b)| a == b).count()
+            }
+            None => forced_agreement(&self.ground, wanted, next),
+        }
     }
     /// Places in the same context that these frames allow, with the length of the common suffix; the longest first.
     pub(super) fn places(&self, avoid: Option<u32>) -> Vec<(u32, usize)> {
@@ -214,40 +278,42 @@ impl<'a> Trail<'a> {
         let pairs = self.nodes.iter().rev().zip(prefix.iter().rev()).take(self.ground.settings.context);
         pairs.take_while(|(a, b)| a == b).count()
     }
-    /// Gives the fill up to the best end.
-    pub(super) fn finish(self) -> Option<(Vec<Node>, Join)> {
-        let join = self.best?;
-        Some((self.fill()[..join.len].to_vec(), join))
-    }
-}
-
-impl Ground<'_> {
-    /// The time between two positions of one segment.
-    fn time_between(&self, from: usize, to: usize) -> f64 {
-        let last = to.max(from + 1) - 1;
-        let segment = self.captured.range(self.captured.segment_at(from));
-        if self.captured.marks_in(&segment).nth(1).is_none() {
-            return self.pace.unwrap_or(0.0) * (to - from) as f64;
+    /// Leaves the trail for the way back where both were followed for half of the gap each, and never met.
+    pub(super) fn pass(mut self, places: Passages<'a>) -> Option<(Vec<Node>, Joint)> {
+        let (expected, last) = (self.gap.expected?, *self.nodes.last()?);
+        let tolerance = self.ground.settings.misfit * expected.scale();
+        let length = Length { front: self.fill().len(), wanted: expected.instructions, tolerance };
+        let (passage, spot) = places.lead(last, &mut self.frames, self.back, length)?;
+        let mut nodes = self.fill().to_vec();
+        nodes.extend(passage);
+        let (front, back) = (nodes.len(), spot.len as usize);
+        nodes.extend(self.back.way(back));
+        let misfit = (nodes.len() as f64 - expected.instructions).abs() / expected.scale();
+        if misfit > self.ground.settings.misfit {
+            return None;
         }
-        match (self.captured.time_at(from), self.captured.time_at(last)) {
-            (Some(a), Some(b)) if last > from => {
-                b.saturating_sub(a) as f64 * (to - from) as f64 / (last - from) as f64
-            }
-            _ => self.pace.unwrap_or(0.0) * (to - from) as f64,
-        }
+        let hops = self.hops + spot.hops as usize + 1;
+        Some((nodes, Joint { front, back, misfit, after: 0, hops, cost: f64::INFINITY }))
     }
-    /// What a difference from `d` is measured with: a gap shorter than some instructions is not told from one of none.
-    pub(super) fn scale(&self, d: u64) -> f64 {
-        (d as f64).max(16.0 * self.pace.unwrap_or(0.0)).max(1.0)
+    /// Gives the best joint, and the fill that leads there and on.
+    pub(super) fn finish(self) -> Option<(Vec<Node>, Joint)> {
+        let joint = self.best?;
+        let mut nodes = self.fill()[..joint.front].to_vec();
+        nodes.extend(self.back.way(joint.back));
+        Some((nodes, joint))
     }
 }
 
 /// How much of `post`, which follows a gap, lies on the straight line from `node` on; the end of the line counts for all that
 /// must agree, since nobody knows how it went on behind it.
-pub(super) fn forced_agreement(ground: &Ground<'_>, post: &[Node], node: Node) -> usize {
+pub(super) fn forced_agreement<'n>(
+    ground: &Ground<'_>,
+    post: impl Iterator<Item = &'n Node>,
+    node: Node,
+) -> usize {
     let g = ground.icfg;
     let (mut at, mut after) = (node, 0);
-    for next in post.iter().take(AFTER) {
+    for next in post.take(AFTER) {
         if *next != at {
             break;
         }

@@ -1,0 +1,273 @@
+//! The frames of a thread along a path that is walked backwards.
+
+use super::frames::Frames;
+use crate::cut::Sites;
+use crate::project::paths::Below;
+use jportal_bytecode::{Icfg, Node, Transfer};
+use std::rc::Rc;
+
+/// A frame that has ended by the time where the walk began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ended {
+    /// It returned behind this call site.
+    Returned(Node),
+    /// It and those above it, of which nothing is known, were left by an exception for this handler.
+    Thrown(Node),
+}
+
+/// What has ended above an ancestor, innermost first; shared by all places where it is the same.
+#[derive(Debug)]
+pub(super) struct Above {
+    ended: Ended,
+    below: Option<Rc<Above>>,
+}
+
+/// The frames that were still there where the walk began are the *ancestors*: the walk goes on in the innermost of them, and in
+/// those above it that have ended since.
+#[derive(Clone, Debug)]
+pub(super) struct Ancestors<'a> {
+    icfg: &'a Icfg,
+    above: Option<Rc<Above>>,
+    /// How many of these were left by an exception.
+    thrown: usize,
+    /// Call sites below the ancestor reached, as far as they are known, outermost first.
+    below: Vec<Node>,
+    /// Whether nothing lies below these.
+    whole: bool,
+    /// Ancestors left behind, that is, entered on the way to where the walk began.
+    level: usize,
+}
+
+impl<'a> Ancestors<'a> {
+    /// Where the frames below are these.
+    pub(super) fn new(icfg: &'a Icfg, below: &Sites) -> Self {
+        Self { icfg, above: None, thrown: 0, below: below.sites.clone(), whole: below.whole, level: 0 }
+    }
+    /// Ancestors left behind, that is, entered on the way to where the walk began, and the frames above the one reached;
+    /// `None` where nobody knows which these are.
+    pub(super) fn place(&self) -> Option<(usize, Option<Rc<Above>>)> {
+        (self.thrown == 0).then(|| (self.level, self.above.clone()))
+    }
+    /// Where the frame that the walk is in was called from, if that is known.
+    pub(super) fn caller(&self) -> Option<Node> {
+        match self.above.as_deref() {
+            Some(Above { ended: Ended::Returned(site), .. }) => Some(*site),
+            Some(_) => None,
+            None => self.below.last().copied(),
+        }
+    }
+    fn end(&mut self, ended: Ended) {
+        self.thrown += usize::from(matches!(ended, Ended::Thrown(_)));
+        self.above = Some(Rc::new(Above { ended, below: self.above.take() }));
+    }
+    fn begin(&mut self) {
+        if let Some(above) = self.above.take() {
+            self.thrown -= usize::from(matches!(above.ended, Ended::Thrown(_)));
+            self.above = above.below.clone();
+        }
+    }
+    /// Goes back from `to` to `from`; nothing happens where these frames do not allow it.
+    pub(super) fn back(&mut self, from: Node, to: Node) -> bool {
+        let g = self.icfg;
+        if g.opcode(from).transfer() == Transfer::Return {
+            return self.back_over_return(from, to);
+        }
+        if g.may_call(from, to) {
+            return self.back_over_call(from);
+        }
+        if g.edges(from).any(|(_, n)| n == to) || g.handlers(from).any(|n| n == to) {
+            return true;
+        }
+        if g.is_entry(to) {
+            return self.back_over_call(from);
+        }
+        let thrown = g.rows_into(to).next().is_some();
+        if thrown {
+            self.end(Ended::Thrown(to));
+        }
+        thrown
+    }
+    fn back_over_return(&mut self, from: Node, to: Node) -> bool {
+        let g = self.icfg;
+        let site = to.0.checked_sub(1).map(Node).filter(|site| g.edges(*site).any(|(_, n)| n == to));
+        if let Some((site, entry)) = site.zip(g.entry(g.method(from)))
+            && g.may_call(site, entry)
+        {
+            self.end(Ended::Returned(site));
+            return true;
+        }
+        // What called it from outside has called once more.
+        let outside = |site: Option<&Node>| site.is_none_or(|site| g.is_outside(*site));
+        g.is_entry(to)
+            && match self.above.as_deref().map(|above| above.ended) {
+                None => outside(self.below.last()),
+                Some(Ended::Returned(site)) => outside(Some(&site)),
+                Some(Ended::Thrown(_)) => true,
+            }
+    }
+    fn back_over_call(&mut self, site: Node) -> bool {
+        match self.above.as_deref().map(|above| above.ended) {
+            Some(Ended::Returned(behind)) if behind == site => self.begin(),
+            Some(Ended::Returned(_)) => return false,
+            Some(Ended::Thrown(handler)) => {
+                // The frame of the handler, or one of those that the exception left.
+                if self.icfg.handlers(site).any(|h| h == handler) {
+                    self.begin();
+                } else if self.icfg.catches_all(site) {
+                    return false;
+                }
+            }
+            None => {
+                match self.below.last() {
+                    Some(known) if *known == site => _ = self.below.pop(),
+                    Some(_) => return false,
+                    None if self.whole => return false,
+                    None => {}
+                }
+                self.level += 1;
+            }
+        }
+        true
+    }
+}
+
+/// Whether `frames` may be `above` on top of `sites`, which may be the `whole` of what is below.
+pub(super) fn may_be(frames: &Frames<'_>, above: Option<&Above>, sites: &[Node], whole: bool) -> bool {
+    let mut known = frames.sites();
+    let mut above = above;
+    while let Some(Above { ended, below }) = above {
+        let Some((last, others)) = known.split_last() else { return !frames.is_whole() };
+        if *ended != Ended::Returned(*last) {
+            return false;
+        }
+        (known, above) = (others, below.as_deref());
+    }
+    let same = known.iter().rev().zip(sites.iter().rev()).all(|(a, b)| a == b);
+    same && (!frames.is_whole() || sites.len() <= known.len()) && (!whole || known.len() <= sites.len())
+}
+
+/// The call sites below the first of `post`, with those that show when its frames return.
+pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> Sites {
+    let mut frames = Frames::new(icfg, below);
+    let mut all = frames.known();
+    let mut learned = Vec::new();
+    // Of the frames that were there, how many are.
+    let mut stayed = all.sites.len();
+    for pair in post.windows(2) {
+        let returns = icfg.opcode(pair[0]).transfer() == Transfer::Return && !icfg.is_entry(pair[1]);
+        let bottom = frames.depth() == 0 && stayed == 0 && !frames.is_whole();
+        if !frames.follow(pair[0], pair[1]) {
+            break;
+        }
+        match icfg.site_before(pair[1]) {
+            Some(site) if bottom && returns => learned.push(site),
+            // An exception left nobody knows how many.
+            _ if bottom && !steps_up(icfg, pair[0], pair[1]) => break,
+            _ => {}
+        }
+        stayed = stayed.min(frames.depth());
+    }
+    if !learned.is_empty() {
+        learned.reverse();
+        learned.append(&mut all.sites);
+        all.sites = learned;
+    }
+    all
+}
+
+/// Whether `to` follows `from` in the same frame or in one that it called.
+fn steps_up(icfg: &Icfg, from: Node, to: Node) -> bool {
+    icfg.edges(from).any(|(_, n)| n == to)
+        || icfg.handlers(from).any(|n| n == to)
+        || icfg.may_call(from, to)
+        || icfg.is_entry(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{at, calling, catching, graph, method};
+
+    /// 0 main and 1 other call 2 f, which calls 3 g. main catches what it is thrown.
+    fn program() -> Icfg {
+        let caller = |name: &str, callee| calling(method(name, &[184, 0, 1, 177, 75, 177]), &[callee]);
+        let main = catching(caller("main", "f"), 0, 3, 4);
+        graph(vec![main, caller("other", "f"), caller("f", "g"), method("g", &[1, 177, 191])])
+    }
+    fn ancestors<'g>(g: &'g Icfg, sites: &[Node], whole: bool) -> Ancestors<'g> {
+        Ancestors::new(g, &Sites { sites: sites.to_vec(), whole })
+    }
+    /// Goes back along `path`, the last first.
+    fn goes(all: &mut Ancestors<'_>, path: &[Node]) -> bool {
+        path.windows(2).rev().all(|pair| all.back(pair[0], pair[1]))
+    }
+
+    #[test]
+    fn calls_and_returns_are_paired_backwards() {
+        let g = program();
+        let call = [at(&g, 1, &[0]), at(&g, 2, &[0]), at(&g, 3, &[0, 1]), at(&g, 2, &[3])].concat();
+        let mut all = ancestors(&g, &[], false);
+        assert!(goes(&mut all, &[&call[..], &at(&g, 1, &[3])].concat()));
+        assert!(matches!(all.place(), Some((0, None))));
+        // f returned to other, so main did not call it.
+        let mut all = ancestors(&g, &[], false);
+        let wrong = [at(&g, 0, &[0]), call[1..].to_vec(), at(&g, 1, &[3])].concat();
+        assert!(!goes(&mut all, &wrong));
+        assert_eq!(all.caller(), Some(at(&g, 1, &[0])[0]));
+    }
+
+    #[test]
+    fn frames_known_behind_the_gap_were_called_where_they_say() {
+        let g = program();
+        let (f, site) = (at(&g, 2, &[0])[0], at(&g, 1, &[0]));
+        for (below, whole, main, other) in
+            [(&site[..], true, false, true), (&[], true, false, false), (&[], false, true, true)]
+        {
+            let back = |m: u32| ancestors(&g, below, whole).back(at(&g, m, &[0])[0], f);
+            assert_eq!((back(0), back(1)), (main, other), "{below:?} {whole}");
+        }
+        let mut all = ancestors(&g, &site, true);
+        assert!(all.back(site[0], f));
+        assert!(matches!(all.place(), Some((1, None))) && all.caller().is_none());
+    }
+
+    #[test]
+    fn what_an_exception_left_is_unknown_up_to_who_caught_it() {
+        let g = program();
+        let mut all = ancestors(&g, &[], false);
+        let path = [at(&g, 0, &[0]), at(&g, 2, &[0]), at(&g, 3, &[0, 2]), at(&g, 0, &[4])].concat();
+        assert!(all.back(path[3], path[4]));
+        assert!(all.place().is_none());
+        assert!(goes(&mut all, &path[..3]));
+        assert!(matches!(all.place(), Some((0, None))));
+    }
+
+    #[test]
+    fn callers_show_when_frames_return() {
+        let g = program();
+        let post = [at(&g, 3, &[1]), at(&g, 2, &[3]), at(&g, 1, &[3])].concat();
+        let sites = [at(&g, 1, &[0]), at(&g, 2, &[0])].concat();
+        assert_eq!(revealed(&g, Below::Unknown, &post), Sites { sites: sites.clone(), whole: false });
+        assert_eq!(
+            revealed(&g, Below::Top(&sites[1..]), &post),
+            Sites { sites: sites.clone(), whole: false }
+        );
+        assert_eq!(revealed(&g, Below::Frames(&sites), &post), Sites { sites, whole: true });
+    }
+
+    #[test]
+    fn frames_may_be_those_at_a_place() {
+        let g = program();
+        let sites = [at(&g, 1, &[0]), at(&g, 2, &[0])].concat();
+        let mut all = ancestors(&g, &[], false);
+        assert!(all.back(at(&g, 3, &[1])[0], at(&g, 2, &[3])[0]));
+        let (_, above) = all.place().unwrap();
+        let may = |frames: Below<'_>, below: &[Node], whole| {
+            may_be(&Frames::new(&g, frames), above.as_deref(), below, whole)
+        };
+        // g was called by f; below that may be what is known there.
+        assert!(may(Below::Frames(&sites), &sites[..1], true) && may(Below::Unknown, &sites[..1], true));
+        assert!(may(Below::Frames(&sites), &[], false) && !may(Below::Frames(&sites), &[], true));
+        assert!(!may(Below::Frames(&sites[..1]), &[], false) && !may(Below::Frames(&[]), &[], false));
+    }
+}

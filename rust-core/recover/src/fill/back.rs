@@ -1,0 +1,288 @@
+//! What led to what follows a gap, backwards: copied from what was captured, as [`Trail`](super::trail) does it forwards.
+
+use super::FillWork;
+use super::Tier;
+use super::Tiers;
+use super::ancestors::{Above, Ancestors, revealed};
+use super::contexts::Contexts;
+use super::follow::Gap;
+use super::passage::Spots;
+use super::trail::Ground;
+use crate::cut::Sites;
+use jportal_bytecode::{Icfg, Node, Transfer};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A place on the way back: what goes on here with the same frames leads to what follows the gap.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    /// Above which ancestor: so many frames known behind the gap have not been entered yet.
+    pub(super) level: u32,
+    /// The frames above that, which will have ended.
+    pub(super) above: Option<Rc<Above>>,
+    /// Instructions from here to the end of the gap.
+    pub(super) len: u32,
+    /// How often another place was copied from on the way.
+    pub(super) hops: u32,
+}
+
+/// Spots with the same instruction that are kept.
+const SAME: usize = 32;
+
+/// Spots with the same instruction, evenly spread over all that there were.
+#[derive(Debug, Default)]
+struct Same {
+    spots: Vec<Spot>,
+    /// How many there were, and of how many one is kept.
+    seen: usize,
+    stride: usize,
+}
+
+impl Same {
+    fn add(&mut self, spot: Spot) {
+        if self.seen.is_multiple_of(self.stride.max(1)) {
+            if self.spots.len() == SAME {
+                let mut kept = false;
+                self.spots.retain(|_| {
+                    kept = !kept;
+                    kept
+                });
+                self.stride = 2 * self.stride.max(1);
+            }
+            self.spots.push(spot);
+        }
+        self.seen += 1;
+    }
+}
+
+/// Instructions in a row without a choice.
+const FORCED: usize = 1 << 12;
+/// How long it is already is asked every so many instructions.
+const TICK: usize = 64;
+/// Instructions behind the gap in which callers are looked for.
+const REVEALED: usize = 1 << 14;
+
+/// The way back.
+pub(super) struct Back<'a> {
+    ground: Ground<'a>,
+    gap: &'a Gap<'a>,
+    post: &'a [Node],
+    /// The frames below the first instruction behind the gap.
+    below: Sites,
+    ancestors: Ancestors<'a>,
+    /// The last instruction of the gap first.
+    nodes: Vec<Node>,
+    /// The next transfers of control, the nearest last.
+    transfers: Vec<Node>,
+    /// Instructions in front of the nearest.
+    offset: usize,
+    pub(super) hops: usize,
+    spots: HashMap<Node, Same>,
+    filter: Vec<u64>,
+}
+
+impl<'a> Back<'a> {
+    /// Nothing is copied yet.
+    pub(super) fn new(ground: Ground<'a>, gap: &'a Gap<'a>) -> Self {
+        let post = ground.captured.segment(gap.hole.after);
+        let below = revealed(ground.icfg, gap.after, &post[..post.len().min(REVEALED)]);
+        let is_transfer = |n: &&Node| ground.icfg.tier(**n) <= Tier::Control;
+        let offset = post.iter().position(|n| is_transfer(&n)).unwrap_or(post.len());
+        let mut transfers: Vec<Node> = post
+            .iter()
+            .take(ground.settings.context)
+            .filter(is_transfer)
+            .take(Contexts::longest())
+            .copied()
+            .collect();
+        transfers.reverse();
+        let ancestors = Ancestors::new(ground.icfg, &below);
+        let filter = vec![0; ground.icfg.len() / 64 + 1];
+        let (nodes, spots) = (Vec::new(), HashMap::new());
+        Self { ground, gap, post, below, ancestors, nodes, transfers, offset, hops: 0, spots, filter }
+    }
+    /// The instruction that the walk is at.
+    fn head(&self) -> Option<Node> {
+        self.nodes.last().or(self.post.first()).copied()
+    }
+    /// The first instruction behind the gap.
+    pub(super) fn first(&self) -> Option<Node> {
+        self.post.first().copied()
+    }
+    /// The spots in frames that are still there behind the gap.
+    pub(super) fn by_method(&self, icfg: &Icfg) -> Spots<'_> {
+        let mut all = Spots::new();
+        for (node, spots) in &self.spots {
+            let there = spots.spots.iter().filter(|spot| spot.above.is_none());
+            all.entry(icfg.method(*node)).or_default().extend(there.map(|spot| (*node, spot)));
+        }
+        for spots in all.values_mut() {
+            spots.sort_unstable_by_key(|(node, spot)| (spot.len, *node));
+        }
+        all
+    }
+    /// The spots with `node`.
+    pub(super) fn spots(&self, node: Node) -> &[Spot] {
+        let bits = self.filter.get(node.0 as usize / 64).copied().unwrap_or(0);
+        if bits >> (node.0 % 64) & 1 == 0 {
+            return &[];
+        }
+        self.spots.get(&node).map_or(&[], |same| &same.spots)
+    }
+    /// The `len` instructions from a spot on, and what follows the gap.
+    pub(super) fn from(&self, len: usize) -> impl Iterator<Item = &Node> {
+        self.nodes[..len].iter().rev().chain(self.post)
+    }
+    /// What is known of the frames below at `level`.
+    pub(super) fn below(&self, level: u32) -> (&[Node], bool) {
+        let left = self.below.sites.len().saturating_sub(level as usize);
+        (&self.below.sites[..left], self.below.whole)
+    }
+    /// The instructions of the way from a spot on.
+    pub(super) fn way(&self, len: usize) -> impl Iterator<Item = Node> {
+        self.nodes[..len].iter().rev().copied()
+    }
+    /// Goes back for as long as the gap may be. Gives how much of it is without a choice, and the places like what is behind
+    /// that, of which the first is followed.
+    pub(super) fn run(&mut self, work: &mut FillWork) -> (usize, Vec<u32>) {
+        self.note();
+        self.forced_back();
+        let forced = self.nodes.len();
+        let settings = self.ground.settings;
+        // What is followed without the ICFG must have been seen to lead here.
+        let least = if settings.visits > 0 { 0 } else { settings.join.min(self.post.len()) };
+        let alike = self.places(None).into_iter().filter(|p| p.1 >= forced + least);
+        let first: Vec<u32> = alike.map(|p| p.0).collect();
+        let mut next = first.first().copied();
+        work.tried += u64::from(next.is_some());
+        while !self.is_done() && self.hops <= self.ground.settings.hops {
+            let stuck = match next {
+                Some(place) => self.copy(place, work),
+                None if !self.guess() => break,
+                None => None,
+            };
+            self.forced_back();
+            self.hops += 1;
+            next = self.places(stuck).first().map(|p| p.0);
+        }
+        self.note();
+        (forced, first)
+    }
+    fn is_done(&self) -> bool {
+        let settings = self.ground.settings;
+        let over = match self.gap.expected {
+            Some(expected) => self.nodes.len() as f64 > expected.instructions + expected.slack,
+            None => self.nodes.len() >= settings.untimed,
+        };
+        over || self.nodes.len() >= settings.longest
+    }
+    /// Notes that what runs into the head here leads on.
+    fn note(&mut self) {
+        let (Some(head), Some((level, above))) = (self.head(), self.ancestors.place()) else { return };
+        let spot = Spot { level: level as u32, above, len: self.nodes.len() as u32, hops: self.hops as u32 };
+        let same = self.spots.entry(head).or_default();
+        if same.spots.last().is_none_or(|last| last.len != spot.len) {
+            same.add(spot);
+            self.filter[head.0 as usize / 64] |= 1 << (head.0 % 64);
+        }
+    }
+    fn push(&mut self, node: Node) {
+        self.nodes.push(node);
+        if self.ground.icfg.tier(node) <= Tier::Control {
+            self.offset = 0;
+            self.transfers.push(node);
+            if self.transfers.len() > 64 * Contexts::longest() {
+                self.transfers.drain(..self.transfers.len() - Contexts::longest());
+            }
+        } else {
+            self.offset += 1;
+        }
+    }
+    /// Goes back as long as there is one way only.
+    fn forced_back(&mut self) {
+        for _ in 0..FORCED {
+            let Some((head, from)) = self.head().and_then(|head| Some((head, self.forced(head)?))) else {
+                return;
+            };
+            if !self.step(from, head) {
+                return;
+            }
+        }
+    }
+    /// Goes back from `to` to `from`, if the frames allow it.
+    fn step(&mut self, from: Node, to: Node) -> bool {
+        let transfers = self.ground.icfg.tier(from) <= Tier::Control;
+        if transfers {
+            self.note();
+        }
+        let straight = !transfers && from.0 + 1 == to.0;
+        let goes = straight || self.ancestors.back(from, to);
+        if goes {
+            self.push(from);
+        }
+        goes
+    }
+    /// The only instruction that may stand in front of `head`.
+    fn forced(&self, head: Node) -> Option<Node> {
+        let g = self.ground.icfg;
+        if g.is_entry(head) {
+            return self.ancestors.caller();
+        }
+        let from = Node(head.0.checked_sub(1)?);
+        let only = g.jumps_to(head).next().is_none()
+            && g.rows_into(head).next().is_none()
+            && g.opcode(from).transfer() == Transfer::None;
+        only.then_some(from)
+    }
+    /// Goes back to what led here most often, where no place in the same context can be followed.
+    fn guess(&mut self) -> bool {
+        let Some(head) = self.head().filter(|_| self.ground.settings.visits > 0) else { return false };
+        let froms = self.ground.frequencies.before(self.ground.icfg, head);
+        froms.into_iter().any(|from| self.step(from, head))
+    }
+    /// Copies what stands in front of `place`. Where that cannot be followed: up to where it was.
+    fn copy(&mut self, place: u32, work: &mut FillWork) -> Option<u32> {
+        let captured = self.ground.captured;
+        let to = place as usize;
+        let start = captured.range(captured.segment_at(to)).start;
+        for position in (start..to).rev() {
+            let from = captured.nodes()[position];
+            let head = self.head()?;
+            work.read += 1;
+            if (to - position).is_multiple_of(TICK) && self.is_done() {
+                return None;
+            }
+            if !self.step(from, head) {
+                return Some(position as u32 + 1);
+            }
+        }
+        Some(start as u32)
+    }
+    /// Places in the same context that the frames allow to be gone back from, with how much behind them is the same; the most
+    /// first.
+    fn places(&self, avoid: Option<u32>) -> Vec<(u32, usize)> {
+        let captured = self.ground.captured;
+        let Some(head) = self.head() else { return Vec::new() };
+        let possible = |p: &u32| {
+            let first = captured.range(captured.segment_at(*p as usize)).start;
+            Some(*p) != avoid
+                && *p as usize > first
+                && self.ancestors.clone().back(captured.nodes()[*p as usize - 1], head)
+        };
+        let places = self.ground.behind.places(&self.transfers).into_iter();
+        let places = places
+            .filter_map(|p| p.checked_sub(self.offset as u32))
+            .filter(|p| Some(*p) != avoid && *p as usize != captured.range(self.gap.hole.after).start);
+        let mut all: Vec<_> =
+            places.map(|p| (p, self.common(p as usize))).filter(|p| p.1 > self.offset).collect();
+        all.sort_by_key(|p| std::cmp::Reverse(p.1));
+        all.retain(|p| possible(&p.0));
+        all
+    }
+    fn common(&self, position: usize) -> usize {
+        let captured = self.ground.captured;
+        let behind = &captured.nodes()[position..captured.range(captured.segment_at(position)).end];
+        let pairs = self.from(self.nodes.len()).zip(behind).take(self.ground.settings.context);
+        pairs.take_while(|(a, b)| a == b).count()
+    }
+}

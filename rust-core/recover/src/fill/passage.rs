@@ -1,0 +1,445 @@
+//! The passage from a trail to the way back where these do not meet: out of frames that only the one has, into those that only
+//! the other has.
+//!
+//! A thread that is in one loop in front of a gap and in another one behind it is followed round and round on both sides. What
+//! lies between is looked for here: the likeliest way out of each frame until one is reached in which the way back is too, and
+//! from there the likeliest way to it. Ways are looked for inside a method; a call on the way is the likeliest way through
+//! its callee. They are ways that were seen, if there are any.
+
+use super::ancestors::may_be;
+use super::back::{Back, Spot};
+use super::frames::Frames;
+use super::frequencies::Frequencies;
+use super::{Tier, Tiers};
+use jportal_bytecode::{EdgeKind, Icfg, Node, Transfer};
+use jportal_units::MethodId;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::rc::Rc;
+
+/// Calls inside each other that are gone through.
+const DEPTH: usize = 64;
+/// The same on a passage.
+const DEEPEST: usize = 1024;
+/// Instructions of a method that is gone through.
+const LARGEST: usize = 1 << 13;
+/// Instructions of a passage.
+const LONGEST: usize = 1 << 16;
+/// What a way costs beyond its surprise, by instruction.
+const STEP: f64 = 0.05;
+/// What a callee costs that was never seen called here.
+const UNSEEN: f64 = 8.0;
+
+/// A step inside a frame: to an instruction of the same method, perhaps through a callee.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    to: Node,
+    callee: Option<Node>,
+    cost: f64,
+}
+
+/// Of each instruction of a method, the cost of the likeliest way from there to where the frame ends, and its next step.
+#[derive(Debug)]
+struct Exits {
+    first: u32,
+    ways: Vec<(f64, Option<Edge>)>,
+}
+
+impl Exits {
+    fn of(&self, node: Node) -> (f64, Option<Edge>) {
+        let at = node.0.checked_sub(self.first).map(|at| at as usize);
+        at.and_then(|at| self.ways.get(at)).copied().unwrap_or((f64::INFINITY, None))
+    }
+}
+
+/// What is known of methods so far.
+#[derive(Debug, Default)]
+pub(super) struct Exited {
+    methods: RefCell<HashMap<MethodId, Rc<Exits>>>,
+    /// Those that are being asked for, and, while some are, those of which that left no way out.
+    open: RefCell<HashSet<MethodId>>,
+    unsure: RefCell<HashSet<MethodId>>,
+}
+
+/// Looks for passages.
+#[derive(Clone, Copy)]
+pub(super) struct Passages<'a> {
+    pub(super) icfg: &'a Icfg,
+    pub(super) frequencies: &'a Frequencies,
+    pub(super) known: &'a Exited,
+}
+
+/// Least first.
+#[derive(Clone, Copy, PartialEq)]
+struct Cost(f64);
+impl Eq for Cost {}
+impl PartialOrd for Cost {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Cost {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl<'a> Passages<'a> {
+    /// The steps from `node`, which was executed, that stay in its frame.
+    fn edges(&self, node: Node) -> Vec<Edge> {
+        let g = self.icfg;
+        match g.opcode(node).transfer() {
+            Transfer::Return | Transfer::Throw => Vec::new(),
+            Transfer::Invoke => self.calls(node),
+            _ if g.tier(node) == Tier::Concrete => {
+                g.edges(node).map(|(_, to)| Edge { to, callee: None, cost: STEP }).collect()
+            }
+            _ => {
+                let method = g.method(node);
+                let within = |to: Node| g.method(to) == method && g.edges(node).any(|(_, n)| n == to);
+                let ways = self.frequencies.after(g, node).into_iter().filter(|(to, _)| within(*to));
+                ways.map(|(to, p)| Edge { to, callee: None, cost: STEP - p.ln() }).collect()
+            }
+        }
+    }
+    fn calls(&self, site: Node) -> Vec<Edge> {
+        let g = self.icfg;
+        let Some((_, to)) = g.edges(site).find(|(kind, _)| *kind == EdgeKind::Behind) else {
+            return Vec::new();
+        };
+        let seen = self.frequencies.after(g, site);
+        let called = seen.iter().filter(|(n, _)| g.may_call(site, *n)).filter_map(|(entry, p)| {
+            Some(Edge { to, callee: Some(*entry), cost: STEP - p.ln() + self.through(*entry)? })
+        });
+        let mut all: Vec<Edge> = called.collect();
+        let passed = seen.iter().find(|(n, _)| *n == to).map(|(_, p)| -p.ln());
+        if let Some(cost) = passed.or_else(|| (all.is_empty() && g.passes(site)).then_some(UNSEEN)) {
+            all.push(Edge { to, callee: None, cost: STEP + cost });
+        }
+        if all.is_empty() {
+            let others =
+                g.callees(site).iter().take(4).filter_map(|entry| Some((*entry, self.through(*entry)?)));
+            all.extend(others.map(|(entry, cost)| Edge { to, callee: Some(entry), cost: cost + UNSEEN }));
+        }
+        all
+    }
+    /// What it costs to go through a callee.
+    fn through(&self, entry: Node) -> Option<f64> {
+        let cost = self.exits(self.icfg.method(entry))?.of(entry).0;
+        cost.is_finite().then_some(cost)
+    }
+    /// The ways out of `method`; `None` where it is being asked for already, or is too large or too deep.
+    fn exits(&self, method: MethodId) -> Option<Rc<Exits>> {
+        if let Some(known) = self.known.methods.borrow().get(&method) {
+            return Some(Rc::clone(known));
+        }
+        let nodes = self.icfg.nodes_of(method);
+        if nodes.is_empty()
+            || nodes.len() > LARGEST
+            || self.known.unsure.borrow().contains(&method)
+            || self.known.open.borrow().len() >= DEPTH
+            || !self.known.open.borrow_mut().insert(method)
+        {
+            return None;
+        }
+        let exits = Rc::new(self.exits_of(nodes));
+        self.known.open.borrow_mut().remove(&method);
+        // A way through a method that is being asked for was not seen.
+        if self.known.open.borrow().is_empty() {
+            self.known.unsure.borrow_mut().clear();
+        } else if !exits.ways[0].0.is_finite() {
+            self.known.unsure.borrow_mut().insert(method);
+            return None;
+        }
+        self.known.methods.borrow_mut().insert(method, Rc::clone(&exits));
+        Some(exits)
+    }
+    fn exits_of(&self, nodes: std::ops::Range<u32>) -> Exits {
+        let first = nodes.start;
+        let mut into: Vec<Vec<(u32, Edge)>> = vec![Vec::new(); nodes.len()];
+        let mut ways = vec![(f64::INFINITY, None); nodes.len()];
+        let mut queue = BinaryHeap::new();
+        for from in nodes.clone() {
+            if self.icfg.opcode(Node(from)).transfer() == Transfer::Return {
+                ways[(from - first) as usize].0 = STEP;
+                queue.push(Reverse((Cost(STEP), from)));
+            }
+            for edge in self.edges(Node(from)) {
+                if nodes.contains(&edge.to.0) {
+                    into[(edge.to.0 - first) as usize].push((from, edge));
+                }
+            }
+        }
+        while let Some(Reverse((Cost(cost), at))) = queue.pop() {
+            if cost > ways[(at - first) as usize].0 {
+                continue;
+            }
+            for (from, edge) in &into[(at - first) as usize] {
+                let way = &mut ways[(*from - first) as usize];
+                if cost + edge.cost < way.0 {
+                    *way = (cost + edge.cost, Some(*edge));
+                    queue.push(Reverse((Cost(way.0), *from)));
+                }
+            }
+        }
+        Exits { first, ways }
+    }
+    /// The likeliest ways from `from`, which was executed, to other instructions of its frame: by these the cost and the step
+    /// that leads there.
+    fn reach(&self, from: Node) -> Reached {
+        let mut reached = Reached::new();
+        let mut queue = BinaryHeap::from([Reverse((Cost(0.0), from))]);
+        while let Some(Reverse((Cost(cost), at))) = queue.pop() {
+            let is_start = at == from && cost == 0.0;
+            if !is_start && reached.get(&at).is_some_and(|r| cost > r.0) || reached.len() > LARGEST {
+                continue;
+            }
+            for edge in self.edges(at) {
+                let next = cost + edge.cost;
+                if reached.get(&edge.to).is_none_or(|r| next < r.0) {
+                    reached.insert(edge.to, (next, at, edge));
+                    queue.push(Reverse((Cost(next), edge.to)));
+                }
+            }
+        }
+        reached
+    }
+    /// Leads on from `last`, where the frames are `frames`, to a spot of `back`. Gives the instructions in between.
+    pub(super) fn lead(
+        self,
+        last: Node,
+        frames: &mut Frames<'a>,
+        back: &Back<'a>,
+        length: Length,
+    ) -> Option<(Vec<Node>, Spot)> {
+        let spots = back.by_method(self.icfg);
+        let mut walk =
+            Walk { passages: self, frames, back, spots: &spots, length, last, nodes: Vec::new(), depth: 0 };
+        let spot = walk.lead()?;
+        Some((walk.nodes, spot))
+    }
+}
+
+/// How long all of a fill is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Length {
+    /// Instructions in front of the passage.
+    pub(super) front: usize,
+    /// What is wanted, and by how much it may be missed.
+    pub(super) wanted: f64,
+    pub(super) tolerance: f64,
+}
+
+/// The spots in frames that are still there behind the gap, by method.
+pub(super) type Spots<'b> = HashMap<MethodId, Vec<(Node, &'b Spot)>>;
+
+/// By instruction, the cost of the likeliest way there, and its last step.
+type Reached = HashMap<Node, (f64, Node, Edge)>;
+
+/// What a walk goes to inside a frame.
+enum Target {
+    Spot(Node, Spot),
+    /// A call site, that of the frame below this level.
+    Site(Node, u32),
+}
+
+/// A passage as far as it goes.
+struct Walk<'a, 'f> {
+    passages: Passages<'a>,
+    frames: &'f mut Frames<'a>,
+    back: &'f Back<'a>,
+    spots: &'f Spots<'f>,
+    length: Length,
+    last: Node,
+    nodes: Vec<Node>,
+    /// Callees that the walk is in.
+    depth: usize,
+}
+
+impl Walk<'_, '_> {
+    fn go(&mut self, to: Node) -> Option<()> {
+        if self.nodes.len() >= LONGEST || !self.frames.follow(self.last, to) {
+            return None;
+        }
+        self.last = to;
+        self.nodes.push(to);
+        Some(())
+    }
+    /// Takes a step, through its callee if it has one.
+    fn step(&mut self, edge: Edge) -> Option<()> {
+        if let Some(entry) = edge.callee {
+            self.go(entry)?;
+            self.leave(entry)?;
+        }
+        self.go(edge.to)
+    }
+    /// From `at`, where the walk is, to where its frame ends.
+    fn leave(&mut self, at: Node) -> Option<()> {
+        let exits = self.passages.exits(self.passages.icfg.method(at)).filter(|_| self.depth < DEEPEST)?;
+        let mut at = at;
+        self.depth += 1;
+        while let (_, Some(edge)) = exits.of(at) {
+            self.step(edge)?;
+            at = edge.to;
+        }
+        self.depth -= 1;
+        (self.passages.icfg.opcode(at).transfer() == Transfer::Return).then_some(())
+    }
+    /// From `at`, the instruction executed last in the frame that the walk is in, up to the one in front of `to`.
+    fn go_to(&mut self, reached: &Reached, at: Node, to: Node) -> Option<()> {
+        let mut steps = Vec::new();
+        let mut target = to;
+        while let Some((_, from, edge)) = reached.get(&target).filter(|_| steps.len() <= LONGEST) {
+            steps.push(*edge);
+            if *from == at {
+                break;
+            }
+            target = *from;
+        }
+        steps.reverse();
+        let (last, others) = steps.split_last()?;
+        others.iter().try_for_each(|edge| self.step(*edge))?;
+        if let Some(entry) = last.callee {
+            self.go(entry)?;
+            self.leave(entry)?;
+        }
+        // What comes next is `to`, with the frames as they are.
+        Some(())
+    }
+    /// Leads to a spot, of those that it can lead to the one with which the length is most nearly what is wanted.
+    fn lead(&mut self) -> Option<Spot> {
+        let g = self.passages.icfg;
+        // The frame's instruction executed last.
+        let (mut at, mut guessed) = (self.last, 0);
+        loop {
+            let ended = g.opcode(at).transfer() == Transfer::Return && at == self.last;
+            if !ended {
+                let reached = self.passages.reach(at);
+                if let Some(found) = self.nearest(&reached, at, None) {
+                    return self.arrive(&reached, at, found);
+                }
+                let exits = self.passages.exits(g.method(at))?;
+                let next = self.passages.edges(at).into_iter();
+                let cost = |edge: &Edge| edge.cost + exits.of(edge.to).0;
+                let edge = next.min_by(|a, b| cost(a).total_cmp(&cost(b))).filter(|e| cost(e).is_finite())?;
+                self.step(edge)?;
+                self.leave(edge.to)?;
+            }
+            match self.frames.site() {
+                Some(site) => {
+                    let behind = g.edges(site).find(|(kind, _)| *kind == EdgeKind::Behind)?.1;
+                    if let Some(spot) = self.spot_at(behind) {
+                        return Some(spot);
+                    }
+                    if let Some(level) = self.site_at(behind) {
+                        return self.descend(behind, level);
+                    }
+                    self.go(behind)?;
+                    at = behind;
+                }
+                None => {
+                    if let Some(spot) = self.behind_a_call() {
+                        return Some(spot);
+                    }
+                    guessed += 1;
+                    at = self.guess_caller().filter(|_| guessed <= DEPTH)?;
+                }
+            }
+        }
+    }
+    /// Behind the last frame that is known: a place behind a call of its method.
+    fn behind_a_call(&self) -> Option<Spot> {
+        let g = self.passages.icfg;
+        let entry = g.entry(g.method(self.last)).filter(|_| !self.frames.is_whole())?;
+        let behind = |node: Node| g.site_before(node).is_some_and(|site| g.may_call(site, entry));
+        let all = self.spots.values().flatten().filter(|(node, _)| behind(*node));
+        let mut nodes: Vec<Node> = all.map(|(node, _)| *node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let spots = nodes.into_iter().filter_map(|node| self.spot_at(node));
+        spots.min_by(|a, b| self.miss(a).total_cmp(&self.miss(b)))
+    }
+    /// Behind the last frame that is known: returns to where its method returned most often, to a method with spots if to any.
+    fn guess_caller(&mut self) -> Option<Node> {
+        let g = self.passages.icfg;
+        let mut ways = self.passages.frequencies.after(g, self.last);
+        ways.sort_by(|a, b| {
+            let has = |n: Node| self.spots.contains_key(&g.method(n));
+            has(b.0).cmp(&has(a.0)).then(b.1.total_cmp(&a.1))
+        });
+        ways.into_iter().map(|(to, _)| to).find(|to| self.go(*to).is_some())
+    }
+    /// By how much the length is missed at `spot`.
+    fn miss(&self, spot: &Spot) -> f64 {
+        let len = self.length.front + self.nodes.len() + spot.len as usize;
+        (len as f64 - self.length.wanted).abs()
+    }
+    /// The spot at `node` that fits best, if the frames may be its when that comes next.
+    fn spot_at(&self, node: Node) -> Option<Spot> {
+        let mut frames = self.frames.clone();
+        if !frames.follow(self.last, node) {
+            return None;
+        }
+        let fits = |spot: &&Spot| {
+            let (sites, whole) = self.back.below(spot.level);
+            self.miss(spot) <= self.length.tolerance && may_be(&frames, spot.above.as_deref(), sites, whole)
+        };
+        let all = self.back.spots(node).iter().filter(fits);
+        all.min_by(|a, b| self.miss(a).total_cmp(&self.miss(b))).cloned()
+    }
+    /// What to go to in the frame that the walk is in: a spot, or else the call site of a frame known behind the gap.
+    fn nearest(&self, reached: &Reached, at: Node, only: Option<u32>) -> Option<Target> {
+        let method = self.passages.icfg.method(at);
+        let fits = |level: u32| {
+            let (sites, whole) = self.back.below(level);
+            only.is_none_or(|only| only == level) && may_be(self.frames, None, sites, whole)
+        };
+        let all = self.spots.get(&method).into_iter().flatten().filter(|(node, spot)| {
+            reached.contains_key(node) && self.miss(spot) <= self.length.tolerance && fits(spot.level)
+        });
+        if let Some((node, spot)) = all.min_by(|a, b| self.miss(a.1).total_cmp(&self.miss(b.1))) {
+            return Some(Target::Spot(*node, (*spot).clone()));
+        }
+        let known = self.back.below(0).0;
+        let sites = known.iter().rev().zip(1u32..).filter(|(site, level)| {
+            self.passages.icfg.method(**site) == method && reached.contains_key(site) && fits(*level)
+        });
+        sites.map(|(site, level)| Target::Site(*site, level)).next()
+    }
+    /// Goes to a target, and from a call site on into its callee.
+    fn arrive(&mut self, reached: &Reached, at: Node, target: Target) -> Option<Spot> {
+        let (site, level) = match target {
+            Target::Spot(node, spot) => return self.go_to(reached, at, node).map(|()| spot),
+            Target::Site(site, level) => (site, level),
+        };
+        self.go_to(reached, at, site)?;
+        self.descend(site, level)
+    }
+    /// Of which frame known behind the gap `node` is the call site, if the frames may be those below it when it comes next.
+    fn site_at(&self, node: Node) -> Option<u32> {
+        let mut frames = self.frames.clone();
+        let goes = frames.follow(self.last, node);
+        let known = self.back.below(0).0.iter().rev().zip(1u32..).filter(|(site, _)| goes && **site == node);
+        let fits = |level: &u32| {
+            let (sites, whole) = self.back.below(*level);
+            may_be(&frames, None, sites, whole)
+        };
+        known.map(|(_, level)| level).find(fits)
+    }
+    /// Executes a call site, that of the frame below `level`, and goes on into its callee.
+    fn descend(&mut self, site: Node, level: u32) -> Option<Spot> {
+        self.go(site)?;
+        let g = self.passages.icfg;
+        let known = self.back.below(level - 1).0;
+        let frame = if level == 1 { self.back.first()? } else { *known.last()? };
+        let entry = g.entry(g.method(frame)).filter(|entry| g.may_call(site, *entry))?;
+        if let Some(spot) = self.spot_at(entry) {
+            return Some(spot);
+        }
+        self.go(entry)?;
+        let reached = self.passages.reach(entry);
+        let target = self.nearest(&reached, entry, Some(level - 1))?;
+        self.arrive(&reached, entry, target)
+    }
+}
