@@ -2,23 +2,60 @@
 
 use super::{Captured, Fill, FillWork, Hole, Parameters, Source};
 use crate::project::nfa::Nfa;
-use crate::segment::Outcome;
 use jportal_bytecode::{Icfg, Node};
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::HashSet;
 
 /// Connects both ends of a gap through the ICFG.
 ///
 /// The paper takes a random path. Of all paths this takes a shortest one, which at least is the same every time; calls
-/// and returns are not paired, exceptions not thrown.
-#[derive(Clone, Copy, Debug)]
+/// and returns are not paired, exceptions not thrown. Of the methods that many sites may call, and of the sites that
+/// many methods return to, each is looked at once, so that a walk costs as much as the nodes it may visit.
+#[derive(Clone, Debug)]
 pub struct Walker<'a> {
     nfa: Nfa<'a>,
+    seen: RefCell<Seen>,
+}
+
+/// The nodes that a walk has come by.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// Where it came from, by node: 4 bytes for each of the graph, kept from walk to walk.
+    from: Vec<u32>,
+    all: Vec<Node>,
+}
+
+/// No node.
+const NONE: u32 = u32::MAX;
+
+impl Seen {
+    fn begin(&mut self, nodes: usize) {
+        self.from.resize(nodes, NONE);
+        for node in self.all.drain(..) {
+            self.from[node.0 as usize] = NONE;
+        }
+    }
+    fn holds(&self, node: Node) -> bool {
+        self.from[node.0 as usize] != NONE
+    }
+    fn take(&mut self, node: Node, from: Node) {
+        self.from[node.0 as usize] = from.0;
+        self.all.push(node);
+    }
+    /// The nodes between `from` and `to`.
+    fn back(&self, from: Node, to: Node) -> Vec<Node> {
+        let before =
+            |node: Node| Some(Node(self.from[node.0 as usize])).filter(|n| *n != from && n.0 != NONE);
+        let mut path: Vec<Node> = std::iter::successors(before(to), |node| before(*node)).collect();
+        path.reverse();
+        path
+    }
 }
 
 impl<'a> Walker<'a> {
     /// Walks through `icfg`.
-    pub const fn new(icfg: &'a Icfg) -> Self {
-        Self { nfa: Nfa::new(icfg) }
+    pub fn new(icfg: &'a Icfg) -> Self {
+        Self { nfa: Nfa::new(icfg), seen: RefCell::default() }
     }
     /// A path from the last instruction in front of the gap to the first one behind it, these two left out.
     pub fn connect(
@@ -34,35 +71,24 @@ impl<'a> Walker<'a> {
         Some(Fill { nodes, source: Source::Walk })
     }
     fn path(&self, from: Node, to: Node, visits: usize, work: &mut FillWork) -> Option<Vec<Node>> {
-        let mut before: HashMap<Node, Node> = HashMap::new();
-        let mut layer = vec![from];
-        while !layer.is_empty() && before.len() < visits {
-            let mut next = Vec::new();
-            for node in layer {
-                work.visited += self.nfa.successors(node, Outcome::Open, None, &mut |n, _| {
-                    if before.len() < visits && !before.contains_key(&n) {
-                        before.insert(n, node);
-                        next.push(n);
-                    }
-                });
-                if before.contains_key(&to) {
-                    return Some(back(&before, from, to));
+        let seen = &mut *self.seen.borrow_mut();
+        seen.begin(self.nfa.icfg().len());
+        let mut sets = HashSet::new();
+        // In the order in which they were met: a queue that only grows.
+        let mut next = 0;
+        let mut node = from;
+        while seen.all.len() < visits {
+            work.visited += self.nfa.new_successors(node, &mut sets, &mut |n| {
+                if seen.all.len() < visits && !seen.holds(n) {
+                    seen.take(n, node);
                 }
+            });
+            if seen.holds(to) {
+                return Some(seen.back(from, to));
             }
-            layer = next;
+            node = *seen.all.get(next)?;
+            next += 1;
         }
         None
     }
-}
-
-/// The nodes between `from` and `to`.
-fn back(before: &HashMap<Node, Node>, from: Node, to: Node) -> Vec<Node> {
-    let mut path = Vec::new();
-    let mut at = to;
-    while let Some(node) = before.get(&at).copied().filter(|n| *n != from) {
-        path.push(node);
-        at = node;
-    }
-    path.reverse();
-    path
 }

@@ -72,6 +72,38 @@ impl<'a> Nfa<'a> {
             }
         }
     }
+    /// The successors of `from`, however it ended, but for those in sets that were handed out before: sites share the methods
+    /// they may call, methods the sites they may return to. `seen` keeps which sets these were. The rest as
+    /// [`Self::successors`].
+    pub(crate) fn new_successors(
+        &self,
+        from: Node,
+        seen: &mut HashSet<(*const Node, usize)>,
+        each: &mut dyn FnMut(Node),
+    ) -> u64 {
+        let g = self.icfg;
+        let mut looked = 1;
+        let mut set = |nodes: &[Node]| {
+            if seen.insert((nodes.as_ptr(), nodes.len())) {
+                nodes.iter().for_each(|n| each(*n));
+                looked += nodes.len() as u64;
+            }
+        };
+        match g.opcode(from).transfer() {
+            Transfer::Return => g.behind_calls_of(g.method(from)).for_each(set),
+            Transfer::Invoke => {
+                set(g.callees(from));
+                if g.is_outside(from) {
+                    set(g.outside_entries());
+                }
+                if g.passes(from) {
+                    looked += g.edges(from).map(|(_, to)| each(to)).count() as u64;
+                }
+            }
+            _ => return self.successors(from, Outcome::Open, None, &mut |n, _| each(n)),
+        }
+        looked
+    }
     fn offer(&self, n: Node, step: Step, want: Option<Opcode>, each: &mut dyn FnMut(Node, Step)) -> u64 {
         if want.is_none_or(|w| self.icfg.opcode(n) == w) {
             each(n, step);
