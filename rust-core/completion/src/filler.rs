@@ -83,6 +83,10 @@ impl Filler for Followed<'_> {
 /// Places are recovered so many at a time: a pass over all that was captured for each batch, its fills in memory.
 const BATCH: usize = 256;
 
+/// Nodes that walks of one thread may visit in all; each has a limit of its own. Beyond that, from the next batch on, gaps
+/// have no walk: where there are some thousand gaps, each would wander through half the program.
+const WALKED: u64 = 1 << 28;
+
 /// The paper's algorithms, which ask for no frames.
 pub(crate) struct Chosen<'a> {
     captured: &'a Captured,
@@ -111,7 +115,8 @@ impl<'a> Chosen<'a> {
     fn recover_from(&mut self, base: usize) {
         let places = &self.places[base..self.places.len().min(base + BATCH)];
         let holes: Vec<Hole> = places.iter().filter_map(|p| p.hole).collect();
-        let filled = recover(self.captured, &holes, self.choose, Some(&self.walker), &self.parameters);
+        let walker = (self.work.visited < WALKED).then_some(&self.walker);
+        let filled = recover(self.captured, &holes, self.choose, walker, &self.parameters);
         filled.iter().for_each(|f| self.work.add(&f.work));
         let mut filled = filled.into_iter();
         self.batch = places.iter().map(|p| p.hole.and_then(|_| filled.next())).collect();

@@ -68,8 +68,9 @@ pub struct ByName<'a> {
 enum Key {
     /// Any method may be meant.
     Any,
-    /// A lambda form, which goes on from there.
-    Form,
+    /// A lambda form that takes and gives back such values, and goes on from there. One that was made for the call site may
+    /// take one reference more, its appendix.
+    Form { parameters: Box<str>, appendix: bool, result: char },
     /// What a linker of a lambda form leads to: any method that takes and gives back such values, the receiver first.
     Linked { values: Box<str> },
     /// By name and descriptor; the class is set where it is settled.
@@ -86,31 +87,29 @@ impl<'a> ByName<'a> {
         Self { methods, named, targets: HashMap::new(), keys: Vec::new(), linked: None }
     }
     fn key(&self, site: &CallSite<'_>) -> Key {
-        if site.opcode == Opcode::INVOKEDYNAMIC {
-            return Key::Form;
-        }
         let Some(target) = site.target else { return Key::Any };
-        let handles =
-            matches!(&*target.class_name, "java/lang/invoke/MethodHandle" | "java/lang/invoke/VarHandle");
-        // Those with bytecodes are called as any other; the rest is signature-polymorphic (JVMS 2.9.3).
-        if handles && !self.declares(target, |m| !m.code.is_empty()) {
+        if site.opcode == Opcode::INVOKEDYNAMIC {
+            return form(&target.signature, "", true);
+        }
+        if is_polymorphic(target) {
             if !target.name.starts_with("linkTo") {
-                return Key::Form;
+                // The form of the handle itself, as `LambdaForm`s call each other.
+                return form(&target.signature, "L", &*target.name != "invokeBasic");
             }
             // The last argument names the callee.
             let values = values(&target.signature, "").and_then(|mut v| v.parameters.pop().map(|_| v.text()));
             return values.map_or(Key::Any, |values| Key::Linked { values });
         }
         let direct = matches!(site.opcode, Opcode::INVOKESTATIC | Opcode::INVOKESPECIAL);
-        let class = (direct && self.declares(target, |_| true)).then(|| target.class_name.clone());
+        let class = (direct && self.declares(target)).then(|| target.class_name.clone());
         let is_static = site.opcode == Opcode::INVOKESTATIC;
         Key::Named { is_static, class, name: target.name.clone(), signature: target.signature.clone() }
     }
-    /// Whether the class that `target` names has such a method, and one that `is` so.
-    fn declares(&self, target: &InvokeRef, is: impl Fn(&Method) -> bool) -> bool {
+    /// Whether the class that `target` names has such a method.
+    fn declares(&self, target: &InvokeRef) -> bool {
         let all = self.named.get(&(&*target.name, &*target.signature));
         let mut all = all.into_iter().flatten().filter_map(|id| self.methods.get(*id));
-        all.any(|m| m.class_name == target.class_name && is(m))
+        all.any(|m| m.class_name == target.class_name)
     }
 }
 
@@ -125,6 +124,29 @@ impl Values {
     fn text(&self) -> Box<str> {
         format!("{}{}", self.parameters, self.result).into()
     }
+}
+
+/// Whether `target` is a signature-polymorphic method (JVMS 2.9.3), by its name: the VM need not have described the class.
+fn is_polymorphic(target: &InvokeRef) -> bool {
+    let name = &*target.name;
+    let begins = |all: &[&str]| all.iter().any(|begin| name.starts_with(begin));
+    match &*target.class_name {
+        "java/lang/invoke/MethodHandle" => {
+            matches!(name, "invoke" | "invokeExact" | "invokeBasic") || begins(&["linkTo"])
+        }
+        "java/lang/invoke/VarHandle" => {
+            matches!(name, "get" | "getVolatile" | "getOpaque" | "getAcquire")
+                || matches!(name, "set" | "setVolatile" | "setOpaque" | "setRelease")
+                || begins(&["getAnd", "compareAnd", "weakCompareAndSet"])
+        }
+        _ => false,
+    }
+}
+
+/// What an invoke with `descriptor` calls through a lambda form; `receiver` stands for the handle.
+fn form(descriptor: &str, receiver: &str, appendix: bool) -> Key {
+    let form = |v: Values| Key::Form { parameters: v.parameters.into(), appendix, result: v.result };
+    values(descriptor, receiver).map_or(Key::Any, form)
 }
 
 fn by_values(methods: &MethodTable) -> HashMap<Box<str>, Vec<MethodId>> {
@@ -184,8 +206,11 @@ impl CalleeResolver for ByName<'_> {
         let unknown = Callees { passes: true, outside: true, ..Callees::default() };
         let (is_static, class, name, signature) = match self.keys.get(target.0 as usize) {
             None | Some(Key::Any) => return Callees { any: true, ..unknown },
-            Some(Key::Form) => {
-                let forms = self.methods.iter().filter(|m| is_form(m)).map(|m| m.id).collect();
+            Some(Key::Form { parameters, appendix, result }) => {
+                let linked = self.linked.get_or_insert_with(|| by_values(self.methods));
+                let taking = |more| linked.get(&*format!("{parameters}{more}{result}")).into_iter().flatten();
+                let all = taking("").chain(taking("L").filter(|_| *appendix)).copied();
+                let forms = all.filter(|id| self.methods.get(*id).is_some_and(is_form)).collect();
                 return Callees { methods: forms, ..unknown };
             }
             Some(Key::Linked { values }) => {
@@ -272,6 +297,41 @@ mod tests {
     }
 
     #[test]
+    fn forms_take_what_their_sites_hand_over() {
+        let mut table = MethodTable::default();
+        let of = |class: &str, name: &str, signature: &str, flags| Method {
+            signature: signature.into(),
+            ..of_class(class, name, flags)
+        };
+        let (form, handle) = ("java/lang/invoke/LambdaForm$MH", "java/lang/invoke/MethodHandle");
+        for (signature, flags) in
+            [("(Ljava/lang/Object;I)V", 8), ("(Ljava/lang/Object;II)V", 8), ("(IJ)V", 8)]
+        {
+            table.push(of(form, "f", signature, flags));
+        }
+        table.push(of(form, "f", "(Ljava/lang/Object;ILjava/lang/Object;)V", 8));
+        table.push(of(form, "f", "(I[I)V", 8));
+        // Not static; not made of a form; abstract; signature-polymorphic itself.
+        table.push(of(form, "f", "(I)V", 0));
+        table.push(of("a/A", "f", "(Ljava/lang/Object;I)V", 8));
+        table.push(Method { code: Box::new([]), ..of(handle, "rebind", "(I)V", 0x400) });
+        table.push(Method { code: Box::new([]), ..of(handle, "invoke", "([Ljava/lang/Object;)V", 0x190) });
+        let callees = |opcode, class: &str, name: &str, signature: &str| {
+            let target = InvokeRef { signature: signature.into(), ..calls(0, class, name) };
+            let caller = method("caller", &[177]);
+            let mut by_name = ByName::new(&table);
+            let target = by_name.target(&CallSite { caller: &caller, opcode, target: Some(&target) });
+            by_name.callees(target).methods.iter().map(|m| m.0).collect::<Vec<_>>()
+        };
+        assert_eq!(callees(Opcode::INVOKEVIRTUAL, handle, "invokeExact", "(Z)V"), [0, 3]);
+        assert_eq!(callees(Opcode::INVOKEVIRTUAL, handle, "invokeBasic", "(I)V"), [0]);
+        assert_eq!(callees(Opcode::INVOKEDYNAMIC, "", "apply", "(C)V"), [4]);
+        assert_eq!(callees(Opcode::INVOKEVIRTUAL, handle, "rebind", "(I)V"), [7]);
+        // A site may use the very descriptor of the declaration.
+        assert_eq!(callees(Opcode::INVOKEVIRTUAL, handle, "invoke", "([Ljava/lang/Object;)V"), []);
+    }
+
+    #[test]
     fn virtual_calls_lead_to_every_class() {
         assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "a/A", "f"), inside(&[0, 1]));
         assert_eq!(resolve(Opcode::INVOKESPECIAL, "a/A", "f"), inside(&[0]));
@@ -289,7 +349,8 @@ mod tests {
         assert_eq!(resolve(Opcode::INVOKEVIRTUAL, "a/A", "unknown"), outside(false, &[]));
         let handle = |name| resolve(Opcode::INVOKEVIRTUAL, "java/lang/invoke/MethodHandle", name);
         // The descriptor of the helpers has no argument that could name the callee.
-        assert_eq!((handle("f"), handle("linkToStatic")), (outside(false, &[6]), outside(true, &[])));
+        assert_eq!((handle("invoke"), handle("linkToStatic")), (outside(false, &[]), outside(true, &[])));
+        assert_eq!(handle("rebind"), outside(false, &[]));
         assert_eq!(handle("toString"), inside(&[5]));
         assert_eq!(resolve(Opcode::INVOKEDYNAMIC, "", "f"), outside(false, &[6]));
         assert_eq!(resolve(Opcode::INVOKESTATIC, "a/B", "n"), outside(false, &[4]));
