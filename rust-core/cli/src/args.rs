@@ -341,6 +341,7 @@ pub(crate) struct AccuracyArgs {
 /// are never lost. The same seed gives the same file.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+#[command(group = clap::ArgGroup::new("places").conflicts_with_all(["loss", "drain_bandwidth"]))]
 pub(crate) struct DegradeArgs {
     /// The capture, which has lost nothing
     #[arg(value_name = "CAPTURE")]
@@ -351,6 +352,16 @@ pub(crate) struct DegradeArgs {
     /// Bytes per second that the drain of each core writes; suffixes k, m, g
     #[arg(long, value_name = "BYTES/S", group = "what", value_parser = size)]
     pub(crate) drain_bandwidth: Option<u64>,
+    /// Instead of a drain: the unit stops this many bytes behind each PSB with which it begins, so nothing but
+    /// short segments is left; suffixes k, m, g
+    #[arg(long, value_name = "BYTES", group = "what", group = "places", value_parser = size)]
+    pub(crate) every: Option<u64>,
+    /// Instead of a drain: the unit stops wherever a thread leaves a core
+    #[arg(long, group = "what", group = "places")]
+    pub(crate) at_switches: bool,
+    /// Instead of a drain: each core lacks its first PSB, and all from its last one on
+    #[arg(long, group = "what", group = "places")]
+    pub(crate) without_ends: bool,
     /// AUX buffer per core, a power of two; suffixes k, m, g; default: the recording's, less where the trace is short
     #[arg(long, value_name = "SIZE", value_parser = power_of_two)]
     pub(crate) aux: Option<u64>,
@@ -483,5 +494,7 @@ mod tests {
         };
         assert!(!parse(&[]) && parse(&["--loss", "5%"]) && parse(&["--overflow", "9k", "--loss", "5%"]));
         assert!(!parse(&["--loss", "5%", "--drain-bandwidth", "1m"]));
+        assert!(parse(&["--every", "500"]) && parse(&["--at-switches", "--overflow", "9k"]));
+        assert!(!parse(&["--at-switches", "--loss", "5%"]) && !parse(&["--at-switches", "--without-ends"]));
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use jportal_capture::CaptureReader;
 use jportal_degrade::capture::share;
 use jportal_degrade::overflow::Overflow;
-use jportal_degrade::{Amount, CoreTruth, Degraded, GapTruth, Plan, Reason, Settings};
+use jportal_degrade::{Amount, CoreTruth, Degraded, GapTruth, Plan, Reason, Settings, Shape};
 use serde_json::{Value, json};
 
 use crate::args::DegradeArgs;
@@ -38,9 +38,12 @@ pub(crate) fn degrade(args: &DegradeArgs) -> Result<Outcome> {
 
 fn settings(args: &DegradeArgs) -> Settings {
     let bandwidth = args.drain_bandwidth.map(|n| Amount::Bandwidth(n as f64));
+    let places = args.every.map(Shape::Every);
+    let places = places.or(args.at_switches.then_some(Shape::Switches));
+    let places = places.or(args.without_ends.then_some(Shape::Ends)).map(Amount::Places);
     Settings {
         aux: args.aux,
-        drain: args.loss.map(Amount::Share).or(bandwidth),
+        drain: args.loss.map(Amount::Share).or(bandwidth).or(places),
         timer_ms: args.timer,
         overflow: args.overflow.map(|(every, swallow)| Overflow { every, swallow }),
         seed: args.seed,
@@ -68,6 +71,7 @@ fn names(reader: &CaptureReader) -> Names {
 fn reason(gap: &GapTruth) -> &'static str {
     match gap.reason {
         Reason::Truncated => "truncated",
+        Reason::Start => "start",
         Reason::Overflow { .. } => "overflow",
         _ => "other",
     }
@@ -90,7 +94,7 @@ fn core_json(core: &CoreTruth, with_gaps: bool) -> Value {
     let mut all = json!({
         "core": core.core.get(), "bytes": core.bytes, "kept": core.kept, "inserted": core.inserted,
         "lost": core.lost(), "share": share(core.lost(), core.bytes), "drain_passes": core.passes,
-        "truncated": count("truncated"), "overflow": count("overflow"),
+        "start": count("start"), "truncated": count("truncated"), "overflow": count("overflow"),
     });
     if with_gaps {
         all["gaps"] = core.gaps.iter().map(gap_json).collect();
@@ -107,6 +111,7 @@ fn as_json(args: &DegradeArgs, names: &Names, d: &Degraded, with_gaps: bool) -> 
         "capture": args.capture, "output": args.output, "seed": args.seed, "aux_bytes": d.aux,
         "bandwidth": d.bandwidth, "timer_ms": args.timer, "wanted_share": args.loss,
         "overflow": args.overflow.map(|(every, bytes)| json!({"every": every, "bytes": bytes})),
+        "every": args.every, "at_switches": args.at_switches, "without_ends": args.without_ends,
         "bytes": d.bytes(), "lost": d.lost(), "share": d.share(),
         "cores": d.cores.iter().map(|c| core_json(c, with_gaps)).collect::<Vec<_>>(),
         "threads": threads.collect::<Vec<_>>(),
@@ -126,8 +131,9 @@ fn as_text(args: &DegradeArgs, names: &Names, d: &Degraded) -> Result<String> {
         None => writeln!(text)?,
     }
     for c in &d.cores {
-        let overflows = c.gaps.iter().filter(|g| reason(g) == "overflow").count();
-        let (share, truncated) = (percent(c.lost(), c.bytes), c.gaps.len() - overflows);
+        let count = |wanted| c.gaps.iter().filter(|&g| reason(g) == wanted).count();
+        let (truncated, overflows) = (count("truncated") + count("start"), count("overflow"));
+        let share = percent(c.lost(), c.bytes);
         let (core, bytes) = (c.core, c.bytes);
         writeln!(
             text,

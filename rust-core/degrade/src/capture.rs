@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::map::{Cut, Map};
 use crate::overflow::{Overflow, Overrun, overruns};
 use crate::ring::{self, Arrivals, Drain, Lost};
+use crate::shape::{self, Shape};
 use crate::trace::{CoreTrace, Owned};
 use jportal_capture::header::{packet_flags, sources};
 use jportal_capture::{
@@ -23,6 +24,8 @@ pub enum Amount {
     Bandwidth(f64),
     /// So much of the trace, from 0 to 1: the bandwidth that comes nearest is looked for.
     Share(f64),
+    /// There is no drain: it is said where the unit stops.
+    Places(Shape),
 }
 
 /// What is to be lost.
@@ -31,7 +34,7 @@ pub struct Settings {
     /// Bytes of the AUX buffer of a core; `None`: that of the recording, or smaller if the trace is too
     /// short for it ([`fitting_ring`]).
     pub aux: Option<u64>,
-    /// By the drain.
+    /// By the drain, or wherever it is said instead.
     pub drain: Option<Amount>,
     /// Milliseconds after which the drain looks without being woken.
     pub timer_ms: f64,
@@ -47,6 +50,8 @@ pub struct Settings {
 pub enum Reason {
     /// The AUX buffer was full.
     Truncated,
+    /// The core's first PSB is missing: what stands behind it up to `until` cannot be decoded.
+    Start,
     /// The unit's internal buffer was overrun.
     Overflow {
         /// A FUP says where the flow goes on.
@@ -196,7 +201,7 @@ impl<'a> Plan<'a> {
         match settings.drain {
             Some(Amount::Bandwidth(bandwidth)) => plan.drain(bandwidth),
             Some(Amount::Share(share)) => plan.find(share),
-            None => {}
+            Some(Amount::Places(_)) | None => {}
         }
         Ok(plan)
     }
@@ -289,6 +294,12 @@ impl<'a> Plan<'a> {
         if let Some(bandwidth) = self.bandwidth {
             all.push(format!("bandwidth={bandwidth:.0} timer={}ms", self.settings.timer_ms));
         }
+        match self.settings.drain {
+            Some(Amount::Places(Shape::Every(bytes))) => all.push(format!("every={bytes}")),
+            Some(Amount::Places(Shape::Switches)) => all.push("at switches".into()),
+            Some(Amount::Places(Shape::Ends)) => all.push("without ends".into()),
+            _ => {}
+        }
         if let Some(o) = self.settings.overflow {
             all.push(format!("overflow every {} of {}", o.every, o.swallow));
         }
@@ -343,6 +354,8 @@ fn check_drain(reader: &CaptureReader, settings: &Settings) -> Result<(), Error>
         Some(Amount::Bandwidth(b)) if !(b.is_finite() && b >= 1.0) => {
             amount("a bandwidth", b, "at least a byte per second")
         }
+        Some(Amount::Places(Shape::Every(0))) => amount("a distance", 0.0, "at least 1 byte"),
+        Some(Amount::Places(_)) => Ok(()),
         Some(_) if !(0.001..=1e6).contains(&settings.timer_ms) => {
             amount("a timer", settings.timer_ms, "0.001 to 1000000 ms")
         }
@@ -393,7 +406,11 @@ impl CorePlan {
             trace = trace.cut(&cuts(&found));
         }
         let arrivals = trace.arrivals(reader.header().start_tsc)?;
-        Ok(Self { core, overruns: found, arrivals, run: ring::Run::default() })
+        let mut run = ring::Run::default();
+        if let Some(Amount::Places(shape)) = settings.drain {
+            run.lost = shape::lost(&trace, &arrivals, shape, settings.seed);
+        }
+        Ok(Self { core, overruns: found, arrivals, run })
     }
 
     /// Writes the core's streams; returns what they lack.
@@ -412,11 +429,12 @@ impl CorePlan {
             kept += piece.len() as u64;
             writer.pt(self.core, at, piece)
         })?;
-        for l in &self.run.lost {
+        // The recorder notes what AUX records say; of a stream that begins late they say nothing.
+        for l in self.run.lost.iter().filter(|l| l.from > 0) {
             writer.loss(&note(self.core, l, &lost))?;
         }
         let gaps = self.gaps(trace, &overrun, &lost)?;
-        let inserted = gaps.iter().filter(|g| g.reason != Reason::Truncated).count();
+        let inserted = gaps.iter().filter(|g| matches!(g.reason, Reason::Overflow { .. })).count();
         debug_assert!(inserted <= self.overruns.len());
         let lost: u64 = gaps.iter().map(GapTruth::bytes).sum();
         let bytes = trace.bytes.len() as u64;
@@ -429,7 +447,7 @@ impl CorePlan {
         let mut gaps: Vec<GapTruth> = Vec::new();
         for l in &self.run.lost {
             gaps.push(GapTruth {
-                reason: Reason::Truncated,
+                reason: if l.from == 0 { Reason::Start } else { Reason::Truncated },
                 from: StreamOffset(overrun.old_place(l.from)),
                 to: StreamOffset(overrun.old_place(l.to)),
                 place: StreamOffset(lost.new_place(l.from)),

@@ -5,7 +5,8 @@
 //! * [`overflow`]: the unit's internal buffer is overrun. Packets are missing, an OVF stands in
 //!   their place, with or without a FUP behind it (SDM vol. 3, "Overflow (OVF) Packet").
 //! * [`ring`]: a core's AUX buffer is full. Tracing stops at the end of a region and stays off until the
-//!   drain has made room; the stream goes on with a PSB (`facts/perf-abi.md`, section 3).
+//!   drain has made room; the stream goes on with a PSB (`facts/perf-abi.md`, section 3). [`shape`] has it so in places
+//!   that are the worst for a decoder instead.
 //!
 //! [`capture`] reads a capture, asks the model what is lost and writes what is left. Lost bytes take no room
 //! in the stream, as `aux_head` does not move while a unit is off: what is left is contiguous, and the records of the
@@ -22,7 +23,9 @@ pub mod map;
 pub mod overflow;
 mod random;
 pub mod ring;
+pub mod shape;
 pub mod trace;
 
 pub use capture::{Amount, CoreTruth, Degraded, GapTruth, Plan, Reason, Settings, ThreadTruth};
 pub use error::Error;
+pub use shape::Shape;

@@ -53,7 +53,7 @@ impl Arrivals {
     }
 
     /// The first place at or behind `offset` and not before `tsc` from which a decoder can go on.
-    fn sync(&self, offset: u64, tsc: u64) -> Option<(u64, u64)> {
+    pub(crate) fn sync(&self, offset: u64, tsc: u64) -> Option<(u64, u64)> {
         let at = self.syncs.partition_point(|s| s.0 < offset || s.1 < tsc);
         self.syncs.get(at).copied()
     }
