@@ -372,6 +372,7 @@ mod tests {
             3 => GapReason::NativeFlow(s),
             4 => GapReason::Reconstruct(s),
             5 => GapReason::Ambiguous(s),
+            6 => GapReason::Sideband,
             _ => GapReason::Torn,
         });
         let times = (any::<Option<u64>>(), any::<Option<u64>>());

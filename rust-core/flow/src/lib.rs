@@ -191,6 +191,8 @@ pub enum GapReason {
     Truncated,
     /// The PT unit overflowed (OVF).
     Overflow,
+    /// Records that say who ran where were lost (`PERF_RECORD_LOST`): the thread may have run meanwhile.
+    Sideband,
     /// The PT packets could not be decoded.
     Packets(String),
     /// Packets and machine code contradict each other.
@@ -209,6 +211,7 @@ impl GapReason {
         match self {
             Self::Truncated => "truncated",
             Self::Overflow => "overflow",
+            Self::Sideband => "sideband",
             Self::Packets(_) => "packets",
             Self::NativeFlow(_) => "native-flow",
             Self::Reconstruct(_) => "reconstruct",
@@ -220,7 +223,7 @@ impl GapReason {
     pub fn detail(&self) -> Option<&str> {
         match self {
             Self::Packets(s) | Self::NativeFlow(s) | Self::Reconstruct(s) | Self::Ambiguous(s) => Some(s),
-            Self::Truncated | Self::Overflow | Self::Torn => None,
+            Self::Truncated | Self::Overflow | Self::Sideband | Self::Torn => None,
         }
     }
     /// The reason with that [name](Self::name), and with `detail` where it takes one.
@@ -228,6 +231,7 @@ impl GapReason {
         Some(match name {
             "truncated" => Self::Truncated,
             "overflow" => Self::Overflow,
+            "sideband" => Self::Sideband,
             "packets" => Self::Packets(detail),
             "native-flow" => Self::NativeFlow(detail),
             "reconstruct" => Self::Reconstruct(detail),
@@ -296,6 +300,7 @@ mod tests {
         let all = [
             GapReason::Truncated,
             GapReason::Overflow,
+            GapReason::Sideband,
             GapReason::Packets(text()),
             GapReason::NativeFlow(text()),
             GapReason::Reconstruct(text()),

@@ -107,6 +107,8 @@ pub enum NativeGapReason {
     Truncated,
     /// The unit's internal buffer overflowed (OVF).
     Overflow,
+    /// Whose trace it is was not recorded ([`crate::CoreDecoder::blind`]).
+    Sideband,
     /// The trace cannot be explained: damaged packets, or packets that contradict the code.
     Undecodable(Error),
 }
@@ -114,7 +116,7 @@ pub enum NativeGapReason {
 impl NativeGapReason {
     /// Whether data was lost while recording, rather than refused by the decoder.
     pub const fn is_loss(&self) -> bool {
-        matches!(self, Self::Truncated | Self::Overflow | Self::Start)
+        matches!(self, Self::Truncated | Self::Overflow | Self::Sideband | Self::Start)
     }
 }
 

@@ -236,6 +236,7 @@ fn words(item: &Item, low: u64) -> String {
             NativeGapReason::Start => "gap start".into(),
             NativeGapReason::Truncated => "gap truncated".into(),
             NativeGapReason::Overflow => "gap overflow".into(),
+            NativeGapReason::Sideband => "gap sideband".into(),
             NativeGapReason::Undecodable(error) => format!("gap {error}"),
             other => format!("gap {other:?}"),
         },

@@ -3,6 +3,7 @@
 use crate::driver::NativeDecoder;
 use crate::error::Error;
 use crate::recording::{Recording, Turn};
+use jportal_capture::Piece;
 use jportal_capture::header::{Header, packet_flags, return_pops, sources};
 use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
 use jportal_units::{Core, StreamOffset, Tsc};
@@ -55,6 +56,8 @@ pub(crate) struct CoreStream<'a> {
     /// Next piece of the capture to push, and the stream offset pushed so far.
     piece: usize,
     pushed: u64,
+    /// Where the piece begins that was read last, and its bytes.
+    bytes: (Option<u64>, Vec<u8>),
 }
 
 /// Decoder configuration from the capture's header.
@@ -88,7 +91,16 @@ impl<'a> CoreStream<'a> {
         for stale in recording.stale_blocks(core) {
             decoder.stale(stale.offset, stale.address, &stale.bytes);
         }
-        Ok(Self { recording, core, decoder, checked, turns: recording.turns(core), piece: 0, pushed: 0 })
+        Ok(Self {
+            recording,
+            core,
+            decoder,
+            checked,
+            turns: recording.turns(core),
+            piece: 0,
+            pushed: 0,
+            bytes: (None, Vec::new()),
+        })
     }
     /// Decodes every stretch, in stream order. Ends early when nobody listens any more.
     pub(crate) fn run(&mut self, to: &SyncSender<Result<Batch, Error>>) {
@@ -141,6 +153,11 @@ impl<'a> CoreStream<'a> {
     ) -> Result<bool, Error> {
         let s = &turn.stretch;
         let mut reached = s.from.0;
+        if let Some(blind) = s.blind {
+            self.decoder.blind(blind.since, blind.until);
+            // What is nobody's is not decoded.
+            self.pushed = self.pushed.max(s.from.0);
+        }
         if let Some(tsc) = s.came {
             self.decoder.came_while_lost(tsc);
         }
@@ -181,23 +198,39 @@ impl<'a> CoreStream<'a> {
             reached = until;
         }
     }
-    /// Pushes pieces of the capture until the stream is there up to `until`.
+    /// Pushes the capture's bytes up to `until`, and not more: what is behind may be nobody's.
     fn push_up_to(&mut self, until: u64) -> Result<(), Error> {
         let reader = self.recording.reader();
         let pieces = reader.pt(self.core);
         while self.pushed < until {
             let Some(piece) = pieces.get(self.piece) else { return Ok(()) };
-            if piece.offset >= until {
+            let end = piece.offset + u64::from(piece.len);
+            let from = self.pushed.max(piece.offset);
+            if from >= until {
                 return Ok(());
             }
-            match reader.read(piece) {
-                Ok(bytes) => self.decoder.push(StreamOffset(piece.offset), &bytes),
-                // A damaged chunk is a hole in the stream; the decoder makes a gap of it.
-                Err(e @ jportal_capture::Error::Read { .. }) => return Err(e.into()),
-                Err(_) => self.decoder.loss(StreamOffset(piece.offset)),
+            if from < end {
+                match self.read(piece) {
+                    Ok(()) => {
+                        let part = (from - piece.offset) as usize..(until.min(end) - piece.offset) as usize;
+                        self.decoder.push(StreamOffset(from), self.bytes.1.get(part).unwrap_or_default());
+                    }
+                    // A damaged chunk is a hole in the stream; the decoder makes a gap of it.
+                    Err(e @ jportal_capture::Error::Read { .. }) => return Err(e.into()),
+                    Err(_) => self.decoder.loss(StreamOffset(from)),
+                }
             }
-            self.pushed = piece.offset + u64::from(piece.len);
-            self.piece += 1;
+            self.pushed = until.min(end).max(from);
+            self.piece += usize::from(self.pushed >= end);
+        }
+        Ok(())
+    }
+    /// Reads `piece`, if it is not the one that was read last.
+    fn read(&mut self, piece: &Piece) -> Result<(), jportal_capture::Error> {
+        if self.bytes.0 != Some(piece.offset) {
+            self.bytes.0 = None;
+            self.recording.reader().read_into(piece, &mut self.bytes.1)?;
+            self.bytes.0 = Some(piece.offset);
         }
         Ok(())
     }

@@ -78,6 +78,7 @@ pub(crate) fn decode_watched(
     let emulated = recording.reader().header().pt.source == sources::EMULATED;
     let shared = Shared::new(recording.image(), recording.history(), options.positions, emulated);
     let order = recording.stretches_in_order();
+    let mut unseen = recording.unseen(&order).into_iter().peekable();
     let total: u64 = order.iter().map(|s| s.to.0.saturating_sub(s.from.0)).sum();
     std::thread::scope(|scope| {
         let mut inputs: HashMap<u32, Receiver<Result<Batch, Error>>> = HashMap::new();
@@ -90,9 +91,12 @@ pub(crate) fn decode_watched(
         let mut lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
         let mut totals = NativeTotals::default();
         let mut done = 0;
-        for stretch in &order {
+        for (number, stretch) in order.iter().enumerate() {
             let Some(input) = inputs.get(&stretch.core.0) else { continue };
             let lane = lanes.of(stretch);
+            while let Some(unseen) = unseen.next_if(|u| u.before == Some(number)) {
+                lane.blind(&unseen.blind);
+            }
             // A worker that failed has said why in its last message and hung up.
             while let Ok(batch) = input.recv() {
                 let batch = batch?;
@@ -109,6 +113,9 @@ pub(crate) fn decode_watched(
             if watcher.as_ref().is_some_and(|w| w.is_done()) {
                 break;
             }
+        }
+        for unseen in unseen.filter(|u| u.before.is_none()) {
+            lanes.at(unseen.tid, unseen.blind.since).blind(&unseen.blind);
         }
         Ok(DecodeSummary::new(lanes.end(), totals, recording))
     })

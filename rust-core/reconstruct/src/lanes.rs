@@ -2,11 +2,11 @@
 
 use crate::batch::Batch;
 use crate::machine::{Machine, Place, Shared};
-use crate::stretches::Stretch;
+use crate::stretches::{Blind, Stretch};
 use crate::summary::ThreadSummary;
 use crate::watch::Watcher;
 use hashbrown::HashMap;
-use jportal_flow::{FlowConsumer, FlowSink, ThreadInfo};
+use jportal_flow::{FlowConsumer, FlowSink, Gap, GapReason, ThreadInfo};
 use jportal_units::{Tid, Tsc};
 use jportal_vm_image::Threads;
 
@@ -39,6 +39,21 @@ impl Lane<'_> {
         if self.machine.out.len() >= FLUSH || batch.last {
             self.flush();
         }
+    }
+    /// The thread may have run where records are missing.
+    pub(crate) fn blind(&mut self, blind: &Blind) {
+        let known = |t: Tsc| Some(t).filter(|t| t.0 != 0 && t.0 != u64::MAX);
+        self.machine.lose(Gap {
+            reason: GapReason::Sideband,
+            core: blind.core,
+            offset: blind.offset,
+            address: None,
+            since: known(blind.since),
+            until: known(blind.until),
+            bytes: None,
+            stack_lost: true,
+        });
+        self.flush();
     }
     /// So many bytes of PT were recorded for the thread.
     pub(crate) const fn add_bytes(&mut self, bytes: u64) {
@@ -93,6 +108,13 @@ impl<'a, 'c> Lanes<'a, 'c> {
         if let Some(unfinished) = self.unfinished_before(&info) {
             info = unfinished;
         }
+        self.lane(info)
+    }
+    /// The lane of the thread that had `tid` at some time.
+    pub(crate) fn at(&mut self, tid: Tid, tsc: Tsc) -> &mut Lane<'a> {
+        self.lane(info(&self.shared.image.threads, tid, tsc))
+    }
+    fn lane(&mut self, info: ThreadInfo) -> &mut Lane<'a> {
         let key = (info.tid.0, info.started.0);
         let (shared, only, consumer) = (self.shared, self.only, &mut *self.consumer);
         self.open.entry(key).or_insert_with(|| {
@@ -213,6 +235,7 @@ mod tests {
                 switched_in: None,
                 truncated: false,
                 came: None,
+                blind: None,
             };
             lanes.of(&stretch).info.name.clone()
         });
@@ -259,6 +282,7 @@ mod tests {
             switched_in: None,
             truncated: false,
             came: None,
+            blind: None,
         };
         let open = Frame::Upcall { outcome: Default::default(), throwing: false };
         lanes.of(&stretch(110)).machine.stack.push(open);

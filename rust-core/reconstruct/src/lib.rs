@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod blind;
 mod code_map;
 mod compiled;
 mod contradiction;

@@ -203,6 +203,7 @@ impl<'a> Machine<'a> {
         let reason = match &gap.reason {
             NativeGapReason::Truncated => GapReason::Truncated,
             NativeGapReason::Overflow => GapReason::Overflow,
+            NativeGapReason::Sideband => GapReason::Sideband,
             NativeGapReason::Start => GapReason::Packets("trace before the first PSB".into()),
             NativeGapReason::Undecodable(e) => GapReason::NativeFlow(e.to_string()),
             other => GapReason::NativeFlow(format!("{other:?}")),
@@ -219,7 +220,7 @@ impl<'a> Machine<'a> {
         });
     }
     /// A stretch is missing: the stack that was known is not known any more.
-    fn lose(&mut self, gap: Gap) {
+    pub(crate) fn lose(&mut self, gap: Gap) {
         self.settle_orphan();
         self.pop_all(FrameExit::Lost);
         self.outcome = Outcome::default();

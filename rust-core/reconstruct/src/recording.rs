@@ -1,5 +1,6 @@
 //! A capture opened for decoding.
 
+use crate::blind::{Life, Unseen, unseen};
 use crate::driver::{DecodeOptions, Progress, decode};
 use crate::error::Error;
 use crate::stretches::{CoreSideband, StaleBlock, Stretch, digest};
@@ -10,8 +11,8 @@ use jportal_capture::CaptureReader;
 use jportal_capture::schema::patch_reasons;
 use jportal_flow::FlowConsumer;
 use jportal_native_flow::{CodeHistory, Patch};
-use jportal_units::{Address, AddressRange, CodeId, Core, Tid, Tsc};
-use jportal_vm_image::{Builder, CodeSink, VmImage};
+use jportal_units::{Address, AddressRange, CodeId, Core, StreamOffset, Tid, Tsc};
+use jportal_vm_image::{Builder, CodeSink, ThreadSpan, VmImage};
 
 /// A stretch of a core's trace among those of its thread.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +105,12 @@ impl<'a> Recording<'a> {
         let mut sidebands = Vec::new();
         for core in reader.cores() {
             let pieces = reader.sideband_bytes(core).collect::<Result<Vec<_>, _>>()?;
-            sidebands.push((core, digest(core, pieces.into_iter())));
+            let mut side = digest(core, pieces.into_iter());
+            side.end(
+                core,
+                reader.pt(core).last().map_or(StreamOffset(0), |p| StreamOffset(p.offset + u64::from(p.len))),
+            );
+            sidebands.push((core, side));
         }
         Ok(Self {
             reader,
@@ -178,11 +184,17 @@ impl<'a> Recording<'a> {
     pub(crate) fn turns(&self, core: Core) -> Vec<Turn> {
         let mut last: HashMap<u32, (Stretch, Option<usize>)> = HashMap::new();
         let mut turns: Vec<Turn> = Vec::new();
-        for s in self.stretches_in_order() {
+        let order = self.stretches_in_order();
+        let mut unseen = self.unseen(&order).into_iter().peekable();
+        for (number, s) in order.into_iter().enumerate() {
+            // Between two stretches on this core the thread may have been elsewhere.
+            let elsewhere = unseen.next_if(|u| u.before == Some(number)).is_some();
             let here = (s.core == core).then_some(turns.len());
             let before = last.insert(s.tid.0, (s, here));
             if let (Some(_), Some((b, Some(at)))) = (here, before) {
-                turns[at].continues = s.from == b.to && !b.truncated && b.from != b.to && s.came.is_none();
+                turns[at].continues =
+                    s.from == b.to && !b.truncated && b.from != b.to && s.came.is_none() && s.blind.is_none();
+                turns[at].continues &= !elsewhere;
             }
             if here.is_some() {
                 let left = before.map_or(Tsc(0), |(b, _)| b.closed);
@@ -190,6 +202,17 @@ impl<'a> Recording<'a> {
             }
         }
         turns
+    }
+    /// Who may have run where records are missing; `order`: [`Self::stretches_in_order`].
+    pub(crate) fn unseen(&self, order: &[Stretch]) -> Vec<Unseen> {
+        let blind: Vec<_> = self.sidebands.iter().flat_map(|s| s.1.blind.iter().copied()).collect();
+        let life = |s: &ThreadSpan| Life {
+            tid: s.tid,
+            started: s.started,
+            exited: s.exited.unwrap_or(Tsc(u64::MAX)),
+        };
+        let lives: Vec<Life> = self.image.threads.iter().map(life).collect();
+        unseen(order, &blind, &lives)
     }
     /// Bytes of PT in the capture.
     pub fn pt_bytes(&self) -> u64 {

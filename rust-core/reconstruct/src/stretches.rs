@@ -28,6 +28,22 @@ pub struct Stretch {
     /// The thread came to the core at this time, when trace was being lost there. An empty range: all that it did
     /// before it left is lost.
     pub came: Option<Tsc>,
+    /// Records were lost in front of it.
+    pub blind: Option<Blind>,
+}
+
+/// Records of a core were lost (`PERF_RECORD_LOST`), or are not there: who ran meanwhile, and whether trace was lost, is not
+/// known, and may have been any thread that is not known to have been elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blind {
+    /// The core.
+    pub core: Core,
+    /// First byte of its PT stream of which the owner is not known.
+    pub offset: StreamOffset,
+    /// When the last range before was closed: one that is missing may begin there.
+    pub since: Tsc,
+    /// When the first record behind was written.
+    pub until: Tsc,
 }
 
 /// A block that an emulated unit says ran with other bytes than its time suggests
@@ -49,6 +65,8 @@ pub struct CoreSideband {
     pub stretches: Vec<Stretch>,
     /// In stream order.
     pub stale: Vec<StaleBlock>,
+    /// Where records are missing, in order.
+    pub blind: Vec<Blind>,
     /// `PERF_RECORD_LOST`: records the data ring had no room for.
     pub lost_records: u64,
     /// Bytes that are no records.
@@ -59,6 +77,12 @@ pub struct CoreSideband {
     switched_in: Option<(Tid, Tsc)>,
     /// Who came to the core since, and has no trace there yet.
     stay: Option<Stay>,
+    /// Behind the last range.
+    covered: StreamOffset,
+    /// When that was closed.
+    closed: Tsc,
+    /// Records are missing behind the last range.
+    pending: Option<Blind>,
 }
 
 /// A thread on a core where trace is being lost.
@@ -81,6 +105,7 @@ pub fn digest(core: Core, pieces: impl Iterator<Item = Vec<u8>>) -> CoreSideband
         }
     }
     side.end_stay(core);
+    side.pending = None;
     side.stretches.sort_by_key(|s| s.from);
     side.stale.sort_by_key(|s| s.offset);
     side
@@ -90,11 +115,25 @@ impl CoreSideband {
     fn take(&mut self, core: Core, body: &Body, sample: SampleId) {
         let (tid, time) = (Tid(sample.tid), Tsc(sample.time));
         match *body {
+            // LOST_SAMPLES counts samples, of which these events have none.
+            Body::Lost { lost, .. } if lost > 0 => {
+                self.lost_records = self.lost_records.saturating_add(lost);
+                self.end_stay(core);
+                self.missing(core, time);
+            }
+            Body::Aux { offset, .. } if offset > self.covered.0 && self.pending.is_none() => {
+                // What says whose the bytes in between are is not in the capture, and may have stood anywhere since the last range.
+                self.missing(core, time);
+                return self.take(core, body, sample);
+            }
             Body::Aux { offset, size, flags } if size > 0 || flags & aux_flags::TRUNCATED != 0 => {
                 let truncated = flags & aux_flags::TRUNCATED != 0;
                 let came = self.stay.take_if(|s| s.tid == tid).map(|s| s.came);
                 self.end_stay(core);
                 self.off = truncated;
+                self.closed = self.closed.max(time);
+                self.covered = self.covered.max(StreamOffset(offset.saturating_add(size)));
+                let blind = self.pending.take();
                 let switched_in = self.switched_in.take_if(|s| s.0 == tid).map(|s| s.1);
                 self.stretches.push(Stretch {
                     core,
@@ -105,6 +144,7 @@ impl CoreSideband {
                     switched_in,
                     truncated,
                     came,
+                    blind,
                 });
             }
             Body::Switch { out: false, .. } => {
@@ -122,8 +162,23 @@ impl CoreSideband {
                 address: Address(address),
                 bytes: bytes.clone(),
             }),
-            Body::Lost { lost, .. } => self.lost_records = self.lost_records.saturating_add(lost),
             _ => {}
+        }
+    }
+
+    /// Records before the one of `until` are missing. Trace may have been lost as well, and who comes to the core may find that
+    /// going on.
+    fn missing(&mut self, core: Core, until: Tsc) {
+        let blind = Blind { core, offset: self.covered, since: self.closed, until };
+        self.pending = Some(blind);
+        self.blind.push(blind);
+        (self.switched_in, self.off) = (None, true);
+    }
+    /// Trace up to `end` that no record names is there: those of its last threads are missing.
+    pub fn end(&mut self, core: Core, end: StreamOffset) {
+        if end > self.covered {
+            let (offset, since) = (self.covered, self.closed);
+            self.blind.push(Blind { core, offset, since, until: Tsc(u64::MAX) });
         }
     }
 
@@ -141,6 +196,7 @@ impl CoreSideband {
             switched_in: Some(stay.came),
             truncated: false,
             came: Some(stay.came),
+            blind: None,
         });
     }
 }
@@ -208,6 +264,58 @@ mod tests {
         let side = digest(Core(0), std::iter::once(bytes));
         let came: Vec<_> = side.stretches.iter().map(|s| s.switched_in.map(|t| t.0)).collect();
         assert_eq!(came, [Some(10), None, Some(25)]);
+    }
+
+    fn side(records: &[(u32, u64, Body)]) -> CoreSideband {
+        let mut bytes = Vec::new();
+        for (tid, time, body) in records {
+            let sample = SampleId { tid: *tid, time: *time, ..SampleId::default() };
+            Record { body: body.clone(), sample }.encode(&mut bytes);
+        }
+        digest(Core(0), std::iter::once(bytes))
+    }
+    fn blind(offset: u64, since: u64, until: u64) -> Blind {
+        Blind { core: Core(0), offset: StreamOffset(offset), since: Tsc(since), until: Tsc(until) }
+    }
+
+    #[test]
+    fn where_records_are_lost_nobody_is_named() {
+        let lost = |n| Body::Lost { id: 1, lost: n };
+        let side = side(&[
+            (1, 10, IN),
+            (1, 15, aux(0, 100, false)),
+            // 1 left, 2 came and left, and wrote 50 bytes; or somebody else.
+            (3, 40, lost(4)),
+            (3, 40, IN),
+            (3, 50, OUT),
+            (3, 50, aux(150, 10, false)),
+            // No byte is missing: still somebody may have come, and the unit may have been off.
+            (3, 60, lost(1)),
+            (3, 60, lost(2)),
+            (4, 65, IN),
+            (4, 70, aux(160, 10, false)),
+        ]);
+        let known: Vec<_> =
+            side.stretches.iter().map(|s| (s.tid.0, s.from.0, s.came.map(|t| t.0), s.blind)).collect();
+        let want = [
+            (1, 0, None, None),
+            (3, 150, Some(40), Some(blind(100, 15, 40))),
+            (4, 160, Some(65), Some(blind(160, 50, 60))),
+        ];
+        assert_eq!((known, side.lost_records), (want.to_vec(), 7));
+        let all = [blind(100, 15, 40), blind(160, 50, 60), blind(160, 50, 60)];
+        assert_eq!(side.blind, all);
+    }
+
+    #[test]
+    fn trace_that_no_record_names_is_nobodys() {
+        let mut side =
+            side(&[(1, 10, IN), (1, 15, aux(0, 100, false)), (2, 20, IN), (2, 30, aux(130, 10, false))]);
+        assert_eq!(side.stretches[1].blind, Some(blind(100, 15, 30)));
+        side.end(Core(0), StreamOffset(140));
+        assert_eq!(side.blind, [blind(100, 15, 30)]);
+        side.end(Core(0), StreamOffset(141));
+        assert_eq!(side.blind[1], blind(140, 30, u64::MAX));
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl NativeTotals {
         match gap.reason {
             NativeGapReason::Overflow => self.overflows += 1,
             NativeGapReason::Truncated => self.truncations += 1,
-            NativeGapReason::Start => {}
+            NativeGapReason::Start | NativeGapReason::Sideband => {}
             _ => {
                 self.errors += 1;
                 if self.first_errors.len() < KEPT {

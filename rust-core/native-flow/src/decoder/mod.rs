@@ -146,6 +146,8 @@ pub struct CoreDecoder {
     lost: Option<Lost>,
     /// See [`CoreDecoder::came_while_lost`].
     came: Option<Tsc>,
+    /// See [`CoreDecoder::blind`].
+    blind_until: Tsc,
     decisions: Vec<Decision>,
     statistics: Statistics,
 }
@@ -179,6 +181,7 @@ impl CoreDecoder {
             stretch: None,
             lost: None,
             came: None,
+            blind_until: Tsc(0),
             decisions: Vec::new(),
             statistics: Statistics::default(),
         }
@@ -229,6 +232,16 @@ impl CoreDecoder {
     /// decoding goes on is a gap of its own, however that began. To be called before the stretch is decoded.
     pub fn came_while_lost(&mut self, tsc: Tsc) {
         self.came = Some(tsc);
+    }
+
+    /// Nothing is known of the trace behind all that was decoded, up to `until`: records about it were lost. Decoding goes on at
+    /// the first PSB that is not earlier. `since`: when knowledge ended.
+    pub fn blind(&mut self, since: Tsc, until: Tsc) {
+        let at = self.state.at;
+        self.lost = None;
+        self.lose(at);
+        self.lost = Some(Lost::new(NativeGapReason::Sideband, at, None, since.0));
+        self.blind_until = until;
     }
 
     /// The unit says that the first block behind `offset` to which a TIP.PGE leads and that begins at

@@ -184,6 +184,10 @@ impl CoreDecoder {
     fn psb_end(&mut self, fresh: bool, fup: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
         self.state.mode = Mode::Running;
         match (fresh, fup) {
+            (true, _) if self.state.clock.now() < self.blind_until.0 => {
+                self.state.mode = Mode::Lost;
+                return Ok(());
+            }
             (true, _) => {
                 self.resumed();
                 self.tell_time();

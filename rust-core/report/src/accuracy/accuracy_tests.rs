@@ -235,6 +235,32 @@ fn threads_are_compared_each_with_its_own() {
     assert!(compared(&[(7, &a)], &[(7, &a), (8, &[time(5)])]).is_ok());
 }
 
+/// The truth has both threads of an OS thread as one, the capture, whose gap lies between them, as two.
+#[test]
+fn a_thread_that_follows_another_on_its_os_thread_may_be_one_with_it() {
+    let numbered = |from: u64, all: Vec<Event>| -> Vec<Event> {
+        all.into_iter().enumerate().flat_map(|(i, e)| [time(1000 + from + i as u64), e]).collect()
+    };
+    let methods = methods();
+    let truth = numbered(0, run(0..20));
+    let (mut first, second) = (numbered(0, run(0..8)), numbered(12, run(12..20)));
+    first.push(loss(1008, 1012));
+    let mut tested = Flows::of_capture(&methods, storage).unwrap();
+    for (started, events) in [(0, &first), (1005, &second)] {
+        let mut sink = tested.thread(&jportal_flow::ThreadInfo { started: Tsc(started), ..thread(7) });
+        sink.events(events);
+        sink.end();
+    }
+    let truth = spooled(Flows::of_truth(&methods, storage).unwrap(), &[(7, &truth)]);
+    let bytes = TraceBytes { total: 100, threads: [((7, 0), 30), ((7, 1005), 40)].into() };
+    let a = compare((truth, &bytes), (tested, &bytes), &methods, &mut |_, _| {}).unwrap();
+    assert_eq!((a.threads.len(), a.total.right.decoded, a.total.wrong.decoded), (1, 16, 0));
+    assert_eq!(
+        (a.total.missing_lost, a.total.missing_captured, a.threads[0].figures.capture_bytes),
+        (4, 0, 70)
+    );
+}
+
 #[test]
 fn a_truth_that_has_lost_something_is_refused() {
     let mut truth = run(0..5);

@@ -49,6 +49,7 @@ pub fn compare(
         }
     }
     let mut tested: BTreeMap<(u64, u32), Spool> = capture.into_iter().map(|s| (key(&s), s)).collect();
+    let successors = join_successors(&truth, &mut tested).map_err(Error::Spool)?;
     let mut all = Accuracy::default();
     let mut reliability = Reliability::default();
     let total: u64 = truth.iter().map(|t| t.captured.len()).sum();
@@ -61,7 +62,9 @@ pub fn compare(
         done += own;
         let mut figures = run.figures;
         figures.truth_bytes = truth_bytes.threads.get(&name).copied().unwrap_or(0);
-        figures.capture_bytes = capture_bytes.threads.get(&name).copied().unwrap_or(0);
+        let joined = successors.iter().filter(|(_, to)| *to == name).map(|(of, _)| *of);
+        let bytes = joined.chain([name]).filter_map(|of| capture_bytes.threads.get(&of));
+        figures.capture_bytes = bytes.sum();
         all.total.merge(&figures);
         reliability.merge(&run.reliability);
         all.wrong_stretches += run.wrong_stretches;
@@ -82,6 +85,33 @@ pub fn compare(
     all.total.capture_bytes = capture_bytes.total;
     all.shares = all.total.shares();
     Ok(all.calibrated(&reliability))
+}
+
+/// OS thread id and start (TSC).
+type Name = (u32, u64);
+
+/// Of two Java threads that share an OS thread one behind the other (`main` and `DestroyJavaVM`), the first has what was
+/// recorded of both without the core being left or trace being lost in between: where the truth knows the first only, `tested` may
+/// have both. The second is appended to the first there. Returns which to which.
+fn join_successors(
+    truth: &[Spool],
+    tested: &mut BTreeMap<(u64, u32), Spool>,
+) -> io::Result<Vec<(Name, Name)>> {
+    let alone: Vec<_> = tested.keys().copied().filter(|k| !truth.iter().any(|t| key(t) == *k)).collect();
+    let mut joined = Vec::new();
+    for (started, tid) in alone {
+        let before = truth.iter().map(key).filter(|k| k.1 == tid && k.0 < started).max();
+        if let Some(to) = before
+            && let Some(second) = tested.remove(&(started, tid))
+        {
+            match tested.get_mut(&to) {
+                Some(first) => first.append(second)?,
+                None => drop(tested.insert(to, second)),
+            }
+            joined.push(((tid, started), (to.1, to.0)));
+        }
+    }
+    Ok(joined)
 }
 
 fn key(s: &Spool) -> (u64, u32) {

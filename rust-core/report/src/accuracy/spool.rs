@@ -85,6 +85,18 @@ pub(crate) struct Break {
     pub(crate) recovered: (u64, u64),
 }
 
+impl Break {
+    /// `behind` follows with no captured bytecode in between.
+    fn merge(&mut self, behind: Self) {
+        self.since = if self.loss { self.since } else { behind.since };
+        self.until = if behind.loss { behind.until } else { self.until };
+        self.loss |= behind.loss;
+        self.resumed = self.resumed.max(behind.resumed);
+        self.next = behind.next;
+        self.recovered.1 = behind.recovered.1;
+    }
+}
+
 /// The flow of one thread.
 #[derive(Debug)]
 pub(crate) struct Spool {
@@ -292,6 +304,33 @@ impl Spool {
         let last = self.breaks.len() - 1;
         &mut self.breaks[last]
     }
+    /// Appends the flow of a thread that followed on the same OS thread.
+    pub(crate) fn append(&mut self, mut next: Self) -> io::Result<()> {
+        let (captured, recovered) = (self.captured.len(), self.recovered.len());
+        self.times.append(captured, &next.times);
+        for b in next.breaks {
+            let here = Break {
+                at: captured + b.at,
+                recovered: (recovered + b.recovered.0, recovered + b.recovered.1),
+                next: b.next.map(|(tsc, at)| (tsc, captured + at)),
+                ..b
+            };
+            match self.breaks.last_mut().filter(|last| last.at == here.at) {
+                Some(last) => last.merge(here),
+                None => self.breaks.push(here),
+            }
+        }
+        self.captured.append(&mut next.captured)?;
+        self.recovered.append(&mut next.recovered)?;
+        self.confidence.iter_mut().zip(next.confidence).for_each(|(a, b)| *a += b);
+        self.by_bin.iter_mut().zip(next.by_bin).for_each(|(a, b)| *a += b);
+        self.counts.merge(&next.counts);
+        self.other_gaps += next.other_gaps;
+        self.unresolved += next.unresolved;
+        self.orphans += next.orphans;
+        self.certain += next.certain;
+        Ok(())
+    }
     /// Whether trace of the thread was lost.
     pub(crate) fn lossy(&self) -> Option<&Break> {
         self.breaks.iter().find(|b| b.loss)
@@ -300,5 +339,5 @@ impl Spool {
 
 /// Whether a gap is trace that was never recorded, rather than trace that cannot be decoded.
 const fn is_loss(reason: &GapReason) -> bool {
-    matches!(reason, GapReason::Truncated | GapReason::Overflow | GapReason::Torn)
+    matches!(reason, GapReason::Truncated | GapReason::Overflow | GapReason::Sideband | GapReason::Torn)
 }

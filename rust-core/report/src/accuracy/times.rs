@@ -27,6 +27,10 @@ impl Times {
             self.entries.retain(|e| is_kept(e.1, thinned));
         }
     }
+    /// Appends those of a flow that goes on behind `at` bytecodes.
+    pub(crate) fn append(&mut self, at: u64, other: &Self) {
+        other.entries.iter().for_each(|e| self.push(at + e.0, e.1));
+    }
     /// The bytecodes between which time `tsc` lies, a step further out on either side, because clocks that were
     /// interrupted estimate. `len`: bytecodes of the flow.
     pub(crate) fn around(&self, tsc: u64, len: u64) -> (u64, u64) {

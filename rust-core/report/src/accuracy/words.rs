@@ -43,6 +43,15 @@ impl Words {
         self.tail = Vec::new();
         Ok(())
     }
+    /// Appends all of `other`'s; both have been flushed, and so is the result.
+    pub(crate) fn append(&mut self, other: &mut Self) -> io::Result<()> {
+        self.storage.seek(SeekFrom::Start(4 * self.len))?;
+        for at in 0..other.len {
+            self.push(other.raw(at)?)?;
+        }
+        self.slots.iter_mut().for_each(|slot| slot.0 = u64::MAX);
+        self.flush()
+    }
     /// The word at `at`, which must be less than the length, as it is compared.
     #[inline]
     pub(crate) fn get(&mut self, at: u64) -> io::Result<u32> {
@@ -98,5 +107,13 @@ mod tests {
         }
         assert_eq!(words.range(BLOCK - 1..BLOCK + 1).unwrap(), [3 * (BLOCK as u32 - 1), 3 * BLOCK as u32]);
         assert!(words.get(all).is_err());
+        let mut more = Words::new(Box::new(io::Cursor::new(Vec::new())));
+        (all..all + BLOCK).for_each(|i| more.push(i as u32 * 3).unwrap());
+        more.flush().unwrap();
+        words.append(&mut more).unwrap();
+        for at in [0, all - 1, all, all + BLOCK - 1] {
+            assert_eq!(words.get(at).unwrap(), at as u32 * 3);
+        }
+        assert_eq!(words.len(), all + BLOCK);
     }
 }

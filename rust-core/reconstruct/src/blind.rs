@@ -1,0 +1,162 @@
+//! Whose flow may miss something because records of the sideband are missing.
+//!
+//! Where a core's records are missing ([`Blind`]), any thread may have run there that is not known to have been elsewhere all the
+//! time, and nobody knows whose the trace is. So each thread has a gap there, unless its records show it on a core from before
+//! until after. A gap stands between two stretches of the thread, at its beginning or at its end; one gap, however many
+//! records are missing between the two.
+
+use crate::stretches::{Blind, Stretch};
+use hashbrown::HashMap;
+use jportal_units::{Tid, Tsc};
+
+/// A thread that may have run where records are missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Unseen {
+    /// The thread.
+    pub tid: Tid,
+    /// The stretch in front of which it may have, by number; `None`: behind all of its stretches.
+    pub before: Option<usize>,
+    /// Where records are missing first, and between which times it may have run.
+    pub blind: Blind,
+}
+
+/// A thread that the VM has named.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Life {
+    pub tid: Tid,
+    pub started: Tsc,
+    pub exited: Tsc,
+}
+
+/// Who may have run in the gaps of knowledge `blind`; `order`: the stretches of all cores as they are decoded, `lives`: the
+/// threads that may have none. In that order, those behind all stretches last.
+pub(crate) fn unseen(order: &[Stretch], blind: &[Blind], lives: &[Life]) -> Vec<Unseen> {
+    if blind.is_empty() {
+        return Vec::new();
+    }
+    let windows = Windows::new(blind);
+    let mut last: HashMap<Tid, &Stretch> = HashMap::new();
+    let mut found = Vec::new();
+    let begin = |tid| lives.iter().filter(|l| l.tid == tid).map(|l| l.started).min().unwrap_or(Tsc(0));
+    for (number, stretch) in order.iter().enumerate() {
+        let before = last.insert(stretch.tid, stretch);
+        // Its decoder tells this gap.
+        if stretch.blind.is_some() {
+            continue;
+        }
+        let came = stretch.came.or(stretch.switched_in);
+        let stayed = before.is_some_and(|b| b.core == stretch.core && b.to == stretch.from);
+        if came.is_none() && stayed {
+            continue;
+        }
+        let since = before.map_or_else(|| begin(stretch.tid), |b| b.closed);
+        let blind = windows.meeting(since, came.unwrap_or(stretch.closed));
+        found.extend(blind.map(|blind| Unseen { tid: stretch.tid, before: Some(number), blind }));
+    }
+    let mut ends: Vec<_> = last.values().map(|s| (s.tid, s.closed)).collect();
+    ends.extend(lives.iter().filter(|l| !last.contains_key(&l.tid)).map(|l| (l.tid, l.started)));
+    ends.sort_unstable();
+    for (tid, since) in ends {
+        let exited = lives.iter().filter(|l| l.tid == tid).map(|l| l.exited).max().unwrap_or(Tsc(u64::MAX));
+        let blind = windows.meeting(since, exited);
+        found.extend(blind.map(|blind| Unseen { tid, before: None, blind }));
+    }
+    found
+}
+
+/// Where records are missing, by the time at which that begins.
+struct Windows {
+    all: Vec<Blind>,
+    /// The latest end of each and all before.
+    until: Vec<Tsc>,
+}
+
+impl Windows {
+    fn new(blind: &[Blind]) -> Self {
+        let mut all = blind.to_vec();
+        all.sort_by_key(|b| (b.since, b.core));
+        let until = all.iter().scan(Tsc(0), |latest, b| {
+            *latest = b.until.max(*latest);
+            Some(*latest)
+        });
+        Self { until: until.collect(), all }
+    }
+    /// The first that has a time between `since` and `until`, cut down to that.
+    fn meeting(&self, since: Tsc, until: Tsc) -> Option<Blind> {
+        // None ends behind `since` before the first whose latest end does, and that one does itself.
+        let first = *self.all.get(self.until.partition_point(|latest| *latest <= since))?;
+        let last = self.all[..self.all.partition_point(|b| b.since < until)].len().checked_sub(1)?;
+        let until = until.min(self.until[last]);
+        (first.since < until).then_some(Blind { since: since.max(first.since), until, ..first })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_units::{Core, StreamOffset};
+
+    fn blind(core: u32, since: u64, until: u64) -> Blind {
+        Blind { core: Core(core), offset: StreamOffset(100), since: Tsc(since), until: Tsc(until) }
+    }
+    /// A stay of a thread: core, thread, bytes, from when to when.
+    fn stay(core: u32, tid: u32, bytes: (u64, u64), came: Option<u64>, closed: u64) -> Stretch {
+        Stretch {
+            core: Core(core),
+            tid: Tid(tid),
+            from: StreamOffset(bytes.0),
+            to: StreamOffset(bytes.1),
+            closed: Tsc(closed),
+            switched_in: came.map(Tsc),
+            truncated: false,
+            came: None,
+            blind: None,
+        }
+    }
+    fn found(order: &[Stretch], windows: &[Blind], lives: &[Life]) -> Vec<(u32, Option<usize>, u64, u64)> {
+        let row = |u: &Unseen| (u.tid.0, u.before, u.blind.since.0, u.blind.until.0);
+        unseen(order, windows, lives).iter().map(row).collect()
+    }
+
+    #[test]
+    fn who_is_known_to_be_elsewhere_is_not_touched() {
+        let order = [
+            // On core 1 all the time, with a watermark in between; leaves behind the window.
+            stay(1, 1, (0, 50), Some(10), 40),
+            stay(1, 1, (50, 90), None, 80),
+            // Ran before and behind; only before; only behind.
+            stay(0, 2, (0, 100), Some(5), 20),
+            stay(0, 2, (200, 300), Some(70), 90),
+            stay(2, 3, (0, 10), Some(5), 15),
+            stay(2, 4, (10, 20), Some(60), 65),
+        ];
+        let lives = [(3, 0, 18), (4, 50, 99), (5, 0, 25), (6, 0, 999), (7, 55, 80)].map(|(tid, s, e)| Life {
+            tid: Tid(tid),
+            started: Tsc(s),
+            exited: Tsc(e),
+        });
+        let got = found(&order, &[blind(0, 30, 50)], &lives);
+        // 3 had ended, 4 not begun; 5 had ended and 7 not begun, but 6, which nobody saw, may have run.
+        assert_eq!(got, [(2, Some(3), 30, 50), (6, None, 30, 50)]);
+        assert_eq!(found(&order, &[], &lives), []);
+    }
+
+    #[test]
+    fn several_windows_between_two_stretches_are_one_gap() {
+        let order = [stay(0, 1, (0, 10), Some(5), 20), stay(1, 1, (0, 10), Some(70), 90)];
+        let windows =
+            [blind(1, 40, 50), blind(2, 0, 19), blind(0, 25, 30), blind(0, 65, 75), blind(1, 95, 96)];
+        let life = [Life { tid: Tid(1), started: Tsc(1), exited: Tsc(95) }];
+        assert_eq!(found(&order, &windows, &life), [(1, Some(0), 1, 5), (1, Some(1), 25, 70)]);
+    }
+
+    #[test]
+    fn whose_switch_is_lost_may_have_run_up_to_the_end_of_its_stretch() {
+        let order = [stay(0, 1, (0, 10), Some(5), 20), stay(0, 1, (30, 40), None, 60)];
+        assert_eq!(found(&order, &[blind(1, 50, 55)], &[]), [(1, Some(1), 50, 55)]);
+        // The decoder of a core tells what is missing there to who comes first.
+        let mut order = order;
+        order[1].blind = Some(blind(0, 25, 35));
+        assert_eq!(found(&order, &[blind(0, 25, 35)], &[]), []);
+    }
+}
