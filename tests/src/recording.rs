@@ -50,6 +50,8 @@ pub struct Plan {
     pub oracle: bool,
     /// Timing packets, as `jportal run --timing` names them.
     pub timing: &'static str,
+    /// Further options of `jportal run`.
+    pub run: Vec<String>,
     /// Further flags of `java`.
     pub flags: Vec<String>,
 }
@@ -57,7 +59,15 @@ pub struct Plan {
 impl Plan {
     /// Small, three cores, with the oracle, and with the coarsest clock: time in PSBs alone.
     pub fn new(mode: Mode) -> Self {
-        Self { mode, size: Size::Small, cores: 3, oracle: true, timing: "tsc", flags: Vec::new() }
+        Self {
+            mode,
+            size: Size::Small,
+            cores: 3,
+            oracle: true,
+            timing: "tsc",
+            run: Vec::new(),
+            flags: Vec::new(),
+        }
     }
 }
 
@@ -88,7 +98,7 @@ impl Recording {
         let folder = tempfile::Builder::new().prefix("jportal-e2e-").tempdir_in(scratch()?)?;
         let mut command = Command::new(&place.jportal);
         command.args(["run", "--emulate", "--on-full", "stall", "--cores", &plan.cores.to_string()]);
-        command.args(["--timing", plan.timing]).arg("--java").arg(&place.java);
+        command.args(["--timing", plan.timing]).args(&plan.run).arg("--java").arg(&place.java);
         command
             .arg("-o")
             .arg(folder.path().join("capture.jportal"))

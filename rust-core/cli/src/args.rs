@@ -337,8 +337,8 @@ pub(crate) struct AccuracyArgs {
 }
 
 /// The model is the kernel's: a drain that cannot keep up fills the AUX buffer of a core, tracing
-/// stops at the end of a region and goes on with a PSB when the drain has made room. Metadata and switches
-/// are never lost. The same seed gives the same file.
+/// stops at the end of a region and goes on with a PSB when the drain has made room. Metadata are never lost, records
+/// of switches only if asked for. The same seed gives the same file.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 #[command(group = clap::ArgGroup::new("places").conflicts_with_all(["loss", "drain_bandwidth"]))]
@@ -371,6 +371,10 @@ pub(crate) struct DegradeArgs {
     /// An internal overflow every so many bytes of trace, which swallows about so many (default 500)
     #[arg(long, value_name = "EVERY[:BYTES]", group = "what", value_parser = overflow)]
     pub(crate) overflow: Option<(u64, u64)>,
+    /// Every so many records of the sideband (who runs when, whose the trace is) about so many are lost (default 8): the
+    /// data ring of a core was full
+    #[arg(long, value_name = "EVERY[:RECORDS]", group = "what", value_parser = lost_records)]
+    pub(crate) lost_records: Option<(u64, u64)>,
     /// Seed of all choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -428,8 +432,18 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Distance and length of overflows.
 fn overflow(text: &str) -> Result<(u64, u64), String> {
-    let (every, swallow) = text.split_once(':').unwrap_or((text, "500"));
-    match (size(every)?, size(swallow)?) {
+    every(text, "500")
+}
+
+/// Distance and number of records that are lost.
+fn lost_records(text: &str) -> Result<(u64, u64), String> {
+    every(text, "8")
+}
+
+/// Distance and length, which may be left out.
+fn every(text: &str, length: &str) -> Result<(u64, u64), String> {
+    let (every, length) = text.split_once(':').unwrap_or((text, length));
+    match (size(every)?, size(length)?) {
         (0, _) => Err("expected a distance of at least 1".to_owned()),
         both => Ok(both),
     }
@@ -484,6 +498,7 @@ mod tests {
         assert_eq!((share("25%"), share("0.5")), (Ok(0.25), Ok(0.5)));
         assert!(share("100%").is_err() && share("-1").is_err() && share("NaN").is_err());
         assert_eq!((overflow("64k"), overflow("1m:100")), (Ok((65536, 500)), Ok((1 << 20, 100))));
+        assert_eq!((lost_records("100"), lost_records("1k:3")), (Ok((100, 8)), Ok((1024, 3))));
         assert!(overflow("0").is_err() && overflow("5:x").is_err());
     }
 

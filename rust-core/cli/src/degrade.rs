@@ -6,7 +6,9 @@ use anyhow::{Context, Result};
 use jportal_capture::CaptureReader;
 use jportal_degrade::capture::share;
 use jportal_degrade::overflow::Overflow;
-use jportal_degrade::{Amount, CoreTruth, Degraded, GapTruth, Plan, Reason, Settings, Shape};
+use jportal_degrade::{
+    Amount, CoreTruth, Degraded, GapTruth, LostRecords, Plan, Reason, Settings, Shape, SidebandTruth,
+};
 use serde_json::{Value, json};
 
 use crate::args::DegradeArgs;
@@ -46,6 +48,7 @@ fn settings(args: &DegradeArgs) -> Settings {
         drain: args.loss.map(Amount::Share).or(bandwidth).or(places),
         timer_ms: args.timer,
         overflow: args.overflow.map(|(every, swallow)| Overflow { every, swallow }),
+        sideband: args.lost_records.map(|(every, records)| LostRecords { every, records }),
         seed: args.seed,
     }
 }
@@ -89,14 +92,27 @@ fn gap_json(gap: &GapTruth) -> Value {
     all
 }
 
+fn lost_records(core: &CoreTruth) -> u64 {
+    core.sideband.iter().map(|s| s.records).sum()
+}
+
+fn sideband_json(lost: &SidebandTruth) -> Value {
+    json!({
+        "records": lost.records, "from": lost.from.get(), "to": lost.to.get(),
+        "since": lost.since.get(), "until": lost.until.get(), "threads": lost.threads,
+    })
+}
+
 fn core_json(core: &CoreTruth, with_gaps: bool) -> Value {
     let count = |wanted| core.gaps.iter().filter(|&g| reason(g) == wanted).count();
     let mut all = json!({
         "core": core.core.get(), "bytes": core.bytes, "kept": core.kept, "inserted": core.inserted,
         "lost": core.lost(), "share": share(core.lost(), core.bytes), "drain_passes": core.passes,
-        "start": count("start"), "truncated": count("truncated"), "overflow": count("overflow"),
+        "stays": core.stays, "start": count("start"), "truncated": count("truncated"), "overflow": count("overflow"),
     });
+    all["lost_records"] = lost_records(core).into();
     if with_gaps {
+        all["sideband"] = core.sideband.iter().map(sideband_json).collect();
         all["gaps"] = core.gaps.iter().map(gap_json).collect();
     }
     all
@@ -111,7 +127,7 @@ fn as_json(args: &DegradeArgs, names: &Names, d: &Degraded, with_gaps: bool) -> 
         "capture": args.capture, "output": args.output, "seed": args.seed, "aux_bytes": d.aux,
         "bandwidth": d.bandwidth, "timer_ms": args.timer, "wanted_share": args.loss,
         "overflow": args.overflow.map(|(every, bytes)| json!({"every": every, "bytes": bytes})),
-        "every": args.every, "at_switches": args.at_switches, "without_ends": args.without_ends,
+        "lost_every": args.lost_records.map(|(every, n)| json!({"every": every, "records": n})), "every": args.every, "at_switches": args.at_switches, "without_ends": args.without_ends,
         "bytes": d.bytes(), "lost": d.lost(), "share": d.share(),
         "cores": d.cores.iter().map(|c| core_json(c, with_gaps)).collect::<Vec<_>>(),
         "threads": threads.collect::<Vec<_>>(),
@@ -139,6 +155,11 @@ fn as_text(args: &DegradeArgs, names: &Names, d: &Degraded) -> Result<String> {
             text,
             "{core:<13} {share:6.2}% of {bytes} bytes, {truncated} truncated, {overflows} overflow"
         )?;
+    }
+    if args.lost_records.is_some() {
+        let (records, times) =
+            d.cores.iter().fold((0, 0), |(n, m), c| (n + lost_records(c), m + c.sideband.len()));
+        writeln!(text, "sideband      {records} records lost at {times} times")?;
     }
     text.push_str("threads\n");
     for (&tid, t) in &d.threads {

@@ -85,7 +85,7 @@ const BATCH: usize = 256;
 
 /// Nodes that walks of one thread may visit in all; each has a limit of its own. Beyond that, from the next batch on, gaps
 /// have no walk: where there are some thousand gaps, each would wander through half the program.
-const WALKED: u64 = 1 << 28;
+const WALKED: u64 = 1 << 27;
 
 /// The paper's algorithms, which ask for no frames.
 pub(crate) struct Chosen<'a> {

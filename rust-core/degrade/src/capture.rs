@@ -5,6 +5,7 @@ use crate::map::{Cut, Map};
 use crate::overflow::{Overflow, Overrun, overruns};
 use crate::ring::{self, Arrivals, Drain, Lost};
 use crate::shape::{self, Shape};
+use crate::sideband::{self, LostRecords, SidebandTruth};
 use crate::trace::{CoreTrace, Owned};
 use jportal_capture::header::{packet_flags, sources};
 use jportal_capture::{
@@ -40,6 +41,8 @@ pub struct Settings {
     pub timer_ms: f64,
     /// By the unit.
     pub overflow: Option<Overflow>,
+    /// Records of the sideband.
+    pub sideband: Option<LostRecords>,
     /// Of all choices.
     pub seed: u64,
 }
@@ -98,8 +101,13 @@ pub struct CoreTruth {
     pub inserted: u64,
     /// Passes of the drain.
     pub passes: u64,
+    /// Stays of threads on the core that full buffers touch: who runs when the unit stops, and who comes while it is off. Each
+    /// finds a gap in its flow there.
+    pub stays: u64,
     /// The gaps, ascending.
     pub gaps: Vec<GapTruth>,
+    /// Missing records, ascending.
+    pub sideband: Vec<SidebandTruth>,
 }
 
 impl CoreTruth {
@@ -159,6 +167,7 @@ pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 /// What is lost on one core.
 struct CorePlan {
     core: Core,
+    settings: Settings,
     overruns: Vec<Overrun>,
     /// Of the trace with the overruns.
     arrivals: Arrivals,
@@ -191,7 +200,7 @@ impl<'a> Plan<'a> {
         let mut done = 0;
         let mut plans = Vec::new();
         for core in cores {
-            plans.push(CorePlan::make(reader, core, &settings)?);
+            plans.push(CorePlan::make(reader, core, settings)?);
             done += reader.pt_bytes(core);
             progress(done, 2 * total);
         }
@@ -303,6 +312,9 @@ impl<'a> Plan<'a> {
         if let Some(o) = self.settings.overflow {
             all.push(format!("overflow every {} of {}", o.every, o.swallow));
         }
+        if let Some(l) = self.settings.sideband {
+            all.push(format!("{} records lost every {}", l.records, l.every));
+        }
         all.join(" ")
     }
 
@@ -397,7 +409,7 @@ pub fn fitting_ring(recorded: u64, longest: u64) -> u64 {
 }
 
 impl CorePlan {
-    fn make(reader: &CaptureReader, core: Core, settings: &Settings) -> Result<Self, Error> {
+    fn make(reader: &CaptureReader, core: Core, settings: Settings) -> Result<Self, Error> {
         let mut trace = CoreTrace::read(reader, core)?;
         trace.check_packets()?;
         let mut found = Vec::new();
@@ -410,7 +422,7 @@ impl CorePlan {
         if let Some(Amount::Places(shape)) = settings.drain {
             run.lost = shape::lost(&trace, &arrivals, shape, settings.seed);
         }
-        Ok(Self { core, overruns: found, arrivals, run })
+        Ok(Self { core, settings, overruns: found, arrivals, run })
     }
 
     /// Writes the core's streams; returns what they lack.
@@ -420,7 +432,11 @@ impl CorePlan {
         let lost = Map::new(lost.collect());
         let flowing = trace.cut(&overrun);
         let mut sideband = Vec::new();
-        let records = truncate(&flowing, &self.run.lost, &self.arrivals, &lost);
+        let mut records = truncate(&flowing, &self.run.lost, &self.arrivals, &lost);
+        let stays = stays(&records);
+        let gone =
+            self.settings.sideband.map(|l| sideband::lose(&mut records, l, self.settings.seed, self.core));
+        let gone = gone.unwrap_or_default();
         records.iter().for_each(|r| r.encode(&mut sideband));
         writer.sideband(self.core, &sideband)?;
         let mut kept = 0;
@@ -433,13 +449,17 @@ impl CorePlan {
         for l in self.run.lost.iter().filter(|l| l.from > 0) {
             writer.loss(&note(self.core, l, &lost))?;
         }
+        for g in &gone {
+            writer.loss(&note_of_records(self.core, g))?;
+        }
         let gaps = self.gaps(trace, &overrun, &lost)?;
         let inserted = gaps.iter().filter(|g| matches!(g.reason, Reason::Overflow { .. })).count();
         debug_assert!(inserted <= self.overruns.len());
         let lost: u64 = gaps.iter().map(GapTruth::bytes).sum();
         let bytes = trace.bytes.len() as u64;
         let inserted = (kept + lost).saturating_sub(bytes);
-        Ok(CoreTruth { core: self.core, bytes, kept, inserted, passes: self.run.passes, gaps })
+        let passes = self.run.passes;
+        Ok(CoreTruth { core: self.core, bytes, kept, inserted, passes, stays, gaps, sideband: gone })
     }
 
     /// The gaps in places of the loss-free stream.
@@ -492,6 +512,17 @@ fn note(core: Core, lost: &Lost, map: &Map) -> LossNote {
         // What the recorder cannot know it does not say.
         bytes: u64::MAX,
         text: "AUX buffer full".into(),
+    }
+}
+
+fn note_of_records(core: Core, gone: &SidebandTruth) -> LossNote {
+    LossNote {
+        core: core.0,
+        offset: gone.to.0,
+        reason: LossReason::SidebandFull,
+        tsc: gone.until.0,
+        bytes: u64::MAX,
+        text: format!("{} records lost, data ring full", gone.records).as_str().into(),
     }
 }
 
@@ -570,6 +601,25 @@ fn truncate(trace: &CoreTrace, lost: &[Lost], arrivals: &Arrivals, map: &Map) ->
         }
     }
     out
+}
+
+/// See [`CoreTruth::stays`].
+fn stays(records: &[Record]) -> u64 {
+    let (mut all, mut off) = (0, false);
+    for record in records {
+        let touched = match record.body {
+            Body::Aux { flags, .. } if flags & aux_flags::TRUNCATED != 0 => true,
+            Body::Aux { size, .. } if size > 0 => {
+                off = false;
+                continue;
+            }
+            Body::Switch { out: false, .. } => off,
+            _ => false,
+        };
+        all += u64::from(touched);
+        off |= touched;
+    }
+    all
 }
 
 /// The time at or behind `offset` that is known.

@@ -46,6 +46,8 @@ fn the_unit_stops_before_the_thread_leaves_and_its_record_says_when() {
         record(2, 300, aux(60, 50, 0)),
     ];
     assert_eq!(got, want);
+    // Thread 1 twice; 2, which came while the unit was off.
+    assert_eq!(super::stays(&got), 3);
     // From the very end of a stay on, to the end: the second thread has no bytes, its switches stay.
     let got = truncated(stays, &[lost(100, 200)]);
     let want = [

@@ -12,6 +12,8 @@ use jportal_perf_abi::Body;
 const PSB: u64 = 16;
 /// A thread that leaves loses its last bytes, from 1 to so many.
 const BEFORE_SWITCH: u64 = 256;
+/// Bytes behind a PSB in which nothing can be decoded: PSB+ itself. Where no more is left between two losses, they are one.
+const PSB_PLUS: u64 = 64;
 
 /// Where trace is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +58,11 @@ fn switches(trace: &CoreTrace, arrivals: &Arrivals, random: &mut Random) -> Vec<
         if here >= end {
             continue;
         }
-        let length = 1 + random.below((end - here).min(BEFORE_SWITCH));
-        all.push(up_to_sync(arrivals, end - length, end));
+        let mut from = end - 1 - random.below((end - here).min(BEFORE_SWITCH));
+        if let Some(before) = all.pop_if(|l| from < l.to + PSB_PLUS) {
+            from = before.from;
+        }
+        all.push(up_to_sync(arrivals, from, end));
     }
     all
 }
@@ -142,7 +147,8 @@ mod tests {
 
     #[test]
     fn who_leaves_loses_the_last_bytes_and_who_comes_the_first() {
-        // The watermark inside of the first stay is no switch; the third stay is lost with the end of the second.
+        // The watermark inside of the first stay is no switch; the third stay is lost with the end of the second, of which
+        // nothing is left either.
         let records = [
             (1, IN),
             (1, aux(0, 500)),
@@ -156,14 +162,14 @@ mod tests {
             (3, aux(710, 40)),
             (1, IN),
             (1, OUT),
-            (1, aux(750, 274)),
+            (1, aux(750, 2298)),
         ];
-        let (trace, arrivals) = trace(1024, &records);
+        let (trace, arrivals) = trace(3048, &records);
         let all = lost(&trace, &arrivals, Shape::Switches, 1);
         let to: Vec<_> = all.iter().map(|l| (l.to, l.until)).collect();
-        assert_eq!(to, [(704, Some(1704)), (768, Some(1768)), (1024, None)]);
-        for (l, (least, end)) in all.iter().zip([(394, 650), (704, 710), (768, 1024)]) {
-            assert!(l.from >= least && l.from < end, "{l:?}");
+        assert_eq!(to, [(768, Some(1768)), (3048, None)]);
+        for (l, end) in all.iter().zip([650, 3048]) {
+            assert!(l.from >= end - 256 && l.from < end, "{l:?}");
         }
     }
 

@@ -103,7 +103,7 @@ impl Place {
 }
 
 fn drained(amount: Amount) -> Settings {
-    Settings { aux: Some(8192), drain: Some(amount), timer_ms: 10.0, overflow: None, seed: 1 }
+    Settings { aux: Some(8192), drain: Some(amount), timer_ms: 10.0, overflow: None, sideband: None, seed: 1 }
 }
 
 fn trace(reader: &CaptureReader, core: u32) -> Vec<u8> {

@@ -11,11 +11,16 @@ use jportal_tests::recording::{Mode, Plan, Recording};
 /// Bytecodes that name a place well enough.
 const RUN: usize = 40;
 
-/// The first bytecodes of `main`, as numbers; `None` where the flow breaks off: at a gap, and where a frame comes
+/// The first bytecodes of a thread, as numbers; `None` where the flow breaks off: at a gap, and where a frame comes
 /// that nobody is known to have called, since the bytecodes of the one below are not known.
-fn flow(recording: &Recording, capture: &Path, lines: &str, names: &RandomState) -> Vec<Option<u64>> {
+pub(crate) fn flow(
+    recording: &Recording,
+    capture: &Path,
+    (thread, lines): (&str, &str),
+    names: &RandomState,
+) -> Vec<Option<u64>> {
     let print =
-        ["print", "--project", "none", "--level", "bytecode", "--json", "--thread", "main", "--limit", lines];
+        ["print", "--project", "none", "--level", "bytecode", "--json", "--thread", thread, "--limit", lines];
     let out = recording.jportal(&print, capture, &[]).unwrap();
     assert!(out.status.success(), "{}", out.stderr);
     let text = out.text();
@@ -32,7 +37,7 @@ fn flow(recording: &Recording, capture: &Path, lines: &str, names: &RandomState)
 
 /// How many segments of `part` are found in `whole`, one behind the other, and the bytecodes of those that are not.
 /// The first place that fits is taken: if there is a way to place them all, this is one.
-fn place_segments(part: &[Option<u64>], whole: &[u64]) -> (usize, usize) {
+pub(crate) fn place_segments(part: &[Option<u64>], whole: &[u64]) -> (usize, usize) {
     let mut places: HashMap<&[u64], Vec<usize>> = HashMap::new();
     for (i, window) in whole.windows(RUN).enumerate() {
         places.entry(window).or_default().push(i);
@@ -59,7 +64,7 @@ fn what_is_left_is_the_flow_of_the_whole_in_order() {
     let recording = Recording::make(&place, &program, &plan).unwrap();
     let names = RandomState::new();
     let whole: Vec<u64> =
-        flow(&recording, &recording.capture(), "600000", &names).into_iter().flatten().collect();
+        flow(&recording, &recording.capture(), ("main", "600000"), &names).into_iter().flatten().collect();
     for (option, value, reason) in [("--loss", "25%", "truncated"), ("--overflow", "64k", "overflow")] {
         let copies = ["lossy.jportal", "again.jportal"].map(|name| recording.file(name));
         for target in &copies {
@@ -76,7 +81,7 @@ fn what_is_left_is_the_flow_of_the_whole_in_order() {
         let info = recording.jportal(&["info", "--json"], &copies[0], &[]).unwrap().json().unwrap();
         assert_eq!(info["errors"]["native_flow"], 0, "{info}");
         assert!(info["gaps_by_reason"][reason].as_u64().is_some_and(|n| n > 3), "{info}");
-        let part = flow(&recording, &copies[0], "200000", &names);
+        let part = flow(&recording, &copies[0], ("main", "200000"), &names);
         let (found, strange) = place_segments(&part, &whole);
         println!(
             "{} of {} bytecodes, {found} segments, {strange} bytecodes elsewhere",

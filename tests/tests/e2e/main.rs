@@ -16,3 +16,4 @@ mod programs;
 mod random;
 mod truncation;
 mod uninstrumented;
+mod worst_loss;
