@@ -97,7 +97,10 @@ impl Recording {
     pub fn command(place: &Place, arguments: &[String], plan: &Plan) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("jportal-e2e-").tempdir_in(scratch()?)?;
         let mut command = Command::new(&place.jportal);
-        command.args(["run", "--emulate", "--on-full", "stall", "--cores", &plan.cores.to_string()]);
+        command.args(["run", "--emulate", "--cores", &plan.cores.to_string()]);
+        if !plan.run.iter().any(|option| option == "--on-full") {
+            command.args(["--on-full", "stall"]);
+        }
         command.args(["--timing", plan.timing]).args(&plan.run).arg("--java").arg(&place.java);
         command
             .arg("-o")

@@ -65,6 +65,10 @@ pub(crate) struct RunArgs {
     /// PT buffer per core, a power of two; suffixes k, m, g
     #[arg(long, value_name = "SIZE", value_parser = power_of_two)]
     pub(crate) aux: Option<u64>,
+    /// With `--on-full drop`: bytes per second that the emulated unit lets the drain take of each core's buffer; suffixes
+    /// k, m, g; default: as fast as it can
+    #[arg(long, value_name = "BYTES/S", value_parser = bandwidth)]
+    pub(crate) drain_bandwidth: Option<u64>,
     /// Timing packets
     #[arg(long, value_enum, default_value_t = Timing::Mtc)]
     pub(crate) timing: Timing,
@@ -409,6 +413,13 @@ fn size(text: &str) -> Result<u64, String> {
     };
     let n: u64 = digits.parse().map_err(|_| "expected a number, perhaps with suffix k, m or g".to_owned())?;
     n.checked_mul(1 << shift).ok_or_else(|| "number too large".to_owned())
+}
+
+fn bandwidth(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("expected at least a byte per second".to_owned()),
+        n => Ok(n),
+    }
 }
 
 fn power_of_two(text: &str) -> Result<u64, String> {

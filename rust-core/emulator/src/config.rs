@@ -59,6 +59,8 @@ pub struct Config {
     pub slice: u64,
     /// Seed of all pseudo-random choices (`seed`).
     pub seed: u64,
+    /// Bytes of trace per second that the drain may take of each core's ring in drop mode (`drain`); 0: as fast as it can.
+    pub drain: u64,
     /// What happens when a ring is full (`mode`).
     pub mode: OnFull,
     /// Most bytes queued on the host side in stall mode, all cores together (`limit`).
@@ -102,6 +104,7 @@ impl Default for Config {
             quantum: 100_000,
             slice: 10,
             seed: 1,
+            drain: 0,
             mode: OnFull::Stall,
             limit: 2 << 30,
             return_compression: false,
@@ -120,7 +123,7 @@ impl Default for Config {
     }
 }
 
-const KNOWN: &str = "shm log truth cores aux data quantum slice seed mode limit retcomp pop psb timing mtcfreq tnt irq irqmid ovf ovflen lo hi";
+const KNOWN: &str = "shm log truth cores aux drain data quantum slice seed mode limit retcomp pop psb timing mtcfreq tnt irq irqmid ovf ovflen lo hi";
 
 impl Config {
     /// Reads `key=value` arguments. Sizes take the suffixes `k`, `m`, `g`; numbers may be hexadecimal.
@@ -151,6 +154,7 @@ impl Config {
             "truth" => self.truth = Some(value.into()),
             "cores" => self.cores = within(key, value, 1, 256)? as u32,
             "aux" => self.aux = ring_size(key, value)?,
+            "drain" => self.drain = number(key, value)?,
             "data" => self.data = ring_size(key, value)?,
             "quantum" => self.quantum = number(key, value)?,
             "slice" => self.slice = within(key, value, 0, 100_000)?,
@@ -242,6 +246,7 @@ mod tests {
             "truth=t",
             "cores=3",
             "aux=64k",
+            "drain=1m",
             "data=8192",
             "quantum=0x10",
             "slice=7",
@@ -272,6 +277,7 @@ mod tests {
             quantum: 16,
             slice: 7,
             seed: 9,
+            drain: 1 << 20,
             mode: OnFull::Drop,
             limit: 1 << 30,
             return_compression: true,

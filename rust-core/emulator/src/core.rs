@@ -247,7 +247,7 @@ impl Core {
         self.latest = at;
         let first = self.started.insert(tid);
         let lost = self.state != State::On;
-        if lost && lock(&self.outlet).resume() {
+        if lost && lock(&self.outlet).resume(clock::tsc()) {
             self.recovered();
         }
         self.note(Entry::SwitchIn(tid));
@@ -548,7 +548,9 @@ impl Core {
                 *unresolved = None;
                 self.inside = 0;
                 self.off_blocks += 1;
-                if !self.off_blocks.is_multiple_of(RESUME_INTERVAL) || !lock(&self.outlet).resume() {
+                if !self.off_blocks.is_multiple_of(RESUME_INTERVAL)
+                    || !lock(&self.outlet).resume(clock::tsc())
+                {
                     return false;
                 }
                 self.recovered();

@@ -31,6 +31,17 @@ enum Item {
     Record { body: Body, tid: u32, tsc: u64 },
 }
 
+/// A drain that takes so many bytes at the most, however fast the real one is.
+#[derive(Clone, Copy, Debug)]
+struct SlowDrain {
+    /// Bytes per tick of the TSC.
+    speed: f64,
+    /// When `taken` was reckoned.
+    tsc: u64,
+    /// Bytes taken so far.
+    taken: f64,
+}
+
 /// Names a section of one core's stream; later ones are greater.
 pub type Section = u64;
 
@@ -74,6 +85,7 @@ pub struct Outlet {
     region: u64,
     /// Drop mode: output stops here.
     stop_at: u64,
+    slow: Option<SlowDrain>,
     off: bool,
     totals: Totals,
     /// The section that is written through, and where it began.
@@ -113,6 +125,7 @@ impl Outlet {
             recorded: position,
             region,
             stop_at: 0,
+            slow: None,
             off: false,
             totals: Totals::default(),
             front: 0,
@@ -120,8 +133,16 @@ impl Outlet {
             waiting: VecDeque::new(),
             truth,
         };
-        outlet.set_stop();
+        outlet.set_stop(0);
         outlet
+    }
+
+    /// Drop mode: lets the drain take at most `speed` bytes per tick of the TSC. It takes them before, but the unit does
+    /// not see their room.
+    #[must_use]
+    pub fn with_drain(mut self, speed: f64) -> Outlet {
+        self.slow = Some(SlowDrain { speed, tsc: 0, taken: self.position as f64 });
+        self
     }
 
     /// Counters.
@@ -263,7 +284,7 @@ impl Outlet {
             return Flow::Stopped;
         }
         if self.position + bytes.len() as u64 > self.stop_at {
-            self.set_stop();
+            self.set_stop(tsc);
         }
         let n = self.stop_at.saturating_sub(self.position).min(bytes.len() as u64) as usize;
         let fits = self.producer.aux.write(&bytes[..n]).is_ok();
@@ -275,7 +296,7 @@ impl Outlet {
         }
         if self.position - self.recorded >= self.region {
             self.aux_record(tid, tsc, 0);
-            self.set_stop();
+            self.set_stop(tsc);
         }
         Flow::Taken
     }
@@ -290,15 +311,27 @@ impl Outlet {
 
     /// The place where a unit that starts now would have to stop: the last region end before the
     /// tail (`pt_buffer_reset_markers`).
-    fn set_stop(&mut self) {
-        let end = self.position + self.producer.aux.room();
+    fn set_stop(&mut self, tsc: u64) {
+        let end = self.position + self.room(tsc);
         self.stop_at = end / self.region * self.region;
     }
 
-    /// Drop mode: whether output can begin again; if so it does.
-    pub fn resume(&mut self) -> bool {
+    /// Free bytes of the ring, as far as a slow drain lets the unit see them.
+    fn room(&mut self, tsc: u64) -> u64 {
+        let room = self.producer.aux.room();
+        let Some(slow) = &mut self.slow else { return room };
+        let passed = tsc.saturating_sub(slow.tsc) as f64;
+        slow.tsc = slow.tsc.max(tsc);
+        // Only what a record has made visible can be taken.
+        slow.taken = (slow.taken + passed * slow.speed).min(self.recorded as f64);
+        let held = self.position - slow.taken as u64;
+        room.min(self.producer.aux.size().saturating_sub(held))
+    }
+
+    /// Drop mode: whether output can begin again at `tsc`; if so it does.
+    pub fn resume(&mut self, tsc: u64) -> bool {
         if self.off {
-            self.set_stop();
+            self.set_stop(tsc);
             // With less than the rest of a region the kernel's start fails.
             self.off = self.stop_at <= self.position;
         }
@@ -319,7 +352,7 @@ impl Outlet {
             }
             OnFull::Drop => {
                 self.aux_record(tid, tsc, 0);
-                self.set_stop();
+                self.set_stop(tsc);
             }
         }
     }

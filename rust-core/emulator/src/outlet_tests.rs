@@ -130,9 +130,9 @@ fn drop_stops_at_the_last_free_region_and_says_so() {
     assert_eq!(r.outlet.totals().losses, 1);
     assert_eq!(r.outlet.totals().bytes + r.outlet.totals().lost_bytes, 40 * 300);
 
-    assert!(!r.outlet.resume(), "nothing was drained");
+    assert!(!r.outlet.resume(0), "nothing was drained");
     assert_eq!(r.drain_aux(), numbered(0, 6144));
-    assert!(r.outlet.resume());
+    assert!(r.outlet.resume(0));
     assert_eq!(r.outlet.write(0, &numbered(0, 10), 12, 0), Flow::Taken);
     r.outlet.end_aux(12, 0);
     assert_eq!(r.drain_records(), [(aux(6144, 10, 0), 12)]);
@@ -204,4 +204,25 @@ fn sections_come_in_order_whichever_is_written_first() {
             (aux(11, 4, 0), 13)
         ]
     );
+}
+
+#[test]
+fn a_slow_drain_makes_room_with_time() {
+    let mut r = rig(OnFull::Drop);
+    // A byte in ten ticks; the real drain takes all at once.
+    r.outlet = r.outlet.with_drain(0.1);
+    let write = |r: &mut Rig, tsc| {
+        let flow = r.outlet.write(0, &numbered(0, 2048), 11, tsc);
+        r.drain_aux();
+        flow
+    };
+    let first: Vec<Flow> = (0..4).map(|_| write(&mut r, 0)).collect();
+    assert_eq!(first, [Flow::Taken; 4], "the whole ring, for what is held is known to the byte");
+    assert_eq!(write(&mut r, 0), Flow::Stopped);
+    assert!(!r.outlet.resume(20_000), "2,000 bytes are less than a region");
+    assert!(r.outlet.resume(20_480));
+    assert_eq!([1, 2].map(|_| write(&mut r, 20_480)), [Flow::Taken, Flow::Stopped]);
+    // What was not there could not be taken.
+    assert!(r.outlet.resume(10_000_000));
+    assert_eq!([1, 2, 3, 4, 5].map(|_| write(&mut r, 10_000_000))[3..], [Flow::Taken, Flow::Stopped]);
 }

@@ -104,7 +104,11 @@ impl Plugin {
         for n in 0..config.cores {
             let producer = shared.producer(n, pid)?;
             let truth = config.truth.as_deref().map(|d| CoreLog::create(d, n)).transpose()?;
-            let outlet = Arc::new(Mutex::new(Outlet::new(producer, config.mode, truth)));
+            let mut outlet = Outlet::new(producer, config.mode, truth);
+            if config.drain != 0 {
+                outlet = outlet.with_drain(config.drain as f64 / (tsc_khz as f64 * 1000.0));
+            }
+            let outlet = Arc::new(Mutex::new(outlet));
             let core = Core::new(&config, n, pid, Arc::clone(&outlet));
             boards.push(core.board());
             cores.push(core);

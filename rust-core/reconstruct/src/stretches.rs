@@ -124,7 +124,7 @@ impl CoreSideband {
             Body::Aux { offset, .. } if offset > self.covered.0 && self.pending.is_none() => {
                 // What says whose the bytes in between are is not in the capture, and may have stood anywhere since the last range.
                 self.missing(core, time);
-                return self.take(core, body, sample);
+                self.take(core, body, sample);
             }
             Body::Aux { offset, size, flags } if size > 0 || flags & aux_flags::TRUNCATED != 0 => {
                 let truncated = flags & aux_flags::TRUNCATED != 0;

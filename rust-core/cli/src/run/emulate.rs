@@ -75,7 +75,13 @@ fn option(plugin: &Path, shared: &Path, args: &RunArgs) -> Result<OsString> {
     if args.return_compression {
         put("retcomp", "1".into());
     }
-    let numbers = [("aux", args.aux), ("seed", args.seed), ("quantum", args.quantum)];
+    if args.drain_bandwidth.is_some() && !matches!(args.on_full, OnFull::Drop) {
+        bail!(
+            "--drain-bandwidth needs --on-full drop: with stall nothing is lost, the program would only wait"
+        );
+    }
+    let numbers =
+        [("aux", args.aux), ("drain", args.drain_bandwidth), ("seed", args.seed), ("quantum", args.quantum)];
     for (key, value) in numbers {
         if let Some(n) = value {
             put(key, n.to_string().into());
@@ -111,11 +117,13 @@ mod tests {
         assert_eq!(text(&[]).unwrap(), "/l/p.so,shm=/s,,m/u,cores=2,mode=stall,timing=mtc");
         let all =
             ["--cores", "3", "--on-full", "drop", "--aux", "64k", "--timing", "cyc", "--return-compression"];
-        let more = ["--seed", "9", "--quantum", "500", "--unit-option", "irq=5"];
+        let more = ["--drain-bandwidth", "1m", "--seed", "9", "--quantum", "500", "--unit-option", "irq=5"];
         assert_eq!(
             text(&[&all[..], &more[..]].concat()).unwrap(),
-            "/l/p.so,shm=/s,,m/u,cores=3,mode=drop,timing=cyc,retcomp=1,aux=65536,seed=9,quantum=500,irq=5"
+            "/l/p.so,shm=/s,,m/u,cores=3,mode=drop,timing=cyc,retcomp=1,aux=65536,drain=1048576,seed=9,quantum=500,irq=5"
         );
         assert!(text(&["--unit-option", "irq"]).is_err());
+        let refused = text(&["--drain-bandwidth", "1m"]).unwrap_err().to_string();
+        assert!(refused.contains("--on-full drop"), "{refused}");
     }
 }
