@@ -7,7 +7,6 @@ use jportal_capture::{CaptureReader, Header};
 use jportal_completion::Summary as Completed;
 use jportal_reconstruct::{DecodeSummary, Recording};
 use jportal_report::{ThreadTotals, Threads};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
@@ -16,7 +15,6 @@ use crate::infer::{Inference, decode_inferred};
 use crate::{Outcome, decode, put_json, put_text};
 
 /// What the trace decodes to.
-#[derive(Serialize)]
 struct Decoded {
     threads: Vec<ThreadTotals>,
     gaps: u64,
@@ -32,11 +30,8 @@ struct Decoded {
     truncations: u64,
     unattributed_bytes: u64,
     completeness: f64,
-    #[serde(skip)]
     projection: Option<jportal_projection::Summary>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     recovery: Option<Completed>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<jportal_check::Report>,
 }
 
@@ -144,10 +139,8 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
         all["unresolved"] = d.unresolved.into();
         all["orphans"] = d.orphans.into();
         all["projected"] = d.projected.into();
-        if let Some(p) = &d.projection {
-            all["projection"] = json!({"stretches": p.stretches, "orphans": p.orphans, "certain": p.certain,
-                                       "ambiguous": p.ambiguous, "nowhere": p.nowhere, "given_up": p.given_up,
-                                       "transitions": p.transitions});
+        if let Some(projection) = d.projection {
+            all["projection"] = json!(projection);
         }
         all["bytecodes"] = d.bytecodes.into();
         all["overflows"] = d.overflows.into();

@@ -1,7 +1,9 @@
 //! What projection found.
 
+use serde::Serialize;
+
 /// Figures of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Stretches of orphan bytecodes.
     pub stretches: u64,
