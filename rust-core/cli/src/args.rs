@@ -171,13 +171,17 @@ pub(crate) struct InferArgs {
     pub(crate) recover: Recover,
 }
 
-/// How an event is known, if not from the trace alone.
+/// How an event is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Inferred {
+pub(crate) enum Known {
+    /// From the trace alone
+    Decoded,
     /// Found by placing a stretch of bytecodes in the program
     Projected,
     /// Inferred for lost trace
     Recovered,
+    /// Not at all: gaps
+    Lost,
 }
 
 /// Arguments of the commands that can leave out what is not certain.
@@ -185,7 +189,7 @@ pub(crate) enum Inferred {
 pub(crate) struct ExcludeArgs {
     /// Leave out events that are known only so; a list with commas
     #[arg(long, value_enum, value_name = "HOW", value_delimiter = ',')]
-    pub(crate) exclude: Vec<Inferred>,
+    pub(crate) exclude: Vec<Known>,
 }
 
 /// `completeness` is the share of the recorded PT bytes that was decoded: bytes skipped behind

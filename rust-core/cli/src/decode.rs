@@ -13,7 +13,7 @@ use jportal_reconstruct::{
 use jportal_report::Exclude;
 use jportal_units::{Tid, Tsc};
 
-use crate::args::{self, DecodeArgs, ExcludeArgs, Inferred};
+use crate::args::{self, DecodeArgs, ExcludeArgs, Known};
 use crate::progress::ProgressLine;
 use crate::say;
 
@@ -98,7 +98,12 @@ pub(crate) fn decode(
 /// What the arguments leave out.
 pub(crate) fn excluded(args: &ExcludeArgs) -> Exclude {
     let is = |what| args.exclude.contains(&what);
-    Exclude { projected: is(Inferred::Projected), recovered: is(Inferred::Recovered) }
+    Exclude {
+        decoded: is(Known::Decoded),
+        projected: is(Known::Projected),
+        recovered: is(Known::Recovered),
+        lost: is(Known::Lost),
+    }
 }
 
 /// What the machine did around an event of a thread's flow.

@@ -8,15 +8,19 @@ use jportal_completion::{Completion, Storage};
 use jportal_flow::{FlowConsumer, ThreadInfo};
 use jportal_projection::Projector;
 use jportal_reconstruct::{DecodeSummary, Recording};
+use jportal_report::Execution;
+use jportal_report::execution::{Listener, Visits};
 
 use crate::args::{DecodeArgs, InferArgs, Project, Recover};
 use crate::{decode, say};
 
 /// What was inferred, as far as it was asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inference {
     pub(crate) projection: Option<jportal_projection::Summary>,
     pub(crate) recovery: Option<jportal_completion::Summary>,
+    /// Which part of what the threads did is known, and how.
+    pub(crate) execution: Execution,
 }
 
 /// Decodes what the arguments ask for, and infers what they ask for. With gaps filled, `consumer` gets thread after thread when
@@ -28,10 +32,14 @@ pub(crate) fn decode_inferred(
     consumer: &mut dyn FlowConsumer,
 ) -> Result<(DecodeSummary, Inference)> {
     use jportal_completion::{Method, Settings};
+    let visits = Arc::new(visits(recording));
+    let mut shown = Listener::new(Arc::clone(&visits), consumer);
     let method = match infer.recover {
         Recover::None => {
-            let (summary, projection) = decode_projected(args, infer, recording, consumer)?;
-            return Ok((summary, Inference { projection, recovery: None }));
+            let (summary, projection) = decode_projected(args, infer, recording, &mut shown)?;
+            let heard = shown.heard();
+            let execution = Execution::new(&visits, &heard, &heard);
+            return Ok((summary, Inference { projection, recovery: None, execution }));
         }
         Recover::Basic => Method::Basic(Default::default()),
         Recover::Tiered => Method::Tiered(Default::default()),
@@ -41,15 +49,28 @@ pub(crate) fn decode_inferred(
     let icfg = Arc::new(Icfg::build(methods, &mut ByName::new(methods)));
     let open = |_: &ThreadInfo| Ok(Box::new(tempfile::tempfile()?) as Box<dyn Storage>);
     let mut completion = Completion::new(icfg, Settings::with(method), open);
-    let (summary, projection) = decode_projected(args, infer, recording, &mut completion)?;
-    let completed = completion.finish(consumer).with_context(|| format!("{}", args.capture.display()))?;
+    let (summary, projection, decoded) = {
+        let mut decoded = Listener::new(Arc::clone(&visits), &mut completion);
+        let (summary, projection) = decode_projected(args, infer, recording, &mut decoded)?;
+        (summary, projection, decoded.heard())
+    };
+    let completed = completion.finish(&mut shown).with_context(|| format!("{}", args.capture.display()))?;
     if completed.not_learned > 0 {
         say(&format!(
             "warning: gaps were filled from the first {} bytecodes of the capture; {} more were not learned from",
             completed.learned, completed.not_learned
         ));
     }
-    Ok((summary, Inference { projection, recovery: Some(completed) }))
+    let execution = Execution::new(&visits, &decoded, &shown.heard());
+    Ok((summary, Inference { projection, recovery: Some(completed), execution }))
+}
+
+fn visits(recording: &Recording<'_>) -> Visits {
+    let mut all = Visits::default();
+    for (core, started, v) in recording.visits() {
+        all.add((v.tid.get(), started), core, (v.came, v.left));
+    }
+    all
 }
 
 fn decode_projected(

@@ -6,7 +6,7 @@ use anyhow::Result;
 use jportal_capture::{CaptureReader, Header};
 use jportal_completion::Summary as Completed;
 use jportal_reconstruct::{DecodeSummary, Recording};
-use jportal_report::{ThreadTotals, Threads};
+use jportal_report::{Execution, ThreadTotals, Threads};
 use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
@@ -30,6 +30,7 @@ struct Decoded {
     truncations: u64,
     unattributed_bytes: u64,
     completeness: f64,
+    execution: Execution,
     projection: Option<jportal_projection::Summary>,
     recovery: Option<Completed>,
     check: Option<jportal_check::Report>,
@@ -45,8 +46,8 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
         let mut checked = Checked::new(&args.check, &recording, &mut threads);
         let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut checked)?;
         let check = checked.report();
-        let Inference { projection, recovery } = inferred;
-        Some(Decoded { check, projection, recovery, ..gather(&threads, &summary) })
+        let Inference { projection, recovery, execution } = inferred;
+        Some(Decoded { check, projection, recovery, execution, ..gather(&threads, &summary) })
     };
     let clean = decoded.as_ref().and_then(|d| d.check.as_ref()).is_none_or(|c| c.is_clean());
     if args.decode.json {
@@ -78,6 +79,7 @@ fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
         truncations: s.native.truncations,
         unattributed_bytes: s.unattributed_bytes,
         completeness: s.completeness(),
+        execution: Execution::default(),
         recovery: None,
         check: None,
         projection: None,
@@ -147,6 +149,7 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
         all["truncations"] = d.truncations.into();
         all["unattributed_bytes"] = d.unattributed_bytes.into();
         all["completeness"] = d.completeness.into();
+        all["execution"] = json!(d.execution);
         if let Some(recovery) = d.recovery {
             all["recovery"] = json!(recovery);
         }
@@ -246,6 +249,9 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
     text.push_str("threads\n");
     for (tid, name, bytecodes) in threads {
         text.push_str(&format!("{tid:>9}  {bytecodes:>14}  {name}\n"));
+    }
+    if let Some(d) = decoded {
+        text.push_str(&d.execution.text(h.tsc_khz));
     }
     if let Some(recovery) = decoded.and_then(|d| d.recovery.as_ref()) {
         text.push_str(&recovery_text(recovery));

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 use jportal_flow::ThreadInfo;
 use jportal_reconstruct::{Recording, Watch};
+use jportal_report::Execution;
 use jportal_report::print::{Level, Options, Output, Printer};
 use jportal_units::Tid;
+use serde_json::{Value, json};
 
 use crate::args::{self, PrintArgs};
 use crate::infer::decode_inferred;
 use crate::look::Look;
-use crate::{Outcome, decode};
+use crate::{Outcome, decode, put_text};
 
 pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
     let reader = decode::open(&args.decode.capture)?;
@@ -34,13 +36,33 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
     };
     let spills = Spills::default();
     let mut printer = Printer::new(methods, options, |_: &ThreadInfo| spills.open());
-    decode_inferred(&args.decode, &args.infer, &recording, &mut printer)?;
+    let (_, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut printer)?;
     if let Some(e) = printer.error() {
         return Err(e).context("cannot write the output");
     }
     drop(printer);
     spills.replay().context("cannot write the output")?;
+    let execution = &inferred.execution;
+    let text = match args.decode.json {
+        true => execution_lines(execution),
+        false => execution.text(reader.header().tsc_khz),
+    };
+    put_text(&text)?;
     Ok(Outcome::Done)
+}
+
+/// What of the threads is known, an object a line; the last one, of all, names no thread.
+fn execution_lines(execution: &Execution) -> String {
+    let event = |value: Value| match value {
+        Value::Object(mut fields) => {
+            fields.insert("event".into(), "execution".into());
+            format!("{}\n", Value::Object(fields))
+        }
+        other => format!("{other}\n"),
+    };
+    let mut all = json!(execution.total);
+    all["silent"] = json!(execution.silent);
+    execution.threads.iter().map(|t| json!(t)).chain([all]).map(event).collect()
 }
 
 /// The machine blocks around one event of one thread. An OS thread id may come again: the event is looked for in the

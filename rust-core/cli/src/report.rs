@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use jportal_bytecode::Method;
 use jportal_reconstruct::DecodeSummary;
+use jportal_report::Execution;
 use jportal_report::calls::CallsConsumer;
 use jportal_report::coverage::CoverageConsumer;
 use jportal_report::hot::HotConsumer;
@@ -21,25 +22,26 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
     let methods = Arc::new(recording.methods().clone());
     let wanted = |m: &Method| is_wanted(args, m);
     let exclude = decode::excluded(&args.exclude);
+    let khz = reader.header().tsc_khz;
     match args.kind {
         ReportKind::Coverage => {
             let mut consumer = CoverageConsumer::new(methods).excluding(exclude);
             let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
             let report = consumer.report(wanted);
             let hint = if report.classes.is_empty() { "no class fits; try --classes all\n" } else { "" };
-            show(args, &report, &format!("{}{hint}", report.text(args.methods)), &summary, &inferred)?;
+            show(args, &report, &format!("{}{hint}", report.text(args.methods)), &summary, &inferred, khz)?;
         }
         ReportKind::HotMethods => {
             let mut consumer = HotConsumer::new(methods).excluding(exclude);
             let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
             let report = consumer.report(args.top, wanted);
-            show(args, &report, &report.text(), &summary, &inferred)?;
+            show(args, &report, &report.text(), &summary, &inferred, khz)?;
         }
         ReportKind::Calls => {
             let mut consumer = CallsConsumer::new(methods).excluding(exclude);
             let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
             let report = consumer.report(args.top, wanted);
-            show(args, &report, &report.text(), &summary, &inferred)?;
+            show(args, &report, &report.text(), &summary, &inferred, khz)?;
         }
     }
     Ok(Outcome::Done)
@@ -59,17 +61,27 @@ fn is_wanted(args: &ReportArgs, method: &Method) -> bool {
     classes == Classes::All || is_application(method)
 }
 
+/// A report, and how much of what ran it is of.
+#[derive(Serialize)]
+struct WithExecution<'a, R> {
+    #[serde(flatten)]
+    report: &'a R,
+    execution: &'a Execution,
+}
+
 fn show(
     args: &ReportArgs,
     report: &impl Serialize,
     text: &str,
     summary: &DecodeSummary,
     inferred: &Inference,
+    tsc_khz: u64,
 ) -> Result<()> {
     if args.decode.json {
-        return put_json(report);
+        return put_json(&WithExecution { report, execution: &inferred.execution });
     }
     put_text(text)?;
+    put_text(&format!("\n{}", inferred.execution.text(tsc_khz)))?;
     let (native, reconstruct) = (summary.native.errors, summary.contradictions());
     if native + reconstruct > 0 || summary.completeness() < 1.0 {
         put_text(&format!(

@@ -51,5 +51,6 @@ pub use driver::{DecodeOptions, NativeDecoder, Positions, Progress};
 pub use error::Error;
 pub use machine::ThreadCounters;
 pub use recording::Recording;
+pub use stretches::Visit;
 pub use summary::{DecodeSummary, NativeTotals, ThreadSummary};
 pub use watch::{MachineBlock, MachineStep, Watch};

@@ -3,7 +3,7 @@
 use crate::blind::{Life, Unseen, unseen};
 use crate::driver::{DecodeOptions, Progress, decode};
 use crate::error::Error;
-use crate::stretches::{CoreSideband, StaleBlock, Stretch, digest};
+use crate::stretches::{CoreSideband, StaleBlock, Stretch, Visit, digest};
 use crate::summary::DecodeSummary;
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
@@ -12,7 +12,7 @@ use jportal_capture::schema::patch_reasons;
 use jportal_flow::FlowConsumer;
 use jportal_native_flow::{CodeHistory, Patch};
 use jportal_units::{Address, AddressRange, CodeId, Core, StreamOffset, Tid, Tsc};
-use jportal_vm_image::{Builder, CodeSink, ThreadSpan, VmImage};
+use jportal_vm_image::{Builder, CodeSink, ThreadSpan, Threads, VmImage};
 
 /// A stretch of a core's trace among those of its thread.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +166,16 @@ impl<'a> Recording<'a> {
     pub fn stale_blocks(&self, core: Core) -> &[StaleBlock] {
         self.sidebands.iter().find(|s| s.0 == core).map_or(&[], |s| &s.1.stale)
     }
+    /// Who was on which core and when, each visit with the start of its thread, which with its id names it. Visits that began
+    /// before the recording are cut there; one in which two threads had the OS thread in turn is divided.
+    pub fn visits(&self) -> impl Iterator<Item = (Core, Tsc, Visit)> + '_ {
+        let start = Tsc(self.reader.header().start_tsc);
+        let all = self.sidebands.iter().flat_map(|(core, side)| side.visits.iter().map(|v| (*core, *v)));
+        all.flat_map(move |(core, v)| {
+            let threads = &self.image.threads;
+            divided(threads, Visit { came: v.came.max(start), ..v }).map(move |(s, v)| (core, s, v))
+        })
+    }
     /// The stretches of all cores in the order in which they were closed; those of one
     /// core stay in stream order whatever their times say.
     pub(crate) fn stretches_in_order(&self) -> Vec<Stretch> {
@@ -232,6 +242,25 @@ impl<'a> Recording<'a> {
     }
 }
 
+/// The parts of a visit by the threads that had the OS thread, each with the start of its thread.
+fn divided(threads: &Threads, visit: Visit) -> impl Iterator<Item = (Tsc, Visit)> + '_ {
+    let mut rest = Some(visit);
+    std::iter::from_fn(move || {
+        let v = rest.take()?;
+        let started_by = |tsc| threads.at(v.tid, tsc).map_or(Tsc(0), |s| s.started);
+        let started = started_by(v.came);
+        let (mut next, mut by) = (None, v.left);
+        // The one that followed first.
+        while started_by(by) > v.came.max(started) {
+            next = Some(started_by(by));
+            by = Tsc(started_by(by).0 - 1);
+        }
+        let Some(next) = next else { return Some((started, v)) };
+        rest = Some(Visit { came: next, ..v });
+        Some((started, Visit { left: next, ..v }))
+    })
+}
+
 fn code_cache(reader: &CaptureReader) -> Result<AddressRange, Error> {
     let (low, high) = (Address(reader.header().code_cache_low), Address(reader.header().code_cache_high));
     if low.0 == 0 && high.0 == 0 {
@@ -246,4 +275,35 @@ fn code_cache(reader: &CaptureReader) -> Result<AddressRange, Error> {
         return Err(Error::BadCodeCache { low, high });
     }
     Ok(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
+
+    struct NoCode;
+    impl CodeSink for NoCode {
+        fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
+        fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
+        fn free(&mut self, _: Tsc, _: Address, _: u64) {}
+    }
+
+    #[test]
+    fn a_visit_is_divided_among_those_that_had_the_os_thread() {
+        let mut vm = Builder::default();
+        let mut put = |tsc, record| vm.record(Stamped { tsc, record }, &mut NoCode);
+        for (from, to) in [(100, 200), (250, 260), (300, 400)] {
+            put(from, Record::ThreadStarted(ThreadStarted { tid: 7, ..Default::default() }));
+            put(to, Record::ThreadExited(ThreadExited { tid: 7, ..Default::default() }));
+        }
+        let image = vm.finish();
+        let parts = |tid, came, left| -> Vec<(u64, u64, u64)> {
+            let visit = Visit { tid: Tid(tid), came: Tsc(came), left: Tsc(left) };
+            divided(&image.threads, visit).map(|(s, v)| (s.0, v.came.0, v.left.0)).collect()
+        };
+        assert_eq!(parts(7, 50, 350), [(100, 50, 250), (250, 250, 300), (300, 300, 350)]);
+        assert_eq!(parts(7, 260, 299), [(250, 260, 299)]);
+        assert_eq!(parts(8, 10, 20), [(0, 10, 20)]);
+    }
 }

@@ -58,6 +58,17 @@ pub struct StaleBlock {
     pub bytes: Vec<u8>,
 }
 
+/// A thread on a core, whether it left trace or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Visit {
+    /// The thread.
+    pub tid: Tid,
+    /// When it came; where that was not seen, the end of the core's visit before, or 0.
+    pub came: Tsc,
+    /// When it left; where that was not seen, when the next thread came, or the last time known of the core.
+    pub left: Tsc,
+}
+
 /// The sideband of one core, digested.
 #[derive(Clone, Debug, Default)]
 pub struct CoreSideband {
@@ -67,6 +78,8 @@ pub struct CoreSideband {
     pub stale: Vec<StaleBlock>,
     /// Where records are missing, in order.
     pub blind: Vec<Blind>,
+    /// Who was on the core, in order of time.
+    pub visits: Vec<Visit>,
     /// `PERF_RECORD_LOST`: records the data ring had no room for.
     pub lost_records: u64,
     /// Bytes that are no records.
@@ -83,6 +96,10 @@ pub struct CoreSideband {
     closed: Tsc,
     /// Records are missing behind the last range.
     pending: Option<Blind>,
+    /// Who is on the core, and since when.
+    on: Option<(Tid, Tsc)>,
+    /// The last time known of the core.
+    last: Tsc,
 }
 
 /// A thread on a core where trace is being lost.
@@ -106,6 +123,7 @@ pub fn digest(core: Core, pieces: impl Iterator<Item = Vec<u8>>) -> CoreSideband
     }
     side.end_stay(core);
     side.pending = None;
+    side.end_visit(side.last);
     side.stretches.sort_by_key(|s| s.from);
     side.stale.sort_by_key(|s| s.offset);
     side
@@ -114,11 +132,13 @@ pub fn digest(core: Core, pieces: impl Iterator<Item = Vec<u8>>) -> CoreSideband
 impl CoreSideband {
     fn take(&mut self, core: Core, body: &Body, sample: SampleId) {
         let (tid, time) = (Tid(sample.tid), Tsc(sample.time));
+        self.visit(body, tid, time);
         match *body {
             // LOST_SAMPLES counts samples, of which these events have none.
             Body::Lost { lost, .. } if lost > 0 => {
                 self.lost_records = self.lost_records.saturating_add(lost);
                 self.end_stay(core);
+                self.end_visit(self.last);
                 self.missing(core, time);
             }
             Body::Aux { offset, .. } if offset > self.covered.0 && self.pending.is_none() => {
@@ -179,6 +199,37 @@ impl CoreSideband {
         if end > self.covered {
             let (offset, since) = (self.covered, self.closed);
             self.blind.push(Blind { core, offset, since, until: Tsc(u64::MAX) });
+        }
+    }
+
+    /// Who is on the core. A range of a thread that did not come says so, too: switches may be lost, and there is none
+    /// for a thread that never leaves.
+    fn visit(&mut self, body: &Body, tid: Tid, time: Tsc) {
+        match body {
+            // The kernel writes the range behind the switch.
+            Body::Aux { .. } if self.on.is_none() && self.visits.last().is_some_and(|v| v.tid == tid) => {
+                return;
+            }
+            Body::Aux { .. } | Body::Switch { .. } => {}
+            _ => return,
+        }
+        if self.on.is_none_or(|on| on.0 != tid) {
+            let came = match body {
+                Body::Switch { out: false, .. } => time,
+                _ => self.last,
+            };
+            self.end_visit(came);
+            self.on = Some((tid, came));
+        }
+        self.last = self.last.max(time);
+        if matches!(body, Body::Switch { out: true, .. }) {
+            self.end_visit(time);
+        }
+    }
+
+    fn end_visit(&mut self, left: Tsc) {
+        if let Some((tid, came)) = self.on.take().filter(|on| on.1 < left) {
+            self.visits.push(Visit { tid, came, left });
         }
     }
 
@@ -246,6 +297,30 @@ mod tests {
             (1, 100, 150, 40, false, Some(30)),
         ];
         assert_eq!(got, want);
+    }
+
+    #[test]
+    fn who_was_on_the_core() {
+        let mut bytes = Vec::new();
+        for (tid, time, body) in [
+            // Was there before the first record.
+            (1, 10, aux(0, 100, false)),
+            (1, 20, OUT),
+            (1, 21, aux(100, 10, false)),
+            (2, 30, IN),
+            (2, 35, aux(110, 0, true)),
+            // Its end was not seen.
+            (3, 50, IN),
+            (3, 60, OUT),
+            (2, 70, IN),
+            (2, 80, aux(110, 5, false)),
+        ] {
+            let sample = SampleId { tid, time, ..SampleId::default() };
+            Record { body, sample }.encode(&mut bytes);
+        }
+        let side = digest(Core(0), std::iter::once(bytes));
+        let got: Vec<_> = side.visits.iter().map(|v| (v.tid.0, v.came.0, v.left.0)).collect();
+        assert_eq!(got, [(1, 0, 20), (2, 30, 50), (3, 50, 60), (2, 70, 80)]);
     }
 
     #[test]

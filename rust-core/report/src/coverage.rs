@@ -231,18 +231,16 @@ impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
         use jportal_flow::{Entry, Exit};
         for e in events {
-            if self.exclude.hides(e.provenance) {
-                self.branch = None;
-                continue;
-            }
             match &e.kind {
+                // Time says nothing about branches, however it is known.
+                EventKind::Time(_) => {}
+                _ if self.exclude.hides(e.provenance) => self.branch = None,
                 EventKind::Bytecode { method, bci, .. } => {
                     self.bytecode(*method, *bci, seen::bit(e.provenance))
                 }
                 // The activation goes on: OSR stands between a loop's branch and its target.
                 EventKind::Leave { exit: Exit::Replaced, .. }
-                | EventKind::Enter { entry: Entry::Osr | Entry::Deoptimisation, .. }
-                | EventKind::Time(_) => {}
+                | EventKind::Enter { entry: Entry::Osr | Entry::Deoptimisation, .. } => {}
                 _ => self.branch = None,
             }
         }
@@ -338,7 +336,7 @@ mod tests {
 
     #[test]
     fn what_is_excluded_is_not_covered() {
-        let exclude = Exclude { recovered: true, projected: false };
+        let exclude = Exclude { recovered: true, ..Exclude::default() };
         let executed = |c: CoverageConsumer| {
             let mut c = c;
             // Both ends of an outcome count, and what is left out joins nothing.

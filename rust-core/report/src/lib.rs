@@ -16,6 +16,7 @@ pub mod against;
 pub mod calls;
 pub mod circumstance;
 pub mod coverage;
+pub mod execution;
 pub mod hot;
 pub mod jacoco;
 pub mod print;
@@ -29,5 +30,6 @@ pub mod verify;
 #[cfg(test)]
 mod testing;
 
+pub use execution::Execution;
 pub use tally::{Exclude, Tally};
 pub use threads::{ThreadTotals, Threads};

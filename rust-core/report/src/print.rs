@@ -7,7 +7,7 @@ use jportal_bytecode::{Blocks, Instruction, Method, MethodTable, Opcode};
 use jportal_flow::{
     Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, Orphan, Provenance, ThreadInfo,
 };
-use jportal_units::{Bci, MethodId};
+use jportal_units::{Bci, MethodId, Tsc};
 use serde_json::{Map, Value, json};
 
 use crate::stack::Stack;
@@ -187,7 +187,7 @@ impl Sink {
         let before = self.stack.depth();
         self.stack.follow(&e.kind);
         let after = self.stack.depth();
-        if self.shared.options.exclude.hides(e.provenance) {
+        if self.shared.options.exclude.hides_event(e) {
             // What comes next does not follow on what was printed last.
             self.resumed = true;
             return;
@@ -361,6 +361,8 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
             put("core", gap.core.get().into());
             put("offset", gap.offset.get().into());
             put("address", gap.address.into());
+            put("since", gap.since.map(Tsc::get).into());
+            put("until", gap.until.map(Tsc::get).into());
             put("bytes", gap.bytes.into());
             put("stack_lost", gap.stack_lost.into());
         }
@@ -479,12 +481,21 @@ mod tests {
 
     #[test]
     fn what_is_excluded_is_not_printed() {
-        let exclude = Exclude { recovered: true, projected: false };
+        let exclude = Exclude { recovered: true, ..Exclude::default() };
         let options = Options { level: Level::Block, json: false, limit: 100, exclude };
         let text = print_with(options);
         assert!(!text.contains("recovered") && text.contains("\n  > a.B.g(I)I"), "{text}");
         let all = print_with(Options { exclude: Exclude::default(), ..options });
         assert_eq!(all.lines().count(), text.lines().count() + 1);
+        let without = |exclude| print_with(Options { exclude, ..options });
+        let text = without(Exclude { lost: true, ..Exclude::default() });
+        assert_eq!((all.lines().count(), all.contains("gap")), (text.lines().count() + 1, true));
+        assert!(!text.contains("gap") && text.contains("recovered"), "{text}");
+        // What is seen of the frames follows all the same.
+        let text = without(Exclude { decoded: true, ..Exclude::default() });
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        let [block, gap] = lines[..] else { panic!("{text}") };
+        assert!(block.starts_with("    block 5") && gap.starts_with("-- gap"), "{text}");
     }
 
     #[test]

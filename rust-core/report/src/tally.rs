@@ -1,6 +1,6 @@
 //! Counts by provenance.
 
-use jportal_flow::Provenance;
+use jportal_flow::{Event, EventKind, Provenance};
 use serde::Serialize;
 
 /// A count of events by how they are known.
@@ -53,10 +53,14 @@ impl Tally {
 /// the same.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Exclude {
+    /// What follows from packets and metadata alone.
+    pub decoded: bool,
     /// What was found by placing an orphan segment.
     pub projected: bool,
     /// What was inferred for lost data.
     pub recovered: bool,
+    /// Gaps.
+    pub lost: bool,
 }
 
 impl Exclude {
@@ -64,9 +68,17 @@ impl Exclude {
     #[inline]
     pub const fn hides(self, provenance: Provenance) -> bool {
         match provenance {
-            Provenance::Decoded => false,
+            Provenance::Decoded => self.decoded,
             Provenance::Projected { .. } => self.projected,
             Provenance::Recovered { .. } => self.recovered,
+        }
+    }
+    /// Whether the event is left out. A gap is what is lost, however it is known.
+    #[inline]
+    pub const fn hides_event(self, event: &Event) -> bool {
+        match event.kind {
+            EventKind::Gap(_) => self.lost,
+            _ => self.hides(event.provenance),
         }
     }
 }

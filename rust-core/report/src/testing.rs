@@ -69,6 +69,9 @@ pub(crate) fn bytecode(m: u32, bci: u16) -> Event {
 pub(crate) fn recovered(e: Event) -> Event {
     Event { provenance: Provenance::Recovered { confidence: 0.5 }, ..e }
 }
+pub(crate) fn projected(e: Event) -> Event {
+    Event { provenance: Provenance::Projected { paths: 1 }, ..e }
+}
 pub(crate) fn gap(stack_lost: bool) -> Event {
     Event::decoded(EventKind::Gap(Box::new(Gap {
         reason: GapReason::Truncated,

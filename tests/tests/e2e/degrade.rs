@@ -56,6 +56,31 @@ pub(crate) fn place_segments(part: &[Option<u64>], whole: &[u64]) -> (usize, usi
     (found, strange)
 }
 
+/// A figure of the thread `main`.
+fn of_main(threads: &serde_json::Value, at: &str) -> f64 {
+    let main = threads.as_array().into_iter().flatten().find(|t| t["name"] == "main");
+    main.and_then(|t| t.pointer(at)).and_then(serde_json::Value::as_f64).expect("a figure of main")
+}
+
+/// Gaps hide no more time than the truth says was lost, but for the step of the flow's times (where `timed`: behind an overflow the
+/// time is known again later than the unit goes on), and about as much of the program: the run takes less than a second of a clock that the emulated unit shares with the whole machine, hence the tolerance.
+fn held_to_the_truth(execution: &serde_json::Value, truth: &serde_json::Value, timed: bool) {
+    const STEP: u64 = 1 << 18;
+    const TOLERANCE: f64 = 0.25;
+    let cores = truth["cores"].as_array().into_iter().flatten();
+    let gaps: Vec<&serde_json::Value> = cores.filter_map(|c| c["gaps"].as_array()).flatten().collect();
+    let open = gaps.iter().any(|g| g["until"].is_null());
+    let lasted = |g: &&serde_json::Value| Some(g["until"].as_u64()? - g["since"].as_u64()? + STEP);
+    let most: u64 = gaps.iter().filter_map(lasted).sum();
+    let ticks = |of: &str| execution[of].pointer("/ticks/lost").and_then(serde_json::Value::as_u64).unwrap();
+    let hidden = ticks("total") + ticks("silent");
+    println!("gaps hide {hidden} of at most {most} ticks");
+    assert!(hidden > 0 && (open || !timed || hidden <= most), "{execution}");
+    let (lost, said) = (of_main(&truth["threads"], "/share"), of_main(&execution["threads"], "/shares/lost"));
+    println!("main lost {lost} of its trace, and about {said} of its bytecodes");
+    assert!((said - lost).abs() < TOLERANCE, "{execution}");
+}
+
 #[test]
 fn what_is_left_is_the_flow_of_the_whole_in_order() {
     let Some(place) = place::installed("what_is_left_is_the_flow_of_the_whole_in_order") else { return };
@@ -63,16 +88,24 @@ fn what_is_left_is_the_flow_of_the_whole_in_order() {
     let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
     let recording = Recording::make(&place, &program, &plan).unwrap();
     let names = RandomState::new();
+    let info = recording.jportal(&["info", "--json"], &recording.capture(), &[]).unwrap().json().unwrap();
+    let complete =
+        serde_json::json!({"decoded": 1.0, "projected": 0.0, "orphans": 0.0, "recovered": 0.0, "lost": 0.0});
+    assert_eq!(info["execution"]["total"]["shares"], complete);
     let whole: Vec<u64> =
         flow(&recording, &recording.capture(), ("main", "600000"), &names).into_iter().flatten().collect();
     for (option, value, reason) in [("--loss", "25%", "truncated"), ("--overflow", "64k", "overflow")] {
         let copies = ["lossy.jportal", "again.jportal"].map(|name| recording.file(name));
+        let mut truth = serde_json::Value::Null;
         for target in &copies {
             let target = target.to_str().expect("a plain name");
-            let degrade = ["degrade", "--json", "-o", target, option, value];
+            let file = recording.file("truth.json");
+            let told = file.to_str().expect("a plain name");
+            let degrade = ["degrade", "--truth", told, "-o", target, option, value];
             let out = recording.jportal(&degrade, &recording.capture(), &[]).unwrap();
             assert!(out.status.success(), "{}", out.stderr);
-            let share = out.json().unwrap()["share"].as_f64().unwrap();
+            truth = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+            let share = truth["share"].as_f64().unwrap();
             println!("{option} {value}: {share} lost");
             assert!(if reason == "truncated" { (share - 0.25).abs() < 0.03 } else { share > 0.0 });
         }
@@ -80,6 +113,7 @@ fn what_is_left_is_the_flow_of_the_whole_in_order() {
         assert!(bytes[0] == bytes[1], "the same seed gives the same bytes");
         let info = recording.jportal(&["info", "--json"], &copies[0], &[]).unwrap().json().unwrap();
         assert_eq!(info["errors"]["native_flow"], 0, "{info}");
+        held_to_the_truth(&info["execution"], &truth, reason == "truncated");
         assert!(info["gaps_by_reason"][reason].as_u64().is_some_and(|n| n > 3), "{info}");
         let part = flow(&recording, &copies[0], ("main", "200000"), &names);
         let (found, strange) = place_segments(&part, &whole);
