@@ -8,13 +8,13 @@ use jportal_units::MethodId;
 use crate::place::Part;
 use crate::stretch::{Bytecode, Stretch};
 
-/// The frames that placed bytecodes have led to, outermost first: where each stands.
-pub(crate) type Frames = Vec<Node>;
+/// The frames that placed bytecodes have led to, outermost first: where each stands, and how that is known.
+pub(crate) type Frames = Vec<(Node, Provenance)>;
 
 /// Gives up what is left of `frames`.
 pub(crate) fn leave_all(icfg: &Icfg, frames: &mut Frames, exit: Exit, out: &mut Vec<Event>) {
-    while let Some(node) = frames.pop() {
-        out.push(Event::decoded(EventKind::Leave { method: icfg.method(node), exit }));
+    while let Some((node, provenance)) = frames.pop() {
+        out.push(Event { kind: EventKind::Leave { method: icfg.method(node), exit }, provenance });
     }
 }
 
@@ -100,15 +100,15 @@ impl Emitter<'_> {
     }
     fn enter(&mut self, node: Node, entry: Entry) {
         self.push(EventKind::Enter { method: self.icfg.method(node), tier: Tier::Interpreter, entry });
-        self.frames.push(node);
+        self.frames.push((node, self.provenance));
     }
     fn leave(&mut self, exit: Exit) {
-        if let Some(node) = self.frames.pop() {
+        if let Some((node, _)) = self.frames.pop() {
             self.push(EventKind::Leave { method: self.icfg.method(node), exit });
         }
     }
     fn top(&self) -> Option<MethodId> {
-        self.frames.last().map(|n| self.icfg.method(*n))
+        self.frames.last().map(|f| self.icfg.method(f.0))
     }
     /// `node` is `bytecode`; `before` is the one in front of it on the same path.
     fn bytecode(&mut self, node: Node, bytecode: &Bytecode, before: Option<&Bytecode>) {
@@ -120,7 +120,7 @@ impl Emitter<'_> {
                 self.leave(Exit::Unwind);
             }
         }
-        match self.frames.last().copied() {
+        match self.frames.last().map(|f| f.0) {
             None => self.enter(node, Entry::Found),
             Some(site) if before.is_some() && self.calls(site, outcome, node) => {
                 self.enter(node, Entry::Call);
@@ -137,7 +137,7 @@ impl Emitter<'_> {
         }
         self.push(EventKind::Bytecode { method, bci, tier: Tier::Interpreter });
         if let Some(top) = self.frames.last_mut() {
-            *top = node;
+            *top = (node, self.provenance);
         }
         if bytecode.opcode.transfer() == Transfer::Return && bytecode.outcome == Outcome::Open {
             self.leave(Exit::Return);

@@ -156,7 +156,7 @@ impl Sink {
         let called = |n: &&Node| {
             self.certain && stretch.ends.after.is_some() && icfg.opcode(**n).transfer() == Transfer::Invoke
         };
-        let site = self.frames.last().filter(called);
+        let site = self.frames.last().map(|f| &f.0).filter(called);
         let anchor = site.and_then(|n| icfg.edges(*n).next()).map(|(_, to)| to);
         let parts = self.placer.place(&stretch, anchor, &mut self.summary);
         emit(icfg, &stretch, &parts, &mut self.frames, &mut self.out);
@@ -194,7 +194,7 @@ impl Sink {
     }
     /// Whether the only frame left is one of `method` at the end of a loop.
     fn goes_on_in(&self, method: MethodId) -> bool {
-        let [node] = self.frames[..] else { return false };
+        let [(node, _)] = self.frames[..] else { return false };
         let icfg = self.placer.icfg();
         let jumps = matches!(icfg.opcode(node).transfer(), Transfer::Goto | Transfer::If);
         jumps && icfg.method(node) == method
