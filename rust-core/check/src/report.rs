@@ -189,7 +189,7 @@ struct Sink {
 
 impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
-        events.iter().for_each(|e| self.walk.event(&e.kind));
+        events.iter().for_each(|e| self.walk.event(e));
     }
     fn end(mut self: Box<Self>) {
         let shared = Arc::clone(self.walk.shared());

@@ -67,7 +67,8 @@ named! {
         ExceptionLost = "exception-lost",
         /// Frames left as replaced go on at once as OSR or deoptimised frames of the same methods.
         Replacement = "replacement",
-        /// Frames are given up as lost only in front of a gap or the end of the flow.
+        /// Frames are given up as lost only in front of a gap or the end of the flow; inferred ones also in front of a frame of which
+        /// no more is known.
         Lost = "lost",
         /// An unresolved stretch begins where the frame stands, leads along the control flow graph
         /// and is followed by the event it names.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jportal_bytecode::{ExceptionRow, InvokeRef, Method, MethodTable};
-use jportal_flow::{Cause, Entry, Event, EventKind, Exit, FlowConsumer, Gap, GapReason, ThreadInfo, Tier};
+use jportal_flow::{
+    Cause, Entry, Event, EventKind, Exit, FlowConsumer, Gap, GapReason, Provenance, ThreadInfo, Tier,
+};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 
 use crate::report::{Checker, Options, Report};
@@ -82,6 +84,13 @@ pub(crate) struct Flow(pub(crate) Vec<Event>);
 impl Flow {
     pub(crate) fn event(mut self, kind: EventKind) -> Self {
         self.0.push(Event::decoded(kind));
+        self
+    }
+    /// The last event is inferred.
+    pub(crate) fn inferred(mut self) -> Self {
+        if let Some(last) = self.0.last_mut() {
+            last.provenance = Provenance::Recovered { confidence: 0.5 };
+        }
         self
     }
     pub(crate) fn enter(self, m: u32, tier: Tier, entry: Entry) -> Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use jportal_bytecode::Method;
-use jportal_flow::{Entry, EventKind, Exit, Gap, ThreadInfo};
+use jportal_flow::{Entry, Event, EventKind, Exit, Gap, Provenance, ThreadInfo};
 use jportal_units::{Bci, MethodId, Tsc};
 
 use crate::code::{Code, Op};
@@ -16,6 +16,15 @@ use crate::stack::{At, Due, Frame, Stack};
 
 /// A question to the graph of a method: from, to, and whether an exception was thrown.
 pub(crate) type Stretch = (MethodId, Option<Bci>, Option<Bci>, bool);
+
+/// By whom frames were given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum GivenUp {
+    /// By the decoder, some of them or all: it loses them at a gap only.
+    Decoded,
+    /// By who inferred them, all of them: projection and recovery leave theirs where the flow contradicts.
+    Inferred,
+}
 
 /// State of one thread.
 #[derive(Debug)]
@@ -28,8 +37,10 @@ pub(crate) struct Walk {
     pub(crate) stack: Stack,
     /// Frames just left as replaced, in the order of their events.
     pub(crate) replaced: Vec<Frame>,
-    /// A frame was given up as lost; more of them, a gap, the end, or a frame of which no more is known must follow.
-    lost: bool,
+    /// A frame was given up as lost; more of them, a gap or the end must follow.
+    lost: Option<GivenUp>,
+    /// The current event is inferred.
+    inferred: bool,
     /// Answers about calls: bounded by the call sites and targets of the program.
     pub(crate) calls: HashMap<(MethodId, Bci, MethodId), bool>,
     /// Answers about stretches: bounded by the pairs of positions.
@@ -46,7 +57,8 @@ impl Walk {
             time: None,
             stack: Stack::default(),
             replaced: Vec::new(),
-            lost: false,
+            lost: None,
+            inferred: false,
             calls: HashMap::new(),
             stretches: HashMap::new(),
         }
@@ -58,7 +70,9 @@ impl Walk {
         &mut self.figures
     }
     /// Looks at the next event.
-    pub(crate) fn event(&mut self, kind: &EventKind) {
+    pub(crate) fn event(&mut self, event: &Event) {
+        let kind = &event.kind;
+        self.inferred = event.provenance != Provenance::Decoded;
         self.in_order(kind);
         match kind {
             EventKind::Bytecode { method, bci, tier } => self.bytecode(*method, *bci, *tier),
@@ -88,10 +102,14 @@ impl Walk {
     fn in_order(&mut self, kind: &EventKind) {
         match kind {
             EventKind::Leave { exit: Exit::Lost, .. } | EventKind::Gap(_) | EventKind::Time(_) => {}
-            // Nothing is known of the frames from here on.
-            EventKind::Enter { entry: Entry::Found, .. } | EventKind::Orphan(_) => self.lost = false,
-            _ if self.lost => {
-                self.lost = false;
+            // Nothing is known of the frames from here on, of which no more than where they might be was ever known.
+            EventKind::Enter { entry: Entry::Found, .. } | EventKind::Orphan(_)
+                if self.lost == Some(GivenUp::Inferred) =>
+            {
+                self.lost = None;
+            }
+            _ if self.lost.is_some() => {
+                self.lost = None;
                 let what = "the flow goes on behind frames that were given up as lost";
                 self.broken(Rule::Lost, |_| what.into());
             }
@@ -126,7 +144,7 @@ impl Walk {
         self.time = Some(tsc);
     }
     fn gap(&mut self, gap: &Gap) {
-        self.lost = false;
+        self.lost = None;
         if gap.stack_lost {
             self.stack.clear();
             self.reset(Reset::GapStackLost);
@@ -147,7 +165,10 @@ impl Walk {
     }
     /// A frame was given up.
     pub(crate) fn give_up(&mut self) {
-        self.lost = true;
+        self.lost = match self.lost {
+            None | Some(GivenUp::Inferred) if self.inferred => Some(GivenUp::Inferred),
+            _ => Some(GivenUp::Decoded),
+        };
         self.reset(Reset::FrameLost);
     }
     /// Counts a place that could not be checked.

@@ -475,6 +475,30 @@ fn frames_are_lost_only_in_front_of_a_gap() {
 }
 
 #[test]
+fn only_inferred_frames_are_lost_in_front_of_a_found_one() {
+    let start = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).at(LEAF, &[0]);
+    let orphan = EventKind::Orphan(Orphan::Bytecode { opcode: 0, taken: None });
+    let goes_on = |f: Flow| {
+        let found =
+            f.clone().enter(BRANCHY, Tier::Interpreter, Entry::Found).at(BRANCHY, &[5, 9]).ret(BRANCHY);
+        assert_eq!(found.broken(), f.clone().event(orphan.clone()).broken());
+        found.broken()
+    };
+    let lost = |f: Flow, m, inferred| match inferred {
+        true => f.leave(m, Exit::Lost).inferred(),
+        false => f.leave(m, Exit::Lost),
+    };
+    for (callee, caller) in [(true, true), (true, false), (false, true), (false, false)] {
+        let flow = lost(lost(start.clone(), LEAF, callee), CALLER, caller);
+        let expected: &[&str] = if callee && caller { &[] } else { &["lost"] };
+        assert_eq!(goes_on(flow.clone()), expected, "{callee} {caller}");
+        assert!(goes_on(flow.gap(true)).is_empty(), "behind a gap");
+    }
+    let by = lost(lost(start, LEAF, true), CALLER, true);
+    assert_eq!(by.call(BRANCHY).broken()[0], "lost", "it is not found, but called");
+}
+
+#[test]
 fn time_goes_on() {
     let flow = Flow::default().event(EventKind::Time(Tsc(5))).event(EventKind::Time(Tsc(5)));
     assert!(flow.check().is_clean());
