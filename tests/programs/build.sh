@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the test programs: build/programs/programs.jar, workloads.jar, libprograms.so and libsteadystart.so.
-# Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java, ecj, antlr4 and fop.
+# Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java, ecj, antlr4, fop and libsunflow-java.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -23,8 +23,8 @@ mkdir -p "$out" "$work/tool" "$work/classes" "$work/workloads"
 "$jdk/bin/javac" -encoding UTF-8 --release 17 -d "$work/tool" -cp "$asm" "$here/generator/Generate.java"
 "$jdk/bin/java" -cp "$work/tool:$asm" Generate "$work/classes"
 workload_path=
-for jar in eclipse-jdt-core antlr4 antlr4-runtime fop xmlgraphics-commons; do
-  [ -e "$jars/$jar.jar" ] || fail "$jars/$jar.jar is missing; install ecj, antlr4 and fop"
+for jar in eclipse-jdt-core antlr4 antlr4-runtime fop xmlgraphics-commons sunflow; do
+  [ -e "$jars/$jar.jar" ] || fail "$jars/$jar.jar is missing; install ecj, antlr4, fop and libsunflow-java"
   workload_path=$workload_path:$jars/$jar.jar
 done
 # The jars' own class paths name jars that are not there.

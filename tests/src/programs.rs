@@ -100,6 +100,13 @@ pub const WORKLOADS: &[Program] = &[
         small: &["@fo-stylesheet", "@document", "4", "1"],
         full: &["@fo-stylesheet", "@document", "160", "1"],
     },
+    Program {
+        name: "sunflow",
+        main: "SunflowLoad",
+        jars: &["sunflow"],
+        small: &["@scene", "24", "6", "1"],
+        full: &["@scene", "160", "40", "2"],
+    },
 ];
 
 /// Programs that are recorded only as they are, without the oracle's probes, nearly all of them real.
@@ -214,6 +221,7 @@ impl Program {
             "@sources" => folder("src"),
             "@stylesheet" => folder("workloads/iso.xsl"),
             "@fo-stylesheet" => folder("workloads/iso-fo.xsl"),
+            "@scene" => folder("workloads/room.sc"),
             "@grammar" => folder("workloads/Ledger.g4"),
             "@drawing" => folder("workloads/drawing.svg"),
             "@document" => DOCUMENT.to_owned(),

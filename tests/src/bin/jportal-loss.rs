@@ -16,14 +16,14 @@ const USAGE: &str = "usage: jportal-loss [--full] [--loss PERCENT]... [--method 
   --loss PERCENT of the recorded bytes; may be repeated (20, 30, 50)
   --method NAME  none: decoded and projected only; basic: Algorithms 1 and 3 of the paper; tiered: 2 and 4; follow: JPortal's
                  own; may be repeated (all)
-  SUBJECT        a real program; see jportal-program (h2, xalan, hsqldb, antlr, fop)
+  SUBJECT        a real program; see jportal-program (h2, fop, sunflow, xalan, hsqldb, antlr)
 Each subject is recorded once without loss, without instrumentation, in the VM's default mode; `jportal degrade` takes trace out of
 that, and `jportal accuracy` compares.
 Exit status: 0 done, 2 something failed.";
 
 /// Longest time that one command may take.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
-const SUBJECTS: [&str; 5] = ["h2", "xalan", "hsqldb", "antlr", "fop"];
+const SUBJECTS: [&str; 6] = ["h2", "fop", "sunflow", "xalan", "hsqldb", "antlr"];
 
 /// A method with its values of `--project` and `--recover`.
 type Method = (&'static str, &'static str, &'static str);

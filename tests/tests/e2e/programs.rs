@@ -144,7 +144,7 @@ programs! {
         recursion = "recursion", library = "library", loaders = "loaders", hot_loops = "hot-loops",
         old_forms = "old-forms", new_forms = "new-forms", h2 = "h2", javac = "javac", xalan = "xalan",
         hsqldb = "hsqldb";
-    tiered: ecj = "ecj", antlr = "antlr", fop = "fop";
+    tiered: ecj = "ecj", antlr = "antlr", fop = "fop", sunflow = "sunflow";
 }
 
 #[test]
@@ -173,6 +173,7 @@ full! {
     ecj_tiered = "ecj", Tiered;
     antlr_tiered = "antlr", Tiered;
     fop_tiered = "fop", Tiered;
+    sunflow_tiered = "sunflow", Tiered;
 }
 
 /// The same flow whatever the number of virtual cores.

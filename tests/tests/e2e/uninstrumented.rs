@@ -133,6 +133,8 @@ subjects! {
     #[ignore = "minutes; scripts/verify-all"]
     antlr = "antlr", &[];
     #[ignore = "minutes; scripts/verify-all"]
+    sunflow = "sunflow", &[];
+    #[ignore = "minutes; scripts/verify-all"]
     xerces = "xerces", &[];
     #[ignore = "minutes; scripts/verify-all"]
     serializer = "serializer", &[];
