@@ -36,7 +36,7 @@ pub(crate) fn decode_inferred(
     let mut shown = Listener::new(Arc::clone(&visits), consumer);
     let method = match infer.recover {
         Recover::None => {
-            let (summary, projection) = decode_projected(args, infer, recording, &mut shown)?;
+            let (summary, projection) = decode_projected(args, infer, (recording, None), &mut shown)?;
             let heard = shown.heard();
             let execution = Execution::new(&visits, &heard, &heard);
             return Ok((summary, Inference { projection, recovery: None, execution }));
@@ -48,10 +48,10 @@ pub(crate) fn decode_inferred(
     let methods = recording.methods();
     let icfg = Arc::new(Icfg::build(methods, &mut ByName::new(methods)));
     let open = |_: &ThreadInfo| Ok(Box::new(tempfile::tempfile()?) as Box<dyn Storage>);
-    let mut completion = Completion::new(icfg, Settings::with(method), open);
+    let mut completion = Completion::new(Arc::clone(&icfg), Settings::with(method), open);
     let (summary, projection, decoded) = {
         let mut decoded = Listener::new(Arc::clone(&visits), &mut completion);
-        let (summary, projection) = decode_projected(args, infer, recording, &mut decoded)?;
+        let (summary, projection) = decode_projected(args, infer, (recording, Some(icfg)), &mut decoded)?;
         (summary, projection, decoded.heard())
     };
     let completed = completion.finish(&mut shown).with_context(|| format!("{}", args.capture.display()))?;
@@ -73,10 +73,11 @@ fn visits(recording: &Recording<'_>) -> Visits {
     all
 }
 
+/// Builds the graph of the methods when it needs it and there is none yet.
 fn decode_projected(
     args: &DecodeArgs,
     infer: &InferArgs,
-    recording: &Recording<'_>,
+    (recording, icfg): (&Recording<'_>, Option<Arc<Icfg>>),
     consumer: &mut dyn FlowConsumer,
 ) -> Result<(DecodeSummary, Option<jportal_projection::Summary>)> {
     use jportal_projection::{Method, Settings};
@@ -86,8 +87,11 @@ fn decode_projected(
         Project::Guided => Method::Guided,
         Project::Indexed => Method::Indexed,
     };
-    let methods = Arc::new(recording.methods().clone());
-    let mut projector = Projector::new(methods, Settings::new(method), consumer);
+    let settings = Settings::new(method);
+    let mut projector = match icfg {
+        Some(icfg) => Projector::on(icfg, settings, consumer),
+        None => Projector::new(Arc::new(recording.methods().clone()), settings, consumer),
+    };
     let summary = decode::decode(args, recording, &mut projector)?;
     Ok((summary, Some(projector.summary())))
 }

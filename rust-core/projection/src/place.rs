@@ -64,24 +64,36 @@ impl Part {
     }
 }
 
+/// Where the program comes from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Its graph is built when it is needed first.
+    Methods(Arc<MethodTable>),
+    /// It is there.
+    Graph(Arc<Icfg>),
+}
+
 /// Places stretches; shared by all threads. The graph is made when the first one asks.
 #[derive(Debug)]
 pub(crate) struct Placer {
-    methods: Arc<MethodTable>,
+    source: Source,
     settings: Settings,
-    program: OnceLock<(Icfg, Places)>,
+    program: OnceLock<(Arc<Icfg>, Places)>,
 }
 
 impl Placer {
-    pub(crate) const fn new(methods: Arc<MethodTable>, settings: Settings) -> Self {
-        Self { methods, settings, program: OnceLock::new() }
+    pub(crate) const fn new(source: Source, settings: Settings) -> Self {
+        Self { source, settings, program: OnceLock::new() }
     }
     pub(crate) const fn settings(&self) -> &Settings {
         &self.settings
     }
-    fn program(&self) -> &(Icfg, Places) {
+    fn program(&self) -> &(Arc<Icfg>, Places) {
         self.program.get_or_init(|| {
-            let icfg = Icfg::build(&self.methods, &mut ByName::new(&self.methods));
+            let icfg = match &self.source {
+                Source::Methods(methods) => Arc::new(Icfg::build(methods, &mut ByName::new(methods))),
+                Source::Graph(icfg) => Arc::clone(icfg),
+            };
             let places = Places::new(&icfg);
             (icfg, places)
         })

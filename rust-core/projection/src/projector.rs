@@ -7,7 +7,7 @@ use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Thread
 use jportal_units::MethodId;
 
 use crate::emit::{Frames, depth_behind, emit, leave_all};
-use crate::place::{Part, Placer, Settings};
+use crate::place::{Part, Placer, Settings, Source};
 use crate::stretch::{Stretch, Taken};
 use crate::summary::Summary;
 
@@ -21,7 +21,14 @@ pub struct Projector<'c> {
 impl<'c> Projector<'c> {
     /// Places orphans among `methods`, those of the recording, and hands the flows to `to`.
     pub fn new(methods: Arc<MethodTable>, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
-        Self { placer: Arc::new(Placer::new(methods, settings)), summary: Arc::default(), to }
+        Self::of(Source::Methods(methods), settings, to)
+    }
+    /// The same with a graph of the methods that is there already.
+    pub fn on(icfg: Arc<Icfg>, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
+        Self::of(Source::Graph(icfg), settings, to)
+    }
+    fn of(source: Source, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
+        Self { placer: Arc::new(Placer::new(source, settings)), summary: Arc::default(), to }
     }
     /// What was found in the threads that have ended.
     pub fn summary(&self) -> Summary {
