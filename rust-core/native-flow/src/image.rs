@@ -96,6 +96,19 @@ pub struct Version {
     pub bytes: Vec<u8>,
 }
 
+/// One change of the code cache, as [`CodeHistory::code_change`] reports it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CodeChange<'a> {
+    /// Time of its record.
+    pub tsc: Tsc,
+    /// What it changed.
+    pub range: AddressRange,
+    /// The bytes that stand there afterwards; none where code was given back.
+    pub bytes: &'a [u8],
+    /// The code that was installed; `None` for a patch, and where code was given back.
+    pub installed: Option<CodeId>,
+}
+
 impl CodeHistory {
     /// An empty code cache.
     pub fn new(range: AddressRange) -> Result<Self, Error> {
@@ -241,6 +254,17 @@ impl CodeHistory {
     pub fn change(&self, number: u32) -> Option<(Tsc, AddressRange)> {
         let c = self.changes.get(number as usize)?;
         Some((Tsc(c.tsc), AddressRange::at(self.range.start.plus(c.start.into()), c.len.into())))
+    }
+
+    /// A change, by the number [`crate::Decision`] names it with.
+    pub fn code_change(&self, number: u32) -> Option<CodeChange<'_>> {
+        let c = self.changes.get(number as usize)?;
+        let installed = match c.kind {
+            ChangeKind::Install(code) => Some(code),
+            ChangeKind::Patch(_) | ChangeKind::Free => None,
+        };
+        let range = AddressRange::at(self.range.start.plus(c.start.into()), c.len.into());
+        Some(CodeChange { tsc: Tsc(c.tsc), range, bytes: self.bytes_of(c), installed })
     }
 
     pub(crate) fn changes(&self) -> &[Change] {

@@ -30,7 +30,7 @@ mod view;
 pub use config::{Config, MtcConfig, PopRule, Progress, Slack, Stretch};
 pub use decoder::{CoreDecoder, Decided, Decision, Statistics};
 pub use error::Error;
-pub use image::{CodeHistory, Patch, Version};
+pub use image::{CodeChange, CodeHistory, Patch, Version};
 pub use item::{Exit, Item, NativeGap, NativeGapReason, Target};
 #[cfg(feature = "libipt")]
 pub use peer::{Peer, PeerError, PeerPiece};

@@ -184,7 +184,7 @@ impl<'t> Peer<'t> {
                     memory.write(*start, bytes);
                     past = Some((*start, now));
                 }
-                Decided::Stale { .. } => {}
+                Decided::Stale { .. } | Decided::NotYet(_) => {}
             }
             self.applied += 1;
         }

@@ -176,8 +176,19 @@ impl CoreDecoder {
     }
 
     fn log(&mut self, change: u32) {
+        self.decide(|| Decided::Seen(change));
+    }
+
+    /// Keeps a decision, if that is asked for.
+    fn decide(&mut self, what: impl FnOnce() -> Decided) {
         if self.config.record_decisions {
-            self.decisions.push(Decision { block: self.state.blocks, what: Decided::Seen(change) });
+            self.decisions.push(Decision {
+                block: self.state.blocks,
+                packet: StreamOffset(self.state.packet),
+                walking: self.state.outcomes != 0 || self.state.demand != Demand::None,
+                outcomes_left: self.state.outcomes,
+                what: what(),
+            });
         }
     }
 
@@ -227,10 +238,7 @@ impl CoreDecoder {
         if let Some(stale) = self.stale_bytes(ip) {
             let bytes = stale.into();
             let block = self.decode_stale(image)?;
-            if self.config.record_decisions {
-                let what = Decided::Stale { start: ip, bytes };
-                self.decisions.push(Decision { block: self.state.blocks, what });
-            }
+            self.decide(|| Decided::Stale { start: ip, bytes });
             self.cache.blocks[SCRATCH as usize] = block;
             self.state.block = SCRATCH;
             return Ok(SCRATCH);
@@ -331,12 +339,14 @@ impl CoreDecoder {
     ) -> Result<Block, Error> {
         if let Some(n) = self.forced.take().filter(|&n| n <= pending.len()) {
             let block = self.decode_at(self.state.ip, image, &pending[..n])?;
+            self.pass_over(&pending[n..], &all[n..]);
             self.visit(&pending[n..], &block, image);
             self.execute(&pending[..n], image);
             return Ok(block);
         }
         let near = pending;
         let pending = &near[..self.possibly_called(near, image)];
+        let versions_of_all = all;
         let all = &all[..=pending.len()];
         let changes = image.changes();
         // That the thread brought the destination of a call along is rarer than that it is yet to resolve it.
@@ -382,9 +392,21 @@ impl CoreDecoder {
             let alternatives = versions.iter().map(|&(n, _)| n).collect();
             self.remember(alternatives, false);
         }
+        self.pass_over(&near[visible..], &versions_of_all[visible..]);
         self.visit(&near[visible..], &block, image);
         self.execute(&pending[..visible], image);
         Ok(block)
+    }
+
+    /// The block runs without `unseen`: notes those that make a difference for the flow. `versions` are the block without
+    /// them, with the first, the first two …
+    fn pass_over(&mut self, unseen: &[u32], versions: &[Result<Block, Error>]) {
+        for (&change, pair) in unseen.iter().zip(versions.windows(2)) {
+            let neutral = matches!(pair, [Ok(without), Ok(with)] if without.same_flow(with));
+            if !neutral {
+                self.decide(|| Decided::NotYet(change));
+            }
+        }
     }
 
     /// Whether the running thread wrote `change`.

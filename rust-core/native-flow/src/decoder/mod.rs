@@ -54,6 +54,12 @@ pub struct Statistics {
 pub struct Decision {
     /// Number of [`Item::Block`]s before.
     pub block: u64,
+    /// The packet for which the next block runs; if not [`Decision::walking`], it is a later one.
+    pub packet: StreamOffset,
+    /// The walk for that packet was under way.
+    pub walking: bool,
+    /// Branch outcomes of TNTs up to that packet that were not used up yet.
+    pub outcomes_left: u8,
     /// What from there on.
     pub what: Decided,
 }
@@ -64,6 +70,8 @@ pub struct Decision {
 pub enum Decided {
     /// The core sees this change of code ([`CodeHistory::change`]).
     Seen(u32),
+    /// The next block is one for whose flow this change makes a difference, and runs as it was before.
+    NotYet(u32),
     /// The next block, and only that, consists of the bytes that the unit named
     /// ([`CoreDecoder::stale`]).
     Stale {
