@@ -3,10 +3,12 @@
 use crate::driver::NativeDecoder;
 use crate::error::Error;
 use crate::recording::{Recording, Turn};
+use crate::stretches::Stretch;
 use jportal_capture::Piece;
 use jportal_capture::header::{Header, packet_flags, return_pops, sources};
 use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
 use jportal_units::{Core, StreamOffset, Tsc};
+use std::cell::Cell;
 use std::sync::mpsc::SyncSender;
 
 /// Items of one stretch, or a part of them.
@@ -26,21 +28,70 @@ const PORTION: u64 = 256 << 10;
 /// A second opinion on the items of a core.
 trait Check {
     /// Says in words what is wrong with `items`.
-    fn items(&mut self, items: &[Item], decisions: &[Decision], history: &CodeHistory) -> Result<(), String>;
+    fn items(
+        &mut self,
+        stretch: &Stretch,
+        items: &[Item],
+        decisions: &[Decision],
+        history: &CodeHistory,
+    ) -> Result<(), String>;
 }
 
 /// No second opinion.
 struct Unchecked;
 
 impl Check for Unchecked {
-    fn items(&mut self, _: &[Item], _: &[Decision], _: &CodeHistory) -> Result<(), String> {
+    fn items(&mut self, _: &Stretch, _: &[Item], _: &[Decision], _: &CodeHistory) -> Result<(), String> {
         Ok(())
+    }
+}
+
+/// Listens to the machine flow of one core ([`Recording::native_flow`]).
+pub trait NativeListener {
+    /// The next items, all of `stretch`'s thread; `decisions` are all those of the core so far. `false` ends the decode.
+    fn items(&mut self, stretch: &Stretch, items: &[Item], decisions: &[Decision]) -> bool;
+}
+
+/// Hands everything to a listener.
+struct Listening<'l> {
+    listener: &'l mut dyn NativeListener,
+    wants_more: &'l Cell<bool>,
+}
+
+impl Check for Listening<'_> {
+    fn items(
+        &mut self,
+        stretch: &Stretch,
+        items: &[Item],
+        decisions: &[Decision],
+        _: &CodeHistory,
+    ) -> Result<(), String> {
+        self.wants_more.set(self.listener.items(stretch, items, decisions));
+        Ok(())
+    }
+}
+
+impl Recording<'_> {
+    /// Decodes the machine flow of one core alone, stretch by stretch.
+    ///
+    /// # Errors
+    /// When the capture cannot be read; what cannot be decoded are gaps in the flow.
+    pub fn native_flow(&self, core: Core, listener: &mut dyn NativeListener) -> Result<(), Error> {
+        let wants_more = Cell::new(true);
+        let mut stream = CoreStream::with(self, core, false, true);
+        stream.run_with(&mut Listening { listener, wants_more: &wants_more }, &mut |_| wants_more.get())
     }
 }
 
 #[cfg(feature = "libipt")]
 impl Check for jportal_native_flow::Peer<'_> {
-    fn items(&mut self, items: &[Item], decisions: &[Decision], history: &CodeHistory) -> Result<(), String> {
+    fn items(
+        &mut self,
+        _: &Stretch,
+        items: &[Item],
+        decisions: &[Decision],
+        history: &CodeHistory,
+    ) -> Result<(), String> {
         items.iter().try_for_each(|i| self.item(i, decisions, history)).map_err(|e| e.to_string())
     }
 }
@@ -86,12 +137,15 @@ impl<'a> CoreStream<'a> {
         if checked && !cfg!(feature = "libipt") {
             return Err(Error::NoLibipt);
         }
-        let config = Config { record_decisions: checked, ..config(recording.reader().header()) };
+        Ok(Self::with(recording, core, checked, checked))
+    }
+    fn with(recording: &'a Recording<'a>, core: Core, checked: bool, record_decisions: bool) -> Self {
+        let config = Config { record_decisions, ..config(recording.reader().header()) };
         let mut decoder = CoreDecoder::new(config, recording.history());
         for stale in recording.stale_blocks(core) {
             decoder.stale(stale.offset, stale.address, &stale.bytes);
         }
-        Ok(Self {
+        Self {
             recording,
             core,
             decoder,
@@ -100,21 +154,19 @@ impl<'a> CoreStream<'a> {
             piece: 0,
             pushed: 0,
             bytes: (None, Vec::new()),
-        })
+        }
     }
     /// Decodes every stretch, in stream order. Ends early when nobody listens any more.
     pub(crate) fn run(&mut self, to: &SyncSender<Result<Batch, Error>>) {
-        let done = if self.checked { self.run_checked(to) } else { self.run_with(&mut Unchecked, to) };
+        let mut send = |batch| to.send(Ok(batch)).is_ok();
+        let done =
+            if self.checked { self.run_checked(&mut send) } else { self.run_with(&mut Unchecked, &mut send) };
         if let Err(e) = done {
             // When the receiver hung up, nobody is left to tell.
             let _ = to.send(Err(e));
         }
     }
-    fn run_with(
-        &mut self,
-        check: &mut dyn Check,
-        to: &SyncSender<Result<Batch, Error>>,
-    ) -> Result<(), Error> {
+    fn run_with(&mut self, check: &mut dyn Check, to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {
         let mut since = Tsc(0);
         for turn in std::mem::take(&mut self.turns) {
             if !self.turn(&turn, since, check, to)? {
@@ -125,12 +177,12 @@ impl<'a> CoreStream<'a> {
         Ok(())
     }
     #[cfg(not(feature = "libipt"))]
-    fn run_checked(&mut self, _to: &SyncSender<Result<Batch, Error>>) -> Result<(), Error> {
+    fn run_checked(&mut self, _to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {
         Err(Error::NoLibipt)
     }
     /// libipt decodes the same trace in lock-step; it needs the whole of it in memory.
     #[cfg(feature = "libipt")]
-    fn run_checked(&mut self, to: &SyncSender<Result<Batch, Error>>) -> Result<(), Error> {
+    fn run_checked(&mut self, to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {
         use jportal_native_flow::{Peer, PeerPiece};
         let reader = self.recording.reader();
         let mut trace = Vec::new();
@@ -149,7 +201,7 @@ impl<'a> CoreStream<'a> {
         turn: &Turn,
         since: Tsc,
         check: &mut dyn Check,
-        to: &SyncSender<Result<Batch, Error>>,
+        to: &mut dyn FnMut(Batch) -> bool,
     ) -> Result<bool, Error> {
         let s = &turn.stretch;
         let mut reached = s.from.0;
@@ -181,11 +233,11 @@ impl<'a> CoreStream<'a> {
                 let history = self.recording.history();
                 let progress = self.decoder.decode(part, history, &mut items);
                 check
-                    .items(&items, self.decoder.decisions(), history)
+                    .items(s, &items, self.decoder.decisions(), history)
                     .map_err(|message| Error::Libipt { core: self.core, message })?;
                 let last = at_end && progress == Progress::Done;
                 let batch = Batch { core: self.core, offset: StreamOffset(reached), items, last };
-                if to.send(Ok(batch)).is_err() {
+                if !to(batch) {
                     return Ok(false);
                 }
                 if progress == Progress::Done {

@@ -46,11 +46,12 @@ mod testing;
 mod throwers;
 mod watch;
 
+pub use batch::NativeListener;
 pub use contradiction::Contradiction;
 pub use driver::{DecodeOptions, NativeDecoder, Positions, Progress};
 pub use error::Error;
 pub use machine::ThreadCounters;
 pub use recording::Recording;
-pub use stretches::Visit;
+pub use stretches::{StaleBlock, Stretch, Visit};
 pub use summary::{DecodeSummary, NativeTotals, ThreadSummary};
 pub use watch::{MachineBlock, MachineStep, Watch};
