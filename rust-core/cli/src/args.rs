@@ -29,6 +29,10 @@ pub(crate) enum Command {
     Accuracy(AccuracyArgs),
     /// Take trace out of a loss-free capture as a full buffer or an overrun unit would
     Degrade(DegradeArgs),
+    /// Write a capture in a format of others
+    Export(ExportArgs),
+    /// Make a capture of what others recorded
+    Import(ImportArgs),
     /// What this machine can record with, and what to change
     Doctor(DoctorArgs),
 }
@@ -392,6 +396,50 @@ pub(crate) struct DegradeArgs {
     /// Where each gap lies, in the loss-free and in the degraded stream, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<PathBuf>,
+    /// JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// `perf.data` and the code in `code.elf`, for `perf script --itrace`
+    PerfData,
+}
+
+/// `perf script --itrace=b -i DIR/perf.data` lists the branches, with symbols. The folder cannot be moved: perf.data
+/// names the code's file. perf knows by time alone which version of the code ran; where the times in the trace are too
+/// coarse for that, TSC packets are put into it, and CYC packets are left out; an OVF packet stands where trace was lost. Exit status 1 when perf will
+/// not see every change of code, or every switch of threads, where it was.
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// Which
+    #[arg(value_enum)]
+    pub(crate) format: ExportFormat,
+    /// The capture
+    #[arg(value_name = "CAPTURE")]
+    pub(crate) capture: PathBuf,
+    /// The folder to write to; made if need be
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The trace is of `perf record -e intel_pt//u` while the VM recorded metadata only (`-XX:JPortalSource=none`); trace in the
+/// metadata's own capture is left out.
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// What `perf record -o` wrote
+    #[arg(value_name = "PERF.DATA")]
+    pub(crate) data: PathBuf,
+    /// The VM's capture of the same run
+    #[arg(long = "capture", value_name = "METADATA")]
+    pub(crate) metadata: PathBuf,
+    /// The capture to make
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
     /// JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,

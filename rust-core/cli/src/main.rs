@@ -10,6 +10,7 @@ mod check;
 mod decode;
 mod degrade;
 mod doctor;
+mod exchange;
 mod infer;
 mod info;
 mod look;
@@ -49,6 +50,8 @@ fn main() -> ExitCode {
         Command::Verify(a) => verify::verify(a),
         Command::Accuracy(a) => accuracy::accuracy(a),
         Command::Degrade(a) => degrade::degrade(a),
+        Command::Export(a) => exchange::export(a),
+        Command::Import(a) => exchange::import(a),
         Command::Doctor(a) => doctor::doctor(a),
     };
     match result {

@@ -1,0 +1,133 @@
+//! The time that perf has when it comes to a packet (`facts/perf-abi.md`, section 5).
+
+use jportal_capture::PtConfig;
+use jportal_capture::header::packet_flags;
+use jportal_pt_packet::Packet;
+
+/// Crystal clock and TSC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Crystal {
+    /// MTC every so many bits of ticks.
+    pub shift: u8,
+    /// TSC ticks per crystal tick.
+    pub numerator: u32,
+    pub denominator: u32,
+}
+
+impl Crystal {
+    /// `None` where the trace has no MTC, or nobody knows what they mean.
+    pub fn of(pt: &PtConfig) -> Option<Self> {
+        let (numerator, denominator) = (pt.tsc_ctc_numerator, pt.tsc_ctc_denominator);
+        let known = pt.has(packet_flags::MTC) && numerator != 0 && denominator != 0;
+        known.then_some(Self { shift: pt.mtc_period.min(15), numerator, denominator })
+    }
+
+    /// TSC ticks in `n` crystal ticks.
+    fn tsc(self, n: u64) -> u64 {
+        (u128::from(n) * u128::from(self.numerator) / u128::from(self.denominator)) as u64
+    }
+
+    /// Whole crystal ticks in `n` TSC ticks.
+    fn ticks(self, n: u64) -> u64 {
+        (u128::from(n) * u128::from(self.denominator) / u128::from(self.numerator)) as u64
+    }
+}
+
+/// The tick that the last TMA names.
+#[derive(Clone, Copy, Debug)]
+struct Anchor {
+    /// When it was.
+    tsc: u64,
+    /// Its low 16 bits are the packet's.
+    count: u64,
+    /// The tick of the last MTC, counted from the same start.
+    last: u64,
+}
+
+/// The clock, fed with all packets in order.
+#[derive(Clone, Debug)]
+pub(crate) struct TraceClock {
+    crystal: Option<Crystal>,
+    /// A full TSC near the next one.
+    near: u64,
+    now: u64,
+    /// Of the last TSC packet.
+    tsc: u64,
+    anchor: Option<Anchor>,
+}
+
+impl TraceClock {
+    /// `near`: a full TSC not far from the first one of the trace.
+    pub fn new(crystal: Option<Crystal>, near: u64) -> Self {
+        Self { crystal, near, now: 0, tsc: 0, anchor: None }
+    }
+
+    /// The latest time that the packets so far tell.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Takes the next packet.
+    pub fn take(&mut self, packet: &Packet) {
+        match *packet {
+            Packet::Tsc(low) => {
+                self.tsc = nearest(low, self.near);
+                self.near = self.tsc;
+                self.now = self.now.max(self.tsc);
+                self.anchor = None;
+            }
+            Packet::Tma { ctc, fast_counter } if self.crystal.is_some() => {
+                let count = u64::from(ctc) | 1 << 32;
+                self.anchor =
+                    Some(Anchor { tsc: self.tsc.wrapping_sub(fast_counter.into()), count, last: count });
+            }
+            Packet::Mtc(value) => self.mtc(value),
+            _ => {}
+        }
+    }
+
+    fn mtc(&mut self, value: u8) {
+        let (Some(crystal), Some(anchor)) = (self.crystal, &mut self.anchor) else { return };
+        let before = anchor.last >> crystal.shift;
+        let delta = match value.wrapping_sub(before as u8) {
+            0 => 256,
+            n => u64::from(n),
+        };
+        anchor.last = (before + delta) << crystal.shift;
+        let time = anchor.tsc.wrapping_add(crystal.tsc(anchor.last.saturating_sub(anchor.count)));
+        self.now = self.now.max(time);
+    }
+
+    /// CTC and fast counter of a TMA that stands behind a TSC packet of `tsc`; `None` where they are not known.
+    pub fn tma_at(&self, tsc: u64) -> Option<(u64, u16)> {
+        let (crystal, anchor) = (self.crystal?, self.anchor?);
+        let ticks = crystal.ticks(tsc.checked_sub(anchor.tsc)?);
+        let fast = tsc - anchor.tsc - crystal.tsc(ticks);
+        Some((anchor.count + ticks, u16::try_from(fast).ok().filter(|&f| f < 1 << 9)?))
+    }
+
+    /// The tick of the last MTC, on the scale of [`TraceClock::tma_at`].
+    pub fn last_tick(&self) -> Option<u64> {
+        self.anchor.map(|a| a.last)
+    }
+
+    /// Bits of the crystal's count below those that an MTC carries.
+    pub fn mtc_shift(&self) -> u8 {
+        self.crystal.map_or(0, |c| c.shift)
+    }
+}
+
+/// The full TSC of a packet's 56 bits that is nearest to `near`.
+pub(crate) fn nearest(low: u64, near: u64) -> u64 {
+    const WRAP: u64 = 1 << 56;
+    let tsc = near & !(WRAP - 1) | low;
+    match tsc.abs_diff(near) <= WRAP / 2 {
+        true => tsc,
+        false if tsc > near => tsc.checked_sub(WRAP).unwrap_or(tsc),
+        false => tsc.saturating_add(WRAP),
+    }
+}
+
+#[cfg(test)]
+#[path = "clock_tests.rs"]
+mod tests;

@@ -1,0 +1,205 @@
+//! What can go wrong.
+
+use jportal_units::{Address, Core, StreamOffset};
+use std::io;
+use std::path::PathBuf;
+
+/// The errors of this crate. `at` is a byte offset in the perf.data file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be made or written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The perf.data file could not be read.
+    #[error("cannot read the perf.data at byte {at}: {source}")]
+    Read {
+        /// Where.
+        at: u64,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// There is no trace to export.
+    #[error("the capture holds no PT: there is nothing to export")]
+    NoTrace,
+    /// The name of the code's file stands in a filter, whose grammar has no quotes.
+    #[error("{} has a blank, a comma or a line break in its name, which perf's address filters cannot hold: choose another folder", path.display())]
+    FolderName {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The return stack of perf is another one.
+    #[error(
+        "returns are compressed, and a return that is not takes no entry off the return stack (emulated unit, \
+         return_pop=compressed): perf always takes one, and would go astray; record without --return-compression"
+    )]
+    ReturnPop,
+    /// Sideband that is no records.
+    #[error("{core}: {source}")]
+    Record {
+        /// Where.
+        core: Core,
+        /// What is wrong.
+        source: jportal_perf_abi::Error,
+    },
+    /// The capture cannot be read or written.
+    #[error(transparent)]
+    Capture(#[from] jportal_capture::Error),
+    /// The capture cannot be decoded.
+    #[error(transparent)]
+    Decode(#[from] jportal_reconstruct::Error),
+    /// The file is not one that perf wrote.
+    #[error(
+        "byte 0: this is no perf.data (it begins with {found:02x?}): give the file that `perf record -o` wrote"
+    )]
+    Magic {
+        /// First bytes.
+        found: Vec<u8>,
+    },
+    /// Written on a machine of the other byte order.
+    #[error(
+        "byte 0: a perf.data of a big-endian machine, and Intel PT is little-endian: this is another machine's file"
+    )]
+    Endian,
+    /// Written to a pipe.
+    #[error(
+        "byte 8: a perf.data that was written to a pipe (header of {size} bytes): record with `perf record -o FILE`"
+    )]
+    Pipe {
+        /// Size of its header.
+        size: u64,
+    },
+    /// A structure that cannot be.
+    #[error(
+        "byte {at}: {what} is {value}, expected {expected}: the file is damaged or cut off; record it anew"
+    )]
+    Layout {
+        /// Where.
+        at: u64,
+        /// Of what.
+        what: &'static str,
+        /// As found.
+        value: u64,
+        /// What can be.
+        expected: &'static str,
+    },
+    /// The file ends inside something.
+    #[error(
+        "byte {at}: the file ends inside {what} ({have} of {need} bytes): perf did not finish it; let `perf record` end by itself or with SIGINT"
+    )]
+    Truncated {
+        /// Start of the thing.
+        at: u64,
+        /// What.
+        what: &'static str,
+        /// Bytes there.
+        have: u64,
+        /// Bytes it should have.
+        need: u64,
+    },
+    /// Compressed records.
+    #[error("byte {at}: the records are compressed: record without `-z` (--compression-level)")]
+    Compressed {
+        /// The first of them.
+        at: u64,
+    },
+    /// Nothing says that there is a trace.
+    #[error(
+        "no AUXTRACE_INFO record: the file holds no hardware trace; record with `perf record -e intel_pt//u`"
+    )]
+    NoAuxtrace,
+    /// The trace of another unit.
+    #[error(
+        "byte {at}: AUXTRACE of type {found} and not of Intel PT (1): record with `perf record -e intel_pt//u`"
+    )]
+    OtherUnit {
+        /// Where.
+        at: u64,
+        /// `auxtrace_type`.
+        found: u32,
+    },
+    /// No event is that of the unit.
+    #[error(
+        "no event of type {pmu_type}, which AUXTRACE_INFO names as that of Intel PT: the file is damaged"
+    )]
+    NoEvent {
+        /// The PMU's number.
+        pmu_type: u64,
+    },
+    /// Times cannot be compared.
+    #[error(
+        "byte {at}: no conversion between perf's time and the TSC (cap_user_time_zero {cap}, mult {mult}, shift {shift}): \
+         the kernel does not trust this machine's TSC (a guest with kvm-clock, or an unstable TSC), or perf was told to \
+         use another clock; record without `-k`, on a machine whose clock source is tsc"
+    )]
+    NoTimeConversion {
+        /// The AUXTRACE_INFO record.
+        at: u64,
+        /// `cap_user_time_zero`.
+        cap: u64,
+        /// `time_mult`.
+        mult: u64,
+        /// `time_shift`.
+        shift: u64,
+    },
+    /// Something that is needed was not recorded.
+    #[error("the event's {what}: {remedy}")]
+    Event {
+        /// What is missing.
+        what: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The metadata is of another process.
+    #[error(
+        "the trace has no record of process {pid}, of which the metadata is (there are {found:?}): give the capture of the same run"
+    )]
+    OtherProcess {
+        /// The metadata's.
+        pid: u32,
+        /// Some of the trace's.
+        found: Vec<u32>,
+    },
+    /// Trace that steps back.
+    #[error(
+        "byte {at}: trace of {core} at {offset}, {known} bytes of it are known already: the file is damaged, or in snapshot mode; record without `-S`"
+    )]
+    Order {
+        /// The AUXTRACE record.
+        at: u64,
+        /// Of which core.
+        core: Core,
+        /// Its place.
+        offset: u64,
+        /// What is known.
+        known: u64,
+    },
+    /// The trace is of more than the code cache.
+    #[error(
+        "the trace of {core} at {offset} goes to {ip}, outside the code cache, of which alone the capture has the code: \
+         record with `--filter 'filter {low}/{size:#x}'` (kernel 5.18 and later)"
+    )]
+    NotFiltered {
+        /// The core.
+        core: Core,
+        /// The packet.
+        offset: StreamOffset,
+        /// Where it goes.
+        ip: Address,
+        /// First address of the code cache.
+        low: Address,
+        /// Its bytes.
+        size: u64,
+    },
+    /// The output is the input.
+    #[error("{}: output and input are the same file", path.display())]
+    SameFile {
+        /// The file.
+        path: PathBuf,
+    },
+}

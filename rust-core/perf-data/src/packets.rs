@@ -1,0 +1,144 @@
+//! The packets of a core's stream, read piece by piece.
+
+use crate::error::Error;
+use jportal_capture::CaptureReader;
+use jportal_pt_packet::{BlockItemSize, Error as PacketError, PSB, Packet, decode_packet, find_psb};
+use jportal_units::{Core, StreamOffset};
+
+/// A packet, or bytes that are none, where they stand in the stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit<'a> {
+    /// First byte.
+    pub offset: u64,
+    /// All bytes.
+    pub bytes: &'a [u8],
+    /// `None`: what cannot be read, up to the next PSB.
+    pub packet: Option<Packet>,
+    /// Trace was lost in front of it.
+    pub behind_loss: bool,
+    /// The beginning of a packet whose rest was lost.
+    pub is_cut_off: bool,
+}
+
+/// Bytes of undecodable trace handed out at a time.
+const RAW: usize = 4096;
+
+/// Hands all packets of `core` to `take`, in order. `losses`: offsets behind which trace was lost though no bytes are missing,
+/// ascending. Memory is bounded by the capture's pieces.
+pub(crate) fn for_each(
+    reader: &CaptureReader,
+    core: Core,
+    losses: &[u64],
+    mut take: impl FnMut(Unit<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut run = Run { losses, ..Run::default() };
+    let mut piece_bytes = Vec::new();
+    for piece in reader.pt(core) {
+        if piece.offset != run.end() {
+            run.drain(true, &mut take)?;
+            let loss = piece.offset != 0;
+            run = Run { base: piece.offset, loss, losses: run.losses, ..Run::default() };
+        }
+        reader.read_into(piece, &mut piece_bytes)?;
+        run.bytes.extend_from_slice(&piece_bytes);
+        run.drain(false, &mut take)?;
+    }
+    run.drain(true, &mut take)
+}
+
+/// Contiguous bytes not handed out yet.
+#[derive(Default)]
+struct Run<'l> {
+    bytes: Vec<u8>,
+    base: u64,
+    /// Trace was lost in front of what comes next.
+    loss: bool,
+    /// Losses to come.
+    losses: &'l [u64],
+    /// No packets before the next PSB.
+    lost: bool,
+    block: Option<BlockItemSize>,
+}
+
+impl Run<'_> {
+    fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+
+    /// What stands at `offset` begins anew if trace was lost in front of it.
+    fn pass_losses(&mut self, offset: u64) {
+        while let Some((_, rest)) = self.losses.split_first().filter(|(l, _)| **l <= offset) {
+            self.losses = rest;
+            (self.loss, self.lost, self.block) = (true, false, None);
+        }
+    }
+
+    /// Hands out what is whole; at the end of the run (`last`) everything.
+    fn drain(
+        &mut self,
+        last: bool,
+        take: &mut impl FnMut(Unit<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut at = 0;
+        while at < self.bytes.len() {
+            let offset = self.base + at as u64;
+            self.pass_losses(offset);
+            let here = self.losses.first().map_or(usize::MAX, |l| (l - self.base) as usize);
+            let rest = &self.bytes[at..here.min(self.bytes.len())];
+            let cut = here <= self.bytes.len();
+            let last = last || cut;
+            let mut is_cut_off = false;
+            let (len, packet) = if self.lost {
+                match skipped(rest, last) {
+                    Skip::Psb => {
+                        (self.lost, self.block) = (false, None);
+                        continue;
+                    }
+                    Skip::Bytes(0) => break,
+                    Skip::Bytes(len) => (len, None),
+                }
+            } else {
+                match decode_packet(rest, StreamOffset(offset), &mut self.block) {
+                    Ok((packet, len)) => (len, Some(packet)),
+                    Err(PacketError::Truncated { .. }) if !last => break,
+                    Err(PacketError::Truncated { .. }) if cut => {
+                        is_cut_off = true;
+                        (rest.len(), None)
+                    }
+                    Err(_) => {
+                        self.lost = true;
+                        (1, None)
+                    }
+                }
+            };
+            let behind_loss = std::mem::take(&mut self.loss);
+            take(Unit { offset, bytes: &rest[..len], packet, behind_loss, is_cut_off })?;
+            at += len;
+        }
+        self.bytes.drain(..at);
+        self.base += at as u64;
+        Ok(())
+    }
+}
+
+/// What stands at a place where no packet could be read.
+enum Skip {
+    /// A PSB.
+    Psb,
+    /// So many bytes that surely belong to none.
+    Bytes(usize),
+}
+
+fn skipped(rest: &[u8], last: bool) -> Skip {
+    let window = &rest[..rest.len().min(RAW + PSB.len() - 1)];
+    match find_psb(window, 0) {
+        Some(0) => Skip::Psb,
+        Some(at) => Skip::Bytes(at),
+        None if last && window.len() == rest.len() => Skip::Bytes(window.len()),
+        None => Skip::Bytes(window.len().saturating_sub(PSB.len() - 1)),
+    }
+}
+
+#[cfg(test)]
+#[path = "packets_tests.rs"]
+mod tests;

@@ -1,0 +1,181 @@
+//! When perf is to see each change of code and each switch of threads.
+//!
+//! perf knows the code by time alone, and the time in a trace is coarse: what ran between two timing packets may have
+//! been the old bytes or the new ones. Our decoder has found out which (`uses`). The plan gives each change a time at
+//! which the trace of every core has passed the last walk through the old bytes, and no walk through the new ones; where
+//! the timing packets leave no room for one, a TSC packet is put into the trace.
+
+use crate::scan::{Place, Scan, Stop};
+use crate::time::PerfClock;
+use jportal_native_flow::{CodeHistory, Slack};
+use jportal_units::{Core, Tsc};
+use std::collections::{BTreeMap, HashMap};
+
+/// TSC packets to put into a core's trace: where, and their time.
+pub(crate) type Insertions = BTreeMap<Place, u64>;
+
+/// One core's part.
+#[derive(Debug)]
+pub(crate) struct CorePlan {
+    /// The core.
+    pub core: Core,
+    /// Its stops.
+    pub scan: Scan,
+    /// Offsets behind which trace was lost.
+    pub losses: Vec<u64>,
+    /// Where each turn's thread was switched to the core.
+    pub switched: Vec<u64>,
+    /// Packets to put in.
+    pub insertions: Insertions,
+    /// When the switch to each turn's thread is to be told; 0: nothing runs in it.
+    pub turn_times: Vec<u64>,
+}
+
+/// What was planned.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    /// By number of the change.
+    pub changes: Vec<Tsc>,
+    /// Changes that perf will see too early or too late.
+    pub misplaced: u64,
+    /// Switches of which perf takes branches for another thread's.
+    pub misattributed: u64,
+}
+
+/// Rounds in which packets put in for one change may move another.
+const ROUNDS: usize = 8;
+/// Bytes that share an order of changes.
+const LINE: u64 = 64;
+
+/// A core's insertions with the greatest time up to each.
+struct Raised(Vec<(Place, u64)>);
+
+impl Raised {
+    fn of(insertions: &Insertions) -> Self {
+        let mut latest = 0;
+        let raise = |(&place, &time): (&Place, &u64)| {
+            latest = time.max(latest);
+            (place, latest)
+        };
+        Self(insertions.iter().map(raise).collect())
+    }
+
+    /// perf's time at `stop`.
+    fn at(&self, stop: &Stop) -> u64 {
+        let Some(place) = stop.place else { return stop.time };
+        let n = self.0.partition_point(|i| i.0 <= place);
+        n.checked_sub(1).map_or(stop.time, |i| self.0[i].1.max(stop.time))
+    }
+}
+
+/// Old and new sights of one change: core and stop.
+#[derive(Default)]
+struct Sights {
+    old: Vec<(usize, Stop)>,
+    new: Vec<(usize, Stop)>,
+}
+
+/// Settles all times and fills in the insertions.
+pub(crate) fn settle(history: &CodeHistory, clock: &PerfClock, cores: &mut [CorePlan]) -> Times {
+    let mut sights: HashMap<u32, Sights> = HashMap::new();
+    for (n, core) in cores.iter().enumerate() {
+        for s in &core.scan.sights {
+            let entry = sights.entry(s.change).or_default();
+            if s.new { entry.new.push((n, s.stop)) } else { entry.old.push((n, s.stop)) }
+        }
+    }
+    let mut times = Times::default();
+    for _ in 0..ROUNDS {
+        let turns = settle_turns(clock, cores);
+        let before: usize = cores.iter().map(|c| c.insertions.len()).sum();
+        times.changes = settle_changes(history, clock, cores, &sights);
+        let after: usize = cores.iter().map(|c| c.insertions.len()).sum();
+        if !turns && before == after {
+            break;
+        }
+    }
+    let raised: Vec<Raised> = cores.iter().map(|c| Raised::of(&c.insertions)).collect();
+    let wrong = |(&n, s): (&u32, &Sights)| {
+        let t = times.changes.get(n as usize).map_or(0, |t| t.0);
+        let early = s.old.iter().any(|(c, stop)| stop.place.is_some() && raised[*c].at(stop) >= t);
+        early || s.new.iter().any(|(c, stop)| stop.place.is_some() && raised[*c].at(stop) < t)
+    };
+    times.misplaced = sights.iter().filter(|s| wrong((s.0, s.1))).count() as u64;
+    times.misattributed = cores.iter().zip(&raised).map(|(c, r)| misattributed(c, r)).sum();
+    times
+}
+
+/// One time for each change.
+fn settle_changes(
+    history: &CodeHistory,
+    clock: &PerfClock,
+    cores: &mut [CorePlan],
+    sights: &HashMap<u32, Sights>,
+) -> Vec<Tsc> {
+    let mut raised: Vec<Raised> = cores.iter().map(|c| Raised::of(&c.insertions)).collect();
+    let mut lines: HashMap<u64, u64> = HashMap::new();
+    let mut all = Vec::with_capacity(history.len());
+    let none = Sights::default();
+    for number in 0..history.len() as u32 {
+        let Some(change) = history.code_change(number) else { break };
+        let s = sights.get(&number).unwrap_or(&none);
+        let range = change.range.start.0 / LINE..change.range.end.0.div_ceil(LINE);
+        let ordered = range.clone().filter_map(|l| lines.get(&l).copied()).max().unwrap_or(0);
+        // It is late enough when it is behind `low`, and early enough when it is not behind `high`.
+        let low = s.old.iter().map(|(c, stop)| raised[*c].at(stop)).max().unwrap_or(0);
+        let placed = s.new.iter().filter(|(_, stop)| stop.place.is_some());
+        let high = placed.map(|(c, stop)| raised[*c].at(stop)).min().unwrap_or(u64::MAX);
+        let least = clock.up(Tsc((low + 1).max(ordered))).0;
+        let wanted = clock.up(change.tsc).0;
+        // What ran the old bytes longer ago than that, the decoder did not look at.
+        let earliest = wanted.saturating_sub(Slack::default().before);
+        let time = match wanted > high && high > earliest {
+            true => clock.down(Tsc(high)).0.max(least),
+            false => wanted.max(least),
+        };
+        for &(c, stop) in &s.new {
+            if let Some(place) = stop.place.filter(|_| raised[c].at(&stop) < time) {
+                let slot = cores[c].insertions.entry(place).or_default();
+                *slot = time.max(*slot);
+                raised[c] = Raised::of(&cores[c].insertions);
+            }
+        }
+        range.for_each(|l| _ = lines.insert(l, time));
+        all.push(Tsc(time));
+    }
+    all
+}
+
+/// The times of switches; whether packets were put in.
+fn settle_turns(clock: &PerfClock, cores: &mut [CorePlan]) -> bool {
+    let mut more = false;
+    for core in cores {
+        let raised = Raised::of(&core.insertions);
+        for turn in &core.scan.turns {
+            let switched = core.switched.get(turn.turn).copied().unwrap_or(0);
+            let least = raised.at(&turn.before) + u64::from(turn.before.place.is_some());
+            let time = clock.up(Tsc(switched.max(least))).0;
+            if let Some(slot) = core.turn_times.get_mut(turn.turn) {
+                *slot = time;
+            }
+            if let Some(place) = turn.first.place.filter(|_| raised.at(&turn.first) < time) {
+                let slot = core.insertions.entry(place).or_default();
+                *slot = time.max(*slot);
+                more = true;
+            }
+        }
+    }
+    more
+}
+
+fn misattributed(core: &CorePlan, raised: &Raised) -> u64 {
+    let wrong = |turn: &&crate::scan::Change| {
+        let time = core.turn_times.get(turn.turn).copied().unwrap_or(0);
+        raised.at(&turn.first) < time || (turn.before.place.is_some() && raised.at(&turn.before) >= time)
+    };
+    core.scan.turns.iter().filter(wrong).count() as u64
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

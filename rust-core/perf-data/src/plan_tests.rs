@@ -1,0 +1,117 @@
+use super::*;
+use crate::scan::{Change as TurnChange, Sight};
+use jportal_capture::Header;
+use jportal_native_flow::Patch;
+use jportal_units::{Address, AddressRange, CodeId};
+
+const LOW: u64 = 0x1000;
+/// Times are far from 0, as the decoder's tolerance is.
+const BASE: u64 = 10_000_000;
+
+/// Perf's time is the TSC.
+fn clock() -> PerfClock {
+    PerfClock::of(&Header::default())
+}
+
+/// Code at `LOW` and a patch of it at each of `patches`.
+fn history(patches: &[u64]) -> CodeHistory {
+    let mut h = CodeHistory::new(AddressRange::at(Address(LOW), 0x1000)).unwrap();
+    h.install(Tsc(1), Address(LOW), &[0x90; 64], CodeId(0)).unwrap();
+    for &tsc in patches {
+        h.patch(Tsc(tsc), Address(LOW + 8), &[tsc as u8], None, Patch::Other).unwrap();
+    }
+    h
+}
+
+fn stop(offset: u64, time: u64) -> Stop {
+    Stop { place: Some(Place { offset, outcome: 0 }), time: BASE + time }
+}
+
+fn sight(change: u32, new: bool, stop: Stop) -> Sight {
+    Sight { change, new, stop }
+}
+
+fn core(sights: Vec<Sight>) -> CorePlan {
+    CorePlan {
+        core: Core(0),
+        scan: Scan { sights, ..Scan::default() },
+        losses: Vec::new(),
+        switched: Vec::new(),
+        insertions: Insertions::new(),
+        turn_times: Vec::new(),
+    }
+}
+
+/// Times of the changes behind the first, and all packets put in.
+fn settled(patches: &[u64], cores: &mut [CorePlan]) -> (Vec<u64>, Vec<(u64, u64)>, u64) {
+    let patches: Vec<u64> = patches.iter().map(|p| BASE + p).collect();
+    let times = settle(&history(&patches), &clock(), cores);
+    let changes = times.changes[1..].iter().map(|t| t.0 - BASE).collect();
+    let put = cores.iter().flat_map(|c| &c.insertions).map(|(p, t)| (p.offset, t - BASE)).collect();
+    (changes, put, times.misplaced)
+}
+
+#[test]
+fn a_change_that_time_alone_places_keeps_its_time() {
+    let mut cores = [core(vec![sight(1, false, stop(10, 100)), sight(1, true, stop(20, 300))])];
+    assert_eq!(settled(&[200], &mut cores), (vec![200], vec![], 0));
+}
+
+#[test]
+fn a_change_that_was_seen_early_is_told_early() {
+    let mut cores = [core(vec![sight(1, false, stop(10, 100)), sight(1, true, stop(20, 150))])];
+    assert_eq!(settled(&[200], &mut cores), (vec![150], vec![], 0));
+    // Old bytes that ran late make it late.
+    let mut cores = [core(vec![sight(1, false, stop(10, 250)), sight(1, true, stop(20, 300))])];
+    assert_eq!(settled(&[200], &mut cores), (vec![251], vec![], 0));
+}
+
+#[test]
+fn where_the_trace_says_no_time_in_between_it_is_put_in() {
+    let mut cores = [core(vec![sight(1, false, stop(10, 250)), sight(1, true, stop(20, 250))])];
+    assert_eq!(settled(&[200], &mut cores), (vec![251], vec![(20, 251)], 0));
+}
+
+#[test]
+fn a_core_that_was_idle_long_does_not_drag_a_change_back() {
+    // The last it knows is older than anything the decoder looked at: what other cores ran then is not known.
+    let long_ago = Slack::default().before + 1000;
+    let mut cores = [core(vec![sight(1, true, stop(20, 100))])];
+    let at = long_ago + 500;
+    assert_eq!(settled(&[at], &mut cores), (vec![at], vec![(20, at)], 0));
+}
+
+#[test]
+fn all_cores_have_to_agree() {
+    let one = core(vec![sight(1, false, stop(10, 400)), sight(1, true, stop(20, 600))]);
+    let other = core(vec![sight(1, true, stop(30, 300))]);
+    // The second core saw the new bytes when the first still ran the old ones by their clocks.
+    assert_eq!(settled(&[350], &mut [one, other]), (vec![401], vec![(30, 401)], 0));
+}
+
+#[test]
+fn changes_of_one_place_keep_their_order() {
+    let sights =
+        vec![sight(1, false, stop(10, 500)), sight(1, true, stop(20, 700)), sight(2, true, stop(30, 900))];
+    let (changes, _, wrong) = settled(&[200, 300], &mut [core(sights)]);
+    assert_eq!((changes, wrong), (vec![501, 501], 0));
+}
+
+#[test]
+fn what_cannot_be_placed_is_counted() {
+    // The old bytes ran behind the new ones.
+    let mut cores = [core(vec![sight(1, true, stop(10, 100)), sight(1, false, stop(20, 250))])];
+    assert_eq!(settled(&[200], &mut cores).2, 1);
+}
+
+#[test]
+fn a_switch_is_told_between_the_two_threads() {
+    let turn = |n, before, first| TurnChange { turn: n, before, first };
+    let mut plan = core(Vec::new());
+    plan.scan.turns = vec![turn(0, Stop::default(), stop(5, 50)), turn(1, stop(10, 100), stop(20, 100))];
+    (plan.switched, plan.turn_times) = (vec![BASE + 40, BASE + 130], vec![0; 2]);
+    let mut cores = [plan];
+    let (_, put, _) = settled(&[], &mut cores);
+    assert_eq!(cores[0].turn_times, [BASE + 40, BASE + 130]);
+    assert_eq!(put, [(20, 130)]);
+}

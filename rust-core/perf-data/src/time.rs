@@ -1,0 +1,106 @@
+//! Between TSC and perf's nanoseconds.
+
+use jportal_capture::{Header, TimeConversion};
+use jportal_units::Tsc;
+
+/// A conversion that is valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PerfClock {
+    conversion: TimeConversion,
+}
+
+impl PerfClock {
+    /// `None` when the kernel does not vouch for it or it cannot be.
+    pub fn new(conversion: TimeConversion) -> Option<Self> {
+        let fine = conversion.valid != 0 && conversion.mult != 0 && conversion.shift < 64;
+        fine.then_some(Self { conversion })
+    }
+
+    /// That of a capture: the kernel's, or else one made of the TSC's frequency; a nanosecond for each tick where
+    /// even that is not known.
+    pub fn of(header: &Header) -> Self {
+        Self::new(header.time.clone()).unwrap_or_else(|| Self::from_frequency(header.tsc_khz))
+    }
+
+    /// Nanoseconds since the TSC was 0.
+    fn from_frequency(khz: u64) -> Self {
+        let scaled = |shift: u16| (1_000_000u128 << shift).checked_div(khz.into());
+        let fits = (0..=31u16).rev().find_map(|shift| {
+            let mult = u32::try_from(scaled(shift)?).ok().filter(|&m| m > 0)?;
+            Some((shift, mult))
+        });
+        let (shift, mult) = fits.unwrap_or((0, 1));
+        Self { conversion: TimeConversion { valid: 1, shift, mult, zero: 0 } }
+    }
+
+    /// As perf has it.
+    pub const fn conversion(&self) -> &TimeConversion {
+        &self.conversion
+    }
+
+    /// perf's time of `tsc`.
+    pub fn ns(&self, tsc: Tsc) -> u64 {
+        self.conversion.tsc_to_ns(tsc.0).unwrap_or(0)
+    }
+
+    /// What perf takes for the TSC at `ns`.
+    pub fn tsc(&self, ns: u64) -> Tsc {
+        Tsc(self.conversion.ns_to_tsc(ns).unwrap_or(0))
+    }
+
+    /// The first nanosecond of which perf says that it is at or behind `tsc`.
+    pub fn ns_from(&self, tsc: Tsc) -> u64 {
+        let mut ns = self.ns(tsc);
+        while self.tsc(ns) < tsc {
+            ns += 1;
+        }
+        ns
+    }
+
+    /// The first TSC at or behind `tsc` that perf's time can name.
+    pub fn up(&self, tsc: Tsc) -> Tsc {
+        self.tsc(self.ns_from(tsc))
+    }
+
+    /// The last TSC not behind `tsc` that perf's time can name.
+    pub fn down(&self, tsc: Tsc) -> Tsc {
+        let mut ns = self.ns_from(tsc);
+        while self.tsc(ns) > tsc && ns > 0 {
+            ns -= 1;
+        }
+        self.tsc(ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn clock(khz: u64) -> PerfClock {
+        PerfClock::of(&Header { tsc_khz: khz, ..Header::default() })
+    }
+
+    #[test]
+    fn nanoseconds_follow_the_frequency() {
+        let c = clock(2_596_143);
+        let second = 2_596_143_000;
+        assert!(c.ns(Tsc(second)).abs_diff(1_000_000_000) <= 1);
+        // Without a frequency a tick is a nanosecond.
+        assert_eq!(clock(0).ns(Tsc(77)), 77);
+        assert_eq!(clock(0).up(Tsc(77)), Tsc(77));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn what_perf_can_name_lies_around(tsc in 1_000_000u64..1 << 55, khz in 200_000u64..6_000_000) {
+            let c = clock(khz);
+            let (down, up) = (c.down(Tsc(tsc)), c.up(Tsc(tsc)));
+            prop_assert!(down.0 <= tsc && tsc <= up.0);
+            prop_assert!(up.0 - down.0 <= khz.div_ceil(1_000_000) + 2);
+            prop_assert_eq!(c.up(up), up);
+            prop_assert_eq!(c.down(down), down);
+        }
+    }
+}
