@@ -11,6 +11,7 @@ pub mod figures;
 pub mod fuzz;
 pub mod identity;
 pub mod oracle;
+pub mod perf;
 pub mod place;
 pub mod process;
 pub mod programs;

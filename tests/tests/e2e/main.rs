@@ -12,6 +12,7 @@ mod identity;
 mod jacoco;
 mod memory;
 mod passthrough;
+mod perf;
 mod programs;
 mod random;
 mod truncation;

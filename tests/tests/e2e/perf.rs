@@ -1,0 +1,108 @@
+//! `jportal export perf-data` and `jportal import`, with an unmodified `perf` as the judge.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use jportal_capture::CaptureReader;
+use jportal_native_flow::{Decision, Item};
+use jportal_reconstruct::{NativeListener, Stretch};
+use jportal_tests::perf;
+use jportal_tests::place;
+use jportal_tests::programs;
+use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::skip;
+
+/// As many have to be equal, if not more.
+const BRANCHES: u64 = 10_000_000;
+
+/// A sum over all blocks of a core, in order, with who ran them.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Blocks {
+    blocks: u64,
+    gaps: u64,
+    sum: u64,
+}
+
+impl NativeListener for Blocks {
+    fn items(&mut self, stretch: &Stretch, items: &[Item], _: &[Decision]) -> bool {
+        for item in items {
+            match *item {
+                Item::Block { start, end, exit, .. } => {
+                    let one = u64::from(start) << 32
+                        | u64::from(end) ^ u64::from(stretch.tid.0) << 40 ^ exit as u64;
+                    self.sum = (self.sum ^ one).wrapping_mul(0x100_0000_01b3).rotate_left(23);
+                    self.blocks += 1;
+                }
+                Item::Gap(_) => self.gaps += 1,
+                _ => {}
+            }
+        }
+        true
+    }
+}
+
+fn blocks(capture: &Path) -> Vec<Blocks> {
+    let reader = CaptureReader::open(capture).unwrap();
+    let recording = jportal_reconstruct::Recording::open(&reader).unwrap();
+    let one = |core| {
+        let mut blocks = Blocks::default();
+        recording.native_flow(core, &mut blocks).unwrap();
+        blocks
+    };
+    recording.cores().map(one).collect()
+}
+
+/// What `perf report -D` finds wrong.
+fn malformed(data: &Path) -> Vec<String> {
+    let out =
+        Command::new("perf").args(["report", "-D", "-i"]).arg(data).stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    let bad =
+        |l: &&str| l.contains("Bad packet") || l.contains("failed to process") || l.contains("Unhandled");
+    let mut all: Vec<String> = text.lines().filter(bad).take(5).map(str::to_owned).collect();
+    all.extend(String::from_utf8_lossy(&out.stderr).lines().take(5).map(str::to_owned));
+    if !out.status.success() {
+        all.push(out.status.to_string());
+    }
+    assert!(text.contains("PERF_RECORD_AUXTRACE") && text.contains("PERF_RECORD_MMAP2"), "no dump");
+    all
+}
+
+#[test]
+fn perf_lists_the_branches_of_the_machine_flow() {
+    let name = "perf_lists_the_branches_of_the_machine_flow";
+    let Some(place) = place::installed(name) else { return };
+    if !perf::installed() {
+        return skip::skip(name, "perf is missing; install linux-perf");
+    }
+    let program = programs::by_name("h2").expect("a program of that name");
+    // The coarsest clock: what ran when is for the export to find out.
+    let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
+    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let folder = recording.file("perf");
+    let target = folder.to_str().expect("a plain name");
+    let out = recording
+        .jportal(&["export", "perf-data", "--json", "-o", target], &recording.capture(), &[])
+        .unwrap();
+    assert!(out.status.success(), "{}{}", out.text(), out.stderr);
+    let data = folder.join("perf.data");
+
+    let reader = CaptureReader::open(&recording.capture()).unwrap();
+    let opened = jportal_reconstruct::Recording::open(&reader).unwrap();
+    let found = perf::compare(&opened, &data, u64::MAX).unwrap();
+    println!("{found}{}", out.text());
+    assert!(found.is_equal(), "{found}");
+    assert!(found.equal() >= BRANCHES, "{found}");
+    assert_eq!(malformed(&data), Vec::<String>::new());
+
+    let back = recording.file("back.jportal");
+    let to = back.to_str().expect("a plain name");
+    let capture = recording.capture();
+    let metadata = capture.to_str().expect("a plain name");
+    let import = ["import", "--capture", metadata, "-o", to];
+    let out = recording.jportal(&import, &data, &[]).unwrap();
+    assert!(out.status.success(), "{}", out.stderr);
+    let (ours, theirs) = (blocks(&capture), blocks(&back));
+    assert!(ours.iter().all(|core| core.gaps == 0 && core.blocks > 0), "{ours:?}");
+    assert_eq!(ours, theirs);
+}
