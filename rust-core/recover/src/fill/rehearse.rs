@@ -17,8 +17,8 @@ use std::ops::Range;
 
 /// Bins of confidence.
 const BINS: usize = 50;
-/// What is not known weighs as much as one gap half of whose events are right.
-const PRIOR: f64 = 0.5;
+/// What is not known weighs as much as two gaps half of whose events are right.
+const PRIOR: (f64, f64) = (2.0, 0.5);
 /// Instructions left on both sides of a gap that is cut.
 const MARGIN: usize = 64;
 /// At most this part of what was captured is cut out.
@@ -85,11 +85,11 @@ impl Calibration {
         // Weight, share and number of bins of each pool.
         let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(BINS);
         for (at, (events, right)) in tally.events.iter().zip(tally.right).enumerate() {
-            // As many as one gap has.
-            let one = (*events as f64 / tally.speakers[at].max(1) as f64).max(1.0);
-            let weight = *events as f64 + one;
-            let prior = if *events == 0 { (at as f64 + 0.5) / BINS as f64 } else { PRIOR };
-            let mut pool = (weight, (right as f64 + one * prior) / weight, 1);
+            let of_one_gap = *events as f64 / tally.speakers[at].max(1) as f64;
+            let unknown = (PRIOR.0 * of_one_gap).max(1.0);
+            let weight = *events as f64 + unknown;
+            let prior = if *events == 0 { (at as f64 + 0.5) / BINS as f64 } else { PRIOR.1 };
+            let mut pool = (weight, (right as f64 + unknown * prior) / weight, 1);
             while let Some(last) = pools.pop_if(|last| last.1 >= pool.1) {
                 let weight = last.0 + pool.0;
                 pool = (weight, (last.0 * last.1 + pool.0 * pool.1) / weight, last.2 + pool.2);
@@ -262,7 +262,7 @@ mod tests {
             Calibration::of(&tally).apply(0.95)
         };
         assert!(
-            (claimed(1) - 0.75).abs() < 1e-3 && (claimed(10) - 10.5 / 11.0).abs() < 1e-3,
+            (claimed(1) - 2.0 / 3.0).abs() < 1e-3 && (claimed(10) - 11.0 / 12.0).abs() < 1e-3,
             "{} {}",
             claimed(1),
             claimed(10)

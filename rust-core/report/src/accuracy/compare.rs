@@ -10,7 +10,7 @@ use super::Error;
 use super::figures::{Accuracy, Figures, Reliability, ThreadAccuracy, WrongStretch};
 use super::spool::{Break, Flows, ONE_PATH, Spool, Symbols};
 use super::times::{Guide, Times};
-use super::walk::{Cut, Match, Matches, align};
+use super::walk::{Cut, Match, Matches, align, subsequence};
 use super::words::{WORD_BITS, Words};
 
 /// Wrong stretches that are kept, and bytecodes shown of each.
@@ -278,7 +278,7 @@ impl Found<'_> {
         };
         let mut right =
             Recovered { lost: lost.clone(), all: 0, of_lost: 0, by_bin: &mut self.reliability.right };
-        align((truth, expected.clone()), (self.recovered, recovered), (&[], &Guide::default()), &mut right)?;
+        subsequence((truth, expected.clone()), (self.recovered, recovered), &mut right)?;
         let (all, of_lost) = (right.all, right.of_lost);
         let f = &mut *self.figures;
         f.right.recovered += all;

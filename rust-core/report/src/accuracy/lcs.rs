@@ -2,7 +2,9 @@
 //!
 //! Hyyrö's formulation ("Bit-parallel LCS-length computation revisited", 2004) of the dynamic programme: one bit per
 //! word of `a`, one row per word of `b`. All rows are kept, so that the pairs can be read off backwards; that takes
-//! `a.len() * b.len() / 8` bytes, which the caller bounds.
+//! `a.len() * b.len() / 8` bytes, which the caller bounds ([`pairs`]). What is larger is divided where some longest common
+//! subsequence is (Hirschberg, "A linear space algorithm for computing maximal common subsequences", 1975), which takes twice
+//! the steps and linear memory ([`divided`]).
 
 use hashbrown::HashMap;
 
@@ -21,6 +23,62 @@ pub(crate) fn pairs(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     all
 }
 
+/// The same for sequences of any length. Below `cells` pairs of words all rows are kept.
+pub(crate) fn divided(a: &[u32], b: &[u32], cells: usize) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    // Parts that are still to be done, the first last.
+    let mut parts = vec![(0..a.len(), 0..b.len())];
+    while let Some((ours, theirs)) = parts.pop() {
+        let (x, y) = (&a[ours.clone()], &b[theirs.clone()]);
+        if y.len() < 2 || x.len().saturating_mul(y.len()) <= cells {
+            found.extend(pairs(x, y).into_iter().map(|(i, j)| (ours.start + i, theirs.start + j)));
+            continue;
+        }
+        let half = y.len() / 2;
+        let front = lengths(x.iter(), y[..half].iter());
+        let back = lengths(x.iter().rev(), y[half..].iter().rev());
+        let sum = |i: usize| front[i] + back[x.len() - i];
+        let at = (0..=x.len()).max_by_key(|i| sum(*i)).unwrap_or(0);
+        let (at, half) = (ours.start + at, theirs.start + half);
+        parts.push((at..ours.end, half..theirs.end));
+        parts.push((ours.start..at, theirs.start..half));
+    }
+    found
+}
+
+/// The length of the longest common subsequence of `b` and each beginning of `a`, shortest first.
+fn lengths<'w>(a: impl ExactSizeIterator<Item = &'w u32>, b: impl Iterator<Item = &'w u32>) -> Vec<u32> {
+    let len = a.len();
+    let mut places: HashMap<u32, Vec<u32>> = HashMap::new();
+    a.enumerate().for_each(|(i, word)| places.entry(*word).or_default().push(i as u32));
+    let mut row = vec![u64::MAX; len.div_ceil(64)];
+    let mut mask = vec![0u64; row.len()];
+    for word in b {
+        let Some(places) = places.get(word) else { continue };
+        places.iter().for_each(|i| mask[*i as usize / 64] |= 1 << (i % 64));
+        step(&mut row, &mask);
+        places.iter().for_each(|i| mask[*i as usize / 64] = 0);
+    }
+    let mut all = vec![0];
+    all.extend((0..len).scan(0, |sum, i| {
+        *sum += u32::from(row[i / 64] >> (i % 64) & 1 == 0);
+        Some(*sum)
+    }));
+    all
+}
+
+/// The next row, for a word that stands where `mask` has ones.
+fn step(row: &mut [u64], mask: &[u64]) {
+    let mut carry = false;
+    for (v, &m) in row.iter_mut().zip(mask) {
+        let u = *v & m;
+        let (sum, c1) = v.overflowing_add(u);
+        let (sum, c2) = sum.overflowing_add(u64::from(carry));
+        carry = c1 || c2;
+        *v = sum | (*v & !m);
+    }
+}
+
 fn inner(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     if a.is_empty() || b.is_empty() {
         return Vec::new();
@@ -33,14 +91,7 @@ fn inner(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     let mut row = vec![u64::MAX; width];
     for word in b {
         if let Some(mask) = masks.of(*word) {
-            let mut carry = false;
-            for (v, &m) in row.iter_mut().zip(mask) {
-                let u = *v & m;
-                let (sum, c1) = v.overflowing_add(u);
-                let (sum, c2) = sum.overflowing_add(u64::from(carry));
-                carry = c1 || c2;
-                *v = sum | (*v & !m);
-            }
+            step(&mut row, mask);
         }
         rows.extend_from_slice(&row);
     }
@@ -125,6 +176,20 @@ pub(crate) mod tests {
             let mut words = |n: u64| -> Vec<u32> { (0..n).map(|_| random.below(letters) as u32).collect() };
             let (a, b) = (words(round % 211), words(round * 7 % 190));
             let found = pairs(&a, &b);
+            assert!(found.iter().all(|&(i, j)| a[i] == b[j]));
+            assert!(found.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1));
+            assert_eq!(found.len(), length(&a, &b), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn divided_it_is_as_long() {
+        let mut random = Random(2);
+        for round in 0..400 {
+            let letters = 2 + random.below(9);
+            let mut words = |n: u64| -> Vec<u32> { (0..n).map(|_| random.below(letters) as u32).collect() };
+            let (a, b) = (words(round % 211), words(round * 7 % 190));
+            let found = divided(&a, &b, random.below(200) as usize);
             assert!(found.iter().all(|&(i, j)| a[i] == b[j]));
             assert!(found.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1));
             assert_eq!(found.len(), length(&a, &b), "{a:?} {b:?}");

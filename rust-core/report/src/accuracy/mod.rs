@@ -39,7 +39,8 @@
 //! as long as they agree; elsewhere from where both flows tell the very same time and agree, for both come from the same packets;
 //! between such places by the distance from the truth for which most grams speak, within the bounds that the times of either set;
 //! the rest by longest common subsequences of bounded size. Then the recovered bytecodes between two aligned
-//! stretches are aligned in the same way with what the truth has between their counterparts. So a bytecode is never counted
+//! stretches are aligned with what the truth has between their counterparts, by a longest common subsequence of both (above 2³⁴ pairs of
+//! bytecodes, of parts of equal share). So a bytecode is never counted
 //! right without a counterpart, no counterpart twice, and the number of right ones is never more than a longest common subsequence
 //! has; where the heuristics miss something it is less.
 //!

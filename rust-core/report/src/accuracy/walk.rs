@@ -31,6 +31,8 @@ use super::words::Words;
 const CELLS: u64 = 1 << 27;
 /// Longest side of one.
 const SIDE: u64 = 1 << 20;
+/// The same where nothing but a longest common subsequence counts ([`subsequence`]).
+const LARGE: (u64, u64) = (1 << 34, 1 << 22);
 /// Windows in which a meeting is looked for: words of the tested sequence, and of the reference beyond the place where
 /// it is expected.
 const WINDOWS: [(u64, u64); 4] =
@@ -93,6 +95,31 @@ pub(crate) fn align(
         to,
     };
     walk.run()
+}
+
+/// Aligns `tested` with `reference` by a longest common subsequence of both; what is larger than [`LARGE`] in parts of equal share.
+pub(crate) fn subsequence(
+    (reference, a): (&mut Words, Range<u64>),
+    (tested, b): (&mut Words, Range<u64>),
+    to: &mut dyn Matches,
+) -> io::Result<()> {
+    let (n, m) = (a.end - a.start, b.end - b.start);
+    if n == 0 || m == 0 {
+        return Ok(());
+    }
+    let parts = parts_of(n, m, LARGE);
+    let share = |all: u64, k: u64| (u128::from(all) * u128::from(k) / u128::from(parts)) as u64;
+    for k in 0..parts {
+        let ours = a.start + share(n, k)..a.start + share(n, k + 1);
+        let theirs = b.start + share(m, k)..b.start + share(m, k + 1);
+        let (x, y) = (reference.range(ours.clone())?, tested.range(theirs.clone())?);
+        let pairs = lcs::divided(&x, &y, CELLS as usize);
+        for s in pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y) {
+            let (i, j) = (ours.start + s[0].0 as u64, theirs.start + s[0].1 as u64);
+            to.found(reference, tested, Match { reference: i, tested: j, len: s.len() as u64 })?;
+        }
+    }
+    Ok(())
 }
 
 struct Walk<'a> {
@@ -407,9 +434,14 @@ fn put_late(pairs: &mut [(usize, usize)], a: &[u32], b: &[u32]) {
 
 /// Into how many parts a hole of so many words is divided.
 fn parts(n: u64, m: u64) -> u64 {
+    parts_of(n, m, (CELLS, SIDE))
+}
+
+/// The same for other bounds: pairs of words, and the longest side.
+fn parts_of(n: u64, m: u64, (most, side): (u64, u64)) -> u64 {
     let cells = u128::from(n) * u128::from(m);
-    let by_cells = (cells as f64 / CELLS as f64).sqrt().ceil() as u64;
-    by_cells.max(n.div_ceil(SIDE)).max(m.div_ceil(SIDE)).max(1)
+    let by_cells = (cells as f64 / most as f64).sqrt().ceil() as u64;
+    by_cells.max(n.div_ceil(side)).max(m.div_ceil(side)).max(1)
 }
 
 #[cfg(test)]
