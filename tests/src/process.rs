@@ -17,7 +17,8 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// Standard error, as text.
     pub stderr: String,
-    /// Largest resident set of the process or one it waited for, in KiB.
+    /// Largest resident set of the process in KiB, as seen up to some milliseconds before its end. What the kernel accounts for a
+    /// child (`ru_maxrss`) has the size of the process that started it for a floor, so it is taken only of one that was never seen.
     pub peak_kib: u64,
     /// Wall time.
     pub elapsed: Duration,
@@ -118,9 +119,11 @@ impl Running {
     /// # Errors
     /// When it takes longer than `limit` since the start; the process is killed.
     pub fn wait(mut self, limit: Duration) -> Result<Finished> {
+        let mut seen = None;
         loop {
-            if let Some((status, peak_kib)) = wait4(self.child.id(), false)? {
-                return self.finished(status, peak_kib);
+            seen = largest_kib(self.child.id()).or(seen);
+            if let Some((status, accounted)) = wait4(self.child.id(), false)? {
+                return self.finished(status, seen.unwrap_or(accounted));
             }
             if self.started.elapsed() > limit {
                 self.child.kill()?;
@@ -148,6 +151,13 @@ impl Running {
             elapsed: self.started.elapsed(),
         })
     }
+}
+
+/// The largest resident set that the running process `id` has had since it was executed (`VmHWM` in proc(5)).
+fn largest_kib(id: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 /// Reaps the child `id`: its status and peak memory, or `None` while it runs (unless `block`).
@@ -179,4 +189,18 @@ pub fn send(id: u32, signal: i32) -> Result<()> {
 /// Bytes of a file, 0 when it does not exist.
 pub fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |m| m.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_childs_memory_is_its_own() {
+        let large = vec![1u8; 200 << 20];
+        let mut command = std::process::Command::new("sleep");
+        let finished = run(command.arg("0.1"), Duration::from_secs(30)).unwrap();
+        assert!((1..50 << 10).contains(&finished.peak_kib), "{} KiB", finished.peak_kib);
+        assert_eq!(large[large.len() / 2], 1);
+    }
 }
