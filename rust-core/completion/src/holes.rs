@@ -104,13 +104,9 @@ impl Places {
         if let Some(last) = gap {
             let time = time_between(&learned.captured, last, &piece);
             let hole = last.tail.zip(kept.head).map(|(before, after)| Hole { before, after, time });
+            let (since, until) = times(&last.behind, &piece);
             let events = last.end..piece.events.start;
             self.all.push(Place { events, hole, after: piece.first, expected: None });
-            let told = piece.marks.first().filter(|m| m.0 == 0).map(|m| m.1);
-            let (since, until) = match &last.behind {
-                Behind::Gap(gap) => (gap.since.map(|t| t.0), told.or(gap.until.map(|t| t.0))),
-                _ => (None, None),
-            };
             self.spans.push(Span { at: self.instructions, since, until });
             self.paces.gap();
         }
@@ -140,15 +136,19 @@ fn is_filled(behind: &Behind) -> bool {
     }
 }
 
-/// How long it took from the end of `last` to the beginning of `piece`. Behind a gap the flow may go on later than the
-/// trace, with what has no place.
-fn time_between(captured: &Captured, last: &Last, piece: &Piece) -> Option<u64> {
-    let Behind::Gap(gap) = &last.behind else { return None };
-    let end = || captured.time_at(captured.range(last.tail?).end.checked_sub(1)?);
-    let since = gap.since.map(|t| t.0).or_else(end)?;
+/// When a gap began, and when `piece` goes on, as far as that is told. Behind a gap the flow may go on later than the trace, with
+/// what has no place.
+fn times(behind: &Behind, piece: &Piece) -> (Option<u64>, Option<u64>) {
+    let Behind::Gap(gap) = behind else { return (None, None) };
     let told = piece.marks.first().filter(|m| m.0 == 0).map(|m| m.1);
-    let until = told.or_else(|| gap.until.map(|t| t.0))?;
-    Some(until.saturating_sub(since))
+    (gap.since.map(|t| t.0), told.or(gap.until.map(|t| t.0)))
+}
+
+/// How long it took from the end of `last` to the beginning of `piece`.
+fn time_between(captured: &Captured, last: &Last, piece: &Piece) -> Option<u64> {
+    let (since, until) = times(&last.behind, piece);
+    let end = || captured.time_at(captured.range(last.tail?).end.checked_sub(1)?);
+    Some(until?.saturating_sub(since.or_else(end)?))
 }
 
 #[cfg(test)]

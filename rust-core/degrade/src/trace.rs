@@ -6,7 +6,7 @@ use crate::ring::Arrivals;
 use jportal_capture::CaptureReader;
 use jportal_perf_abi::record::aux_flags;
 use jportal_perf_abi::{Body, Record, RecordReader};
-use jportal_pt_packet::{Packet, PacketDecoder};
+use jportal_pt_packet::{Packet, PacketDecoder, nearest_tsc};
 use jportal_units::{Core, StreamOffset};
 
 /// One core's trace, from offset 0 on and without holes.
@@ -193,7 +193,7 @@ impl Times {
         match packet {
             Packet::Psb => self.psb = Some(offset),
             Packet::Tsc(low) => {
-                let tsc = full(low, self.near);
+                let tsc = nearest_tsc(low, self.near);
                 self.points.push((offset, tsc));
                 self.syncs.extend(self.psb.take().map(|psb| (psb, tsc)));
             }
@@ -201,28 +201,5 @@ impl Times {
             Packet::PsbEnd => self.psb = None,
             _ => {}
         }
-    }
-}
-
-/// The full TSC of a packet's 56 bits, the one nearest to `near` (SDM vol. 3, "TSC Packet").
-fn full(low: u64, near: u64) -> u64 {
-    const WRAP: u64 = 1 << 56;
-    let tsc = near & !(WRAP - 1) | low;
-    match tsc.abs_diff(near) <= WRAP / 2 {
-        true => tsc,
-        false if tsc > near => tsc.checked_sub(WRAP).unwrap_or(tsc),
-        false => tsc.saturating_add(WRAP),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_top_byte_of_a_time_is_the_nearest() {
-        assert_eq!(full(5, 7), 5);
-        assert_eq!(full(5, (1 << 56) - 2), (1 << 56) + 5);
-        assert_eq!(full((1 << 56) - 3, (3 << 56) + 9), (3 << 56) - 3);
     }
 }

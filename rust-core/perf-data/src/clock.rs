@@ -2,7 +2,7 @@
 
 use jportal_capture::PtConfig;
 use jportal_capture::header::packet_flags;
-use jportal_pt_packet::Packet;
+use jportal_pt_packet::{Packet, nearest_tsc};
 
 /// Crystal clock and TSC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl TraceClock {
     pub fn take(&mut self, packet: &Packet) {
         match *packet {
             Packet::Tsc(low) => {
-                self.tsc = nearest(low, self.near);
+                self.tsc = nearest_tsc(low, self.near);
                 self.near = self.tsc;
                 self.now = self.now.max(self.tsc);
                 self.anchor = None;
@@ -114,17 +114,6 @@ impl TraceClock {
     /// Bits of the crystal's count below those that an MTC carries.
     pub fn mtc_shift(&self) -> u8 {
         self.crystal.map_or(0, |c| c.shift)
-    }
-}
-
-/// The full TSC of a packet's 56 bits that is nearest to `near`.
-pub(crate) fn nearest(low: u64, near: u64) -> u64 {
-    const WRAP: u64 = 1 << 56;
-    let tsc = near & !(WRAP - 1) | low;
-    match tsc.abs_diff(near) <= WRAP / 2 {
-        true => tsc,
-        false if tsc > near => tsc.checked_sub(WRAP).unwrap_or(tsc),
-        false => tsc.saturating_add(WRAP),
     }
 }
 

@@ -45,10 +45,3 @@ fn a_tma_that_is_put_in_continues_the_crystals_count() {
         assert_eq!(Packet::Tma { ctc: tick as u16, fast_counter: fast }, tma(later), "{later}");
     }
 }
-
-#[test]
-fn the_top_byte_of_a_time_is_the_nearest() {
-    assert_eq!(nearest(5, 7), 5);
-    assert_eq!(nearest(5, (1 << 56) - 2), (1 << 56) + 5);
-    assert_eq!(nearest((1 << 56) - 3, (3 << 56) + 9), (3 << 56) - 3);
-}

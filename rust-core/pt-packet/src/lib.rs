@@ -36,6 +36,7 @@ mod error;
 mod ip;
 mod packet;
 mod sync;
+mod tsc;
 
 pub use decode::{HEAD, PacketDecoder, decode_packet, hot_tip, hot_tnt};
 pub use encode::Encoder;
@@ -43,6 +44,7 @@ pub use error::Error;
 pub use ip::{IpCompression, IpPayload, LastIp};
 pub use packet::{BlockItemSize, CodeSize, Packet, Tnt, wake_reason};
 pub use sync::{PSB, find_psb, find_psbs};
+pub use tsc::nearest_tsc;
 
 /// Most bytes a packet can have: PSB, sixteen.
 pub const MAX_PACKET_LEN: usize = 16;

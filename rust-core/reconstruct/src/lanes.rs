@@ -163,19 +163,13 @@ mod tests {
     use super::*;
     use crate::driver::Positions;
     use crate::frame::Frame;
+    use crate::testing::NoCode;
     use jportal_capture::codec::Str;
     use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
     use jportal_flow::Event;
     use jportal_native_flow::CodeHistory;
-    use jportal_units::{Address, AddressRange, CodeId, Core, StreamOffset};
-    use jportal_vm_image::{Builder, CodeSink, VmImage};
-
-    struct NoCode;
-    impl CodeSink for NoCode {
-        fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
-        fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
-        fn free(&mut self, _: Tsc, _: Address, _: u64) {}
-    }
+    use jportal_units::{Address, AddressRange, Core, StreamOffset};
+    use jportal_vm_image::{Builder, VmImage};
 
     const MAIN: u32 = 7;
 

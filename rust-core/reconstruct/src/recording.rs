@@ -280,14 +280,8 @@ fn code_cache(reader: &CaptureReader) -> Result<AddressRange, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::NoCode;
     use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
-
-    struct NoCode;
-    impl CodeSink for NoCode {
-        fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
-        fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
-        fn free(&mut self, _: Tsc, _: Address, _: u64) {}
-    }
 
     #[test]
     fn a_visit_is_divided_among_those_that_had_the_os_thread() {

@@ -1,6 +1,17 @@
 //! Shared by the tests of this crate.
 
 use jportal_bytecode::Method;
+use jportal_units::{Address, CodeId, Tid, Tsc};
+use jportal_vm_image::CodeSink;
+
+/// For a VM of whose code nothing is asked.
+pub(crate) struct NoCode;
+
+impl CodeSink for NoCode {
+    fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
+    fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
+    fn free(&mut self, _: Tsc, _: Address, _: u64) {}
+}
 
 /// A method without code.
 pub(crate) fn method(name: &str) -> Method {

@@ -142,8 +142,7 @@ pub(super) fn may_be(frames: &Frames<'_>, above: Option<&Above>, sites: &[Node],
         }
         (known, above) = (others, below.as_deref());
     }
-    let same = known.iter().rev().zip(sites.iter().rev()).all(|(a, b)| a == b);
-    same && (!frames.is_whole() || sites.len() <= known.len()) && (!whole || known.len() <= sites.len())
+    frames.may_have(known.len(), sites, whole)
 }
 
 /// The call sites below the first of `post`, with those that show when its frames return.

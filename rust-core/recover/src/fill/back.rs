@@ -1,13 +1,11 @@
 //! What led to what follows a gap, backwards: copied from what was captured, as [`Trail`](super::trail) does it forwards.
 
-use super::FillWork;
-use super::Tier;
-use super::Tiers;
 use super::ancestors::{Above, Ancestors, revealed};
 use super::contexts::Contexts;
 use super::follow::Gap;
 use super::passage::Spots;
 use super::trail::Ground;
+use super::{FillWork, Tier, Tiers};
 use crate::cut::Sites;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::collections::HashMap;
@@ -76,7 +74,7 @@ pub(super) struct Back<'a> {
     transfers: Vec<Node>,
     /// Instructions in front of the nearest.
     offset: usize,
-    pub(super) hops: usize,
+    hops: usize,
     spots: HashMap<Node, Same>,
     filter: Vec<u64>,
 }

@@ -19,33 +19,14 @@ impl Candidates {
     ///
     /// The place where the IS itself ends is none, and no other place is where a segment ends: nothing follows there.
     pub fn collect(captured: &Captured, holes: &[Hole], parameters: &Parameters) -> Self {
-        let anchors = |hole: &Hole| {
-            let nodes = captured.segment(hole.before);
-            Some(&nodes[nodes.len().checked_sub(parameters.anchors.max(1))?..])
-        };
-        Self::behind(
-            captured,
-            holes.iter().map(anchors),
-            parameters.anchors.max(1),
-            parameters.candidates,
-            false,
-        )
-    }
-    /// The places behind which each of `patterns`, all of `len` instructions, has come to pass; at most `most` of each. If
-    /// `ends` is set, the ends of segments are places, too.
-    pub(super) fn behind<'a>(
-        captured: &Captured,
-        patterns: impl Iterator<Item = Option<&'a [Node]>>,
-        len: usize,
-        most: usize,
-        ends: bool,
-    ) -> Self {
+        let len = parameters.anchors.max(1);
         let mut all = Self::default();
         let mut numbers: HashMap<&[Node], u32> = HashMap::new();
-        for pattern in patterns {
-            all.of_hole.push(pattern.map(|p| {
+        for hole in holes {
+            let nodes = captured.segment(hole.before);
+            all.of_hole.push(nodes.len().checked_sub(len).map(|from| {
                 let next = numbers.len() as u32;
-                *numbers.entry(p).or_insert(next)
+                *numbers.entry(&nodes[from..]).or_insert(next)
             }));
         }
         all.positions = vec![Vec::new(); numbers.len()];
@@ -54,8 +35,8 @@ impl Candidates {
             let last = Filter::of(numbers.keys().filter_map(|p| p.last().copied()));
             for segment in 0..captured.len() as u32 {
                 let range = captured.range(super::SegmentId(segment));
-                let end = range.end + usize::from(ends);
-                all.scan(captured, (range.start + len).min(end)..end, len, &numbers, &last, most);
+                let ends = (range.start + len).min(range.end)..range.end;
+                all.scan(captured, ends, len, &numbers, &last, parameters.candidates);
             }
         }
         all

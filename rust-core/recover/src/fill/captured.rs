@@ -118,18 +118,6 @@ impl Captured {
         let from = self.marks.partition_point(|m| (m.0 as usize) < range.start);
         self.marks[from..].iter().take_while(|m| (m.0 as usize) < range.end)
     }
-    /// Time per instruction between the first and the last mark of the segments.
-    pub fn pace(&self) -> Option<f64> {
-        let (mut time, mut instructions) = (0u64, 0u64);
-        for pair in self.marks.windows(2) {
-            let [(a, from), (b, to)] = [pair[0], pair[1]];
-            if self.segment_at(a as usize) == self.segment_at(b as usize) {
-                time = time.saturating_add(to.saturating_sub(from));
-                instructions += u64::from(b - a);
-            }
-        }
-        (instructions > 0).then(|| time as f64 / instructions as f64)
-    }
     /// The abstraction of the sequence at `tier`, and how much of it lies in front of a position.
     pub(super) fn abstraction(&self, tier: Tier) -> (&[Node], impl Fn(usize) -> usize + '_) {
         let of = match tier {

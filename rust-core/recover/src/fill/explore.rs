@@ -6,13 +6,23 @@
 
 use super::follow::{Gap, Settings};
 use super::frames::Frames;
-use super::frequencies::Frequencies;
-use super::trail::{Ground, Join, connects, forced_agreement};
+use super::trail::{Ground, forced_agreement};
 use super::{FillWork, Tier, Tiers};
 use jportal_bytecode::Node;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::rc::Rc;
+
+/// Where a path through the ICFG may end: in front of what follows the gap.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Join {
+    /// Length of the fill.
+    pub(super) len: usize,
+    /// How far its length is from what was expected, in parts of that; 0 where nothing was.
+    pub(super) misfit: f64,
+    /// Instructions behind the gap that the copied place agrees with.
+    pub(super) after: usize,
+}
 
 /// A run of a path: straight from `first` to a transfer of control.
 struct Visit<'a> {
@@ -40,9 +50,11 @@ const ENOUGH: usize = 16;
 /// Whof the right length is, in parts of the gap's.
 const RIGHT: f64 = 0.05;
 
+/// Frames are checked over so many instructions behind the gap.
+const REPLAY: usize = 1024;
+
 pub(super) struct Explorer<'a> {
     ground: Ground<'a>,
-    frequencies: &'a Frequencies,
     gap: &'a Gap<'a>,
     post: &'a [Node],
     visits: Vec<Visit<'a>>,
@@ -54,20 +66,10 @@ pub(super) struct Explorer<'a> {
 }
 
 impl<'a> Explorer<'a> {
-    pub(super) fn new(ground: Ground<'a>, frequencies: &'a Frequencies, gap: &'a Gap<'a>) -> Self {
+    pub(super) fn new(ground: Ground<'a>, gap: &'a Gap<'a>) -> Self {
         let post = ground.captured.segment(gap.hole.after);
         let (visits, queue) = (Vec::new(), BinaryHeap::new());
-        Self {
-            ground,
-            frequencies,
-            gap,
-            post,
-            visits,
-            queue,
-            known: HashSet::new(),
-            goals: Vec::new(),
-            right: 0,
-        }
+        Self { ground, gap, post, visits, queue, known: HashSet::new(), goals: Vec::new(), right: 0 }
     }
     /// The best path found, and its share among all that were.
     pub(super) fn explore(mut self, work: &mut FillWork) -> Option<(Vec<Node>, Join, f32)> {
@@ -93,7 +95,7 @@ impl<'a> Explorer<'a> {
     fn branch(&mut self, at: usize) {
         let (end, steps, cost) = (self.visits[at].end, self.visits[at].steps, self.visits[at].cost);
         let frames = Rc::clone(&self.visits[at].frames);
-        let mut ways = self.frequencies.after(self.ground.icfg, end);
+        let mut ways = self.ground.frequencies.after(self.ground.icfg, end);
         if let Some(site) = frames.site().filter(|_| self.is_return(end)) {
             ways = self.ground.icfg.edges(site).map(|(_, to)| (to, 1.0)).collect();
         }
@@ -138,7 +140,7 @@ impl<'a> Explorer<'a> {
             return;
         }
         let left = self.gap.expected.map_or(0.0, |expected| expected.instructions);
-        let hope = (left - steps as f64).max(0.0) * self.frequencies.surprise();
+        let hope = (left - steps as f64).max(0.0) * self.ground.frequencies.surprise();
         self.queue.push(Reverse((((cost + hope) * 1e6) as u64, self.visits.len())));
         self.visits.push(Visit { first, end, steps, cost, parent, frames });
     }
@@ -196,4 +198,11 @@ impl<'a> Explorer<'a> {
         nodes.truncate(goal.join.len);
         nodes
     }
+}
+
+/// Whether `frames` may be those behind the gap, as far as they are known or can be seen there.
+fn connects(ground: &Ground<'_>, gap: &Gap<'_>, mut frames: Frames<'_>) -> bool {
+    let post = ground.captured.segment(gap.hole.after);
+    frames.agree(&Frames::new(ground.icfg, gap.after))
+        && post.windows(2).take(REPLAY).all(|pair| frames.follow_seen(pair[0], pair[1]))
 }

@@ -19,11 +19,11 @@
 
 use super::back::Back;
 use super::contexts::Contexts;
-use super::explore::Explorer;
+use super::explore::{Explorer, Join};
 use super::frequencies::Frequencies;
 use super::pace::Expected;
 use super::passage::{Exited, Passages};
-use super::trail::{Ground, Join, Joint, Trail};
+use super::trail::{AGREEMENT, Ground, Joint, Trail};
 use super::{Captured, FillWork, Hole};
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
@@ -157,16 +157,14 @@ impl<'a> Follower<'a> {
             best = best.into_iter().chain(choice).reduce(|a, b| if b.cost() < a.cost() { b } else { a });
         }
         let small = gap.expected.is_none_or(|e| e.instructions <= settings.visits as f64);
-        if best.is_none() && small && settings.visits > 0 {
-            let explored = Explorer::new(ground, frequencies, gap).explore(&mut work);
-            if let Some(path) = explored {
-                return (Some(Recovered::explored(gap, path)), work);
-            }
-        }
-        if best.is_none()
-            && settings.visits > 0
-            && let Some(expected) = gap.expected
+        let without = best.is_none() && settings.visits > 0;
+        if without
+            && small
+            && let Some(path) = Explorer::new(ground, gap).explore(&mut work)
         {
+            return (Some(Recovered::explored(gap, path)), work);
+        }
+        if without && let Some(expected) = gap.expected {
             let (place, before) = places.first().map_or((None, 0), |p| (Some(p.0), p.1));
             let mut trail = start.clone();
             trail.run(place, (expected.instructions / 2.0) as usize, &mut work);
@@ -259,6 +257,6 @@ struct Choice {
 impl Choice {
     /// Long agreement in front of the gap speaks for a fill, too.
     fn cost(&self) -> f64 {
-        self.found.1.cost - 0.25 * (self.before as f64).ln_1p()
+        self.found.1.cost - AGREEMENT * (self.before as f64).ln_1p()
     }
 }

@@ -121,9 +121,14 @@ impl<'a> Frames<'a> {
     }
     /// Whether these frames may be `others`: as far as both are known they are the same.
     pub(super) fn agree(&self, others: &Self) -> bool {
-        let same = self.sites.iter().rev().zip(others.sites.iter().rev()).all(|(a, b)| a == b);
-        let (a, b) = (self.sites.len(), others.sites.len());
-        same && (!self.whole || b <= a) && (!others.whole || a <= b)
+        self.may_have(self.sites.len(), &others.sites, others.whole)
+    }
+    /// Whether the `known` outermost of these frames may have these call sites, outermost first, and no others if that is the `whole`
+    /// of them.
+    pub(super) fn may_have(&self, known: usize, sites: &[Node], whole: bool) -> bool {
+        let own = &self.sites[..known];
+        let same = own.iter().rev().zip(sites.iter().rev()).all(|(a, b)| a == b);
+        same && (!self.whole || sites.len() <= known) && (!whole || known <= sites.len())
     }
 }
 

@@ -10,17 +10,6 @@ use super::passage::{Length, Passages};
 use super::{Captured, FillWork, Tier, Tiers};
 use jportal_bytecode::{Icfg, Node, Transfer};
 
-/// Where a path through the ICFG may end: in front of what follows the gap.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Join {
-    /// Length of the fill.
-    pub(super) len: usize,
-    /// How far its length is from what was expected, in parts of that; 0 where nothing was.
-    pub(super) misfit: f64,
-    /// Instructions behind the gap that the copied place agrees with.
-    pub(super) after: usize,
-}
-
 /// Where a trail may go over into the way back.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Joint {
@@ -64,10 +53,10 @@ pub(super) struct Trail<'a> {
     given: usize,
     /// The last transfers of control of `nodes`.
     transfers: Vec<Node>,
-    pub(super) hops: usize,
+    hops: usize,
     /// Instructions of the fill at most.
     most: usize,
-    pub(super) best: Option<Joint>,
+    best: Option<Joint>,
 }
 
 /// Why copying ended.
@@ -78,8 +67,6 @@ enum End {
     Stuck(Option<u32>),
 }
 
-/// Frames are checked over so many instructions behind the gap.
-const REPLAY: usize = 1024;
 /// Instructions in a row without a choice.
 const FORCED: usize = 1 << 16;
 /// Agreement behind the gap or a joint is counted up to here.
@@ -91,7 +78,7 @@ const HOP: f64 = 0.02;
 /// that one of both ways makes up more of it than the other.
 const UNBALANCED: f64 = 0.25;
 /// What speaks for it: how far both go the same way, on a logarithmic scale.
-const AGREEMENT: f64 = 0.25;
+pub(super) const AGREEMENT: f64 = 0.25;
 /// How long it is already is asked every so many instructions.
 const TICK: usize = 64;
 
@@ -325,11 +312,4 @@ pub(super) fn forced_agreement<'n>(
         at = behind;
     }
     after
-}
-
-/// Whether `frames` may be those behind the gap, as far as they are known or can be seen there.
-pub(super) fn connects(ground: &Ground<'_>, gap: &Gap<'_>, mut frames: Frames<'_>) -> bool {
-    let post = ground.captured.segment(gap.hole.after);
-    frames.agree(&Frames::new(ground.icfg, gap.after))
-        && post.windows(2).take(REPLAY).all(|pair| frames.follow_seen(pair[0], pair[1]))
 }
