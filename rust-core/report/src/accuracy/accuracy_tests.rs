@@ -108,8 +108,9 @@ fn the_figures_by_hand() {
 #[test]
 fn what_is_recovered_of_captured_trace_is_in_no_ra() {
     let mut truth = vec![time(100)];
-    truth.extend(run(0..20));
-    truth.push(time(120));
+    truth.extend(run(0..10));
+    truth.push(time(110));
+    truth.extend(run(10..20));
     let mut tested = vec![time(100)];
     tested.extend(run(0..5));
     tested.push(loss(105, 110));
@@ -119,6 +120,30 @@ fn what_is_recovered_of_captured_trace_is_in_no_ra() {
     let t = one(&truth, &tested).total;
     assert_eq!((t.lost, t.right.recovered, t.recovered_of_lost), (5, 7, 2));
     assert_eq!((t.missing_lost, t.missing_captured), (3, 0));
+}
+
+#[test]
+fn orphans_behind_a_loss_were_captured() {
+    // No time tells which of 5 to 9 were lost, but two of them are there, with no more than their opcodes.
+    let mut tested = run(0..5);
+    tested.push(loss(105, 110));
+    tested.extend(
+        [0, 1].map(|opcode| Event::decoded(EventKind::Orphan(Orphan::Bytecode { opcode, taken: None }))),
+    );
+    tested.extend(run(10..20));
+    let t = one(&run(0..20), &tested).total;
+    assert_eq!((t.lost, t.missing_lost, t.missing_captured, t.orphans), (3, 3, 2, 2));
+}
+
+#[test]
+fn what_is_missing_in_a_loop_is_missing_at_the_gap() {
+    let truth: Vec<Event> = run((0..3).chain((3..9).cycle().take(60)).chain(9..12));
+    // Two rounds, a loss of seven, one round and the end.
+    let mut tested = truth[..15].to_vec();
+    tested.push(loss(105, 110));
+    tested.extend(truth[57..].iter().cloned());
+    let t = one(&truth, &tested).total;
+    assert_eq!((t.lost, t.missing_lost, t.missing_captured), (42, 42, 0));
 }
 
 #[test]

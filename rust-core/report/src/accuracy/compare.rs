@@ -308,16 +308,16 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// The part of a hole in the truth that ran while trace was being lost; without times all of it.
+    /// The part of a hole in the truth that ran while trace was being lost: what did not run before or behind that for certain,
+    /// without as many bytecodes as were captured there as orphans. Without times and orphans all of it.
     fn lost(&self, breaks: &[Break], hole: &Range<u64>) -> Range<u64> {
         let mut losses = breaks.iter().filter(|b| b.loss || b.recovered.0 < b.recovered.1);
         let Some(first) = losses.next() else { return hole.start..hole.start };
         let last = losses.next_back().unwrap_or(first);
-        let place = |tsc: Option<u64>, without: u64| {
-            tsc.map_or(without, |t| self.times.at(t, self.length)).clamp(hole.start, hole.end)
-        };
-        let from = place(first.since, hole.start);
-        from..place(last.until, hole.end).max(from)
+        let from = first.since.map_or(hole.start, |t| self.times.before(t)).clamp(hole.start, hole.end);
+        let to = last.until.map_or(hole.end, |t| self.times.behind(t, self.length)).min(hole.end);
+        let orphans: u64 = breaks.iter().map(|b| b.orphans).sum();
+        from..to.min(hole.end.saturating_sub(orphans)).max(from)
     }
 }
 

@@ -42,21 +42,23 @@
 //! stretches are aligned with what the truth has between their counterparts, by a longest common subsequence of both (above 2³⁴ pairs of
 //! bytecodes, of parts of equal share). So a bytecode is never counted
 //! right without a counterpart, no counterpart twice, and the number of right ones is never more than a longest common subsequence
-//! has; where the heuristics miss something it is less.
+//! has; where the heuristics miss something it is less. In a loop the bytecodes behind a gap fit in many rounds; they are put in the
+//! last one (module `late`), so that what is missing is missing at the gap.
 //!
 //! Which part of such a hole was lost and which was captured but not decoded, the times of the gap tell
-//! (`Gap::since`, `Gap::until`), by proportion between two times of the truth. That is exact to within a step of time events
-//! (2¹⁸ TSC ticks) at either end of a gap. A break without a gap (recovered bytecodes stand there) is a lost one.
+//! (`Gap::since`, `Gap::until`). That is exact to within a step of time events (2¹⁸ TSC ticks) at either end of a gap: what
+//! did not run before or behind it for certain is lost, but for as many bytecodes as the capture has there as orphans. A break
+//! without a gap (recovered bytecodes stand there) is a lost one.
 //!
 //! # Limits
 //!
 //! 4 bytes of [storage](Storage) for each bytecode of either flow, 1 MiB of it in memory; in memory besides some 40 bytes a gap
 //! and at most 1 MiB of times a thread, and some 30 MB for an alignment. Time grows with the
-//! length of the flows (module `walk`). In a loop that says nothing about its rounds, a stretch may be put some rounds too early; the counts
-//! of right ones do not change, but what was lost may count as captured but not decoded. At most 134 million bytes of bytecode in all methods together.
+//! length of the flows (module `walk`). At most 134 million bytes of bytecode in all methods together.
 
 mod compare;
 mod figures;
+mod late;
 mod lcs;
 mod meet;
 mod spool;

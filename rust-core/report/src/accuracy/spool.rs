@@ -28,7 +28,7 @@ pub(crate) struct Symbols {
 const BITS: u32 = WORD_BITS;
 /// See [`BITS`].
 pub(crate) const ONE_PATH: u32 = 1;
-const SEVERAL_PATHS: u32 = 2;
+pub(crate) const SEVERAL_PATHS: u32 = 2;
 /// A bytecode of a method that was never described, in the reference and in the tested flow: equal to nothing.
 const UNKNOWN: [u32; 2] = [(1 << BITS) - 1, (1 << BITS) - 2];
 
@@ -83,6 +83,8 @@ pub(crate) struct Break {
     pub(crate) next: Option<(u64, u64)>,
     /// Recovered bytecodes before, and up to the end of this break.
     pub(crate) recovered: (u64, u64),
+    /// Bytecodes behind it of which nothing but the opcode is known.
+    pub(crate) orphans: u64,
 }
 
 impl Break {
@@ -94,6 +96,7 @@ impl Break {
         self.resumed = self.resumed.max(behind.resumed);
         self.next = behind.next;
         self.recovered.1 = behind.recovered.1;
+        self.orphans += behind.orphans;
     }
 }
 
@@ -231,7 +234,7 @@ impl FlowSink for Sink {
                 Ok(())
             }
             EventKind::Orphan(Orphan::Bytecode { .. }) => {
-                spool.orphans += 1;
+                spool.orphan();
                 Ok(())
             }
             _ => Ok(()),
@@ -281,6 +284,13 @@ impl Spool {
             here.until = gap.until.map(Tsc::get);
             here.resumed = here.resumed.max(here.until);
             here.loss = true;
+        }
+    }
+    fn orphan(&mut self) {
+        self.orphans += 1;
+        let at = self.captured.len();
+        if let Some(here) = self.breaks.last_mut().filter(|b| b.at == at) {
+            here.orphans += 1;
         }
     }
     fn time(&mut self, tsc: Tsc) {

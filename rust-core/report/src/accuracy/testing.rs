@@ -1,8 +1,20 @@
-//! Words in memory, and random numbers that come again.
+//! Words in memory, what is found in them, and random numbers that come again.
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 
+use super::walk::{Match, Matches};
 use super::words::Words;
+
+/// Keeps all stretches.
+#[derive(Default)]
+pub(crate) struct All(pub(crate) Vec<Match>);
+
+impl Matches for All {
+    fn found(&mut self, _: &mut Words, _: &mut Words, found: Match) -> io::Result<()> {
+        self.0.push(found);
+        Ok(())
+    }
+}
 
 /// A sequence in memory.
 pub(crate) fn words(all: &[u32]) -> Words {

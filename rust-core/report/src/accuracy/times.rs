@@ -38,13 +38,14 @@ impl Times {
         let before = n.checked_sub(2).map_or(0, |n| self.entries[n].0);
         (before, self.entries.get(n + 1).map_or(len, |e| e.0))
     }
-    /// The bytecode at which it was `tsc`, in proportion between the times around it.
-    pub(crate) fn at(&self, tsc: u64, len: u64) -> u64 {
+    /// All before the returned bytecode ran before `tsc`.
+    pub(crate) fn before(&self, tsc: u64) -> u64 {
         let n = self.entries.partition_point(|e| e.1 <= tsc);
-        let Some(&(from, since)) = n.checked_sub(1).map(|n| &self.entries[n]) else { return 0 };
-        let Some(&(to, until)) = self.entries.get(n) else { return from.min(len) };
-        let share = (tsc - since) as f64 / (until - since) as f64;
-        from + ((to - from) as f64 * share) as u64
+        n.checked_sub(1).map_or(0, |n| self.entries[n].0)
+    }
+    /// All from the returned bytecode on ran at `tsc` or later. `len`: bytecodes of the flow.
+    pub(crate) fn behind(&self, tsc: u64, len: u64) -> u64 {
+        self.entries.get(self.entries.partition_point(|e| e.1 < tsc)).map_or(len, |e| e.0)
     }
 }
 
@@ -128,8 +129,12 @@ mod tests {
         let mut t = Times::default();
         [(0, 100), (50, 200), (50, 300), (90, 400)].into_iter().for_each(|(at, tsc)| t.push(at, tsc));
         assert_eq!(
-            [50, 100, 150, 200, 250, 399, 400, 900].map(|x| t.at(x, 120)),
-            [0, 0, 25, 50, 50, 89, 90, 90]
+            [50, 100, 150, 200, 299, 399, 400, 900].map(|x| t.before(x)),
+            [0, 0, 0, 50, 50, 50, 90, 90]
+        );
+        assert_eq!(
+            [50, 100, 150, 200, 201, 399, 400, 900].map(|x| t.behind(x, 120)),
+            [0, 0, 50, 50, 50, 90, 90, 120]
         );
         assert_eq!(t.around(250, 120), (0, 90));
         assert_eq!((t.around(50, 120), t.around(350, 120)), ((0, 50), (50, 120)));
@@ -146,6 +151,6 @@ mod tests {
             (4_999_000..=5_000_000).contains(&from) && (5_000_000..5_001_000).contains(&to),
             "{from} {to}"
         );
-        assert_eq!(t.at(7 * 500_000, u64::MAX), 5_000_000);
+        assert!(t.before(7 * 500_000) <= 5_000_000 && t.behind(7 * 500_000, u64::MAX) >= 5_000_000);
     }
 }

@@ -9,7 +9,8 @@
 //! The times of both sequences lead ([`Guide`]). Where both tell the very same time they are at the same place, if the words
 //! around agree (an *anchor*); such places are taken first, and where both are equal and an anchor says that they are not at the
 //! same place, as may be in loops, the place is looked for anew. Between anchors a place is looked for only where time
-//! allows. So a wrong place costs the words until the next time.
+//! allows. So a wrong place costs the words until the next time; and what was put too early behind a cut is put later
+//! ([`late`](super::late)).
 //!
 //! Whatever the heuristics choose, what is reported are disjoint equal stretches in order on both sides: a common
 //! subsequence, never longer than the longest one.
@@ -22,6 +23,7 @@
 use std::io;
 use std::ops::Range;
 
+use super::late::Late;
 use super::lcs;
 use super::meet::{GRAM, Meeting, Window, equal, equal_before, meet};
 use super::times::Guide;
@@ -82,19 +84,21 @@ pub(crate) fn align(
     to: &mut dyn Matches,
 ) -> io::Result<()> {
     let (i, j) = (reference.1.start, tested.1.start);
-    let cuts = cuts.iter().filter(|c| tested.1.contains(&c.at)).copied().collect();
+    let cuts: Vec<Cut> = cuts.iter().filter(|c| tested.1.contains(&c.at)).copied().collect();
+    let mut late = Late::new(&cuts, guide, to);
     let mut walk = Walk {
-        a: reference.0,
-        b: tested.0,
+        a: &mut *reference.0,
+        b: &mut *tested.0,
         ends: (reference.1.end, tested.1.end),
         i,
         j,
-        cuts,
+        cuts: cuts.clone(),
         passed: 0,
         guide,
-        to,
+        to: &mut late,
     };
-    walk.run()
+    walk.run()?;
+    late.flush(reference.0, tested.0)
 }
 
 /// Aligns `tested` with `reference` by a longest common subsequence of both; what is larger than [`LARGE`] in parts of equal share.
@@ -424,7 +428,7 @@ impl Walk<'_> {
 }
 
 /// Gives each of `pairs`, which are in order, the last place in `a` that it can have.
-fn put_late(pairs: &mut [(usize, usize)], a: &[u32], b: &[u32]) {
+pub(crate) fn put_late(pairs: &mut [(usize, usize)], a: &[u32], b: &[u32]) {
     let mut end = a.len();
     for (x, y) in pairs.iter_mut().rev() {
         *x = (*x..end).rfind(|&i| a[i] == b[*y]).unwrap_or(*x);

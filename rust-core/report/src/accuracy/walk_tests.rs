@@ -1,17 +1,7 @@
 use super::*;
 use crate::accuracy::lcs::tests::length;
-use crate::accuracy::testing::{Random, words};
+use crate::accuracy::testing::{All, Random, words};
 use crate::accuracy::times::Times;
-
-#[derive(Default)]
-struct All(Vec<Match>);
-
-impl Matches for All {
-    fn found(&mut self, _: &mut Words, _: &mut Words, found: Match) -> io::Result<()> {
-        self.0.push(found);
-        Ok(())
-    }
-}
 
 /// The matches, after a look whether they are equal, in order and disjoint; and how many words they have.
 fn aligned(a: &[u32], b: &[u32], cuts: &[Cut]) -> (Vec<Match>, u64) {

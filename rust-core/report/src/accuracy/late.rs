@@ -1,0 +1,235 @@
+//! What stands behind a cut is put as late as it can be.
+//!
+//! In a loop the words behind a cut are equal to the reference from many places on, and the alignment may have taken one that is some
+//! rounds too early; then words of the reference are missing further on, where nothing is cut. If all from the cut to there
+//! stands right before the place where both go on as well, it is put there: as many words are equal, and those that are missing are
+//! missing at the cut. A few may be missing in between, as where callees are known and not all of their callers; and words that are
+//! one of several possible paths may be wrong there.
+
+use std::io;
+use std::ops::Range;
+
+use super::lcs;
+use super::meet::equal_before;
+use super::spool::SEVERAL_PATHS;
+use super::times::Guide;
+use super::walk::{Cut, Match, Matches, put_late};
+use super::words::{WORD_BITS, Words};
+
+/// Words behind a cut that may yet be put elsewhere.
+const MOST: u64 = 1 << 16;
+/// The same if words are missing in between, and how many may be.
+const MOST_STREWN: u64 = 1 << 12;
+const MISSING: u64 = 1 << 8;
+
+/// Stands before another receiver of stretches, which gets them later.
+pub(crate) struct Late<'a> {
+    cuts: &'a [Cut],
+    guide: &'a Guide,
+    to: &'a mut dyn Matches,
+    /// The stretches from the last cut on, while they are without a break in the tested sequence.
+    held: Vec<Match>,
+}
+
+impl<'a> Late<'a> {
+    pub(crate) const fn new(cuts: &'a [Cut], guide: &'a Guide, to: &'a mut dyn Matches) -> Self {
+        Self { cuts, guide, to, held: Vec::new() }
+    }
+    /// Nothing more follows.
+    pub(crate) fn flush(&mut self, reference: &mut Words, tested: &mut Words) -> io::Result<()> {
+        self.held.drain(..).try_for_each(|m| self.to.found(reference, tested, m))
+    }
+    /// The held stretches in the tested sequence.
+    fn held_range(&self) -> Option<Range<u64>> {
+        let (first, last) = (self.held.first()?, self.held.last()?);
+        Some(first.tested..last.tested + last.len)
+    }
+    /// A part that no cut divides; `cut`: one is right before it.
+    fn part(
+        &mut self,
+        (reference, tested): (&mut Words, &mut Words),
+        found: Match,
+        cut: bool,
+    ) -> io::Result<()> {
+        let goes_on =
+            self.held_range().is_some_and(|h| h.end == found.tested && found.tested - h.start <= MOST);
+        if cut || !goes_on {
+            self.flush(reference, tested)?;
+        }
+        match self.held_range() {
+            Some(held) => self.put_before(reference, tested, held, found)?,
+            None if !cut => return self.to.found(reference, tested, found),
+            None => {}
+        }
+        self.held.push(found);
+        Ok(())
+    }
+    /// Puts what is held right before `next`, if it stands there, too, and no time forbids it.
+    fn put_before(
+        &mut self,
+        reference: &mut Words,
+        tested: &mut Words,
+        held: Range<u64>,
+        next: Match,
+    ) -> io::Result<()> {
+        let len = held.end - held.start;
+        let (first, last) = (self.held[0], self.held[self.held.len() - 1]);
+        let place = next.reference - len;
+        let mut told = self.guide.anchors(held.start).iter().take_while(|a| a.0 < held.end);
+        let elsewhere = told.any(|a| a.1 != place + (a.0 - held.start));
+        if last.reference + last.len == next.reference || elsewhere {
+            return Ok(());
+        }
+        let before = first.reference..next.reference;
+        if equal_before(reference, before, tested, held.clone())? == len {
+            self.held = vec![Match { reference: place, tested: held.start, len }];
+        } else if let Some(strewn) = strewn_before(reference, tested, held, next)? {
+            let span = |all: &[Match]| all.first().map_or(0, |m| next.reference - m.reference);
+            if span(&strewn) < span(&self.held) {
+                self.held = strewn;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The stretches of `held` right before `next` with words of the reference missing in between, if all of it stands there but for what
+/// is one of several paths.
+fn strewn_before(
+    reference: &mut Words,
+    tested: &mut Words,
+    held: Range<u64>,
+    next: Match,
+) -> io::Result<Option<Vec<Match>>> {
+    let len = held.end - held.start;
+    if len > MOST_STREWN {
+        return Ok(None);
+    }
+    let from = next.reference.saturating_sub(len + MISSING);
+    let (a, b) = (reference.range(from..next.reference)?, tested.range(held.clone())?);
+    let mut pairs = lcs::pairs(&a, &b);
+    put_late(&mut pairs, &a, &b);
+    let mut found = pairs.iter().map(|p| held.start + p.1 as u64).peekable();
+    for at in held.clone() {
+        if found.next_if_eq(&at).is_none() && tested.raw(at)? >> WORD_BITS != SEVERAL_PATHS {
+            return Ok(None);
+        }
+    }
+    let stretches = pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y).map(|s| {
+        let (reference, tested) = (from + s[0].0 as u64, held.start + s[0].1 as u64);
+        Match { reference, tested, len: s.len() as u64 }
+    });
+    Ok(Some(stretches.collect()))
+}
+
+impl Matches for Late<'_> {
+    fn found(&mut self, reference: &mut Words, tested: &mut Words, mut found: Match) -> io::Result<()> {
+        let mut cut = false;
+        while let Some(next) = self.cuts.first().filter(|c| c.at < found.tested + found.len) {
+            self.cuts = &self.cuts[1..];
+            let before = next.at.saturating_sub(found.tested);
+            if before > 0 {
+                self.part((reference, tested), Match { len: before, ..found }, cut)?;
+                let (at, place) = (found.tested + before, found.reference + before);
+                found = Match { reference: place, tested: at, len: found.len - before };
+            }
+            cut = next.at == found.tested;
+        }
+        self.part((reference, tested), found, cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accuracy::testing::{All, words};
+    use crate::accuracy::times::Times;
+
+    /// Where the matches given end up; `cut` is one in the tested sequence.
+    fn late(
+        a: &[u32],
+        b: &[u32],
+        cut: u64,
+        guide: &Guide,
+        given: &[(u64, u64, u64)],
+    ) -> Vec<(u64, u64, u64)> {
+        let cuts = [Cut { at: cut, before: 0, from: 0, to: 0 }];
+        let mut all = All::default();
+        let mut late = Late::new(&cuts, guide, &mut all);
+        let (mut a, mut b) = (words(a), words(b));
+        for &(reference, tested, len) in given {
+            late.found(&mut a, &mut b, Match { reference, tested, len }).unwrap();
+        }
+        late.flush(&mut a, &mut b).unwrap();
+        all.0.iter().map(|m| (m.reference, m.tested, m.len)).collect()
+    }
+
+    /// Front, four rounds of a loop, end; the two in the middle and half of one are missing in the tested sequence.
+    const TRUTH: [u32; 12] = [7, 1, 2, 3, 1, 2, 3, 1, 2, 3, 8, 9];
+    const TESTED: [u32; 7] = [7, 1, 2, 3, 1, 2, 3];
+
+    #[test]
+    fn what_is_missing_is_missing_at_the_cut() {
+        let tested = [&TESTED[..], &[8, 9]].concat();
+        let nowhere = Guide::default();
+        // The round behind the cut is the last one.
+        let found = late(&TRUTH, &tested, 4, &nowhere, &[(0, 0, 7), (10, 7, 2)]);
+        assert_eq!(found, [(0, 0, 4), (7, 4, 3), (10, 7, 2)]);
+        // Strewn over two rounds, in the last one.
+        let found = late(&TRUTH, &tested, 4, &nowhere, &[(0, 0, 5), (5, 5, 1), (9, 6, 1), (10, 7, 2)]);
+        assert_eq!(found, [(0, 0, 4), (7, 4, 2), (9, 6, 1), (10, 7, 2)]);
+    }
+
+    #[test]
+    fn words_that_are_missing_in_between_are_few() {
+        // Thousand rounds; behind the cut the last two, but not the first word of the last one.
+        let truth: Vec<u32> = (0..3000).map(|n| n % 3).chain([8, 9]).collect();
+        let tested = [0, 1, 2, 0, 1, 2, 1, 2, 8, 9];
+        let given = [(0, 0, 6), (7, 6, 2), (3000, 8, 2)];
+        let found = late(&truth, &tested, 3, &Guide::default(), &given);
+        assert_eq!(found, [(0, 0, 3), (2994, 3, 3), (2998, 6, 2), (3000, 8, 2)]);
+    }
+
+    #[test]
+    fn one_of_several_paths_may_be_wrong() {
+        let truth: Vec<u32> = (0..3000).map(|n| n % 3).chain([8, 9]).collect();
+        let several = |n: u32| n | SEVERAL_PATHS << WORD_BITS;
+        // The round behind the cut ends otherwise than the last one does.
+        let truth = [&truth[..6], &[5], &truth[6..]].concat();
+        let given = [(0, 0, 3), (3, 3, 4), (3001, 7, 2)];
+        let tested = [0, 1, 2, 0, 1, 2, several(5), 8, 9];
+        let found = late(&truth, &tested, 3, &Guide::default(), &given);
+        assert_eq!(found, [(0, 0, 3), (2998, 3, 3), (3001, 7, 2)]);
+        let tested = [0, 1, 2, 0, 1, 2, 5, 8, 9];
+        assert_eq!(late(&truth, &tested, 3, &Guide::default(), &given), given, "it is no choice");
+    }
+
+    #[test]
+    fn what_does_not_stand_there_stays() {
+        let nowhere = Guide::default();
+        // No cut in what is matched; words that are not equal; tested words in between that nothing is equal to.
+        let tested = [&TESTED[..], &[8, 9]].concat();
+        assert_eq!(late(&TRUTH, &tested, 9, &nowhere, &[(0, 0, 7), (10, 7, 2)]), [(0, 0, 7), (10, 7, 2)]);
+        let given = [(0, 0, 1), (1, 1, 6), (10, 7, 2)];
+        assert_eq!(late(&TRUTH, &tested, 1, &nowhere, &given)[1], (4, 1, 6), "two rounds stand there, too");
+        let other = [7, 5, 2, 3, 1, 2, 3, 1, 2, 3, 8, 9];
+        let tested = [7, 5, 2, 3, 8, 9];
+        let given = [(0, 0, 1), (1, 1, 3), (10, 4, 2)];
+        assert_eq!(late(&other, &tested, 1, &nowhere, &given), given);
+        let wrong = [&TESTED[..], &[6, 8, 9]].concat();
+        let given = [(0, 0, 4), (4, 4, 3), (10, 8, 2)];
+        assert_eq!(late(&TRUTH, &wrong, 4, &nowhere, &given), given);
+    }
+
+    #[test]
+    fn a_time_holds_what_it_is_told_of() {
+        let (mut of_truth, mut of_tested) = (Times::default(), Times::default());
+        (0..12).for_each(|n| of_truth.push(n, 100 + n));
+        // The fifth word tells the time of the fifth of the truth.
+        of_tested.push(4, 104);
+        let guide = Guide::new(&of_truth, 12, &of_tested);
+        let tested = [&TESTED[..], &[8, 9]].concat();
+        let given = [(0, 0, 4), (4, 4, 3), (10, 7, 2)];
+        assert_eq!(late(&TRUTH, &tested, 4, &guide, &given), given);
+    }
+}
