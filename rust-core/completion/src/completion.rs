@@ -10,7 +10,8 @@ use jportal_bytecode::Icfg;
 use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_recover::cut::Cutter;
 use jportal_recover::fill::{
-    Calibration, Captured, Follower, Parameters, SegmentId, Settings as Following, Tally, Walker, rehearse,
+    Calibration, Captured, Follower, Learned as Patterns, Parameters, Rehearsal, SegmentId,
+    Settings as Following, Walker,
 };
 use jportal_recover::project::paths::Below;
 use jportal_units::{Bci, MethodId};
@@ -111,24 +112,20 @@ impl<'o> Completion<'o> {
         };
         let (icfg, captured) = (&*self.icfg, &learned.captured);
         let has_places = all.iter().any(|t| !t.1.places.is_empty());
-        let calibration = match self.settings.method {
-            Method::Follow(settings) if has_places => {
-                self.calibrate(settings, &learned, all.iter().flat_map(|t| &t.1.places), &mut summary)
-            }
-            _ => Calibration::of(&Tally::default()),
-        };
-        let begin = Instant::now();
+        let patterns;
         let method = match self.settings.method {
             // Without a gap nobody asks.
             Method::Follow(settings) if has_places => {
-                let follower = Follower::new(icfg, captured, settings);
+                let places = all.iter().flat_map(|t| &t.1.places);
+                let (learnt, calibration) = self.learn(settings, &learned, places, &mut summary);
+                patterns = learnt;
+                let follower = Follower::new(icfg, captured, &patterns, settings);
                 Learnt::Follow(Box::new(follower), Box::new(calibration))
             }
             Method::Follow(_) => Learnt::Choose(false, Parameters::default()),
             Method::Basic(parameters) => Learnt::Choose(false, parameters),
             Method::Tiered(parameters) => Learnt::Choose(true, parameters),
         };
-        summary.seconds.learning = begin.elapsed().as_secs_f64();
         for (info, thread) in all {
             let begin = Instant::now();
             let mut filler = method.filler(icfg, captured, &thread.places);
@@ -145,25 +142,29 @@ impl<'o> Completion<'o> {
         }
         Ok(summary)
     }
-    /// What confidences are worth in this run, tried on gaps as long as its own.
-    fn calibrate<'p>(
+    /// Learns what was captured, and what confidences are worth in this run, tried on gaps as long as its own.
+    fn learn<'p>(
         &self,
         settings: Following,
         learned: &Learned,
         places: impl Iterator<Item = &'p Place>,
         summary: &mut Summary,
-    ) -> Calibration {
+    ) -> (Patterns, Calibration) {
         let begin = Instant::now();
+        let (icfg, captured) = (&*self.icfg, &learned.captured);
         let in_instructions = |place: &Place| Some(place.expected?.instructions as usize);
         let lengths: Vec<usize> = places.filter_map(in_instructions).filter(|len| *len > 0).collect();
+        let rehearsal = Rehearsal::new(captured, &lengths, self.settings.rehearsals);
+        let patterns = Patterns::new(icfg, rehearsal.cut());
+        summary.seconds.learning = begin.elapsed().as_secs_f64();
+        let begin = Instant::now();
         let first = |segment: SegmentId| {
             learned.first.get(segment.0 as usize).map_or(Below::Unknown, |sites| sites.below())
         };
-        let count = self.settings.rehearsals;
-        let tally = rehearse(&self.icfg, &learned.captured, &first, settings, &lengths, count);
+        let tally = rehearsal.run(icfg, captured, &first, &patterns, settings);
         summary.rehearsed = (tally.gaps, tally.filled);
         summary.seconds.rehearsing = begin.elapsed().as_secs_f64();
-        Calibration::of(&tally)
+        (patterns, Calibration::of(&tally))
     }
 }
 

@@ -7,8 +7,8 @@ use jportal_bytecode::{
     ByName, EdgeKind, ExceptionRow, Icfg, InvokeRef, Method, MethodTable, Node, Transfer, instructions,
 };
 use jportal_recover::fill::{
-    Basic, Calibration, Captured, Choose, Expected, Fill, Follower, Gap, Hole, Parameters, SegmentId,
-    Settings, Tally, Tiered, recover, rehearse,
+    Basic, Calibration, Captured, Choose, Expected, Fill, Follower, Gap, Hole, Learned, Parameters,
+    Rehearsal, SegmentId, Settings, Tally, Tiered, recover,
 };
 use jportal_recover::project::paths::Below;
 use jportal_recover::project::{Extent, Fit, Guided, Indexed, Limits, Project};
@@ -233,7 +233,9 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
         let pairs = filled.iter().zip(&gaps).filter_map(|(f, g)| Some((&f.fill.as_ref()?.nodes[..], g.1)));
         print_right(pairs, gaps.len());
     }
-    let follower = timed("contexts", || Follower::new(g, &captured, Settings::default()));
+    let rehearsal = Rehearsal::new(&captured, &[lose], gaps.len().min(500));
+    let learned = timed("learned", || Learned::new(g, rehearsal.cut()));
+    let follower = Follower::new(g, &captured, &learned, Settings::default());
     let expected = Some(Expected { instructions: lose as f64, slack: 0.0 });
     let gap = |h: &Hole| Gap { hole: *h, before: Below::Unknown, after: Below::Unknown, expected };
     let all: Vec<Gap<'_>> = holes.iter().map(gap).collect();
@@ -243,7 +245,7 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
     let read: u64 = found.iter().map(|f| f.1.read).sum();
     println!("  {} of {} filled, {len} instructions, {read} read", fills.len(), gaps.len());
     let tally = timed("rehearsed", || {
-        rehearse(g, &captured, &|_| Below::Unknown, Settings::default(), &[lose], gaps.len().min(500))
+        rehearsal.run(g, &captured, &|_| Below::Unknown, &learned, Settings::default())
     });
     let calibration = Calibration::of(&tally);
     for claimed in [0.0, 0.5, 0.7, 0.8, 0.9] {

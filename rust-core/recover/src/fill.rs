@@ -24,6 +24,7 @@ mod follow;
 mod frames;
 mod frequencies;
 mod join;
+mod learned;
 mod pace;
 mod passage;
 mod rehearse;
@@ -38,8 +39,9 @@ pub use captured::{Captured, SegmentId, Tier, Tiers};
 pub use contexts::Contexts;
 pub use follow::{Follower, Gap, Recovered, Settings};
 pub use frequencies::Frequencies;
+pub use learned::Learned;
 pub use pace::{Expected, Paces, Span};
-pub use rehearse::{Calibration, Tally, rehearse};
+pub use rehearse::{Calibration, Rehearsal, Tally};
 pub use tiered::Tiered;
 pub use walk::Walker;
 

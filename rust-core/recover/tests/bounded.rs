@@ -4,8 +4,8 @@ mod support;
 
 use jportal_bytecode::{Icfg, Node, Opcode};
 use jportal_recover::fill::{
-    Basic, Captured, Choose, Expected, Follower, Gap, Hole, Parameters, SegmentId, Settings, Tiered, Walker,
-    recover,
+    Basic, Captured, Choose, Expected, Follower, Gap, Hole, Learned, Parameters, SegmentId, Settings, Tiered,
+    Walker, recover,
 };
 use jportal_recover::project::paths::Below;
 use jportal_recover::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, Project};
@@ -170,7 +170,8 @@ fn ten_thousand_tiny_segments_are_recovered_or_not() {
     let expected = Some(Expected { instructions: 3.0, slack: 0.0 });
     let gap = |h: &Hole| Gap { hole: *h, before: Below::Unknown, after: Below::Unknown, expected };
     let gaps: Vec<Gap<'_>> = holes.iter().map(gap).collect();
-    let found = Follower::new(&g, &captured, Settings::default()).recover(&gaps);
+    let found =
+        Follower::new(&g, &captured, &Learned::new(&g, &captured), Settings::default()).recover(&gaps);
     assert!(found.iter().all(|f| f.0.is_some()));
     assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
 }

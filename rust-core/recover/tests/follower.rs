@@ -4,7 +4,8 @@ mod support;
 
 use jportal_bytecode::{Icfg, Node};
 use jportal_recover::fill::{
-    Basic, Captured, Expected, Follower, Gap, Hole, Parameters, Recovered, SegmentId, Settings, recover,
+    Basic, Captured, Expected, Follower, Gap, Hole, Learned, Parameters, Recovered, SegmentId, Settings,
+    recover,
 };
 use jportal_recover::project::paths::Below;
 use support::{at, calling, catching, graph, method};
@@ -27,7 +28,11 @@ fn push(captured: &mut Captured, g: &Icfg, nodes: &[Node], from: u64) -> Segment
 }
 
 fn one(g: &Icfg, captured: &Captured, gap: Gap<'_>) -> Option<Recovered> {
-    Follower::new(g, captured, Settings::default()).recover(&[gap]).remove(0).0
+    recovered(g, captured, Settings::default(), gap)
+}
+
+fn recovered(g: &Icfg, captured: &Captured, settings: Settings, gap: Gap<'_>) -> Option<Recovered> {
+    Follower::new(g, captured, &Learned::new(g, captured), settings).recover_gap(&gap).0
 }
 
 fn unknown(hole: Hole) -> Gap<'static> {
@@ -74,7 +79,7 @@ fn nothing_is_filled_when_nothing_joins_in_time() {
     // The loop was never seen to end.
     for time in [Some(500), None] {
         let gap = unknown(Hole { before, after, time });
-        assert_eq!(Follower::new(&g, &captured, seen_only()).recover(&[gap])[0].0, None);
+        assert_eq!(recovered(&g, &captured, seen_only(), gap), None);
     }
     let empty = captured.push(&g, &[], &[]).unwrap();
     assert_eq!(one(&g, &captured, unknown(Hole { before, after: empty, time: None })), None);
@@ -119,7 +124,7 @@ fn exceptions_on_the_way_through_the_icfg_leave_frames() {
         let hole = Hole { before, after, time: Some(10) };
         let gap = gap(hole, Below::Frames(&frames), Below::Frames(after_frames));
         let through_icfg = Settings { tries: 0, ..Settings::default() };
-        Follower::new(&g, &captured, through_icfg).recover(&[gap]).remove(0).0.map(|f| f.nodes)
+        recovered(&g, &captured, through_icfg, gap).map(|f| f.nodes)
     };
     assert_eq!(fill(&frames[..1]), Some(at(&g, 2, &[1])));
     assert_eq!(fill(&frames), None);
@@ -185,7 +190,7 @@ fn frames_behind_the_gap_must_be_reached() {
     let mut fills = |to: u32| {
         let after = push(&mut captured, &g, &[at(&g, 2, &[2, 3, 4]), at(&g, to, &[3])].concat(), 3000);
         let gap = gap(Hole { after, ..hole }, Below::Frames(&[]), Below::Unknown);
-        Follower::new(&g, &captured, settings).recover(&[gap]).remove(0).0.is_some()
+        recovered(&g, &captured, settings, gap).is_some()
     };
     assert!(fills(0) && !fills(1));
 }
@@ -199,9 +204,9 @@ fn a_fill_runs_into_all_of_the_join() {
     // The loop was never seen to end.
     let after = push(&mut captured, &g, &at(&g, 0, &[0, 1, 9]), 2000);
     let gap = unknown(Hole { before, after, time: Some(500) });
-    assert_eq!(Follower::new(&g, &captured, seen_only()).recover(&[gap])[0].0, None);
+    assert_eq!(recovered(&g, &captured, seen_only(), gap), None);
     let settings = Settings { join: 2, ..seen_only() };
-    assert!(Follower::new(&g, &captured, settings).recover(&[gap])[0].0.is_some());
+    assert!(recovered(&g, &captured, settings, gap).is_some());
 }
 
 #[test]
@@ -252,7 +257,7 @@ fn confidence_is_what_other_places_say() {
     let after = captured.push(&g, &one_way[3..], &[]).unwrap();
     let settings = Settings { join: 1, ..Settings::default() };
     let gap = unknown(Hole { before, after, time: None });
-    let fill = Follower::new(&g, &captured, settings).recover(&[gap]).remove(0).0.unwrap();
+    let fill = recovered(&g, &captured, settings, gap).unwrap();
     assert_eq!(fill.nodes, one_way[2..3]);
     // Nothing else leads to 5.
     assert!((fill.confidence[0] - 0.99).abs() < 1e-6, "{:?}", fill.confidence);
@@ -271,7 +276,7 @@ fn what_led_to_other_places_is_asked_too() {
     let after = captured.push(&g, &at(&g, 0, &[9]), &[]).unwrap();
     let settings = Settings { join: 1, ..Settings::default() };
     let gap = unknown(Hole { before, after, time: None });
-    let fill = Follower::new(&g, &captured, settings).recover(&[gap]).remove(0).0.unwrap();
+    let fill = recovered(&g, &captured, settings, gap).unwrap();
     assert_eq!(fill.nodes, at(&g, 0, &[1, 4, 5]));
     // Beside the one followed, five came from there, and one did not; what was in front of that, it had too.
     let expected = [0.99, 6.0 / 8.0, 6.0 / 8.0];
@@ -303,5 +308,5 @@ fn from_one_loop_to_another() {
     assert_eq!(fill.nodes[out + 1..], into_b);
     assert!(out > 1000 && rest > 1000 && fill.misfit.is_some_and(|m| m <= 0.5), "{out} {rest}");
     // Without the ICFG it is none: nobody saw an end.
-    assert_eq!(Follower::new(&g, &captured, seen_only()).recover(&[gap])[0].0, None);
+    assert_eq!(recovered(&g, &captured, seen_only(), gap), None);
 }

@@ -4,8 +4,8 @@ mod support;
 
 use jportal_bytecode::{Icfg, Node, Transfer};
 use jportal_recover::fill::{
-    Basic, Candidates, Captured, Choose, Expected, FillWork, Follower, Gap, Hole, Parameters, SegmentId,
-    Settings, Tier, Tiered, Tiers, Walker, recover,
+    Basic, Candidates, Captured, Choose, Expected, FillWork, Follower, Gap, Hole, Learned, Parameters,
+    SegmentId, Settings, Tier, Tiered, Tiers, Walker, recover,
 };
 use jportal_recover::project::paths::Below;
 use proptest::prelude::*;
@@ -159,7 +159,8 @@ proptest! {
             expected: h.0.time.map(|time| Expected { instructions: time as f64, slack: 0.0 }),
         }).collect();
         let settings = Settings { join, tries, ..Settings::default() };
-        for (gap, (found, _)) in gaps.iter().zip(Follower::new(&g, &captured, settings).recover(&gaps)) {
+        let learned = Learned::new(&g, &captured);
+        for (gap, (found, _)) in gaps.iter().zip(Follower::new(&g, &captured, &learned, settings).recover(&gaps)) {
             let Some(found) = found else { continue };
             prop_assert!(connects(&g, &captured, &gap.hole, &found.nodes));
             prop_assert_eq!(found.nodes.len(), found.confidence.len());

@@ -235,7 +235,7 @@ impl<'a> Back<'a> {
     /// Goes back to what led here most often, where no place in the same context can be followed.
     fn guess(&mut self) -> bool {
         let Some(head) = self.head().filter(|_| self.ground.settings.visits > 0) else { return false };
-        let froms = self.ground.frequencies.before(self.ground.icfg, head);
+        let froms = self.ground.learned.frequencies.before(self.ground.icfg, head);
         froms.into_iter().any(|from| self.step(from, head))
     }
     /// Copies what stands in front of `place`. Where that cannot be followed: up to where it was.
@@ -262,12 +262,13 @@ impl<'a> Back<'a> {
         let captured = self.ground.captured;
         let Some(head) = self.head() else { return Vec::new() };
         let possible = |p: &u32| {
-            let first = captured.range(captured.segment_at(*p as usize)).start;
+            let segment = captured.segment_at(*p as usize);
             Some(*p) != avoid
-                && *p as usize > first
+                && !captured.is_hidden(segment)
+                && *p as usize > captured.range(segment).start
                 && self.ancestors.clone().back(captured.nodes()[*p as usize - 1], head)
         };
-        let places = self.ground.behind.places(&self.transfers).into_iter();
+        let places = self.ground.learned.behind.places(&self.transfers).into_iter();
         let places = places
             .filter_map(|p| p.checked_sub(self.offset as u32))
             .filter(|p| Some(*p) != avoid && *p as usize != captured.range(self.gap.hole.after).start);

@@ -2,6 +2,7 @@
 
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A tier of abstraction (Definition 5.2); each holds the ones before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,8 +39,16 @@ pub struct SegmentId(pub u32);
 /// belongs to a higher tier.
 #[derive(Debug)]
 pub struct Captured {
-    nodes: Vec<Node>,
+    sequence: Arc<Sequence>,
     first: Vec<u32>,
+    /// Ascending.
+    hidden: Vec<SegmentId>,
+}
+
+/// The instructions themselves, whatever their segments are.
+#[derive(Clone, Debug, Default)]
+struct Sequence {
+    nodes: Vec<Node>,
     /// Index into the sequence and time.
     marks: Vec<(u32, u64)>,
     calls: Abstraction,
@@ -48,8 +57,7 @@ pub struct Captured {
 
 impl Default for Captured {
     fn default() -> Self {
-        let (calls, control) = (Abstraction::default(), Abstraction::default());
-        Self { nodes: Vec::new(), first: vec![0], marks: Vec::new(), calls, control }
+        Self { sequence: Arc::default(), first: vec![0], hidden: Vec::new() }
     }
 }
 
@@ -57,22 +65,38 @@ impl Captured {
     /// Adds a segment: its instructions, and for some of them, by index, the time when they executed. `None` when the
     /// sequence would grow beyond 32 bits.
     pub fn push(&mut self, tiers: &dyn Tiers, nodes: &[Node], marks: &[(usize, u64)]) -> Option<SegmentId> {
-        let base = self.nodes.len() as u32;
+        let sequence = Arc::make_mut(&mut self.sequence);
+        let base = sequence.nodes.len() as u32;
         base.checked_add(u32::try_from(nodes.len()).ok()?)?;
         for node in nodes {
             let tier = tiers.tier(*node);
-            self.calls.push(*node, tier == Tier::Calls);
-            self.control.push(*node, tier <= Tier::Control);
+            sequence.calls.push(*node, tier == Tier::Calls);
+            sequence.control.push(*node, tier <= Tier::Control);
         }
-        self.nodes.extend(nodes);
+        sequence.nodes.extend(nodes);
         let inside = marks.iter().filter(|m| m.0 < nodes.len());
-        self.marks.extend(inside.map(|(at, time)| (base + *at as u32, *time)));
-        self.first.push(self.nodes.len() as u32);
+        sequence.marks.extend(inside.map(|(at, time)| (base + *at as u32, *time)));
+        self.first.push(sequence.nodes.len() as u32);
         Some(SegmentId(self.first.len() as u32 - 2))
+    }
+    /// The same sequence with each of `stretches` as a segment of its own, which [is hidden](Self::is_hidden). They ascend, and are
+    /// neither empty nor longer than a segment.
+    pub(super) fn hiding(&self, stretches: &[Range<usize>]) -> Self {
+        let mut first = self.first.clone();
+        first.extend(stretches.iter().flat_map(|s| [s.start as u32, s.end as u32]));
+        first.sort_unstable();
+        first.dedup();
+        let mut hiding = Self { sequence: Arc::clone(&self.sequence), first, hidden: Vec::new() };
+        hiding.hidden = stretches.iter().map(|s| hiding.segment_at(s.start)).collect();
+        hiding
+    }
+    /// Whether nothing may be learned from a segment.
+    pub(super) fn is_hidden(&self, segment: SegmentId) -> bool {
+        self.hidden.binary_search(&segment).is_ok()
     }
     /// All instructions, segment behind segment.
     pub fn nodes(&self) -> &[Node] {
-        &self.nodes
+        &self.sequence.nodes
     }
     /// Number of segments.
     pub fn len(&self) -> usize {
@@ -96,14 +120,14 @@ impl Captured {
     }
     /// The instructions of `segment`.
     pub fn segment(&self, segment: SegmentId) -> &[Node] {
-        &self.nodes[self.range(segment)]
+        &self.nodes()[self.range(segment)]
     }
     /// The time at `position`, on the line through the two marks of its segment nearest to it; that of the mark where there is
     /// one only.
     pub fn time_at(&self, position: usize) -> Option<u64> {
         let range = self.range(self.segment_at(position));
-        let from = self.marks.partition_point(|m| (m.0 as usize) < range.start);
-        let marks = &self.marks[from..];
+        let from = self.sequence.marks.partition_point(|m| (m.0 as usize) < range.start);
+        let marks = &self.sequence.marks[from..];
         let marks = &marks[..marks.partition_point(|m| (m.0 as usize) < range.end)];
         let next = marks.partition_point(|m| m.0 as usize <= position).clamp(1, marks.len().max(2) - 1);
         let ((a, early), (b, late)) = match (marks.get(next - 1), marks.get(next)) {
@@ -115,23 +139,23 @@ impl Captured {
     }
     /// The marks at the positions in `range`.
     pub(super) fn marks_in(&self, range: &Range<usize>) -> impl Iterator<Item = &(u32, u64)> {
-        let from = self.marks.partition_point(|m| (m.0 as usize) < range.start);
-        self.marks[from..].iter().take_while(|m| (m.0 as usize) < range.end)
+        let from = self.sequence.marks.partition_point(|m| (m.0 as usize) < range.start);
+        self.sequence.marks[from..].iter().take_while(|m| (m.0 as usize) < range.end)
     }
     /// The abstraction of the sequence at `tier`, and how much of it lies in front of a position.
     pub(super) fn abstraction(&self, tier: Tier) -> (&[Node], impl Fn(usize) -> usize + '_) {
         let of = match tier {
-            Tier::Calls => Some(&self.calls),
-            Tier::Control => Some(&self.control),
+            Tier::Calls => Some(&self.sequence.calls),
+            Tier::Control => Some(&self.sequence.control),
             Tier::Concrete => None,
         };
-        let nodes = of.map_or(&self.nodes[..], |a| &a.nodes);
+        let nodes = of.map_or(self.nodes(), |a| &a.nodes);
         (nodes, move |position| of.map_or(position, |a| a.rank(position)))
     }
 }
 
 /// The instructions of a tier, and which ones of the sequence they are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Abstraction {
     nodes: Vec<Node>,
     bits: Vec<u64>,
@@ -193,6 +217,20 @@ mod tests {
         );
         let (control, rank) = c.abstraction(Tier::Control);
         assert_eq!((control.len(), rank(100), rank(103)), (100, 50, 52));
+    }
+
+    #[test]
+    fn what_is_hidden_is_a_segment_of_its_own() {
+        let mut c = Captured::default();
+        let a = c.push(&Even, &counted(10), &[(4, 100), (6, 200)]).unwrap();
+        let b = c.push(&Even, &counted(5), &[]).unwrap();
+        let hiding = c.hiding(&[2..5, 10..12]);
+        let ranges: Vec<_> = (0..hiding.len() as u32).map(|n| hiding.range(SegmentId(n))).collect();
+        assert_eq!(ranges, [0..2, 2..5, 5..10, 10..12, 12..15]);
+        let hidden: Vec<bool> = (0..5).map(|n| hiding.is_hidden(SegmentId(n))).collect();
+        assert_eq!(hidden, [false, true, false, true, false]);
+        assert_eq!((hiding.nodes(), hiding.segment_at(4)), (c.nodes(), SegmentId(1)));
+        assert_eq!((c.range(a), c.range(b), c.is_hidden(b)), (0..10, 10..15, false));
     }
 
     #[test]

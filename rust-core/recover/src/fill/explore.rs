@@ -95,7 +95,7 @@ impl<'a> Explorer<'a> {
     fn branch(&mut self, at: usize) {
         let (end, steps, cost) = (self.visits[at].end, self.visits[at].steps, self.visits[at].cost);
         let frames = Rc::clone(&self.visits[at].frames);
-        let mut ways = self.ground.frequencies.after(self.ground.icfg, end);
+        let mut ways = self.ground.learned.frequencies.after(self.ground.icfg, end);
         if let Some(site) = frames.site().filter(|_| self.is_return(end)) {
             ways = self.ground.icfg.edges(site).map(|(_, to)| (to, 1.0)).collect();
         }
@@ -140,7 +140,7 @@ impl<'a> Explorer<'a> {
             return;
         }
         let left = self.gap.expected.map_or(0.0, |expected| expected.instructions);
-        let hope = (left - steps as f64).max(0.0) * self.ground.frequencies.surprise();
+        let hope = (left - steps as f64).max(0.0) * self.ground.learned.frequencies.surprise();
         self.queue.push(Reverse((((cost + hope) * 1e6) as u64, self.visits.len())));
         self.visits.push(Visit { first, end, steps, cost, parent, frames });
     }

@@ -18,9 +18,8 @@
 //! Where nothing joins in the time, nothing is filled.
 
 use super::back::Back;
-use super::contexts::Contexts;
 use super::explore::{Explorer, Join};
-use super::frequencies::Frequencies;
+use super::learned::Learned;
 use super::pace::Expected;
 use super::passage::{Exited, Passages};
 use super::trail::{AGREEMENT, Ground, Joint, Trail};
@@ -112,19 +111,15 @@ impl Recovered {
 pub struct Follower<'a> {
     icfg: &'a Icfg,
     captured: &'a Captured,
-    contexts: Contexts,
-    behind: Contexts,
-    frequencies: Frequencies,
+    learned: &'a Learned,
     exited: Exited,
     settings: Settings,
 }
 
 impl<'a> Follower<'a> {
-    /// Learns `captured`, whose instructions are those of `icfg`.
-    pub fn new(icfg: &'a Icfg, captured: &'a Captured, settings: Settings) -> Self {
-        let (contexts, behind) = (Contexts::new(captured), Contexts::backwards(captured));
-        let frequencies = Frequencies::new(icfg, captured);
-        Self { icfg, captured, contexts, behind, frequencies, exited: Exited::default(), settings }
+    /// With what was `learned` of `captured`, whose instructions are those of `icfg`, or of the same with stretches hidden or not hidden.
+    pub fn new(icfg: &'a Icfg, captured: &'a Captured, learned: &'a Learned, settings: Settings) -> Self {
+        Self { icfg, captured, learned, exited: Exited::default(), settings }
     }
     /// The fills of `gaps`; `None` where nothing fits: the gap stays a gap.
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
@@ -133,8 +128,8 @@ impl<'a> Follower<'a> {
     /// The fill of one gap.
     pub fn recover_gap(&self, gap: &Gap<'_>) -> (Option<Recovered>, FillWork) {
         let mut work = FillWork::default();
-        let Self { icfg, captured, contexts, behind, frequencies, settings, .. } = self;
-        let ground = Ground { icfg, captured, contexts, behind, frequencies, settings };
+        let Self { icfg, captured, learned, settings, .. } = self;
+        let ground = Ground { icfg, captured, learned, settings };
         if captured.segment(gap.hole.before).is_empty() || captured.segment(gap.hole.after).is_empty() {
             return (None, work);
         }
@@ -168,7 +163,7 @@ impl<'a> Follower<'a> {
             let (place, before) = places.first().map_or((None, 0), |p| (Some(p.0), p.1));
             let mut trail = start.clone();
             trail.run(place, (expected.instructions / 2.0) as usize, &mut work);
-            let passages = Passages { icfg, frequencies, known: &self.exited };
+            let passages = Passages { icfg, frequencies: &learned.frequencies, known: &self.exited };
             best = trail.pass(passages).map(|found| Choice { found, before, place });
         }
         let Some(Choice { found: (nodes, joint), before, place }) = best else { return (None, work) };

@@ -61,11 +61,12 @@ const UNSEEN: f64 = 0.5;
 const CALLEES: usize = 16;
 
 impl Frequencies {
-    /// Counts what was captured.
+    /// Counts what was captured and is not hidden.
     pub fn new(icfg: &Icfg, captured: &Captured) -> Self {
         let mut counts = Counts::default();
-        for segment in 0..captured.len() as u32 {
-            for pair in captured.segment(SegmentId(segment)).windows(2) {
+        let segments = (0..captured.len() as u32).map(SegmentId);
+        for segment in segments.filter(|s| !captured.is_hidden(*s)) {
+            for pair in captured.segment(segment).windows(2) {
                 if icfg.tier(pair[0]) <= Tier::Control {
                     counts.add(pair[0], pair[1]);
                 }

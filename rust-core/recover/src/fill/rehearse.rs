@@ -5,11 +5,12 @@
 //! middle of wrong ones counts as wrong. Events of one gap are right or wrong together, so a confidence is worth as much as the
 //! number of gaps that speak for it.
 
+use super::Hole;
 use super::captured::{Captured, SegmentId};
 use super::follow::{Follower, Gap, Recovered, Settings};
 use super::frames::Frames;
+use super::learned::Learned;
 use super::pace::{Expected, Paces, Span};
-use super::{Hole, Tiers};
 use crate::cut::Sites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
@@ -107,45 +108,70 @@ impl Calibration {
     }
 }
 
-/// Cuts at most `count` gaps of the given lengths in turn, in instructions, into `captured`, and recovers them. `first` knows the
-/// frames below the first instruction of each segment.
-pub fn rehearse<'f>(
-    icfg: &Icfg,
-    captured: &Captured,
-    first: &dyn Fn(SegmentId) -> Below<'f>,
-    settings: Settings,
-    lengths: &[usize],
-    count: usize,
-) -> Tally {
-    let mut tally = Tally::default();
-    let cuts = choose(captured, lengths, count);
-    let Some((cut, trials)) = cut_out(icfg, captured, &cuts) else { return tally };
-    let frames: Vec<_> = trials.iter().map(|t| t.frames(icfg, captured, first(t.segment))).collect();
-    let gaps: Vec<Gap<'_>> = trials
-        .iter()
-        .zip(&frames)
-        .map(|(t, (before, after))| Gap {
+/// Gaps cut into what was captured.
+#[derive(Debug)]
+pub struct Rehearsal {
+    /// What is left, with what was cut out as hidden segments.
+    cut: Captured,
+    trials: Vec<Trial>,
+}
+
+impl Rehearsal {
+    /// Cuts at most `count` gaps of the given lengths in turn, in instructions, into `captured`.
+    pub fn new(captured: &Captured, lengths: &[usize], count: usize) -> Self {
+        let cuts = choose(captured, lengths, count);
+        let cut = captured.hiding(&cuts);
+        let trial = |lost: Range<usize>| {
+            let SegmentId(hidden) = cut.segment_at(lost.start);
+            let time = captured.time_at(lost.start).zip(captured.time_at(lost.end));
+            let time = time.map(|(a, b)| b.saturating_sub(a));
+            let hole = Hole { before: SegmentId(hidden - 1), after: SegmentId(hidden + 1), time };
+            Trial { hole, segment: captured.segment_at(lost.start), lost }
+        };
+        let trials = cuts.into_iter().map(trial).collect();
+        Self { cut, trials }
+    }
+    /// What is left: what is learned of it serves the rehearsal and what was captured.
+    pub const fn cut(&self) -> &Captured {
+        &self.cut
+    }
+    /// Recovers the gaps and compares. `first` knows the frames below the first instruction of each segment of `captured`, `learned` is
+    /// what was learned of [`cut`](Self::cut).
+    pub fn run<'f>(
+        &self,
+        icfg: &Icfg,
+        captured: &Captured,
+        first: &dyn Fn(SegmentId) -> Below<'f>,
+        learned: &Learned,
+        settings: Settings,
+    ) -> Tally {
+        let mut tally = Tally::default();
+        let frames = |t: &Trial| t.frames(icfg, captured, first(t.segment));
+        let frames: Vec<_> = self.trials.iter().map(frames).collect();
+        let gaps = self.trials.iter().zip(&frames).map(|(t, (before, after))| Gap {
             hole: t.hole,
             before: before.below(),
             after: after.below(),
             expected: t.expected(captured),
-        })
-        .collect();
-    for (trial, (found, _)) in trials.iter().zip(Follower::new(icfg, &cut, settings).recover(&gaps)) {
-        tally.gaps += 1;
-        if let Some(found) = found {
-            tally.filled += 1;
-            tally.compare(&found, &captured.nodes()[trial.lost.clone()]);
+        });
+        let follower = Follower::new(icfg, &self.cut, learned, settings);
+        for (trial, gap) in self.trials.iter().zip(gaps) {
+            tally.gaps += 1;
+            if let (Some(found), _) = follower.recover_gap(&gap) {
+                tally.filled += 1;
+                tally.compare(&found, &captured.nodes()[trial.lost.clone()]);
+            }
         }
+        tally
     }
-    tally
 }
 
 /// A gap that was cut.
+#[derive(Debug)]
 struct Trial {
     hole: Hole,
     lost: Range<usize>,
-    /// Where it was cut, among the segments captured.
+    /// Where it was cut, among the segments of what was captured.
     segment: SegmentId,
 }
 
@@ -177,27 +203,6 @@ impl Trial {
     }
 }
 
-/// What was captured without `cuts`, which ascend.
-fn cut_out(icfg: &Icfg, captured: &Captured, cuts: &[Range<usize>]) -> Option<(Captured, Vec<Trial>)> {
-    let mut cut = Captured::default();
-    let mut trials = Vec::new();
-    let mut cuts = cuts.iter().peekable();
-    for segment in (0..captured.len() as u32).map(SegmentId) {
-        let range = captured.range(segment);
-        let mut from = range.start;
-        while let Some(lost) = cuts.next_if(|c| range.contains(&c.start)) {
-            let before = copy(icfg, captured, from..lost.start, &mut cut)?;
-            let time = captured.time_at(lost.start).zip(captured.time_at(lost.end));
-            let time = time.map(|(a, b)| b.saturating_sub(a));
-            let hole = Hole { before, after: SegmentId(before.0 + 1), time };
-            trials.push(Trial { hole, lost: lost.clone(), segment });
-            from = lost.end;
-        }
-        copy(icfg, captured, from..range.end, &mut cut)?;
-    }
-    Some((cut, trials))
-}
-
 /// Where gaps are cut: spread evenly, not too near to the ends of segments.
 fn choose(captured: &Captured, lengths: &[usize], count: usize) -> Vec<Range<usize>> {
     let all = captured.nodes().len();
@@ -216,18 +221,6 @@ fn choose(captured: &Captured, lengths: &[usize], count: usize) -> Vec<Range<usi
         }
     }
     cuts
-}
-
-/// Copies a stretch with its times.
-fn copy(tiers: &dyn Tiers, from: &Captured, range: Range<usize>, to: &mut Captured) -> Option<SegmentId> {
-    let ends = [range.start, range.end.saturating_sub(1)];
-    let inner = from.marks_in(&range).map(|m| m.0 as usize);
-    let mut at: Vec<usize> = ends.into_iter().chain(inner).filter(|p| range.contains(p)).collect();
-    at.sort_unstable();
-    at.dedup();
-    let marks: Vec<(usize, u64)> =
-        at.into_iter().filter_map(|p| Some((p - range.start, from.time_at(p)?))).collect();
-    to.push(tiers, &from.nodes()[range], &marks)
 }
 
 #[cfg(test)]
@@ -291,14 +284,18 @@ mod tests {
         let marks: Vec<(usize, u64)> = (0..20_000).step_by(100).map(|i| (i, 10 * i as u64)).collect();
         captured.push(&g, &nodes, &marks).unwrap();
         let first = |_| Below::Frames(&[][..]);
-        let tally = rehearse(&g, &captured, &first, Settings::default(), &[21, 53], 20);
+        let rehearsed = |captured: &Captured, lengths: &[usize], count| {
+            let rehearsal = Rehearsal::new(captured, lengths, count);
+            let learned = Learned::new(&g, rehearsal.cut());
+            rehearsal.run(&g, captured, &first, &learned, Settings::default())
+        };
+        let tally = rehearsed(&captured, &[21, 53], 20);
         assert_eq!((tally.gaps, tally.filled), (20, 20));
         let (events, right) = tally.from(0.0);
         assert_eq!((events, right), (740, 740));
         // No more than a tenth is cut out.
-        let tally = rehearse(&g, &captured, &first, Settings::default(), &[500], 100);
+        let tally = rehearsed(&captured, &[500], 100);
         assert_eq!(tally.gaps, 4);
-        let empty = Captured::default();
-        assert_eq!(rehearse(&g, &empty, &first, Settings::default(), &[5], 10), Tally::default());
+        assert_eq!(rehearsed(&Captured::default(), &[5], 10), Tally::default());
     }
 }

@@ -5,7 +5,7 @@ use super::back::{Back, Spot};
 use super::contexts::Contexts;
 use super::follow::{Gap, Settings};
 use super::frames::Frames;
-use super::frequencies::Frequencies;
+use super::learned::Learned;
 use super::passage::{Length, Passages};
 use super::{Captured, FillWork, Tier, Tiers};
 use jportal_bytecode::{Icfg, Node, Transfer};
@@ -32,11 +32,7 @@ pub(super) struct Joint {
 pub(super) struct Ground<'a> {
     pub(super) icfg: &'a Icfg,
     pub(super) captured: &'a Captured,
-    /// Places by what stands in front of them.
-    pub(super) contexts: &'a Contexts,
-    /// Places by what stands behind them.
-    pub(super) behind: &'a Contexts,
-    pub(super) frequencies: &'a Frequencies,
+    pub(super) learned: &'a Learned,
     pub(super) settings: &'a Settings,
 }
 
@@ -148,7 +144,7 @@ impl<'a> Trail<'a> {
     fn guess(&mut self) -> bool {
         let last = self.nodes.last().copied().filter(|_| self.ground.settings.visits > 0);
         let Some(last) = last else { return false };
-        let mut ways = self.ground.frequencies.after(self.ground.icfg, last);
+        let mut ways = self.ground.learned.frequencies.after(self.ground.icfg, last);
         ways.sort_by(|a, b| b.1.total_cmp(&a.1));
         let Some((next, _)) = ways.into_iter().find(|(next, _)| self.frames.follow(last, *next)) else {
             return false;
@@ -249,12 +245,13 @@ impl<'a> Trail<'a> {
         let captured = self.ground.captured;
         let Some(last) = self.nodes.last() else { return Vec::new() };
         let possible = |p: &u32| {
-            let segment = captured.range(captured.segment_at((*p as usize).saturating_sub(1)));
+            let segment = captured.segment_at((*p as usize).saturating_sub(1));
             Some(*p) != avoid
-                && segment.contains(&(*p as usize))
+                && !captured.is_hidden(segment)
+                && captured.range(segment).contains(&(*p as usize))
                 && self.frames.allow(*last, captured.nodes()[*p as usize])
         };
-        let places = self.ground.contexts.places(&self.transfers).into_iter().filter(possible);
+        let places = self.ground.learned.contexts.places(&self.transfers).into_iter().filter(possible);
         let mut all: Vec<_> = places.map(|p| (p, self.common(p as usize))).filter(|p| p.1 > 0).collect();
         all.sort_by_key(|p| std::cmp::Reverse(p.1));
         all
