@@ -136,6 +136,34 @@ fn orphans_behind_a_loss_were_captured() {
 }
 
 #[test]
+fn what_ran_in_a_gap_that_was_filled_was_lost() {
+    // Times within the fill are no times of the gap, and where the fill leads nowhere it ends in a gap of its own.
+    let mut truth = vec![time(100)];
+    truth.extend(run(0..10));
+    truth.push(time(110));
+    truth.extend(run(10..20));
+    for guessed in [&[5, 9][..], &[]] {
+        let mut tested = vec![time(100)];
+        tested.extend(run(0..5));
+        tested.extend(run(guessed.iter().copied()).into_iter().map(|e| recovered(0.7, e)));
+        tested.push(time(109));
+        let mut end = loss(109, 109);
+        if let EventKind::Gap(g) = &mut end.kind {
+            g.reason = GapReason::Reconstruct("leads nowhere".into());
+        }
+        tested.push(recovered(0.7, end));
+        tested.extend(run(15..20));
+        let t = one(&truth, &tested).total;
+        let found = guessed.len() as u64;
+        assert_eq!(
+            (t.lost, t.recovered_of_lost, t.missing_lost, t.missing_captured),
+            (10, found, 10 - found, 0)
+        );
+        assert_eq!(t.other_gaps, 0);
+    }
+}
+
+#[test]
 fn what_is_missing_in_a_loop_is_missing_at_the_gap() {
     let truth: Vec<Event> = run((0..3).chain((3..9).cycle().take(60)).chain(9..12));
     // Two rounds, a loss of seven, one round and the end.

@@ -311,7 +311,7 @@ impl Found<'_> {
     /// The part of a hole in the truth that ran while trace was being lost: what did not run before or behind that for certain,
     /// without as many bytecodes as were captured there as orphans. Without times and orphans all of it.
     fn lost(&self, breaks: &[Break], hole: &Range<u64>) -> Range<u64> {
-        let mut losses = breaks.iter().filter(|b| b.loss || b.recovered.0 < b.recovered.1);
+        let mut losses = breaks.iter().filter(|b| b.loss || b.filled);
         let Some(first) = losses.next() else { return hole.start..hole.start };
         let last = losses.next_back().unwrap_or(first);
         let from = first.since.map_or(hole.start, |t| self.times.before(t)).clamp(hole.start, hole.end);

@@ -71,8 +71,10 @@ pub(crate) enum Role {
 pub(crate) struct Break {
     /// Captured bytecodes before.
     pub(crate) at: u64,
-    /// Trace was lost here.
+    /// Trace was lost here, and the flow says from when to when.
     pub(crate) loss: bool,
+    /// The same, but what stands here was recovered, if it is nothing but the end of a fill that leads nowhere.
+    pub(crate) filled: bool,
     /// Last time known before, of all gaps here.
     pub(crate) since: Option<u64>,
     /// First time known behind the last gap here.
@@ -93,6 +95,7 @@ impl Break {
         self.since = if self.loss { self.since } else { behind.since };
         self.until = if behind.loss { behind.until } else { self.until };
         self.loss |= behind.loss;
+        self.filled |= behind.filled;
         self.resumed = self.resumed.max(behind.resumed);
         self.next = behind.next;
         self.recovered.1 = behind.recovered.1;
@@ -226,7 +229,10 @@ impl FlowSink for Sink {
                 Ok(())
             }
             EventKind::Gap(ref gap) => {
-                spool.gap(gap);
+                match e.provenance {
+                    Provenance::Recovered { .. } => spool.here().filled = true,
+                    _ => spool.gap(gap),
+                }
                 Ok(())
             }
             EventKind::Unresolved { .. } => {
@@ -264,7 +270,9 @@ impl Spool {
                 self.confidence[bin] += f64::from(confidence);
                 self.recovered.push(symbol | (bin as u32) << BITS)?;
                 let so_far = self.recovered.len();
-                self.here().recovered.1 = so_far;
+                let here = self.here();
+                here.recovered.1 = so_far;
+                here.filled = true;
                 Ok(())
             }
             Provenance::Projected { paths } => {
@@ -298,7 +306,9 @@ impl Spool {
         self.times.push(at, tsc.get());
         // The first time behind a gap that does not know when it ended; and the last before the flow goes on.
         if let Some(gap) = self.breaks.last_mut().filter(|b| b.at == at) {
-            gap.until = gap.until.or(Some(tsc.get()));
+            if gap.loss {
+                gap.until = gap.until.or(Some(tsc.get()));
+            }
             gap.resumed = gap.resumed.max(Some(tsc.get()));
         } else if let Some(gap) = self.breaks.last_mut() {
             gap.next = gap.next.or(Some((tsc.get(), at)));
