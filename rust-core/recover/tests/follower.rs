@@ -310,3 +310,26 @@ fn from_one_loop_to_another() {
     // Without the ICFG it is none: nobody saw an end.
     assert_eq!(recovered(&g, &captured, seen_only(), gap), None);
 }
+
+/// 0 main: calls mid, then b. 1 mid: calls a. 2 a and 3 b: loops. Nobody saw mid.
+#[test]
+fn out_of_frames_that_nobody_knows() {
+    let main = calling(method("main", &[184, 0, 1, 184, 0, 2, 177]), &["mid", "b"]);
+    let mid = calling(method("mid", &[184, 0, 1, 177]), &["a"]);
+    let g = graph(vec![main, mid, method("a", &LOOP), method("b", &LOOP)]);
+    let rounds = |m: u32, count: usize| at(&g, m, &[0, 1, 4, 5, 6]).into_iter().cycle().take(5 * count);
+    let mut captured = Captured::default();
+    let before = push(&mut captured, &g, &rounds(2, 1000).collect::<Vec<_>>(), 0);
+    // When b returns it shows where that was called.
+    let after: Vec<Node> =
+        rounds(3, 1000).skip(2).chain(at(&g, 3, &[0, 1, 9])).chain(at(&g, 0, &[6])).collect();
+    let after = push(&mut captured, &g, &after, 200_000);
+    let gap = unknown(Hole { before, after, time: Some(100_000) });
+    let fill = one(&g, &captured, gap).unwrap();
+    let out = fill.nodes.iter().position(|n| *n == at(&g, 1, &[3])[0]).unwrap();
+    assert_eq!(
+        fill.nodes[out - 3..=out + 1],
+        [at(&g, 2, &[0, 1, 9]), at(&g, 1, &[3]), at(&g, 0, &[3])].concat()
+    );
+    assert!(out > 1000 && fill.nodes.len() - out > 1000, "{out} {}", fill.nodes.len());
+}

@@ -117,6 +117,21 @@ impl Frequencies {
         }
         all
     }
+    /// The call sites that a method with this entry may have been called from, with their probability: those seen, and some that the
+    /// graph has.
+    pub fn callers(&self, icfg: &Icfg, entry: Node) -> Vec<(Node, f64)> {
+        let start = self.into.partition_point(|w| w.0 < entry);
+        let seen = self.into[start..].iter().take_while(|w| w.0 == entry);
+        let seen = seen.filter(|w| icfg.may_call(w.1, entry));
+        let mut all: Vec<(Node, f64)> = seen.map(|w| (w.1, f64::from(w.2))).collect();
+        let behind = icfg.behind_own_calls_of(icfg.method(entry)).flatten().take(CALLEES);
+        for site in behind.filter_map(|n| icfg.site_before(*n)) {
+            if all.iter().all(|w| w.0 != site) {
+                all.push((site, UNSEEN));
+            }
+        }
+        normalised(all)
+    }
     /// What may follow `from`, a transfer of control, with its probability: what did, and other edges of its method.
     pub fn after(&self, icfg: &Icfg, from: Node) -> Vec<(Node, f64)> {
         let start = self.ways.partition_point(|w| w.0 < from);
@@ -127,8 +142,13 @@ impl Frequencies {
                 all.push((to, UNSEEN));
             }
         }
-        let total: f64 = all.iter().map(|w| w.1).sum();
-        all.iter_mut().for_each(|w| w.1 /= total);
-        all
+        normalised(all)
     }
+}
+
+/// Weights as parts of their sum.
+fn normalised(mut all: Vec<(Node, f64)>) -> Vec<(Node, f64)> {
+    let total: f64 = all.iter().map(|w| w.1).sum();
+    all.iter_mut().for_each(|w| w.1 /= total);
+    all
 }

@@ -43,8 +43,10 @@ impl Expected {
     }
 }
 
+/// Of the time of a gap, so much on either side: trace is lost where the pace is high, and further away it is less so.
+const PART: f64 = 0.3;
 /// Instructions over which a pace is taken at least.
-const LEAST: u64 = 1 << 14;
+const LEAST: u64 = 1 << 12;
 
 impl Paces {
     /// So many instructions have been executed at `time`. Both ascend; what does not is left out.
@@ -83,7 +85,8 @@ impl Paces {
             (None, None) => return None,
         };
         let ticks = until.saturating_sub(since);
-        let paces = [self.in_front(next, ticks), self.behind(next, ticks)];
+        let over = (ticks as f64 * PART) as u64;
+        let paces = [self.in_front(next, over), self.behind(next, over)];
         let known_paces = paces.iter().flatten().count();
         let pace = paces.iter().flatten().sum::<f64>() / known_paces.max(1) as f64;
         (known_paces > 0).then(|| Expected {
@@ -145,9 +148,14 @@ mod tests {
         let mut paces = paces();
         paces.gap();
         paces.mark(200_501, 1 << 40);
+        let instructions = |ticks| {
+            let span = Span { at: 200_500, since: Some(0), until: Some(ticks) };
+            paces.expected(span).map(|e| e.instructions.round())
+        };
         // In front 200,000 instructions in 3,000,000 ticks; behind nobody knows.
-        let span = Span { at: 200_500, since: Some(0), until: Some(3_000_000) };
-        assert_eq!(paces.expected(span).map(|e| e.instructions), Some(200_000.0));
+        assert_eq!(instructions(10_000_000), Some(666_667.0));
+        // What is far from a shorter gap says nothing of it.
+        assert_eq!(instructions(3_000_000), Some(150_000.0));
     }
 
     #[test]

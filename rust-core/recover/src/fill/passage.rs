@@ -28,6 +28,9 @@ const LARGEST: usize = 1 << 13;
 const LONGEST: usize = 1 << 16;
 /// What a way costs beyond its surprise, by instruction.
 const STEP: f64 = 0.05;
+/// Times that a way out of unknown frames is looked for, and methods looked at each time.
+const CLIMBS: usize = 16;
+const CLIMBED: usize = 1 << 12;
 /// What a callee costs that was never seen called here.
 const UNSEEN: f64 = 8.0;
 
@@ -185,6 +188,14 @@ impl<'a> Passages<'a> {
         }
         Exits { first, ways }
     }
+    /// Where `method` returns to, with what speaks against it: behind the calls seen, or else behind those that the program has.
+    fn callers(&self, method: MethodId) -> Vec<(Node, f64)> {
+        let g = self.icfg;
+        let Some(entry) = g.entry(method) else { return Vec::new() };
+        let sites = self.frequencies.callers(g, entry);
+        let behind = |site: Node| g.edges(site).find(|(kind, _)| *kind == EdgeKind::Behind).map(|e| e.1);
+        sites.into_iter().filter_map(|(site, p)| Some((behind(site)?, STEP - p.ln()))).collect()
+    }
     /// The likeliest ways from `from`, which was executed, to other instructions of its frame: by these the cost and the step
     /// that leads there.
     fn reach(&self, from: Node) -> Reached {
@@ -311,7 +322,9 @@ impl Walk<'_, '_> {
     fn lead(&mut self) -> Option<Spot> {
         let g = self.passages.icfg;
         // The frame's instruction executed last.
-        let (mut at, mut guessed) = (self.last, 0);
+        let (mut at, mut tried) = (self.last, 0);
+        // The places that the frames out of which nobody knows the way are to return to, the last one first.
+        let (mut climb, mut avoid) = (Vec::new(), HashSet::new());
         loop {
             let ended = g.opcode(at).transfer() == Transfer::Return && at == self.last;
             if !ended {
@@ -326,26 +339,27 @@ impl Walk<'_, '_> {
                 self.step(edge)?;
                 self.leave(edge.to)?;
             }
-            match self.frames.site() {
-                Some(site) => {
-                    let behind = g.edges(site).find(|(kind, _)| *kind == EdgeKind::Behind)?.1;
-                    if let Some(spot) = self.spot_at(behind) {
-                        return Some(spot);
-                    }
-                    if let Some(level) = self.site_at(behind) {
-                        return self.descend(behind, level);
-                    }
-                    self.go(behind)?;
-                    at = behind;
-                }
+            let behind = match self.frames.site() {
+                Some(site) => g.edges(site).find(|(kind, _)| *kind == EdgeKind::Behind)?.1,
                 None => {
                     if let Some(spot) = self.behind_a_call() {
                         return Some(spot);
                     }
-                    guessed += 1;
-                    at = self.guess_caller().filter(|_| guessed <= DEPTH)?;
+                    if climb.is_empty() {
+                        tried += 1;
+                        climb = self.climb(&mut avoid).filter(|_| tried <= CLIMBS)?;
+                    }
+                    climb.pop()?
                 }
+            };
+            if let Some(spot) = self.spot_at(behind) {
+                return Some(spot);
             }
+            if let Some(level) = self.site_at(behind) {
+                return self.descend(behind, level);
+            }
+            self.go(behind)?;
+            at = behind;
         }
     }
     /// Behind the last frame that is known: a place behind a call of its method.
@@ -360,15 +374,38 @@ impl Walk<'_, '_> {
         let spots = nodes.into_iter().filter_map(|node| self.spot_at(node));
         spots.min_by(|a, b| self.miss(a).total_cmp(&self.miss(b)))
     }
-    /// Behind the last frame that is known: returns to where its method returned most often, to a method with spots if to any.
-    fn guess_caller(&mut self) -> Option<Node> {
+    /// Behind the last frame that is known: the likeliest callers up to a method with something to go to, but for those in `avoid`, where
+    /// that one is put. Gives the places behind the calls, the last one first.
+    fn climb(&self, avoid: &mut HashSet<MethodId>) -> Option<Vec<Node>> {
         let g = self.passages.icfg;
-        let mut ways = self.passages.frequencies.after(g, self.last);
-        ways.sort_by(|a, b| {
-            let has = |n: Node| self.spots.contains_key(&g.method(n));
-            has(b.0).cmp(&has(a.0)).then(b.1.total_cmp(&a.1))
-        });
-        ways.into_iter().map(|(to, _)| to).find(|to| self.go(*to).is_some())
+        if self.frames.is_whole() {
+            return None;
+        }
+        let known: HashSet<MethodId> = self.back.below(0).0.iter().map(|site| g.method(*site)).collect();
+        let start = g.method(self.last);
+        // By caller, the cost, the place behind the call, and the callee.
+        let mut from: HashMap<MethodId, (f64, Node, MethodId)> = HashMap::new();
+        let mut queue = BinaryHeap::from([Reverse((Cost(0.0), start))]);
+        let mut left = HashSet::new();
+        while let Some(Reverse((Cost(cost), method))) = queue.pop() {
+            if !left.insert(method) || left.len() > CLIMBED {
+                continue;
+            }
+            let is_goal = self.spots.contains_key(&method) || known.contains(&method);
+            if method != start && is_goal && avoid.insert(method) {
+                let up = std::iter::successors(from.get(&method), |(_, _, callee)| from.get(callee));
+                return Some(up.map(|(_, behind, _)| *behind).collect());
+            }
+            for (behind, surprise) in self.passages.callers(method) {
+                let (caller, cost) = (g.method(behind), cost + surprise);
+                let is_better = from.get(&caller).is_none_or(|known| cost < known.0);
+                if is_better && !left.contains(&caller) {
+                    from.insert(caller, (cost, behind, method));
+                    queue.push(Reverse((Cost(cost), caller)));
+                }
+            }
+        }
+        None
     }
     /// By how much the length is missed at `spot`.
     fn miss(&self, spot: &Spot) -> f64 {
