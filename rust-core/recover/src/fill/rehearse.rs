@@ -18,8 +18,8 @@ use std::ops::Range;
 
 /// Bins of confidence.
 const BINS: usize = 50;
-/// What is not known weighs as much as two gaps half of whose events are right.
-const PRIOR: (f64, f64) = (2.0, 0.5);
+/// What is not known weighs as much as six gaps half of whose events are right.
+const PRIOR: (f64, f64) = (6.0, 0.5);
 /// Instructions left on both sides of a gap that is cut.
 const MARGIN: usize = 64;
 /// At most this part of what was captured is cut out.
@@ -255,7 +255,7 @@ mod tests {
             Calibration::of(&tally).apply(0.95)
         };
         assert!(
-            (claimed(1) - 2.0 / 3.0).abs() < 1e-3 && (claimed(10) - 11.0 / 12.0).abs() < 1e-3,
+            (claimed(1) - 4.0 / 7.0).abs() < 1e-3 && (claimed(10) - 13.0 / 16.0).abs() < 1e-3,
             "{} {}",
             claimed(1),
             claimed(10)

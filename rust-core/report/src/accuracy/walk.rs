@@ -101,11 +101,34 @@ pub(crate) fn align(
     late.flush(reference.0, tested.0)
 }
 
-/// Aligns `tested` with `reference` by a longest common subsequence of both; what is larger than [`LARGE`] in parts of equal share.
+/// Aligns `tested` with `reference` by a longest common subsequence of both; what is larger than [`LARGE`] in parts of equal share. What is
+/// the same at the front and at the end of both is aligned: of the subsequences of that length one always has it.
 pub(crate) fn subsequence(
     (reference, a): (&mut Words, Range<u64>),
     (tested, b): (&mut Words, Range<u64>),
     to: &mut dyn Matches,
+) -> io::Result<()> {
+    let front = equal(reference, a.clone(), tested, b.clone(), u64::MAX)?;
+    let (a, b) = (a.start + front..a.end, b.start + front..b.end);
+    let end = equal_before(reference, a.clone(), tested, b.clone())?;
+    let (a, b) = (a.start..a.end - end, b.start..b.end - end);
+    let mut stretch = |reference: &mut Words, tested: &mut Words, (i, j), len| match len {
+        0 => Ok(()),
+        _ => to.found(reference, tested, Match { reference: i, tested: j, len }),
+    };
+    stretch(reference, tested, (a.start - front, b.start - front), front)?;
+    between((reference, a.clone()), (tested, b.clone()), &mut stretch)?;
+    stretch(reference, tested, (a.end, b.end), end)
+}
+
+/// Receives a stretch: the sequences, where it begins in either, and its length.
+type Stretch<'s> = dyn FnMut(&mut Words, &mut Words, (u64, u64), u64) -> io::Result<()> + 's;
+
+/// The same for what is different at both ends.
+fn between(
+    (reference, a): (&mut Words, Range<u64>),
+    (tested, b): (&mut Words, Range<u64>),
+    stretch: &mut Stretch<'_>,
 ) -> io::Result<()> {
     let (n, m) = (a.end - a.start, b.end - b.start);
     if n == 0 || m == 0 {
@@ -120,7 +143,7 @@ pub(crate) fn subsequence(
         let pairs = lcs::divided(&x, &y, CELLS as usize);
         for s in pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y) {
             let (i, j) = (ours.start + s[0].0 as u64, theirs.start + s[0].1 as u64);
-            to.found(reference, tested, Match { reference: i, tested: j, len: s.len() as u64 })?;
+            stretch(reference, tested, (i, j), s.len() as u64)?;
         }
     }
     Ok(())

@@ -269,3 +269,13 @@ fn never_more_than_the_longest_common_subsequence_and_seldom_less() {
     }
     assert!(found * 100 >= most * 97, "{found} of {most}");
 }
+
+#[test]
+fn what_is_the_same_at_both_ends_is_aligned() {
+    // As many words are equal if the 1 and 2 at the front have those in the middle, and the 3 at the end the one before.
+    let (a, b) = ([1, 2, 8, 1, 2, 9, 3, 7, 3], [1, 2, 9, 3]);
+    let mut all = All::default();
+    subsequence((&mut words(&a), 0..9), (&mut words(&b), 0..4), &mut all).unwrap();
+    let found: Vec<_> = all.0.iter().map(|m| (m.reference, m.tested, m.len)).collect();
+    assert_eq!(found, [(0, 0, 2), (5, 2, 1), (8, 3, 1)]);
+}
