@@ -68,7 +68,9 @@ impl Filler for Followed<'_> {
     fn fill(&mut self, index: usize, before: &Sites) -> Option<Fill> {
         let place = &self.places[index];
         let (before, after) = (before.below(), place.after.below());
-        let gap = Gap { hole: place.hole?, before, after, expected: place.expected };
+        let one_of = |paths: u32| 1.0 / paths.max(1) as f32;
+        let sure = (one_of(place.paths.0), one_of(place.paths.1));
+        let gap = Gap { hole: place.hole?, before, after, sure, expected: place.expected };
         let (found, work) = self.follower.recover_gap(&gap);
         self.work.add(&work);
         let found = found?;

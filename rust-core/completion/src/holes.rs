@@ -14,6 +14,8 @@ pub(crate) struct Place {
     pub(crate) hole: Option<Hole>,
     /// The frames below the first instruction behind.
     pub(crate) after: Sites,
+    /// How many paths fitted at the instructions next to it.
+    pub(crate) paths: (u32, u32),
     /// How many instructions there was time for.
     pub(crate) expected: Option<Expected>,
 }
@@ -81,6 +83,8 @@ impl Learned {
 struct Last {
     tail: Option<SegmentId>,
     end: u64,
+    /// How many paths fitted at its end.
+    paths: u32,
     behind: Behind,
 }
 
@@ -106,7 +110,8 @@ impl Places {
             let hole = last.tail.zip(kept.head).map(|(before, after)| Hole { before, after, time });
             let (since, until) = times(&last.behind, &piece);
             let events = last.end..piece.events.start;
-            self.all.push(Place { events, hole, after: piece.first, expected: None });
+            let paths = (last.paths, piece.paths.0);
+            self.all.push(Place { events, hole, after: piece.first, paths, expected: None });
             self.spans.push(Span { at: self.instructions, since, until });
             self.paces.gap();
         }
@@ -115,7 +120,8 @@ impl Places {
             self.paces.mark(self.instructions + *at as u64, *time);
         }
         self.instructions += piece.nodes.len() as u64;
-        self.last = Some(Last { tail: kept.tail, end: piece.events.end, behind: piece.behind });
+        let (end, paths) = (piece.events.end, piece.paths.1);
+        self.last = Some(Last { tail: kept.tail, end, paths, behind: piece.behind });
     }
     /// All, in order.
     pub(crate) fn finish(mut self) -> Vec<Place> {

@@ -57,7 +57,7 @@ fn replay(
     range: std::ops::Range<u64>,
     fill: Vec<Node>,
 ) -> (Vec<EventKind>, Figures) {
-    let place = Place { events: range, hole: None, after: Sites::default(), expected: None };
+    let place = Place { events: range, hole: None, after: Sites::default(), paths: (1, 1), expected: None };
     let kept = Arc::new(Mutex::new(Vec::new()));
     let (places, mut filler) = ([place], Always(fill));
     let mut replay = Replay::new(g, known, &places, &mut filler, Box::new(Keeps(Arc::clone(&kept))));

@@ -237,7 +237,13 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
     let learned = timed("learned", || Learned::new(g, rehearsal.cut()));
     let follower = Follower::new(g, &captured, &learned, Settings::default());
     let expected = Some(Expected { instructions: lose as f64, slack: 0.0 });
-    let gap = |h: &Hole| Gap { hole: *h, before: Below::Unknown, after: Below::Unknown, expected };
+    let gap = |h: &Hole| Gap {
+        hole: *h,
+        before: Below::Unknown,
+        after: Below::Unknown,
+        sure: (1.0, 1.0),
+        expected,
+    };
     let all: Vec<Gap<'_>> = holes.iter().map(gap).collect();
     let found = timed("followed", || follower.recover(&all));
     let fills: Vec<_> = found.iter().filter_map(|f| f.0.as_ref()).collect();

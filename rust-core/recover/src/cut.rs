@@ -2,7 +2,7 @@
 
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
-use jportal_flow::{Entry, Event, EventKind, Exit, Gap, GapReason, Orphan};
+use jportal_flow::{Entry, Event, EventKind, Exit, Gap, GapReason, Orphan, Provenance};
 use jportal_units::{Bci, MethodId};
 use std::ops::{Deref, Range};
 
@@ -52,6 +52,8 @@ pub struct Piece {
     pub first: Sites,
     /// The frames below the last one.
     pub last: Sites,
+    /// How many paths fitted where the first and the last instruction are: 1 where they were decoded, 0 in an empty piece.
+    pub paths: (u32, u32),
     /// What ended it.
     pub behind: Behind,
 }
@@ -138,7 +140,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         match &event.kind {
             EventKind::Enter { method, entry, .. } => self.enter(*method, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
-            EventKind::Bytecode { method, bci, .. } => self.bytecode(*method, *bci),
+            EventKind::Bytecode { method, bci, .. } => self.bytecode(*method, *bci, event.provenance),
             EventKind::Unresolved { .. } => self.cut(Behind::Nothing),
             EventKind::Gap(gap) => {
                 let mut behind = gap.clone();
@@ -207,7 +209,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             self.replaced.push(top);
         }
     }
-    fn bytecode(&mut self, method: MethodId, bci: Bci) {
+    fn bytecode(&mut self, method: MethodId, bci: Bci, provenance: Provenance) {
         let Some(node) = self.icfg.node_at(method, bci) else { return self.cut(Behind::Nothing) };
         if self.before_found.is_some() {
             if self.returns_to(node) {
@@ -223,7 +225,9 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         if self.piece.nodes.is_empty() {
             self.piece.first = self.sites();
             self.piece.events.start = self.number;
+            self.piece.paths.0 = paths_of(provenance);
         }
+        self.piece.paths.1 = paths_of(provenance);
         self.piece.nodes.push(node);
         self.piece.events.end = self.number + 1;
         if let Some(top) = self.stack.last_mut() {
@@ -303,6 +307,13 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
 }
 
 /// What two ends with nothing between them amount to: that of which less is known.
+const fn paths_of(provenance: Provenance) -> u32 {
+    match provenance {
+        Provenance::Projected { paths } if paths > 1 => paths,
+        _ => 1,
+    }
+}
+
 fn joined(first: Behind, second: Behind) -> Behind {
     match (first, second) {
         (Behind::Gap(mut first), Behind::Gap(second)) => {

@@ -168,7 +168,13 @@ fn ten_thousand_tiny_segments_are_recovered_or_not() {
         assert_eq!(found.len(), 9_999);
     }
     let expected = Some(Expected { instructions: 3.0, slack: 0.0 });
-    let gap = |h: &Hole| Gap { hole: *h, before: Below::Unknown, after: Below::Unknown, expected };
+    let gap = |h: &Hole| Gap {
+        hole: *h,
+        before: Below::Unknown,
+        after: Below::Unknown,
+        sure: (1.0, 1.0),
+        expected,
+    };
     let gaps: Vec<Gap<'_>> = holes.iter().map(gap).collect();
     let found =
         Follower::new(&g, &captured, &Learned::new(&g, &captured), Settings::default()).recover(&gaps);

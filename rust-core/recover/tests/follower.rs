@@ -42,7 +42,7 @@ fn unknown(hole: Hole) -> Gap<'static> {
 /// With the length that there was time for.
 fn gap<'a>(hole: Hole, before: Below<'a>, after: Below<'a>) -> Gap<'a> {
     let expected = hole.time.map(|time| Expected { instructions: time as f64 / 10.0, slack: 0.0 });
-    Gap { hole, before, after, expected }
+    Gap { hole, before, after, sure: (1.0, 1.0), expected }
 }
 
 #[test]
@@ -280,8 +280,17 @@ fn what_led_to_other_places_is_asked_too() {
     assert_eq!(fill.nodes, at(&g, 0, &[1, 4, 5]));
     // Beside the one followed, five came from there, and one did not; what was in front of that, it had too.
     let expected = [0.99, 6.0 / 8.0, 6.0 / 8.0];
-    let close = fill.confidence.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
-    assert!(close, "{:?}", fill.confidence);
+    let close = |sure: &[f32], part: f32| sure.iter().zip(expected).all(|(a, b)| (a - part * b).abs() < 1e-6);
+    assert!(close(&fill.confidence, 1.0), "{:?}", fill.confidence);
+    // What hangs on places that are one of two.
+    let fill = recovered(&g, &captured, settings, Gap { sure: (0.5, 0.5), ..gap }).unwrap();
+    assert!(close(&fill.confidence, 0.5), "{:?}", fill.confidence);
+    let fill = recovered(&g, &captured, settings, Gap { sure: (0.5, 1.0), ..gap }).unwrap();
+    assert!(
+        fill.confidence[0] < 0.99 && fill.confidence[1..].iter().all(|c| *c >= 0.5),
+        "{:?}",
+        fill.confidence
+    );
 }
 
 /// 0 main: calls a, then b. 1 a and 2 b: loops.

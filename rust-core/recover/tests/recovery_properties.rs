@@ -156,6 +156,7 @@ proptest! {
             hole: h.0,
             before: below(&s.0[..]),
             after: below(&s.1[..]),
+            sure: (1.0, 1.0),
             expected: h.0.time.map(|time| Expected { instructions: time as f64, slack: 0.0 }),
         }).collect();
         let settings = Settings { join, tries, ..Settings::default() };

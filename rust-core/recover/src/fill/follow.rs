@@ -36,6 +36,8 @@ pub struct Gap<'a> {
     pub before: Below<'a>,
     /// Those below the first instruction behind it.
     pub after: Below<'a>,
+    /// How sure it is that these are where the thread was in front of it and behind it, between 0 and 1.
+    pub sure: (f32, f32),
     /// How many instructions there was time for, if that is known; see [`Paces`](super::Paces).
     pub expected: Option<Expected>,
 }
@@ -172,7 +174,7 @@ impl<'a> Follower<'a> {
         let behind: Vec<usize> = led.iter().skip(1).map(|p| *p as usize + forced_back).collect();
         let forced = (forced.min(joint.front), forced_back.min(joint.back));
         let recovered = Recovered {
-            confidence: self.confidence(&nodes, forced, &front, &behind),
+            confidence: self.confidence(&nodes, gap.sure, forced, &front, &behind),
             misfit: gap.expected.map(|_| joint.misfit),
             before,
             after: joint.after,
@@ -182,10 +184,11 @@ impl<'a> Follower<'a> {
         (Some(recovered), work)
     }
     /// Of the places in `front`, how many went on as `nodes` do behind its first ones, in which there was no choice, of those in `back`
-    /// how many were come to in the same way; for each node the better of both.
+    /// how many were come to in the same way, each as far as the end it hangs on is `known`; for each node the better of both.
     fn confidence(
         &self,
         nodes: &[Node],
+        known: (f32, f32),
         forced: (usize, usize),
         front: &[usize],
         back: &[usize],
@@ -196,11 +199,12 @@ impl<'a> Follower<'a> {
             front.iter().map(|p| agreement(nodes[forced.0..].iter(), all[*p..segment(*p).end].iter()));
         let mut sure = vec![FORCED; forced.0];
         sure.extend(shares(forth.collect(), nodes.len() - forced.0));
+        sure.iter_mut().for_each(|sure| *sure *= known.0);
         let start = |p: usize| segment(p.saturating_sub(1)).start;
         let came = back.iter().map(|p| agreement(nodes.iter().rev(), all[start(*p)..*p].iter().rev()));
         let backwards = shares(came.collect(), nodes.len());
         for (at, (sure, other)) in sure.iter_mut().rev().zip(backwards).enumerate() {
-            *sure = sure.max(if at < forced.1 { FORCED } else { other });
+            *sure = sure.max(known.1 * if at < forced.1 { FORCED } else { other });
         }
         sure
     }

@@ -152,6 +152,7 @@ impl Rehearsal {
             hole: t.hole,
             before: before.below(),
             after: after.below(),
+            sure: (1.0, 1.0),
             expected: t.expected(captured),
         });
         let follower = Follower::new(icfg, &self.cut, learned, settings);
