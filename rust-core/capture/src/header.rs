@@ -30,6 +30,8 @@ pub mod sources {
     pub const PERF: u8 = 1;
     /// The emulated PT unit.
     pub const EMULATED: u8 = 2;
+    /// No PT, but who ran when on each core, by the kernel's software events.
+    pub const SIDEBAND: u8 = 3;
 }
 /// Bits of [`PtConfig::packets`].
 pub mod packet_flags {
@@ -177,12 +179,13 @@ impl PtConfig {
     pub const fn has(&self, flag: u8) -> bool {
         self.packets & flag != 0
     }
-    /// The source's name: `none`, `perf`, `emulated`.
+    /// The source's name: `none`, `perf`, `emulated`, `sideband`.
     pub const fn source_name(&self) -> &'static str {
         match self.source {
             sources::NONE => "none",
             sources::PERF => "perf",
             sources::EMULATED => "emulated",
+            sources::SIDEBAND => "sideband",
             _ => "unknown",
         }
     }

@@ -86,4 +86,14 @@ pub enum Error {
         /// Its size, header included.
         size: usize,
     },
+    /// A file of sysfs says something we do not understand.
+    #[error("{path} says {text:?}, expected {rule}")]
+    Sysfs {
+        /// The file.
+        path: PathBuf,
+        /// Its content.
+        text: String,
+        /// What it should be.
+        rule: &'static str,
+    },
 }

@@ -1,7 +1,7 @@
 //! Static checks of the generated layout against the offsets of the kernel's ABI
 //! (`include/uapi/linux/perf_event.h`), and the constants that follow from them.
 
-use crate::bindings::{perf_event_header, perf_event_mmap_page};
+use crate::bindings::{perf_event_attr, perf_event_header, perf_event_mmap_page};
 use core::mem::{offset_of, size_of};
 
 /// Size of the control page; the data ring begins one page behind it.
@@ -13,7 +13,16 @@ pub const SAMPLE_TYPE: u64 = (crate::bindings::PERF_SAMPLE_IP
     | crate::bindings::PERF_SAMPLE_CPU
     | crate::bindings::PERF_SAMPLE_IDENTIFIER) as u64;
 
+/// `PERF_ATTR_SIZE_VER5`: the part of `perf_event_attr` that we fill in. A kernel that knows less refuses a larger one, one
+/// that knows more takes the rest for 0.
+pub const ATTR_SIZE: u32 = offset_of!(perf_event_attr, aux_sample_size) as u32;
+
 pub(crate) const VERSION: usize = offset_of!(perf_event_mmap_page, version);
+pub(crate) const LOCK: usize = offset_of!(perf_event_mmap_page, lock);
+pub(crate) const CAPABILITIES: usize = LOCK + 32;
+pub(crate) const TIME_SHIFT: usize = offset_of!(perf_event_mmap_page, time_shift);
+pub(crate) const TIME_MULT: usize = offset_of!(perf_event_mmap_page, time_mult);
+pub(crate) const TIME_ZERO: usize = offset_of!(perf_event_mmap_page, time_zero);
 pub(crate) const SIZE: usize = offset_of!(perf_event_mmap_page, size);
 pub(crate) const DATA_HEAD: usize = offset_of!(perf_event_mmap_page, data_head);
 pub(crate) const DATA_TAIL: usize = offset_of!(perf_event_mmap_page, data_tail);
@@ -28,9 +37,9 @@ const _: () = {
     assert!(SAMPLE_TYPE == 0x10087);
     assert!(size_of::<perf_event_header>() == 8);
     assert!(offset_of!(perf_event_header, misc) == 4 && offset_of!(perf_event_header, size) == 6);
-    assert!(offset_of!(perf_event_mmap_page, time_shift) == 50);
-    assert!(offset_of!(perf_event_mmap_page, time_mult) == 52);
-    assert!(offset_of!(perf_event_mmap_page, time_zero) == 64);
+    assert!(ATTR_SIZE == 112);
+    assert!(LOCK == 8 && CAPABILITIES == 40);
+    assert!(TIME_SHIFT == 50 && TIME_MULT == 52 && TIME_ZERO == 64);
     assert!(VERSION == 0 && SIZE == 72);
     assert!(DATA_HEAD == 1024 && DATA_TAIL == 1032 && DATA_OFFSET == 1040 && DATA_SIZE == 1048);
     assert!(AUX_HEAD == 1056 && AUX_TAIL == 1064 && AUX_OFFSET == 1072 && AUX_SIZE == 1080);

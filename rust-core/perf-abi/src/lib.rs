@@ -4,23 +4,35 @@
 //! * [`bindings`]: the kernel's structures, generated from `<linux/perf_event.h>`.
 //! * [`record`]: typed records, decoded from and encoded to the bytes of a data ring.
 //! * [`ring`]: the data ring and the AUX ring over shared memory, with the kernel's ordering.
+//! * [`pmu`], [`machine`]: what sysfs and procfs say of the PT unit and of what a process may trace.
+//! * [`attr`], [`kernel`], [`refusal`]: the events of a recording, the system calls they need, and what each of their
+//!   refusals means.
 //! * [`emulated`]: the shared file through which an emulated PT unit offers such rings.
 //!
 //! Constraints: little-endian x86-64; bytes from a ring are never trusted (no panic, no
-//! access outside the mapping, whatever the peer wrote). Non-goals: system calls (the
-//! recorder's device opens events) and PT packets (`jportal-pt-packet`).
+//! access outside the mapping, whatever the peer wrote). Non-goals: which event is opened when
+//! (the recorder's device) and PT packets (`jportal-pt-packet`).
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("perf rings are read in place: the host must be little-endian as x86-64 is");
 
+pub mod attr;
 pub mod bindings;
 pub mod emulated;
 mod error;
+pub mod kernel;
 mod layout;
+pub mod machine;
 pub mod memory;
+pub mod pmu;
 pub mod record;
+pub mod refusal;
 pub mod ring;
+pub mod sizes;
+#[doc(hidden)]
+pub mod testing;
 
 pub use error::Error;
 pub use layout::PAGE_SIZE;
 pub use record::{Body, Record, RecordReader, SampleId};
+pub use refusal::Refusal;

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::emulated::Header;
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -57,6 +57,22 @@ impl Block {
     pub fn map(file: &File, offset: u64, len: usize, path: &Path) -> Result<Self, Error> {
         let map = MmapOptions::new().offset(offset).len(len).map_raw(file);
         map.map(Self::new).map_err(|source| Error::Io { action: "map", path: path.into(), source })
+    }
+
+    /// Maps `len` bytes of an event from `offset` on, shared and writable, as the kernel's rings are mapped.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub fn map_event(event: RawFd, offset: u64, len: usize) -> std::io::Result<Self> {
+        MmapOptions::new().offset(offset).len(len).map_raw(event).map(Self::new)
+    }
+
+    /// Memory of this process alone, for a kernel that tests play.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn anonymous(len: usize) -> std::io::Result<Self> {
+        Ok(Self::new(MmapRaw::from(MmapOptions::new().len(len).map_anon()?)))
     }
 
     /// Length in bytes.

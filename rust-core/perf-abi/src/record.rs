@@ -34,7 +34,7 @@ pub struct SampleId {
     pub pid: u32,
     /// Thread; for an AUX record the thread that all its bytes belong to.
     pub tid: u32,
-    /// Perf's clock for the kernel, the TSC for an emulated unit.
+    /// As the kernel writes it perf's clock; in a capture, and from an emulated unit, the TSC.
     pub time: u64,
     /// Core.
     pub cpu: u32,
@@ -370,6 +370,39 @@ impl Iterator for RecordReader<'_> {
             Some(Record { body: Body::decode(kind, misc, body)?, sample: SampleId::decode(trailer)? })
         });
         Some(record.ok_or(Error::RecordBody { at, kind, size }))
+    }
+}
+
+/// Replaces every time in a piece of a data ring: that of each trailer, and the one in the body of FORK and EXIT. Stops at a
+/// record whose size is impossible, as [`RecordReader`] does.
+pub fn map_times(records: &mut [u8], mut to: impl FnMut(u64) -> u64) {
+    const SIZE_AT: usize = 6;
+    const TIME_IN_TASK: usize = HEADER_BYTES + 16;
+    const TIME_IN_TRAILER: usize = 8;
+    let mut rest = records;
+    while let Some(size) =
+        rest.get(SIZE_AT..HEADER_BYTES).and_then(|s| Some(u16::from_le_bytes(s.try_into().ok()?)))
+    {
+        let size = usize::from(size);
+        if size < HEADER_BYTES || size % 8 != 0 || size > rest.len() {
+            return;
+        }
+        let (record, behind) = rest.split_at_mut(size);
+        rest = behind;
+        let kind = Fields(record).u32();
+        let Some(trailer) =
+            (size - HEADER_BYTES).checked_sub(SAMPLE_ID_BYTES).map(|body| HEADER_BYTES + body)
+        else {
+            continue;
+        };
+        let task = matches!(kind, Some(abi::PERF_RECORD_FORK | abi::PERF_RECORD_EXIT))
+            && trailer >= TIME_IN_TASK + 8;
+        for at in task.then_some(TIME_IN_TASK).into_iter().chain([trailer + TIME_IN_TRAILER]) {
+            if let Some(time) = record.get_mut(at..at + 8) {
+                let old = Fields(time).u64().unwrap_or_default();
+                time.copy_from_slice(&to(old).to_le_bytes());
+            }
+        }
     }
 }
 

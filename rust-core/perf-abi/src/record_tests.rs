@@ -158,3 +158,28 @@ proptest! {
         prop_assert!(reader.position() <= bytes.len());
     }
 }
+
+#[test]
+fn times_are_replaced_wherever_a_record_has_one() {
+    let sample = SampleId { pid: 1, tid: 2, time: 100, cpu: 3, id: 4 };
+    let task = Task { pid: 1, parent_pid: 1, tid: 5, parent_tid: 2, time: 90 };
+    let bodies = [
+        Body::Fork(task),
+        Body::Switch { out: true, preempted: true },
+        Body::Comm { pid: 1, tid: 2, exec: false, name: b"java".to_vec() },
+        Body::Exit(task),
+        Body::Lost { id: 4, lost: 100 },
+    ];
+    let mut bytes: Vec<u8> =
+        bodies.iter().flat_map(|b| Record { body: b.clone(), sample }.to_bytes()).collect();
+    let behind = bytes.len();
+    bytes.extend_from_slice(&[0; 16]); // a record of size 0: nothing behind it is touched
+    map_times(&mut bytes, |ns| ns * 2);
+    let records: Vec<_> = RecordReader::new(&bytes[..behind]).map(Result::unwrap).collect();
+    let moved = Task { time: 180, ..task };
+    assert_eq!(records.iter().map(|r| r.sample.time).collect::<Vec<_>>(), [200; 5]);
+    assert_eq!((&records[0].body, &records[3].body), (&Body::Fork(moved), &Body::Exit(moved)));
+    assert_eq!(records[4].body, bodies[4], "numbers that are no times stay");
+    assert_eq!(records[2].body, bodies[2]);
+    assert_eq!(bytes[behind..], [0; 16]);
+}

@@ -8,8 +8,8 @@
 
 use crate::Error;
 use crate::layout::{
-    AUX_HEAD, AUX_OFFSET, AUX_SIZE, AUX_TAIL, DATA_HEAD, DATA_OFFSET, DATA_SIZE, DATA_TAIL, PAGE_SIZE, SIZE,
-    VERSION,
+    AUX_HEAD, AUX_OFFSET, AUX_SIZE, AUX_TAIL, CAPABILITIES, DATA_HEAD, DATA_OFFSET, DATA_SIZE, DATA_TAIL,
+    LOCK, PAGE_SIZE, SIZE, TIME_MULT, TIME_SHIFT, TIME_ZERO, VERSION,
 };
 use crate::memory::Block;
 use crate::record::{Body, Record, SampleId, aux_flags};
@@ -37,6 +37,31 @@ impl CoreMemory {
         check_size("data ring bytes", data.len(), PAGE_SIZE)?;
         check_size("AUX ring bytes", aux.len(), PAGE_SIZE)?;
         Ok(Self { page, data, aux })
+    }
+
+    /// Takes a control page and a data ring that have no AUX ring beside them: nothing ever comes out of it.
+    ///
+    /// # Errors
+    /// As [`CoreMemory::new`].
+    pub fn without_aux(page: Block, data: Block) -> Result<Self, Error> {
+        check_size("control page bytes", page.len(), PAGE_SIZE)?;
+        check_size("data ring bytes", data.len(), PAGE_SIZE)?;
+        let aux =
+            data.part(0, 0).ok_or(Error::Configuration { field: "AUX ring", value: 0, rule: "empty" })?;
+        Ok(Self { page, data, aux })
+    }
+
+    /// Tells the kernel where the AUX ring shall be mapped: right behind the data ring. Returns that offset.
+    pub fn announce_aux(page: &Block, data_bytes: u64, aux_bytes: u64) -> u64 {
+        let offset = PAGE_SIZE as u64 + data_bytes;
+        page.u64_at(AUX_OFFSET).store(offset, Relaxed);
+        page.u64_at(AUX_SIZE).store(aux_bytes, Release);
+        offset
+    }
+
+    /// What [`CoreMemory::announce_aux`] announced in `page`: offset and size.
+    pub fn announced_aux(page: &Block) -> (u64, u64) {
+        (page.u64_at(AUX_OFFSET).load(Relaxed), page.u64_at(AUX_SIZE).load(Acquire))
     }
 
     /// Writes the constant fields of the control page as the kernel does at `mmap`.
@@ -95,6 +120,46 @@ impl CoreMemory {
     }
 }
 
+/// What perf's own clock is in ticks of the TSC, as a control page says:
+/// `ns = zero + (tsc >> shift) * mult + (((tsc & ((1 << shift) - 1)) * mult) >> shift)`, wrapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerfTime {
+    /// `time_shift`.
+    pub shift: u16,
+    /// `time_mult`.
+    pub mult: u32,
+    /// `time_zero`.
+    pub zero: u64,
+}
+
+impl PerfTime {
+    /// Reads a control page; `None` when the kernel does not vouch for the relation (`cap_user_time_zero` of
+    /// `arch_perf_update_userpage`: it does so only where `sched_clock` is the stable TSC).
+    pub fn read(page: &Block) -> Option<Self> {
+        const CAP_USER_TIME_ZERO: u64 = 1 << 4;
+        const ATTEMPTS: usize = 1000;
+        for _ in 0..ATTEMPTS {
+            let before = page.u32_at(LOCK).load(Acquire);
+            let capable = page.u64_at(CAPABILITIES).load(Acquire) & CAP_USER_TIME_ZERO != 0;
+            let shift = (page.u32_at(TIME_SHIFT - 2).load(Acquire) >> 16) as u16;
+            let (mult, zero) = (page.u32_at(TIME_MULT).load(Acquire), page.u64_at(TIME_ZERO).load(Acquire));
+            if before.is_multiple_of(2) && page.u32_at(LOCK).load(Acquire) == before {
+                return (capable && mult != 0 && shift < 64).then_some(Self { shift, mult, zero });
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// The other direction: for a kernel that tests play.
+    pub fn write(self, page: &Block) {
+        page.u64_at(CAPABILITIES).store(1 << 4 | 1 << 3, Release);
+        page.u32_at(TIME_SHIFT - 2).store(u32::from(self.shift) << 16, Release);
+        page.u32_at(TIME_MULT).store(self.mult, Release);
+        page.u64_at(TIME_ZERO).store(self.zero, Release);
+    }
+}
+
 pub(crate) fn check_size(field: &'static str, bytes: usize, least: usize) -> Result<(), Error> {
     if bytes >= least && bytes.is_power_of_two() {
         return Ok(());
@@ -125,7 +190,7 @@ impl Ring {
 
     /// Writes at stream position `at`, wrapping; the caller has checked that there is room.
     fn put(&self, at: u64, bytes: &[u8]) {
-        let place = (at & (self.size() - 1)) as usize;
+        let place = (at & self.size().wrapping_sub(1)) as usize;
         let first = bytes.len().min(self.bytes.len() - place);
         self.bytes.write(place, &bytes[..first]);
         if first < bytes.len() {
@@ -134,7 +199,7 @@ impl Ring {
     }
 
     fn get(&self, at: u64, len: usize, to: &mut Vec<u8>) {
-        let place = (at & (self.size() - 1)) as usize;
+        let place = (at & self.size().wrapping_sub(1)) as usize;
         let first = len.min(self.bytes.len() - place);
         self.bytes.read(place, first, to);
         self.bytes.read(0, len - first, to);
@@ -144,7 +209,7 @@ impl Ring {
     /// kernel's `CIRC_SPACE`; a tail that is ahead of `head` gives no room.
     fn room(&self, head: u64, spare: u64) -> u64 {
         let used = head.wrapping_sub(self.page.u64_at(self.tail).load(Acquire));
-        (self.size() - spare).saturating_sub(used)
+        self.size().saturating_sub(spare).saturating_sub(used)
     }
 }
 
@@ -344,6 +409,11 @@ impl Consumer {
     /// Position of the next byte to read.
     pub fn position(&self) -> u64 {
         self.tail
+    }
+
+    /// Size of the ring.
+    pub fn size(&self) -> u64 {
+        self.ring.size()
     }
 
     /// Bytes that can be read now.

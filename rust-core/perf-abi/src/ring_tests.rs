@@ -143,6 +143,35 @@ fn positions_may_wrap_around() {
     assert_eq!(record.body, Body::Aux { offset: u64::MAX - 7, size: 10, flags: 0 });
 }
 
+#[test]
+fn a_core_without_an_aux_ring_has_records_alone() {
+    let all = Block::anonymous(2 * PAGE_SIZE).unwrap();
+    let core =
+        CoreMemory::without_aux(all.part(0, PAGE_SIZE).unwrap(), all.part(PAGE_SIZE, PAGE_SIZE).unwrap())
+            .unwrap();
+    let (mut producer, mut consumer) = (core.producer(1, 0), core.consumer());
+    assert_eq!(producer.aux.write(&[1]), Err(RingFull));
+    producer.switch_in(5, 6).unwrap();
+    let mut bytes = Vec::new();
+    assert_eq!((consumer.aux.available().unwrap(), consumer.aux.size()), (0, 0));
+    assert_eq!(consumer.aux.drain(&mut bytes, usize::MAX).unwrap(), 0);
+    assert_eq!(consumer.data.drain(&mut bytes, usize::MAX).unwrap(), 40);
+}
+
+#[test]
+fn perfs_time_is_taken_only_when_the_kernel_vouches_for_it() {
+    let page = Block::anonymous(PAGE_SIZE).unwrap();
+    assert_eq!(PerfTime::read(&page), None);
+    let time = PerfTime { shift: 31, mult: 0x2fa0_0000, zero: 77 };
+    time.write(&page);
+    assert_eq!(PerfTime::read(&page), Some(time));
+    page.u32_at(LOCK).store(1, Release);
+    assert_eq!(PerfTime::read(&page), None, "a writer that never ends");
+    page.u32_at(LOCK).store(2, Release);
+    page.u64_at(CAPABILITIES).store(1 << 3, Release);
+    assert_eq!(PerfTime::read(&page), None, "user_time alone is not enough");
+}
+
 fn value_at(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }

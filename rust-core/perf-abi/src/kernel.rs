@@ -1,0 +1,205 @@
+//! The seam between a recording and the kernel: every system call that a perf device makes, and nothing else. Tests play the
+//! kernel behind it.
+
+use crate::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
+use crate::memory::Block;
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+/// An event's file descriptor.
+pub type Event = i32;
+
+/// Which core an event counts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Wherever the thread runs.
+    Anywhere,
+    /// On one core.
+    Core(u32),
+}
+
+/// `ioctl` on an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control<'a> {
+    /// `PERF_EVENT_IOC_ENABLE`, with all inherited events.
+    Enable,
+    /// `PERF_EVENT_IOC_DISABLE`, likewise; returns when no core runs it any more.
+    Disable,
+    /// `PERF_EVENT_IOC_SET_OUTPUT`: records go to the ring of another event.
+    SetOutput(Event),
+    /// `PERF_EVENT_IOC_SET_FILTER`.
+    SetFilter(&'a CStr),
+}
+
+/// One moment in two clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moment {
+    /// The time-stamp counter.
+    pub tsc: u64,
+    /// `CLOCK_MONOTONIC_RAW`, nanoseconds.
+    pub ns: u64,
+}
+
+/// What a perf device wants of the system.
+pub trait Kernel: Send + Sync {
+    /// Where `/proc` and `/sys` are.
+    fn root(&self) -> &Path;
+    /// `perf_event_open` for the calling thread, closed on `exec`.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    fn open(&self, attr: &perf_event_attr, place: Place) -> io::Result<Event>;
+    /// Closes an event. All that it was inherited to go, too.
+    fn close(&self, event: Event);
+    /// An `ioctl`. Async-signal-safe.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    fn control(&self, event: Event, request: Control<'_>) -> io::Result<()>;
+    /// Maps `len` bytes of an event from `offset` on, shared, readable and writable.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    fn map(&self, event: Event, offset: u64, len: usize) -> io::Result<Block>;
+    /// `RLIMIT_MEMLOCK` in bytes, `None` for unlimited or unknown.
+    fn locked_memory_limit(&self) -> Option<u64>;
+    /// `RLIMIT_NOFILE`, `None` for unlimited or unknown.
+    fn open_files_limit(&self) -> Option<u64>;
+    /// Now, in both clocks.
+    fn moment(&self) -> Moment;
+}
+
+/// The kernel this process runs on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Linux;
+
+// `_IO('$', n)` and `_IOW('$', n, ..)` of `linux/perf_event.h`: macros with arguments, which bindgen leaves out.
+const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_DISABLE: libc::c_ulong = 0x2401;
+const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
+const IOC_SET_FILTER: libc::c_ulong = 0x4008_2406;
+
+impl Kernel for Linux {
+    fn root(&self) -> &Path {
+        Path::new("/")
+    }
+
+    fn open(&self, attr: &perf_event_attr, place: Place) -> io::Result<Event> {
+        let core = match place {
+            Place::Anywhere => -1,
+            Place::Core(core) => i64::from(core),
+        };
+        let (this_thread, no_group) = (0i64, -1i64);
+        // SAFETY: the kernel reads `attr.size` bytes, which is not more than the structure has, and writes at most that field.
+        let fd = unsafe {
+            let attr: *const perf_event_attr = attr;
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                attr,
+                this_thread,
+                core,
+                no_group,
+                u64::from(PERF_FLAG_FD_CLOEXEC),
+            )
+        };
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(fd as Event) }
+    }
+
+    fn close(&self, event: Event) {
+        // SAFETY: the caller had the descriptor from `open` and does not use it again.
+        unsafe { libc::close(event) };
+    }
+
+    fn control(&self, event: Event, request: Control<'_>) -> io::Result<()> {
+        // SAFETY: the argument is a number, or a string that ends in NUL and lives during the call, as the request wants.
+        let result = unsafe {
+            match request {
+                Control::Enable => libc::ioctl(event, IOC_ENABLE, 0),
+                Control::Disable => libc::ioctl(event, IOC_DISABLE, 0),
+                Control::SetOutput(to) => libc::ioctl(event, IOC_SET_OUTPUT, to),
+                Control::SetFilter(text) => libc::ioctl(event, IOC_SET_FILTER, text.as_ptr()),
+            }
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn map(&self, event: Event, offset: u64, len: usize) -> io::Result<Block> {
+        Block::map_event(event, offset, len)
+    }
+
+    fn locked_memory_limit(&self) -> Option<u64> {
+        limit(libc::RLIMIT_MEMLOCK)
+    }
+
+    fn open_files_limit(&self) -> Option<u64> {
+        limit(libc::RLIMIT_NOFILE)
+    }
+
+    /// Of a few attempts the one that was interrupted least: the clock was read between two reads of the TSC.
+    fn moment(&self) -> Moment {
+        const ATTEMPTS: usize = 5;
+        let attempt = |_| {
+            let before = rdtsc();
+            let ns = raw_clock();
+            let after = rdtsc();
+            (
+                after.wrapping_sub(before),
+                Moment { tsc: before.wrapping_add(after.wrapping_sub(before) / 2), ns },
+            )
+        };
+        (0..ATTEMPTS)
+            .map(attempt)
+            .min_by_key(|(width, _)| *width)
+            .map(|(_, moment)| moment)
+            .unwrap_or_default()
+    }
+}
+
+fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: `limit` is written when the call succeeds.
+    if unsafe { libc::getrlimit(resource, limit.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: the call succeeded.
+    let soft = unsafe { limit.assume_init() }.rlim_cur;
+    (soft != libc::RLIM_INFINITY).then_some(soft)
+}
+
+fn rdtsc() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to user code.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+fn raw_clock() -> u64 {
+    let mut now = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: `now` is written when the call succeeds, and is all zeros, a valid time, when not.
+    let now = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, now.as_mut_ptr());
+        now.assume_init()
+    };
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clocks_go_on_together() {
+        let (first, start) = (Linux.moment(), std::time::Instant::now());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let second = Linux.moment();
+        let passed = second.ns - first.ns;
+        assert!(passed >= 19_000_000 && passed <= start.elapsed().as_nanos() as u64 * 2, "{passed} ns");
+        assert!(second.tsc > first.tsc);
+    }
+
+    #[test]
+    fn a_descriptor_that_is_no_event_is_refused() {
+        assert!(Linux.control(-1, Control::Enable).is_err());
+        assert!(Linux.map(-1, 0, 4096).is_err());
+    }
+}
