@@ -40,10 +40,12 @@ public class BadArguments {
                 "JPortalPrecision", "JPortalPathMarkers");
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalPrecision=exact", "-XX:+UseShenandoahGC"),
                 "UseShenandoahGC", "JPortalPathMarkers");
-        refused(List.of("-XX:+JPortal", "-XX:JPortalSource=perf"), "not in this build", "emulated");
         // Nothing to record with: no emulator has started this VM.
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=emulated"), "JPortal", "jportal run");
-        refused(List.of("-XX:+JPortal"), "JPortal", "jportal run");
+        if (!Files.exists(Path.of("/sys/bus/event_source/devices/intel_pt"))) {
+            refused(List.of("-XX:+JPortal", "-XX:JPortalSource=perf"), "intel_pt is missing", "jportal run");
+            refused(List.of("-XX:+JPortal"), "intel_pt is missing", "names no emulated unit", "jportal run");
+        }
     }
 
     /** The VM exits with 1 before the program runs, says every word of {@code words}, and leaves no capture. */

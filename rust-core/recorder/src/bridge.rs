@@ -13,7 +13,6 @@
 //! | 4    | the ring file cannot be made                        |
 //! | 5    | a thread cannot be created                          |
 //! | 6    | internal error                                      |
-//! | 7    | the source is not in this build                     |
 //! | 8    | recording was already started                       |
 //! | 9    | recording was never started                         |
 
@@ -41,12 +40,15 @@ mod ffi {
         vm_flags: *const c_char,
         /// Java command, NUL-terminated, may be null.
         java_command: *const c_char,
-        /// 0 auto, 1 perf, 2 emulated, 3 none.
+        /// 0 auto, 1 perf, 2 emulated, 3 none, 4 sideband.
         source: i32,
         /// Bytes of the export ring, 0 for the default.
         ring_size: u64,
         /// AUX bytes per core, 0 for the default.
         buffer_size: u64,
+        /// File descriptor of the memfd behind the code cache, open until `recorder_set_code_cache` has returned; -1: the
+        /// code cache is anonymous memory.
+        code_cache_fd: i32,
         /// 0, or the address of `void(*)(int level, const char* text)`; level 1 error, 2 warning, 3 info. It is
         /// called from recorder threads (not attached to the VM, all signals blocked) and from callers.
         log: usize,
@@ -173,6 +175,7 @@ unsafe fn to_config(from: &RecorderConfig) -> Result<Config, Error> {
         source: Source::try_from(from.source)?,
         ring_bytes: from.ring_size,
         buffer_bytes: from.buffer_size,
+        code_cache_fd: (from.code_cache_fd >= 0).then_some(from.code_cache_fd),
         vm_version: text(from.vm_version),
         vm_flags: text(from.vm_flags),
         java_command: text(from.java_command),

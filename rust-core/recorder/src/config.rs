@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Where PT comes from (`-XX:JPortalSource`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Source {
-    /// The emulated unit if the environment names one, else `perf`.
+    /// Intel PT where the kernel has it, else the emulated unit if the environment names one.
     #[default]
     Auto,
     /// `perf_event_open`.
@@ -14,6 +14,8 @@ pub enum Source {
     Emulated,
     /// No PT: metadata only.
     None,
+    /// No PT, but who ran when on each core: the part of `perf` that every machine has.
+    Sideband,
 }
 
 impl TryFrom<i32> for Source {
@@ -24,11 +26,12 @@ impl TryFrom<i32> for Source {
             1 => Self::Perf,
             2 => Self::Emulated,
             3 => Self::None,
+            4 => Self::Sideband,
             _ => {
                 return Err(Error::Configuration {
                     field: "source",
                     value: number.to_string(),
-                    rule: "known are 0 auto, 1 perf, 2 emulated, 3 none",
+                    rule: "known are 0 auto, 1 perf, 2 emulated, 3 none, 4 sideband",
                 });
             }
         })
@@ -49,8 +52,12 @@ pub struct Config {
     pub source: Source,
     /// Bytes of the export ring, 0 for the default; rounded up to a power of two.
     pub ring_bytes: u64,
-    /// AUX bytes per core, 0 for the device's default. The emulated unit has its own size.
+    /// AUX bytes per core, 0 for the device's default: what the limit on locked memory allows. The emulated unit has its own
+    /// size.
     pub buffer_bytes: u64,
+    /// The memfd behind the code cache, `None` when that is anonymous memory. Stays the caller's; it is needed until
+    /// [`crate::Recorder::set_code_cache`] has returned.
+    pub code_cache_fd: Option<i32>,
     /// For the capture's header.
     pub vm_version: String,
     /// For the capture's header: non-default flags.

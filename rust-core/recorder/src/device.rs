@@ -1,16 +1,23 @@
 //! Where PT comes from. Every device offers the kernel's rings, so that one drain serves all.
 
 mod emulated;
+mod perf;
 
 pub use emulated::Emulated;
+pub use perf::Perf;
 
 use crate::config::{Config, Source};
 use crate::error::Error;
-use jportal_capture::PtConfig;
 use jportal_capture::header::sources;
+use jportal_capture::{FilterRange, PtConfig, TimeConversion};
 use jportal_perf_abi::emulated::ENVIRONMENT;
+use jportal_perf_abi::kernel::{Kernel, Linux};
+use jportal_perf_abi::machine::Machine;
+use jportal_perf_abi::pmu::PtPmu;
 use jportal_perf_abi::ring::CoreConsumer;
+use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The processor a device speaks for, as the capture's header names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,25 +34,34 @@ pub struct Cpu {
 
 /// A PT unit.
 ///
-/// Life: `rings` once, `enable` once the code cache is known, `disable`; after a disable the
-/// rings are drained until `is_quiet`, then `finish`.
+/// Life: `rings` once, when every thread of the recorder exists and before the first byte flows; `enable` once the code cache is
+/// known, `disable`; after a disable the rings are drained until `is_quiet`, then `finish`.
 pub trait Device: Send + Sync {
-    /// For the header; the filter is filled in by the session.
+    /// For the header; the filter is filled in by the session. Before `rings` the number of cores is the most there can be.
     fn config(&self) -> PtConfig;
     /// For the header; `None`: the processor the VM runs on.
     fn cpu(&self) -> Option<Cpu>;
     /// TSC frequency in kHz, 0 when not known.
     fn tsc_khz(&self) -> u64;
-    /// The consuming half of each core's rings, by core number.
+    /// For the header: perf's time by the TSC.
+    fn time(&self) -> TimeConversion {
+        TimeConversion::default()
+    }
+    /// The consuming half of each core's rings, with the core's number. The calling thread and those it creates later are
+    /// traced, those that exist are not.
     ///
     /// # Errors
     /// When a ring cannot be had.
-    fn rings(&self) -> Result<Vec<CoreConsumer>, Error>;
-    /// Traces code in `low..high` from now on.
+    fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error>;
+    /// Traces code in `low..high` from now on. Returns what is let through: nothing when nothing is filtered out.
     ///
     /// # Errors
     /// When the device refuses.
-    fn enable(&self, low: u64, high: u64) -> Result<(), Error>;
+    fn enable(&self, low: u64, high: u64) -> Result<Vec<FilterRange>, Error>;
+    /// Turns the times of records that were just read from a core into the TSC.
+    fn translate(&self, _core: u32, _records: &mut [u8]) {}
+    /// Called after each pass over a core's rings, some hundred times a second; `full`: trace was lost, or may be about to.
+    fn keep_running(&self, _core: u32, _full: bool) {}
     /// Stops tracing. Async-signal-safe, may be repeated.
     fn disable(&self);
     /// Whether, after the last `disable`, nothing more will be published.
@@ -63,13 +79,50 @@ pub trait Device: Send + Sync {
 /// # Errors
 /// When there is none or it cannot be used; the message says what would help.
 pub fn open(config: &Config) -> Result<Box<dyn Device>, Error> {
-    let unit = std::env::var_os(ENVIRONMENT).filter(|path| !path.is_empty());
-    match (config.source, unit) {
-        (Source::None, _) => Ok(Box::new(Metadata)),
-        (Source::Perf, _) => Err(Error::NotInThisBuild { name: "perf" }),
-        (Source::Auto | Source::Emulated, Some(path)) => Ok(Box::new(Emulated::open(Path::new(&path))?)),
-        (Source::Auto | Source::Emulated, None) => Err(Error::NoSource { variable: ENVIRONMENT }),
-    }
+    open_on(Arc::new(Linux), config, std::env::var_os(ENVIRONMENT))
+}
+
+/// [`open`] on a kernel that is given; `unit` is the path of the emulated unit, if the environment names one.
+///
+/// # Errors
+/// As there.
+pub fn open_on(
+    kernel: Arc<dyn Kernel>,
+    config: &Config,
+    unit: Option<OsString>,
+) -> Result<Box<dyn Device>, Error> {
+    let unit = unit.filter(|path| !path.is_empty());
+    let pmu = match config.source {
+        Source::Auto | Source::Perf => PtPmu::read(kernel.root())?,
+        Source::Emulated | Source::None | Source::Sideband => None,
+    };
+    Ok(match (config.source, pmu, unit) {
+        (Source::None, ..) => Box::new(Metadata),
+        (Source::Sideband, ..) => Box::new(Perf::sideband(kernel, config)?),
+        (Source::Auto | Source::Perf, Some(pmu), _) => Box::new(Perf::intel_pt(kernel, config, pmu)?),
+        (Source::Perf, None, _) => return Err(Error::NoIntelPt(without_pt(&*kernel))),
+        (Source::Auto | Source::Emulated, _, Some(path)) => Box::new(Emulated::open(Path::new(&path))?),
+        (Source::Emulated, ..) => return Err(Error::NoUnit { variable: ENVIRONMENT }),
+        (Source::Auto, None, None) => {
+            return Err(Error::NoSource { machine: without_pt(&*kernel), variable: ENVIRONMENT });
+        }
+    })
+}
+
+/// Why this machine has no Intel PT.
+fn without_pt(kernel: &dyn Kernel) -> String {
+    let processor = Machine::read(kernel.root()).processor;
+    let why = match (processor.vendor.as_str(), processor.virtualised) {
+        ("GenuineIntel", true) => "a hypervisor lies in between and may hide it",
+        ("GenuineIntel", false) => {
+            "the processor is older than Broadwell, or the firmware keeps PT for itself (see dmesg)"
+        }
+        _ => "only Intel's processors have it",
+    };
+    let vendor = if processor.vendor.is_empty() { "unknown" } else { &processor.vendor };
+    format!(
+        "the kernel has no Intel PT, /sys/bus/event_source/devices/intel_pt is missing (processor {vendor}: {why})"
+    )
 }
 
 /// No PT at all: the capture holds metadata only.
@@ -85,11 +138,11 @@ impl Device for Metadata {
     fn tsc_khz(&self) -> u64 {
         0
     }
-    fn rings(&self) -> Result<Vec<CoreConsumer>, Error> {
+    fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
         Ok(Vec::new())
     }
-    fn enable(&self, _low: u64, _high: u64) -> Result<(), Error> {
-        Ok(())
+    fn enable(&self, _low: u64, _high: u64) -> Result<Vec<FilterRange>, Error> {
+        Ok(Vec::new())
     }
     fn disable(&self) {}
     fn is_quiet(&self) -> bool {

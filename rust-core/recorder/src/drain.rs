@@ -40,10 +40,15 @@ impl CoreDrain {
     /// byte in the capture stands behind the record that names its thread.
     fn pass(&mut self, session: &Session) -> Result<usize, Error> {
         let ready = usize::try_from(self.rings.aux.available()?).unwrap_or(usize::MAX).min(PIECE);
+        // Seven eighths of a ring: the kernel may find no room for its next region.
+        let mut full = ready as u64 > self.rings.aux.size() / 8 * 7;
         self.records.clear();
         self.rings.data.drain(&mut self.records, usize::MAX)?;
-        if !self.records.is_empty() && session.append(|w| w.sideband(Core(self.core), &self.records)) {
-            self.note_losses(session);
+        if !self.records.is_empty() {
+            session.device.translate(self.core, &mut self.records);
+            if session.append(|w| w.sideband(Core(self.core), &self.records)) {
+                full |= self.note_losses(session);
+            }
         }
         if ready > 0 {
             self.trace.clear();
@@ -53,14 +58,18 @@ impl CoreDrain {
                 session.stats.discarded.fetch_add(ready as u64, Relaxed);
             }
         }
+        session.device.keep_running(self.core, full);
         Ok(ready + self.records.len())
     }
 
-    fn note_losses(&self, session: &Session) {
+    /// Whether trace was lost.
+    fn note_losses(&self, session: &Session) -> bool {
+        let mut trace = false;
         for record in RecordReader::new(&self.records).flatten() {
             let (offset, reason, text) = match record.body {
                 Body::Aux { offset, size, flags } if flags & aux_flags::TRUNCATED != 0 => {
-                    (offset + size, LossReason::AuxFull, "AUX buffer full".to_owned())
+                    trace = true;
+                    (offset.wrapping_add(size), LossReason::AuxFull, "AUX buffer full".to_owned())
                 }
                 Body::Lost { lost, .. } => {
                     let text = format!("{lost} records lost, data ring full");
@@ -79,6 +88,7 @@ impl CoreDrain {
             session.stats.losses.fetch_add(1, Relaxed);
             session.append(|w| w.loss(&note));
         }
+        trace
     }
 }
 

@@ -1,3 +1,4 @@
+use jportal_perf_abi::Refusal;
 use std::path::PathBuf;
 
 /// Why a recording could not start or had to end.
@@ -16,19 +17,35 @@ pub enum Error {
     },
     /// There is nothing to record with.
     #[error(
-        "no source of Intel PT: the environment names no emulated unit ({variable}); run the program through \
-         `jportal run --emulate`, or record metadata only with -XX:JPortalSource=none"
+        "no source of Intel PT: {machine}, and the environment names no emulated unit ({variable}); run the program \
+         through `jportal run --emulate`, or record metadata only with -XX:JPortalSource=none"
     )]
     NoSource {
-        /// The environment variable that would name one.
+        /// Why there is no real one.
+        machine: String,
+        /// The environment variable that would name an emulated one.
         variable: &'static str,
     },
-    /// The source exists but this build cannot use it.
-    #[error("source `{name}` is not in this build; use -XX:JPortalSource=emulated or none")]
-    NotInThisBuild {
-        /// Its name.
-        name: &'static str,
+    /// There is no Intel PT.
+    #[error(
+        "{0}; record with the emulated unit (`jportal run --emulate`), or metadata only with -XX:JPortalSource=none"
+    )]
+    NoIntelPt(String),
+    /// The emulated unit was asked for and is not there.
+    #[error(
+        "the environment names no emulated PT unit ({variable}); run the program through `jportal run --emulate`, or record \
+         metadata only with -XX:JPortalSource=none"
+    )]
+    NoUnit {
+        /// The environment variable that would name it.
+        variable: &'static str,
     },
+    /// The kernel refused a system call.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    /// The kernel does not tell which cores there are.
+    #[error("/sys/devices/system/cpu/possible names no core; mount sysfs, or use -XX:JPortalSource=none")]
+    NoCores,
     /// The emulated unit belongs to another process (inherited environment).
     #[error(
         "the emulated PT unit {path} traces process {owner}, this is {pid}: a child VM needs an emulated unit of its \
@@ -96,12 +113,18 @@ impl Error {
     pub fn code(&self) -> i32 {
         match self {
             Self::Configuration { .. } => 1,
-            Self::NoSource { .. } | Self::ForeignUnit { .. } | Self::Device(_) | Self::Unit(_) => 2,
+            Self::NoSource { .. }
+            | Self::NoIntelPt(_)
+            | Self::NoUnit { .. }
+            | Self::NoCores
+            | Self::Refused(_)
+            | Self::ForeignUnit { .. }
+            | Self::Device(_)
+            | Self::Unit(_) => 2,
             Self::Capture { .. } | Self::Unwritable(_) | Self::InUse { .. } => 3,
             Self::Ring { .. } => 4,
             Self::Thread { .. } => 5,
             Self::Panic(_) => 6,
-            Self::NotInThisBuild { .. } => 7,
             Self::AlreadyStarted => 8,
         }
     }

@@ -24,6 +24,7 @@ pub(crate) fn at_start(config: &Config, device: &dyn Device) -> Header {
         cpu_family: cpu.family,
         cpu_model: cpu.model,
         cpu_stepping: cpu.stepping,
+        time: device.time(),
         pt: device.config(),
         ..Header::default()
     }

@@ -1,14 +1,15 @@
 //! One recording: its threads, from start to stop.
 
 use crate::config::Config;
+use crate::device::{self, Device};
 use crate::drain::{self, CORES_PER_THREAD, CoreDrain};
 use crate::error::Error;
 use crate::log::Level;
 use crate::ring::Ring;
 use crate::session::{Session, lock};
-use crate::{consumer, device, header, sys};
+use crate::{consumer, header, sys};
+use jportal_capture::EndReason;
 use jportal_capture::header::sources;
-use jportal_capture::{EndReason, FilterRange};
 use std::any::Any;
 use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,25 +69,34 @@ impl Recorder {
 
     fn start_blocked(config: Config) -> Result<Self, Error> {
         let device = device::open(&config)?;
-        let buffer_bytes = config.buffer_bytes;
-        let rings = device.rings()?;
+        Self::start_on(config, device)
+    }
+
+    /// Starts on a device that was opened for this recording.
+    ///
+    /// # Errors
+    /// As [`Recorder::start`].
+    pub fn start_on(config: Config, device: Box<dyn Device>) -> Result<Self, Error> {
+        sys::with_signals_blocked(|| Self::start_on_blocked(config, device))
+    }
+
+    /// Threads first: what the device begins to trace is this thread and those it creates from then on, not ours. When
+    /// something fails, their channels close and they end.
+    fn start_on_blocked(config: Config, device: Box<dyn Device>) -> Result<Self, Error> {
         let end = Arc::new(Mutex::new(StopReason::Exit));
-        let (session, consumer) = start_consumer(config, device, Arc::clone(&end))?;
-        let mut drains = Vec::new();
-        let mut cores =
-            rings.into_iter().zip(0..).map(|(rings, core)| CoreDrain::new(core, rings)).peekable();
-        while cores.peek().is_some() {
-            let cores: Vec<CoreDrain> = cores.by_ref().take(CORES_PER_THREAD).collect();
-            let shared = Arc::clone(&session);
-            let body = move || guarded(&shared, || drain::run(&shared, cores));
-            match spawn("jportal-drain", body) {
-                Ok(thread) => drains.push(thread),
-                Err(e) => {
-                    session.fail(&e);
-                    return Err(e);
-                }
-            }
-        }
+        let consumer = WaitingConsumer::spawn(Arc::clone(&end))?;
+        let crew =
+            (0..device.config().cores as usize).step_by(CORES_PER_THREAD).map(|_| WaitingDrain::spawn());
+        let crew: Vec<WaitingDrain> = crew.collect::<Result<_, _>>()?;
+        let rings = device.rings()?;
+        let buffer_bytes = config.buffer_bytes;
+        let (session, consumer) = consumer.start(config, device)?;
+        let mut cores = rings.into_iter().map(|(core, rings)| CoreDrain::new(core, rings));
+        let drains = crew.into_iter().map(|thread| {
+            let cores = cores.by_ref().take(CORES_PER_THREAD).collect();
+            thread.start(Arc::clone(&session), cores)
+        });
+        let drains = drains.collect();
         let pt = session.device.config();
         if buffer_bytes != 0 && pt.source == sources::EMULATED && pt.aux_bytes != buffer_bytes {
             let text = format!(
@@ -121,17 +131,16 @@ impl Recorder {
             let value = format!("{low:#x}..{high:#x}");
             return Err(Error::Configuration { field: "code cache", value, rule: "low must be below high" });
         }
+        let filter = self.session.device.enable(low, high)?;
         {
             let mut header = lock(&self.session.header);
             header.code_cache_low = low;
             header.code_cache_high = high;
-            if header.pt.source != sources::NONE {
-                header.pt.filter = vec![FilterRange { low, high }];
-            }
+            header.pt.filter = filter;
         }
         self.session.header_is_new.store(true, Release);
         self.session.ring.wake_consumer();
-        self.session.device.enable(low, high)
+        Ok(())
     }
 
     /// Ends the recording: stops the device, drains everything, ends the file. Later calls wait for
@@ -157,6 +166,7 @@ impl Recorder {
         self.session.ring.close();
         join(threads.consumer, deadline);
         self.session.device.finish();
+        self.warn_of_silence();
         self.session.log.line(Level::Info, &self.summary());
     }
 
@@ -204,6 +214,20 @@ impl Recorder {
         lines.map(|(key, value)| format!("{key}: {value}\n")).concat()
     }
 
+    /// A unit that wrote nothing at all was not scheduled, or its filter matches nothing: no error of any call says so.
+    fn warn_of_silence(&self) {
+        let pt = self.session.device.config();
+        if pt.source == sources::PERF && self.session.written().pt == 0 && self.session.failure().is_none() {
+            let filter = match lock(&self.session.header).pt.filter.first() {
+                Some(f) => format!("the filter {:#x}..{:#x} matched nothing", f.low, f.high),
+                None => "nothing was filtered out".into(),
+            };
+            let text =
+                format!("Intel PT wrote no trace: {filter}, or the event was never scheduled (see dmesg)");
+            self.session.log.line(Level::Warning, &text);
+        }
+    }
+
     fn summary(&self) -> String {
         let w = self.session.written();
         let path = self.session.path.display();
@@ -212,39 +236,78 @@ impl Recorder {
     }
 }
 
-/// Starts the consumer thread, which makes ring and capture (every write of ours happens with
-/// signals blocked), and waits until both are there.
-fn start_consumer(
-    config: Config,
-    device: Box<dyn device::Device>,
-    end: Arc<Mutex<StopReason>>,
-) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
-    let (to_starter, from_consumer) = mpsc::sync_channel(1);
-    let body = move || match catch_unwind(AssertUnwindSafe(|| open_session(&config, device))) {
-        Ok(Ok(session)) => {
-            session.ring.attach_consumer();
-            let _ = to_starter.send(Ok(Arc::clone(&session)));
-            guarded(&session, || consumer::run(&session));
-            let (reason, text) = lock(&end).end();
-            session.finish(reason, text);
-            session.ring.remove_file();
+/// A drain thread that has nothing to do yet.
+struct WaitingDrain {
+    thread: JoinHandle<()>,
+    work: mpsc::SyncSender<(Arc<Session>, Vec<CoreDrain>)>,
+}
+
+impl WaitingDrain {
+    fn spawn() -> Result<Self, Error> {
+        let (work, given) = mpsc::sync_channel::<(Arc<Session>, Vec<CoreDrain>)>(1);
+        let body = move || {
+            if let Ok((session, cores)) = given.recv() {
+                guarded(&session, || drain::run(&session, cores));
+            }
+        };
+        Ok(Self { thread: spawn("jportal-drain", body)?, work })
+    }
+
+    fn start(self, session: Arc<Session>, cores: Vec<CoreDrain>) -> JoinHandle<()> {
+        // The thread waits for this and nothing else.
+        let _ = self.work.send((session, cores));
+        self.thread
+    }
+}
+
+type Assignment = (Config, Box<dyn Device>);
+
+/// The consumer thread before it knows what it works for. It makes ring and capture itself: every write of ours happens with
+/// signals blocked.
+struct WaitingConsumer {
+    thread: JoinHandle<()>,
+    work: mpsc::SyncSender<Assignment>,
+    answer: mpsc::Receiver<Result<Arc<Session>, Error>>,
+}
+
+impl WaitingConsumer {
+    fn spawn(end: Arc<Mutex<StopReason>>) -> Result<Self, Error> {
+        let (work, given) = mpsc::sync_channel::<Assignment>(1);
+        let (to_starter, answer) = mpsc::sync_channel(1);
+        let body = move || {
+            let Ok((config, device)) = given.recv() else { return };
+            match catch_unwind(AssertUnwindSafe(|| open_session(&config, device))) {
+                Ok(Ok(session)) => {
+                    session.ring.attach_consumer();
+                    let _ = to_starter.send(Ok(Arc::clone(&session)));
+                    guarded(&session, || consumer::run(&session));
+                    let (reason, text) = lock(&end).end();
+                    session.finish(reason, text);
+                    session.ring.remove_file();
+                }
+                Ok(Err(e)) => drop(to_starter.send(Err(e))),
+                Err(panic) => drop(to_starter.send(Err(Error::Panic(panic_text(&*panic))))),
+            }
+        };
+        Ok(Self { thread: spawn("jportal-export", body)?, work, answer })
+    }
+
+    /// Gives the thread its work and waits until ring and capture are there.
+    fn start(self, config: Config, device: Box<dyn Device>) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
+        let _ = self.work.send((config, device));
+        match self.answer.recv() {
+            Ok(Ok(session)) => Ok((session, self.thread)),
+            Ok(Err(e)) => {
+                let _ = self.thread.join();
+                Err(e)
+            }
+            Err(e) => Err(Error::Panic(e.to_string())),
         }
-        Ok(Err(e)) => drop(to_starter.send(Err(e))),
-        Err(panic) => drop(to_starter.send(Err(Error::Panic(panic_text(&*panic))))),
-    };
-    let thread = spawn("jportal-export", body)?;
-    match from_consumer.recv() {
-        Ok(Ok(session)) => Ok((session, thread)),
-        Ok(Err(e)) => {
-            let _ = thread.join();
-            Err(e)
-        }
-        Err(e) => Err(Error::Panic(e.to_string())),
     }
 }
 
 /// Ring first: then no moment exists in which a new capture stands beside an old ring.
-fn open_session(config: &Config, device: Box<dyn device::Device>) -> Result<Arc<Session>, Error> {
+fn open_session(config: &Config, device: Box<dyn Device>) -> Result<Arc<Session>, Error> {
     let ring = Ring::create(&config.path, config.ring_size()?).map_err(|e| blame(config, e))?;
     let header = header::at_start(config, &*device);
     let session = Arc::new(Session::new(config, device, ring, header));

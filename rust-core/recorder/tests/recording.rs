@@ -52,7 +52,7 @@ fn record(mode: Mode, cores: u32, bytes: u64) -> (Place, Vec<u64>, String) {
     let place = Place::new();
     let path = place.unit();
     let unit = FakeUnit::start(&path, unit_config(cores, mode), bytes);
-    let recorder = start_with_unit(place.config(Source::Auto), &path).unwrap();
+    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
     assert!(recorder.is_active());
     recorder.set_code_cache(0x1000, 0x9000).unwrap();
     commit_from_threads(&recorder, 4, 5_000);
@@ -139,14 +139,10 @@ fn sources_that_cannot_be_used_are_told() {
     let place = Place::new();
     let message = |r: Result<Recorder, Error>| r.err().map(|e| (e.code(), e.to_string())).unwrap();
     let _one = ENVIRONMENT_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-    for source in [Source::Auto, Source::Emulated] {
-        let (code, text) = message(Recorder::start(place.config(source)));
-        assert!(code == 2 && text.contains("jportal run --emulate"), "{text}");
-    }
-    let (code, text) = message(Recorder::start(place.config(Source::Perf)));
-    assert!(code == 7 && text.contains("not in this build"), "{text}");
+    let (code, text) = message(Recorder::start(place.config(Source::Emulated)));
+    assert!(code == 2 && text.contains("jportal run --emulate"), "{text}");
     drop(_one);
-    let (code, text) = message(start_with_unit(place.config(Source::Auto), Path::new("/nowhere/unit")));
+    let (code, text) = message(start_with_unit(place.config(Source::Emulated), Path::new("/nowhere/unit")));
     assert!(code == 2 && text.contains("/nowhere/unit"), "{text}");
     assert!(!place.capture().exists(), "a recording that does not start leaves nothing behind");
     assert!(!ring_file::path_of(&place.capture()).exists());

@@ -1,7 +1,7 @@
 use super::{Cpu, Device};
 use crate::error::Error;
-use jportal_capture::PtConfig;
 use jportal_capture::header::{packet_flags, return_pops, sources};
+use jportal_capture::{FilterRange, PtConfig};
 use jportal_perf_abi::emulated::{Counter, EmulatedUnit, PacketConfig, ReturnPop};
 use jportal_perf_abi::record::SAMPLE_TYPE;
 use jportal_perf_abi::ring::CoreConsumer;
@@ -68,14 +68,14 @@ impl Device for Emulated {
         self.unit.config().tsc_khz
     }
 
-    fn rings(&self) -> Result<Vec<CoreConsumer>, Error> {
-        (0..self.unit.config().cores).map(|core| Ok(self.unit.consumer(core)?)).collect()
+    fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
+        (0..self.unit.config().cores).map(|core| Ok((core, self.unit.consumer(core)?))).collect()
     }
 
-    fn enable(&self, low: u64, high: u64) -> Result<(), Error> {
+    fn enable(&self, low: u64, high: u64) -> Result<Vec<FilterRange>, Error> {
         self.unit.enable(low, high);
         self.enabled.store(true, Release);
-        Ok(())
+        Ok(vec![FilterRange { low, high }])
     }
 
     fn disable(&self) {

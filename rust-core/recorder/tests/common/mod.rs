@@ -90,8 +90,11 @@ impl FakeUnit {
 }
 
 fn play(unit: &EmulatedUnit, core: u32, bytes: u64) -> u64 {
-    let stall = unit.config().mode == Mode::Stall;
-    let mut p = unit.producer(core, std::process::id()).unwrap();
+    play_on(unit.producer(core, std::process::id()).unwrap(), core, bytes, unit.config().mode == Mode::Stall)
+}
+
+/// The same on any rings.
+pub fn play_on(mut p: CoreProducer, core: u32, bytes: u64, stall: bool) -> u64 {
     let mut random = Random::new(u64::from(core) + 1);
     let (mut losses, mut tsc, mut attempts) = (0, 0, 0);
     while attempts < bytes {

@@ -24,6 +24,7 @@
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
 #include "runtime/arguments.hpp"
+#include "runtime/globals_extension.hpp"
 #include "runtime/java.hpp"
 #include "runtime/os.hpp"
 #include "runtime/vm_version.hpp"
@@ -55,14 +56,15 @@ static int32_t requested_source() {
     { "auto",     JPortalBridge::Auto },
     { "perf",     JPortalBridge::Perf },
     { "emulated", JPortalBridge::Emulated },
-    { "none",     JPortalBridge::None }
+    { "none",     JPortalBridge::None },
+    { "sideband", JPortalBridge::Sideband }
   };
   for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
     if (JPortalSource != NULL && strcmp(JPortalSource, sources[i].name) == 0) {
       return sources[i].source;
     }
   }
-  err_msg detail("-XX:JPortalSource=%s is none of auto, perf, emulated, none",
+  err_msg detail("-XX:JPortalSource=%s is none of auto, perf, emulated, none, sideband",
                  JPortalSource == NULL ? "" : JPortalSource);
   fail(detail);
   return JPortalBridge::None;
@@ -121,7 +123,9 @@ void JPortalHooks::create_vm() {
   config.java_command = Arguments::java_command();
   config.source       = requested_source();
   config.ring_size    = JPortalRingSize;
-  config.buffer_size  = JPortalBufferSize;
+  // Not asked for: the recorder takes what the limit on locked memory allows.
+  config.buffer_size  = FLAG_IS_DEFAULT(JPortalBufferSize) ? 0 : JPortalBufferSize;
+  config.code_cache_fd = -1;
   config.log          = log_line;
   if (JPortalBridge::start(config) != 0) {
     fail_with_last_error();

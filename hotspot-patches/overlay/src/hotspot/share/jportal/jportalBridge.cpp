@@ -29,6 +29,7 @@ int32_t JPortalBridge::start(const JPortalRecorderConfig& config) {
   c.source       = config.source;
   c.ring_size    = config.ring_size;
   c.buffer_size  = config.buffer_size;
+  c.code_cache_fd = config.code_cache_fd;
   c.log          = reinterpret_cast<size_t>(config.log);
   return jportal::recorder_start(c);
 }

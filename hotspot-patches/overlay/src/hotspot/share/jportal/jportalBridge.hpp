@@ -32,13 +32,14 @@ struct JPortalRecorderConfig {
   const char* java_command;    // may be NULL
   int32_t     source;          // JPortalBridge::Source
   uint64_t    ring_size;
-  uint64_t    buffer_size;     // per core
+  uint64_t    buffer_size;     // per core, 0: what the source thinks right
+  int32_t     code_cache_fd;   // the memfd behind the code cache, -1: anonymous memory
   void      (*log)(int level, const char* text);  // level 1 error, 2 warning, 3 info
 };
 
 class JPortalBridge {
  public:
-  enum Source     { Auto = 0, Perf = 1, Emulated = 2, None = 3 };
+  enum Source     { Auto = 0, Perf = 1, Emulated = 2, None = 3, Sideband = 4 };
   enum StopReason { VMExit = 0, AskedFor = 1, VMError = 2 };
 
   // Opens the capture and its sources and starts the recorder's threads, which

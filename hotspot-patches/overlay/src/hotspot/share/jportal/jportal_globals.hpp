@@ -37,10 +37,12 @@
                                                                             \
   product(ccstr, JPortalSource, "auto",                                     \
           "Where JPortal takes the processor trace from: auto, perf, "      \
-          "emulated, or none (metadata only)")                              \
+          "emulated, none (metadata only), or sideband (metadata and who "  \
+          "ran when)")                                                      \
                                                                             \
   product(size_t, JPortalBufferSize, 4*M,                                   \
-          "Size of the JPortal trace buffer of each core, in bytes")        \
+          "Size of the JPortal trace buffer of each core, in bytes "        \
+          "(default: up to 4M, as the limit on locked memory allows)")      \
           range(64*K, 1*G)                                                  \
                                                                             \
   product(size_t, JPortalRingSize, 2*M,                                     \

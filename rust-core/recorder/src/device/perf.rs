@@ -1,0 +1,280 @@
+//! Intel PT through `perf_event_open`, and the sideband alone on machines without it.
+//!
+//! Order of steps (all of it on the thread that creates the VM, when every thread of the recorder exists and nobody else does):
+//! for each core the PT event, its data ring, its AUX ring, the sideband's event with its output set to the same ring; when the
+//! code cache is known the filters, and at last the events are enabled, the sideband's first.
+//!
+//! An AUX ring that was full turns off the event *of the thread that ran*, and of threads that came later
+//! (`perf_aux_output_begin`, `event_sched_out`); nothing turns them on again. So after each loss, and on a timer, every event is
+//! enabled anew ([`Device::keep_running`]); disabled first where trace was lost, since Linux up to 6.15 leaves an overrun event
+//! active but stopped, which an enable alone passes over.
+
+mod clock;
+mod filter;
+mod open;
+
+use super::Device;
+use crate::config::Config;
+use crate::error::Error;
+use crate::log::{Level, Log};
+use clock::Span;
+use jportal_capture::header::{packet_flags, return_pops, sources};
+use jportal_capture::{FilterRange, PtConfig, TimeConversion};
+use jportal_perf_abi::Refusal;
+use jportal_perf_abi::kernel::{Control, Kernel};
+use jportal_perf_abi::machine::Machine;
+use jportal_perf_abi::pmu::{PtPackets, PtPmu};
+use jportal_perf_abi::record::{SAMPLE_TYPE, map_times};
+use jportal_perf_abi::refusal::Request;
+use jportal_perf_abi::ring::{CoreConsumer, PerfTime};
+use open::{CoreEvents, Opened};
+use std::io;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// How often events are enabled that may have been turned off unseen.
+const REARM: Duration = Duration::from_millis(20);
+
+/// The events of a recording.
+pub struct Perf {
+    host: Host,
+    /// What is traced; `None`: the sideband alone.
+    pt: Option<(PtPmu, PtPackets)>,
+    /// Bytes of each core's largest ring that somebody asked for, 0: as many as may be had.
+    requested: u64,
+    code_cache_fd: Option<i32>,
+    opened: OnceLock<Opened>,
+    /// Tracing is wanted.
+    enabled: AtomicBool,
+    /// Every event has been disabled since, and is not enabled any more.
+    quiet: AtomicBool,
+    rearmed: AtomicU64,
+    restarted: AtomicU64,
+}
+
+/// Where the events are.
+struct Host {
+    kernel: Arc<dyn Kernel>,
+    machine: Machine,
+    log: Log,
+}
+
+impl Host {
+    fn refusal(&self, request: Request, error: &io::Error) -> Refusal {
+        Refusal::new(request, error, &self.machine, self.kernel.locked_memory_limit())
+    }
+}
+
+impl Perf {
+    /// Intel PT by its PMU.
+    ///
+    /// # Errors
+    /// When the kernel does not know what every PT has, or which cores there are.
+    pub fn intel_pt(kernel: Arc<dyn Kernel>, config: &Config, pmu: PtPmu) -> Result<Self, Error> {
+        let packets = pmu.packets()?;
+        Self::new(kernel, config, Some((pmu, packets)))
+    }
+
+    /// Who runs when, without PT.
+    ///
+    /// # Errors
+    /// When the kernel does not tell which cores there are.
+    pub fn sideband(kernel: Arc<dyn Kernel>, config: &Config) -> Result<Self, Error> {
+        Self::new(kernel, config, None)
+    }
+
+    fn new(kernel: Arc<dyn Kernel>, config: &Config, pt: Option<(PtPmu, PtPackets)>) -> Result<Self, Error> {
+        let machine = Machine::read(kernel.root());
+        if machine.possible.is_empty() {
+            return Err(Error::NoCores);
+        }
+        Ok(Self {
+            host: Host { kernel, machine, log: config.log.clone() },
+            pt,
+            requested: config.buffer_bytes,
+            code_cache_fd: config.code_cache_fd,
+            opened: OnceLock::new(),
+            enabled: AtomicBool::new(false),
+            quiet: AtomicBool::new(true),
+            rearmed: AtomicU64::new(0),
+            restarted: AtomicU64::new(0),
+        })
+    }
+
+    fn cores(&self) -> &[CoreEvents] {
+        self.opened.get().map_or(&[], |o| &o.cores)
+    }
+
+    fn core(&self, core: u32) -> Option<&CoreEvents> {
+        self.cores().iter().find(|c| c.core == core)
+    }
+
+    /// Enables the sideband first: what PT records has a thread then.
+    fn enable_all(&self) -> Result<(), Error> {
+        for c in self.cores() {
+            for event in [Some(&c.sideband), c.pt.as_ref()].into_iter().flatten() {
+                let enabled = event.control(Control::Enable);
+                enabled.map_err(|e| self.host.refusal(Request::Enable { core: c.core }, &e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// PT first, so that the sideband covers all of the trace. A core that is gone cannot be disabled and need not be.
+    fn disable_all(&self) {
+        for c in self.cores() {
+            for event in [c.pt.as_ref(), Some(&c.sideband)].into_iter().flatten() {
+                let _ = event.control(Control::Disable);
+            }
+        }
+    }
+
+    fn detail(&self) -> String {
+        let Some(o) = self.opened.get() else { return String::new() };
+        let children = if o.common.threads_only { "" } else { ", forked children until their exec too" };
+        let clock = match o.time {
+            Some(_) => "perf's clock by the kernel's relation",
+            None => "CLOCK_MONOTONIC_RAW, calibrated",
+        };
+        format!("{} of {} cores{children}; times: {clock}", o.cores.len(), self.host.machine.possible.len())
+    }
+}
+
+impl Device for Perf {
+    fn config(&self) -> PtConfig {
+        let opened = self.opened.get();
+        let cores = opened.map_or(self.host.machine.possible.len(), |o| o.cores.len());
+        let common = PtConfig {
+            source: sources::SIDEBAND,
+            cores: cores as u32,
+            sample_type: SAMPLE_TYPE,
+            detail: self.detail().as_str().into(),
+            ..PtConfig::default()
+        };
+        let Some((pmu, wanted)) = &self.pt else { return common };
+        let packets = opened.and_then(|o| o.packets).unwrap_or(*wanted);
+        let mtc = if packets.mtc_period.is_some() { packet_flags::MTC } else { 0 };
+        PtConfig {
+            source: sources::PERF,
+            packets: packet_flags::TSC | mtc,
+            return_pop: return_pops::ALWAYS,
+            mtc_period: packets.mtc_period.unwrap_or(0),
+            psb_period: packets.psb_period,
+            tsc_ctc_numerator: pmu.tsc_ctc.0,
+            tsc_ctc_denominator: pmu.tsc_ctc.1,
+            nominal_ratio: u8::try_from(pmu.max_nonturbo_ratio).unwrap_or(0),
+            perf_config: packets.config,
+            aux_bytes: opened.map_or(0, |o| o.aux_bytes),
+            ..common
+        }
+    }
+
+    fn cpu(&self) -> Option<super::Cpu> {
+        None
+    }
+
+    /// The kernel's relation of TSC and nanoseconds is its frequency as well.
+    fn tsc_khz(&self) -> u64 {
+        let time = self.opened.get().and_then(|o| o.time);
+        time.map_or(0, |t| {
+            (((1_000_000u128 << t.shift) + u128::from(t.mult) / 2) / u128::from(t.mult)) as u64
+        })
+    }
+
+    fn time(&self) -> TimeConversion {
+        let time = self.opened.get().and_then(|o| o.time);
+        time.map_or_else(TimeConversion::default, |PerfTime { shift, mult, zero }| TimeConversion {
+            valid: 1,
+            shift,
+            mult,
+            zero,
+        })
+    }
+
+    fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
+        let (opened, rings) = open::open(&self.host, self.pt.as_ref(), self.requested)?;
+        opened.tell(&self.host);
+        // Called once: nothing was opened before.
+        let _ = self.opened.set(opened);
+        Ok(rings)
+    }
+
+    fn enable(&self, low: u64, high: u64) -> Result<Vec<FilterRange>, Error> {
+        let filter = match &self.pt {
+            Some((pmu, _)) => filter::set(&self.host, pmu, self.cores(), (low, high), self.code_cache_fd)?,
+            None => Vec::new(),
+        };
+        self.quiet.store(false, SeqCst);
+        self.enabled.store(true, SeqCst);
+        self.enable_all().inspect_err(|_| self.disable())?;
+        Ok(filter)
+    }
+
+    /// System calls alone: may run in a signal handler.
+    fn disable(&self) {
+        self.enabled.store(false, SeqCst);
+        self.disable_all();
+        self.quiet.store(true, SeqCst);
+    }
+
+    /// A disable returns when no core runs the event any more, and its last AUX record is written.
+    fn is_quiet(&self) -> bool {
+        self.quiet.load(SeqCst)
+    }
+
+    fn failure(&self) -> Option<Error> {
+        None
+    }
+
+    fn translate(&self, core: u32, records: &mut [u8]) {
+        let Some(opened) = self.opened.get() else { return };
+        if let Some(time) = opened.time {
+            return map_times(records, |ns| clock::by_kernel(time, ns));
+        }
+        let Some(c) = self.core(core) else { return };
+        let mut span = c.span.lock().unwrap_or_else(PoisonError::into_inner);
+        span.advance(self.host.kernel.moment());
+        map_times(records, |ns| span.tsc(ns));
+    }
+
+    fn keep_running(&self, core: u32, full: bool) {
+        let Some(c) = self.core(core) else { return };
+        if !self.enabled.load(SeqCst) || !(full || c.is_due(REARM)) {
+            return;
+        }
+        let events = [Some(&c.sideband), c.pt.as_ref()];
+        if let Some(pt) = c.pt.as_ref().filter(|_| full) {
+            let _ = pt.control(Control::Disable);
+            self.restarted.fetch_add(1, Relaxed);
+        }
+        for event in events.iter().flatten() {
+            let _ = event.control(Control::Enable);
+        }
+        self.rearmed.fetch_add(1, Relaxed);
+        if !self.enabled.load(SeqCst) {
+            // Told to stop meanwhile: whoever did may have disabled before we enabled.
+            for event in events.iter().rev().flatten() {
+                let _ = event.control(Control::Disable);
+            }
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let possible = self.host.machine.possible.len() as u64;
+        vec![
+            ("cores_opened", self.cores().len() as u64),
+            ("cores_possible", possible),
+            ("rearmed", self.rearmed.load(Relaxed)),
+            ("restarted", self.restarted.load(Relaxed)),
+        ]
+    }
+
+    fn finish(&self) {
+        self.enabled.store(false, SeqCst);
+        for c in self.cores() {
+            c.close();
+        }
+    }
+}

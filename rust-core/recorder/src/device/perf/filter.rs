@@ -1,0 +1,62 @@
+//! The filter of PT: the code cache and nothing else.
+//!
+//! A plain address range is what every kernel since 5.18 takes. Before, only ranges of files could be filtered in user mode: then
+//! the code cache must be a mapping of one, a memfd, which `/proc/self/fd` names (`perf_event_parse_addr_filter`).
+
+use super::open::CoreEvents;
+use super::{Host, Level};
+use crate::error::Error;
+use jportal_capture::FilterRange;
+use jportal_perf_abi::Refusal;
+use jportal_perf_abi::kernel::Control;
+use jportal_perf_abi::pmu::PtPmu;
+use jportal_perf_abi::refusal::{Cause, Request};
+use std::ffi::CString;
+
+/// Sets the filter on every core's event, before they are enabled. Empty: nothing is filtered out.
+pub(super) fn set(
+    host: &Host,
+    pmu: &PtPmu,
+    cores: &[CoreEvents],
+    (low, high): (u64, u64),
+    code_cache_fd: Option<i32>,
+) -> Result<Vec<FilterRange>, Error> {
+    if pmu.address_filters == 0 {
+        return Ok(unfiltered(host, "this processor has no address filters (they came with Skylake)"));
+    }
+    let size = high - low;
+    let plain = format!("filter {low:#x}/{size:#x}");
+    let of_file = code_cache_fd.map(|fd| format!("filter 0x0/{size:#x}@/proc/self/fd/{fd}"));
+    for text in [Some(plain), of_file].into_iter().flatten() {
+        match set_all(host, cores, &text) {
+            Ok(()) => return Ok(vec![FilterRange { low, high }]),
+            Err(r) if r.cause == Cause::Filter => host.log.line(Level::Info, &r.to_string()),
+            Err(r) => return Err(r.into()),
+        }
+    }
+    let release = &host.machine.release;
+    let why = match code_cache_fd {
+        Some(_) => format!("Linux {release} takes neither the range of the code cache nor that of its file"),
+        None => format!(
+            "Linux {release} filters ranges of files only (plain ranges since 5.18), and the code cache is no file's"
+        ),
+    };
+    Ok(unfiltered(host, &why))
+}
+
+fn set_all(host: &Host, cores: &[CoreEvents], text: &str) -> Result<(), Refusal> {
+    // The text is made of numbers: it holds no NUL.
+    let filter = CString::new(text).unwrap_or_default();
+    for pt in cores.iter().filter_map(|c| c.pt.as_ref()) {
+        let set = pt.control(Control::SetFilter(&filter));
+        set.map_err(|e| host.refusal(Request::SetFilter { text: text.to_owned() }, &e))?;
+    }
+    Ok(())
+}
+
+fn unfiltered(host: &Host, why: &str) -> Vec<FilterRange> {
+    let cost = "all user code of this process is traced, libjvm, libc and natives too: many times the data and the losses, and what \
+                runs outside of the code cache cannot be decoded, so that each stay there is a gap";
+    host.log.line(Level::Warning, &format!("no filter: {why}. {cost}"));
+    Vec::new()
+}

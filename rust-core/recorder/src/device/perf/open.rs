@@ -1,0 +1,297 @@
+//! Opening the events of a recording and mapping their rings.
+
+use super::{Host, Level, Span};
+use crate::error::Error;
+use jportal_perf_abi::attr::{self, Common};
+use jportal_perf_abi::bindings::perf_event_attr;
+use jportal_perf_abi::kernel::{Control, Event, Kernel, Place};
+use jportal_perf_abi::pmu::{PtPackets, PtPmu};
+use jportal_perf_abi::refusal::{Cause, Request};
+use jportal_perf_abi::ring::{CoreConsumer, CoreMemory, PerfTime};
+use jportal_perf_abi::sizes::RingSizes;
+use jportal_perf_abi::{PAGE_SIZE, Refusal};
+use std::io;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// An open event, closed when it is dropped.
+pub(super) struct Open {
+    kernel: Arc<dyn Kernel>,
+    event: AtomicI32,
+}
+
+/// Not a descriptor.
+const CLOSED: Event = -1;
+
+impl Open {
+    fn new(kernel: &Arc<dyn Kernel>, attr: &perf_event_attr, place: Place) -> io::Result<Self> {
+        let event = kernel.open(attr, place)?;
+        Ok(Self { kernel: Arc::clone(kernel), event: AtomicI32::new(event) })
+    }
+
+    fn id(&self) -> Event {
+        self.event.load(Acquire)
+    }
+
+    pub(super) fn control(&self, request: Control<'_>) -> io::Result<()> {
+        match self.id() {
+            CLOSED => Err(io::ErrorKind::NotConnected.into()),
+            event => self.kernel.control(event, request),
+        }
+    }
+
+    fn close(&self) {
+        let event = self.event.swap(CLOSED, AcqRel);
+        if event != CLOSED {
+            self.kernel.close(event);
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The events of one core.
+pub(super) struct CoreEvents {
+    pub(super) core: u32,
+    pub(super) pt: Option<Open>,
+    pub(super) sideband: Open,
+    pub(super) span: Mutex<Span>,
+    rearmed: Mutex<Instant>,
+}
+
+impl CoreEvents {
+    /// Whether `interval` has passed since this was last true.
+    pub(super) fn is_due(&self, interval: Duration) -> bool {
+        let mut last = self.rearmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last.elapsed() >= interval;
+        if due {
+            *last = Instant::now();
+        }
+        due
+    }
+
+    pub(super) fn close(&self) {
+        for event in [self.pt.as_ref(), Some(&self.sideband)].into_iter().flatten() {
+            event.close();
+        }
+    }
+}
+
+/// What was opened.
+pub(super) struct Opened {
+    pub(super) cores: Vec<CoreEvents>,
+    pub(super) common: Common,
+    pub(super) packets: Option<PtPackets>,
+    pub(super) time: Option<PerfTime>,
+    pub(super) aux_bytes: u64,
+    /// Cores of which the kernel says that they are not there.
+    absent: Vec<u32>,
+    /// Packets that were wanted and are not had.
+    reduced: bool,
+}
+
+impl Opened {
+    /// What whoever reads the log should know.
+    pub(super) fn tell(&self, host: &Host) {
+        let warn = |text: String| host.log.line(Level::Warning, &text);
+        if !self.absent.is_empty() {
+            warn(format!(
+                "cores {:?} are not there (ENODEV): what runs on them later is not traced",
+                self.absent
+            ));
+        }
+        if !self.common.threads_only {
+            let release = &host.machine.release;
+            warn(format!(
+                "Linux {release} has no inherit_thread (5.13 and later have): forked child processes are traced until their exec"
+            ));
+        }
+        if self.reduced {
+            warn("the kernel refuses the periods of MTC and PSB that its capabilities offer: recording without".into());
+        }
+        if self.time.is_none() {
+            let text = "perf's clock has no fixed relation to the TSC here (a guest's clock, or an unstable TSC): calibrating";
+            host.log.line(Level::Info, text);
+        }
+    }
+}
+
+/// What to open on every core.
+struct Plan<'a> {
+    pt: Option<(&'a PtPmu, PtPackets)>,
+    common: Common,
+    sizes: RingSizes,
+}
+
+type Rings = Vec<(u32, CoreConsumer)>;
+
+/// Opens everything. Rings that nobody asked for shrink until they fit.
+pub(super) fn open(
+    host: &Host,
+    pt: Option<&(PtPmu, PtPackets)>,
+    requested: u64,
+) -> Result<(Opened, Rings), Error> {
+    let time = perf_time(host)?;
+    let mut sizes = match requested {
+        0 => RingSizes::fitting(&host.machine, pt.is_some()),
+        bytes => RingSizes::requested(bytes, pt.is_some()),
+    };
+    let (pt, common, reduced) = settings(host, pt, time.is_none(), sizes)?;
+    loop {
+        let plan = Plan { pt, common, sizes };
+        match open_cores(host, &plan) {
+            Ok((cores, rings, absent)) => {
+                let packets = plan.pt.map(|(_, packets)| packets);
+                let aux_bytes = sizes.aux;
+                return Ok((Opened { cores, common, packets, time, aux_bytes, absent, reduced }, rings));
+            }
+            Err(Error::Refused(r)) if requested == 0 && r.cause == Cause::LockedMemory => {
+                let Some(smaller) = sizes.halved() else { return Err(r.into()) };
+                let kib = smaller.all() / 1024;
+                host.log.line(Level::Warning, &format!("{r}. Trying {kib} KiB per core"));
+                sizes = smaller;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Asks the control page of an event that counts nothing what perf's clock is.
+fn perf_time(host: &Host) -> Result<Option<PerfTime>, Error> {
+    let refused = |request| move |e| host.refusal(request, &e);
+    let core = host.machine.possible.first().copied().unwrap_or(0);
+    let probe = Open::new(&host.kernel, &attr::probe(), Place::Anywhere);
+    let probe = probe.map_err(refused(Request::OpenSideband { core }))?;
+    let page = host.kernel.map(probe.id(), 0, PAGE_SIZE);
+    let page = page.map_err(refused(Request::MapData { core, all: PAGE_SIZE as u64 }))?;
+    Ok(PerfTime::read(&page))
+}
+
+type Settings<'a> = (Option<(&'a PtPmu, PtPackets)>, Common, bool);
+
+/// What this kernel takes of what is wanted: tried on the first core that is there. `EINVAL` may be the fault of
+/// `inherit_thread`, which older kernels do not know, or of a period of PT's packets.
+fn settings<'a>(
+    host: &Host,
+    pt: Option<&'a (PtPmu, PtPackets)>,
+    raw_clock: bool,
+    sizes: RingSizes,
+) -> Result<Settings<'a>, Error> {
+    let wanted = pt.map(|(pmu, packets)| (pmu, *packets));
+    let plain = match pt {
+        Some((pmu, packets)) => {
+            Some(pmu.plain_packets()?).filter(|plain| plain != packets).map(|plain| (pmu, plain))
+        }
+        None => None,
+    };
+    let tries = [(wanted, false)].into_iter().chain(plain.map(|p| (Some(p), true)));
+    let mut first = None;
+    for (pt, reduced) in tries {
+        for threads_only in [true, false] {
+            let common = Common { threads_only, raw_clock };
+            match try_settings(host, &Plan { pt, common, sizes }) {
+                Ok(()) => return Ok((pt, common, reduced)),
+                Err(r) if r.cause == Cause::Configuration => first.get_or_insert(r),
+                Err(r) => return Err(r.into()),
+            };
+        }
+    }
+    Err(first.map_or(Error::NoCores, Error::Refused))
+}
+
+fn try_settings(host: &Host, plan: &Plan<'_>) -> Result<(), Refusal> {
+    let mut absent = None;
+    for &core in &host.machine.possible {
+        match open_event(host, plan, core).and_then(|_| open_sideband(host, plan, core)) {
+            Ok(_) => return Ok(()),
+            Err(r) if r.cause == Cause::NoCore => absent = Some(r),
+            Err(r) => return Err(r),
+        }
+    }
+    absent.map_or(Ok(()), Err)
+}
+
+/// The PT event of a core, if PT is wanted.
+fn open_event(host: &Host, plan: &Plan<'_>, core: u32) -> Result<Option<Open>, Refusal> {
+    let Some((pmu, packets)) = &plan.pt else { return Ok(None) };
+    let attr = attr::pt(pmu.kind, packets.config, plan.sizes.aux, plan.common);
+    let opened = Open::new(&host.kernel, &attr, Place::Core(core));
+    opened.map(Some).map_err(|e| host.refusal(Request::OpenPt { core, config: packets.config }, &e))
+}
+
+fn open_sideband(host: &Host, plan: &Plan<'_>, core: u32) -> Result<Open, Refusal> {
+    let attr = attr::sideband(plan.sizes.data, plan.common);
+    let opened = Open::new(&host.kernel, &attr, Place::Core(core));
+    opened.map_err(|e| host.refusal(Request::OpenSideband { core }, &e))
+}
+
+/// All cores that are there, and those that are not.
+fn open_cores(host: &Host, plan: &Plan<'_>) -> Result<(Vec<CoreEvents>, Rings, Vec<u32>), Error> {
+    let (mut cores, mut rings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
+    let mut gone = None;
+    for &core in &host.machine.possible {
+        match open_core(host, plan, core) {
+            Ok((events, consumer)) => {
+                cores.push(events);
+                rings.push((core, consumer));
+            }
+            Err(Error::Refused(r)) if r.cause == Cause::NoCore => {
+                absent.push(core);
+                gone = Some(r);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    match gone {
+        Some(refusal) if cores.is_empty() => Err(refusal.into()),
+        _ => Ok((cores, rings, absent)),
+    }
+}
+
+fn open_core(host: &Host, plan: &Plan<'_>, core: u32) -> Result<(CoreEvents, CoreConsumer), Error> {
+    let pt = open_event(host, plan, core)?;
+    let (memory, sideband) = match &pt {
+        Some(pt) => {
+            let memory = map(host, plan, core, pt)?;
+            let sideband = open_sideband(host, plan, core)?;
+            let redirected = sideband.control(Control::SetOutput(pt.id()));
+            redirected.map_err(|e| host.refusal(Request::SetOutput { core }, &e))?;
+            (memory, sideband)
+        }
+        None => {
+            let sideband = open_sideband(host, plan, core)?;
+            (map(host, plan, core, &sideband)?, sideband)
+        }
+    };
+    let (span, rearmed) = (Mutex::new(Span::new(host.kernel.moment())), Mutex::new(Instant::now()));
+    Ok((CoreEvents { core, pt, sideband, span, rearmed }, memory.consumer()))
+}
+
+/// Maps control page and data ring, then, with PT, the AUX ring, whose place the control page must name first.
+fn map(host: &Host, plan: &Plan<'_>, core: u32, event: &Open) -> Result<CoreMemory, Error> {
+    let sizes = plan.sizes;
+    let all = sizes.all() * host.machine.possible.len() as u64;
+    let first = PAGE_SIZE + sizes.data as usize;
+    let both = host.kernel.map(event.id(), 0, first);
+    let both = both.map_err(|e| host.refusal(Request::MapData { core, all }, &e))?;
+    let missing = || jportal_perf_abi::Error::Configuration {
+        field: "mapping",
+        value: 0,
+        rule: "as long as asked for",
+    };
+    let page = both.part(0, PAGE_SIZE).ok_or_else(missing)?;
+    let data = both.part(PAGE_SIZE, sizes.data as usize).ok_or_else(missing)?;
+    if plan.pt.is_none() {
+        return Ok(CoreMemory::without_aux(page, data)?);
+    }
+    let offset = CoreMemory::announce_aux(&page, sizes.data, sizes.aux);
+    let aux = host.kernel.map(event.id(), offset, sizes.aux as usize);
+    let aux = aux.map_err(|e| host.refusal(Request::MapAux { core, bytes: sizes.aux, all }, &e))?;
+    Ok(CoreMemory::new(page, data, aux)?)
+}

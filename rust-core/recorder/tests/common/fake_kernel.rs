@@ -1,0 +1,344 @@
+//! A kernel that tests play: it knows the rules of `kernel/events` that a recording depends on, refuses what it is told to refuse,
+//! and notes every call.
+
+use jportal_perf_abi::PAGE_SIZE;
+use jportal_perf_abi::bindings::perf_event_attr;
+use jportal_perf_abi::kernel::{Control, Event, Kernel, Linux, Moment, Place};
+use jportal_perf_abi::memory::Block;
+use jportal_perf_abi::record::{Body, aux_flags};
+use jportal_perf_abi::ring::{CoreMemory, CoreProducer, PerfTime};
+use jportal_perf_abi::testing::{MACHINE, SKYLAKE_PMU, write_tree};
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Type of the PT PMU in [`SKYLAKE_PMU`].
+const PT: u32 = 8;
+
+/// A system call, as the tests compare it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    OpenPt(u32),
+    OpenSideband(u32),
+    Probe,
+    MapData(u32),
+    MapAux(u32),
+    SetOutput(u32),
+    SetFilter(u32, String),
+    /// Core, and whether it is the PT event.
+    Enable(u32, bool),
+    Disable(u32, bool),
+    Close,
+}
+
+/// Which call shall be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum At {
+    OpenPt,
+    OpenSideband,
+    Probe,
+    MapData,
+    MapAux,
+    SetOutput,
+    PlainFilter,
+    FileFilter,
+    Enable,
+}
+
+/// What is refused, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Refuse {
+    pub at: At,
+    pub errno: i32,
+    /// On this core, or on all.
+    pub core: Option<u32>,
+}
+
+/// An older kernel, or another processor.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    pub knows_inherit_thread: bool,
+    pub knows_plain_filters: bool,
+    /// Bits of `config` that it takes.
+    pub config: u64,
+    /// Bytes that may be mapped.
+    pub locked: u64,
+    /// perf's clock, when it has a relation to the TSC.
+    pub time: Option<PerfTime>,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let time = Some(PerfTime { shift: 31, mult: 0x3333_3333, zero: 1_000 });
+        Self {
+            knows_inherit_thread: true,
+            knows_plain_filters: true,
+            config: u64::MAX,
+            locked: u64::MAX,
+            time,
+        }
+    }
+}
+
+struct Opened {
+    attr: perf_event_attr,
+    core: Option<u32>,
+    data: Option<Block>,
+    aux: Option<Block>,
+    output: Option<Event>,
+    enabled: bool,
+    mapped: u64,
+}
+
+#[derive(Default)]
+struct State {
+    events: HashMap<Event, Opened>,
+    calls: Vec<Call>,
+    refuse: Vec<Refuse>,
+    next: Event,
+}
+
+pub struct FakeKernel {
+    root: tempfile::TempDir,
+    rules: Rules,
+    state: Mutex<State>,
+}
+
+fn refused(errno: i32) -> io::Error {
+    io::Error::from_raw_os_error(errno)
+}
+
+/// The flag bits of an attribute.
+fn flag(attr: &perf_event_attr, bit: usize) -> bool {
+    attr._bitfield_1.get_bit(bit)
+}
+
+impl FakeKernel {
+    /// A Skylake server of four possible cores, two of them online, with `change`d files.
+    pub fn new(rules: Rules, change: &[(&str, &str)]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        write_tree(root.path(), MACHINE);
+        write_tree(root.path(), SKYLAKE_PMU);
+        write_tree(root.path(), change);
+        Self { root, rules, state: Mutex::new(State { next: 100, ..State::default() }) }
+    }
+
+    /// The same without PT.
+    pub fn without_pt(rules: Rules) -> Self {
+        let kernel = Self::new(rules, &[]);
+        std::fs::remove_dir_all(kernel.root.path().join(jportal_perf_abi::pmu::DIRECTORY)).unwrap();
+        kernel
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn refuse(&self, at: At, errno: i32, core: Option<u32>) {
+        self.state().refuse.push(Refuse { at, errno, core });
+    }
+
+    pub fn calls(&self) -> Vec<Call> {
+        self.state().calls.clone()
+    }
+
+    pub fn forget_calls(&self) {
+        self.state().calls.clear();
+    }
+
+    pub fn open_events(&self) -> usize {
+        self.state().events.len()
+    }
+
+    /// `aux_watermark` and flag bits of the PT event of a core.
+    pub fn pt_attr(&self, core: u32) -> perf_event_attr {
+        let state = self.state();
+        let found = state.events.values().find(|e| e.core == Some(core) && e.attr.type_ == PT);
+        found.unwrap_or_else(|| panic!("core {core} has no PT event")).attr
+    }
+
+    /// The side of the kernel that writes the rings of a core.
+    pub fn producer(&self, core: u32) -> CoreProducer {
+        let state = self.state();
+        let of_core = |e: &&Opened| e.core == Some(core) && e.data.is_some();
+        let event = state.events.values().find(of_core).unwrap_or_else(|| panic!("core {core} has no ring"));
+        let all = event.data.as_ref().unwrap();
+        let page = all.part(0, PAGE_SIZE).unwrap();
+        let data = all.part(PAGE_SIZE, all.len() - PAGE_SIZE).unwrap();
+        let memory = match &event.aux {
+            Some(aux) => CoreMemory::new(page, data, aux.clone()),
+            None => CoreMemory::without_aux(page, data),
+        };
+        memory.unwrap().producer(std::process::id(), core)
+    }
+
+    /// Whether PT of a core runs.
+    pub fn is_on(&self, core: u32) -> bool {
+        self.state().events.values().any(|e| e.core == Some(core) && e.attr.type_ == PT && e.enabled)
+    }
+
+    /// As `perf_aux_output_end` does when the ring was full: TRUNCATED, and off until it is enabled again.
+    pub fn overrun(&self, producer: &mut CoreProducer, core: u32, tid: u32, time: u64) {
+        while producer.end_aux(tid, time, aux_flags::TRUNCATED).is_err() {
+            std::thread::yield_now();
+        }
+        self.turn_off(core);
+    }
+
+    /// As `perf_aux_output_begin` does when there is no room: off without any record.
+    pub fn turn_off(&self, core: u32) {
+        for e in self.state().events.values_mut().filter(|e| e.core == Some(core) && e.attr.type_ == PT) {
+            e.enabled = false;
+        }
+    }
+
+    fn answer(state: &State, at: At, core: Option<u32>) -> io::Result<()> {
+        let matching = |r: &&Refuse| r.at == at && (r.core.is_none() || r.core == core);
+        state.refuse.iter().find(matching).map_or(Ok(()), |r| Err(refused(r.errno)))
+    }
+
+    /// `perf_event_open`'s own checks.
+    fn check_attr(&self, attr: &perf_event_attr) -> io::Result<()> {
+        const INHERIT: usize = 1;
+        const EXCLUDE_KERNEL: usize = 5;
+        const INHERIT_THREAD: usize = 35;
+        if attr.size != 112 {
+            return Err(refused(libc::E2BIG));
+        }
+        if !flag(attr, EXCLUDE_KERNEL) {
+            return Err(refused(libc::EACCES));
+        }
+        let threads = flag(attr, INHERIT_THREAD);
+        let unknown = threads && (!flag(attr, INHERIT) || !self.rules.knows_inherit_thread);
+        let config = attr.type_ == PT && attr.config & !self.rules.config != 0;
+        if unknown || config { Err(refused(libc::EINVAL)) } else { Ok(()) }
+    }
+
+    fn locked(state: &State) -> u64 {
+        state.events.values().map(|e| e.mapped).sum()
+    }
+}
+
+impl Kernel for FakeKernel {
+    fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    fn open(&self, attr: &perf_event_attr, place: Place) -> io::Result<Event> {
+        let core = match place {
+            Place::Core(core) => Some(core),
+            Place::Anywhere => None,
+        };
+        let mut state = self.state();
+        let (at, call) = match (attr.type_, core) {
+            (PT, Some(core)) => (At::OpenPt, Call::OpenPt(core)),
+            (_, Some(core)) => (At::OpenSideband, Call::OpenSideband(core)),
+            (_, None) => (At::Probe, Call::Probe),
+        };
+        state.calls.push(call);
+        Self::answer(&state, at, core)?;
+        self.check_attr(attr)?;
+        state.next += 1;
+        let event = state.next;
+        let opened =
+            Opened { attr: *attr, core, data: None, aux: None, output: None, enabled: false, mapped: 0 };
+        state.events.insert(event, opened);
+        Ok(event)
+    }
+
+    fn close(&self, event: Event) {
+        let mut state = self.state();
+        assert!(state.events.remove(&event).is_some(), "{event} is not open");
+        state.calls.push(Call::Close);
+    }
+
+    fn control(&self, event: Event, request: Control<'_>) -> io::Result<()> {
+        let mut state = self.state();
+        let Some((core, pt)) = state.events.get(&event).map(|e| (e.core, e.attr.type_ == PT)) else {
+            return Err(refused(libc::EBADF));
+        };
+        let at_core = core.unwrap_or(u32::MAX);
+        let (at, call) = match request {
+            Control::Enable => (Some(At::Enable), Call::Enable(at_core, pt)),
+            Control::Disable => (None, Call::Disable(at_core, pt)),
+            Control::SetOutput(_) => (Some(At::SetOutput), Call::SetOutput(at_core)),
+            Control::SetFilter(text) => {
+                let text = text.to_str().unwrap().to_owned();
+                let at = if text.contains('@') { At::FileFilter } else { At::PlainFilter };
+                (Some(at), Call::SetFilter(at_core, text))
+            }
+        };
+        state.calls.push(call);
+        if let Some(at) = at {
+            Self::answer(&state, at, core)?;
+        }
+        match request {
+            Control::SetOutput(to) => {
+                let target = state.events.get(&to).filter(|t| t.core == core && t.data.is_some());
+                if target.is_none() || state.events[&event].data.is_some() {
+                    return Err(refused(libc::EINVAL));
+                }
+                state.events.get_mut(&event).unwrap().output = Some(to);
+            }
+            Control::SetFilter(text)
+                if !text.to_bytes().contains(&b'@') && !self.rules.knows_plain_filters =>
+            {
+                return Err(refused(libc::EINVAL));
+            }
+            Control::SetFilter(_) => {}
+            Control::Enable | Control::Disable => {
+                state.events.get_mut(&event).unwrap().enabled = matches!(request, Control::Enable);
+            }
+        }
+        Ok(())
+    }
+
+    fn map(&self, event: Event, offset: u64, len: usize) -> io::Result<Block> {
+        let mut state = self.state();
+        let e = &state.events[&event];
+        let (core, aux) = (e.core, offset != 0);
+        if let Some(core) = core {
+            state.calls.push(if aux { Call::MapAux(core) } else { Call::MapData(core) });
+        }
+        Self::answer(&state, if aux { At::MapAux } else { At::MapData }, core)?;
+        let e = &state.events[&event];
+        if aux {
+            let announced =
+                e.data.as_ref().map(|d| CoreMemory::announced_aux(&d.part(0, PAGE_SIZE).unwrap()));
+            if announced != Some((offset, len as u64)) || !len.is_power_of_two() || e.attr.type_ != PT {
+                return Err(refused(libc::EINVAL));
+            }
+        } else if len != PAGE_SIZE && !(len - PAGE_SIZE).is_power_of_two() {
+            return Err(refused(libc::EINVAL));
+        }
+        if core.is_some() && Self::locked(&state) + len as u64 > self.rules.locked {
+            return Err(refused(libc::EPERM));
+        }
+        let block = Block::anonymous(len).unwrap();
+        if let (false, Some(time)) = (aux, self.rules.time) {
+            time.write(&block);
+        }
+        let e = state.events.get_mut(&event).unwrap();
+        e.mapped += len as u64;
+        *(if aux { &mut e.aux } else { &mut e.data }) = Some(block.clone());
+        Ok(block)
+    }
+
+    fn locked_memory_limit(&self) -> Option<u64> {
+        Some(8 << 20)
+    }
+
+    fn open_files_limit(&self) -> Option<u64> {
+        Some(1024)
+    }
+
+    fn moment(&self) -> Moment {
+        Linux.moment()
+    }
+}
+
+/// A switch to a core or from it.
+pub fn switch(out: bool) -> Body {
+    Body::Switch { out, preempted: false }
+}

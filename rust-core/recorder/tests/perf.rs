@@ -1,0 +1,596 @@
+//! The perf device with a kernel that is played: order of calls, every refusal, loss, and what the capture holds afterwards.
+
+mod common;
+#[path = "common/fake_kernel.rs"]
+mod fake_kernel;
+
+use common::{check_core, play_on};
+use fake_kernel::{At, Call, FakeKernel, Rules, switch};
+use jportal_capture::header::{packet_flags, sources};
+use jportal_capture::{CaptureReader, LossReason};
+use jportal_perf_abi::kernel::{Kernel, Linux};
+use jportal_perf_abi::record::{Body, Record, RecordReader, Task};
+use jportal_perf_abi::refusal::Cause;
+use jportal_perf_abi::ring::CoreProducer;
+use jportal_recorder::{Config, Error, Level, Log, Recorder, Source, StopReason, device};
+use jportal_units::Core;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LOW: u64 = 0x7f00_0000_0000;
+const HIGH: u64 = LOW + (48 << 20);
+const CORES: u32 = 4;
+
+struct Setting {
+    kernel: Arc<FakeKernel>,
+    folder: tempfile::TempDir,
+    log: Log,
+    source: Source,
+    buffer: u64,
+    code_cache_fd: Option<i32>,
+}
+
+impl Setting {
+    fn of(kernel: FakeKernel) -> Self {
+        Self {
+            kernel: Arc::new(kernel),
+            folder: tempfile::tempdir().unwrap(),
+            log: Log::to_memory(),
+            source: Source::Perf,
+            buffer: 0,
+            code_cache_fd: None,
+        }
+    }
+    fn new(rules: Rules) -> Self {
+        Self::of(FakeKernel::new(rules, &[]))
+    }
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("a.jportal")
+    }
+    fn config(&self) -> Config {
+        Config {
+            path: self.path(),
+            source: self.source,
+            ring_bytes: 64 << 10,
+            buffer_bytes: self.buffer,
+            code_cache_fd: self.code_cache_fd,
+            log: self.log.clone(),
+            ..Config::default()
+        }
+    }
+    fn start(&self) -> Result<Recorder, Error> {
+        let config = self.config();
+        let kernel: Arc<dyn Kernel> = self.kernel.clone();
+        let device = device::open_on(kernel, &config, None)?;
+        Recorder::start_on(config, device)
+    }
+    /// With the code cache known.
+    fn run(&self) -> Result<Recorder, Error> {
+        let recorder = self.start()?;
+        recorder.set_code_cache(LOW, HIGH)?;
+        Ok(recorder)
+    }
+    fn reader(&self) -> CaptureReader {
+        CaptureReader::open(&self.path()).unwrap()
+    }
+    fn says(&self, level: Level, words: &str) -> bool {
+        self.log.lines().iter().any(|(l, text)| *l == level && text.contains(words))
+    }
+}
+
+fn records(reader: &CaptureReader, core: u32) -> Vec<Record> {
+    let pieces = reader.sideband_bytes(Core(core)).map(Result::unwrap);
+    pieces.flat_map(|p| RecordReader::new(&p).map(Result::unwrap).collect::<Vec<_>>()).collect()
+}
+
+fn wait_until(mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it never happened");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn the_steps_come_in_the_kernels_order() {
+    let setting = Setting::new(Rules::default());
+    let recorder = setting.start().unwrap();
+    let opening = setting.kernel.calls();
+    // What kernel and processor take is tried first, and closed again.
+    let tried = [Call::Probe, Call::Close, Call::OpenPt(0), Call::OpenSideband(0), Call::Close, Call::Close];
+    let each = |core| {
+        [
+            Call::OpenPt(core),
+            Call::MapData(core),
+            Call::MapAux(core),
+            Call::OpenSideband(core),
+            Call::SetOutput(core),
+        ]
+    };
+    let expected: Vec<Call> = tried.into_iter().chain((0..CORES).flat_map(each)).collect();
+    assert_eq!(opening, expected);
+
+    setting.kernel.forget_calls();
+    recorder.set_code_cache(LOW, HIGH).unwrap();
+    let calls = setting.kernel.calls();
+    let filter = |core| Call::SetFilter(core, "filter 0x7f0000000000/0x3000000".into());
+    let enable = |core| [Call::Enable(core, false), Call::Enable(core, true)];
+    let expected: Vec<Call> = (0..CORES).map(filter).chain((0..CORES).flat_map(enable)).collect();
+    assert_eq!(calls[..expected.len()], expected);
+
+    recorder.stop(StopReason::Exit);
+    assert_eq!(setting.kernel.open_events(), 0);
+    let calls = setting.kernel.calls();
+    let last = calls.iter().rposition(|c| matches!(c, Call::Disable(3, false))).unwrap();
+    assert!(
+        calls[last + 1..].iter().all(|c| *c == Call::Close),
+        "nothing is enabled behind the stop: {calls:?}"
+    );
+    let pt = calls.iter().rposition(|c| matches!(c, Call::Disable(3, true))).unwrap();
+    assert!(pt < last, "PT ends before the sideband that names its threads");
+}
+
+#[test]
+fn streams_pass_through_rings_that_wrap_around_many_times() {
+    let setting = Setting { buffer: 64 << 10, ..Setting::new(Rules::default()) };
+    let recorder = setting.run().unwrap();
+    let players: Vec<_> = (0..CORES)
+        .map(|core| {
+            let producer = setting.kernel.producer(core);
+            std::thread::spawn(move || play_on(producer, core, 3_000_000, true))
+        })
+        .collect();
+    for player in players {
+        player.join().unwrap();
+    }
+    recorder.stop(StopReason::Exit);
+    assert_eq!(recorder.failure(), None);
+    let reader = setting.reader();
+    for core in 0..CORES {
+        let (bytes, truncated) = check_core(&reader, core);
+        assert!(bytes >= 3_000_000 && truncated == 0);
+    }
+    assert!(reader.losses().is_empty());
+    let counters = reader.completeness().end.clone().unwrap().counters;
+    let counter = |name: &str| counters.iter().find(|c| c.name.text() == name).unwrap().value;
+    assert_eq!((counter("unit.cores_opened"), counter("unit.cores_possible")), (4, 4));
+    assert!(counter("unit.rearmed") > 0);
+}
+
+#[test]
+fn the_header_holds_what_a_decoder_needs() {
+    let setting = Setting::new(Rules::default());
+    let recorder = setting.run().unwrap();
+    let mut producer = setting.kernel.producer(2);
+    let task = Task { pid: 7, parent_pid: 7, tid: 9, parent_tid: 7, time: 41_000 };
+    producer.record(Body::Fork(task), 7, 41_000).unwrap();
+    producer.switch_in(9, 42_000).unwrap();
+    recorder.stop(StopReason::Exit);
+    let reader = setting.reader();
+    let header = reader.header();
+    let pt = &header.pt;
+    assert_eq!((pt.source_name(), pt.cores, pt.packets), ("perf", 4, packet_flags::TSC | packet_flags::MTC));
+    assert_eq!((pt.mtc_period, pt.psb_period, pt.cyc_threshold), (6, 3, 0));
+    assert_eq!((pt.tsc_ctc_numerator, pt.tsc_ctc_denominator, pt.nominal_ratio), (200, 2, 25));
+    assert_eq!((pt.perf_config, pt.sample_type), (0x2c01 | 1 << 9 | 6 << 14 | 3 << 24, 0x10087));
+    assert_eq!((pt.filter[0].low, pt.filter[0].high, pt.filter.len()), (LOW, HIGH, 1));
+    assert_eq!((header.code_cache_low, header.code_cache_high), (LOW, HIGH));
+    assert_eq!(
+        (header.time.valid, header.time.shift, header.time.mult, header.time.zero),
+        (1, 31, 0x3333_3333, 1_000)
+    );
+    assert_eq!(header.tsc_khz, 2_500_000);
+    // 516 KiB for each of two cores, four are possible.
+    assert_eq!(pt.aux_bytes, 128 << 10);
+    let found = records(&reader, 2);
+    let tsc = |ns| header.time.ns_to_tsc(ns).unwrap();
+    assert_eq!(found[0].body, Body::Fork(Task { time: tsc(41_000), ..task }));
+    assert_eq!(
+        (found[0].sample.time, found[1].sample.time),
+        (tsc(41_000), tsc(42_000)),
+        "times are the TSC's"
+    );
+}
+
+/// Starts and expects a refusal: of this cause, with nothing left behind.
+fn expect_refusal(setting: &Setting, cause: Cause, words: &str) {
+    let error = setting.run().err().unwrap_or_else(|| panic!("{cause:?} was not refused"));
+    let text = error.to_string();
+    let Error::Refused(refusal) = &error else { panic!("{text}") };
+    assert_eq!((refusal.cause, error.code()), (cause, 2), "{text}");
+    assert!(text.contains(words), "{text}");
+}
+
+#[test]
+fn every_refusal_is_told_and_leaves_nothing_behind() {
+    let rows = [
+        (At::Probe, libc::ENOSYS, Cause::NoPerf, "--emulate"),
+        (At::Probe, libc::EPERM, Cause::Seccomp, "perf_event_open"),
+        (At::OpenPt, libc::ENOENT, Cause::NoPt, "hypervisor"),
+        (At::OpenPt, libc::EPERM, Cause::Seccomp, "--cap-add PERFMON"),
+        (At::OpenPt, libc::EACCES, Cause::Rights, "perf_event_paranoid"),
+        (At::OpenPt, libc::EINVAL, Cause::Configuration, "0x3"),
+        (At::OpenPt, libc::E2BIG, Cause::Internal, "report"),
+        (At::OpenPt, libc::EBUSY, Cause::Busy, "perf record -a"),
+        (At::OpenPt, libc::ESRCH, Cause::Internal, "report"),
+        (At::OpenPt, libc::ENODEV, Cause::NoCore, "core"),
+        (At::OpenPt, libc::EMFILE, Cause::Files, "ulimit -n"),
+        (At::OpenPt, libc::EOPNOTSUPP, Cause::Internal, "report"),
+        (At::OpenPt, libc::ENOMEM, Cause::Memory, "memory"),
+        (At::OpenSideband, libc::EACCES, Cause::Rights, "software event"),
+        (At::MapData, libc::EPERM, Cause::LockedMemory, "ulimit -l"),
+        (At::MapData, libc::EINVAL, Cause::Internal, "report"),
+        (At::MapAux, libc::EPERM, Cause::LockedMemory, "perf_event_mlock_kb"),
+        (At::MapAux, libc::ENOMEM, Cause::Memory, "JPortalBufferSize"),
+        (At::MapAux, libc::EINVAL, Cause::Internal, "report"),
+        (At::MapAux, libc::EOPNOTSUPP, Cause::Internal, "report"),
+        (At::SetOutput, libc::EINVAL, Cause::Internal, "report"),
+    ];
+    for (at, errno, cause, words) in rows {
+        // On the last core, where all the others are open; the probe has none.
+        for core in if at == At::Probe { vec![None] } else { vec![None, Some(3)] } {
+            if cause == Cause::NoCore && core.is_some() {
+                continue; // one core that is not there is no reason to refuse
+            }
+            let setting = Setting::new(Rules::default());
+            setting.kernel.refuse(at, errno, core);
+            expect_refusal(&setting, cause, words);
+            assert_eq!(setting.kernel.open_events(), 0, "{at:?} {errno}");
+            assert!(!setting.path().exists(), "a recording that does not start leaves nothing behind");
+        }
+    }
+}
+
+#[test]
+fn refusals_behind_the_start_end_the_recording() {
+    for (at, errno, cause) in [
+        (At::PlainFilter, libc::ENOMEM, Cause::Memory),
+        (At::PlainFilter, libc::EOPNOTSUPP, Cause::Internal),
+        (At::FileFilter, libc::ENOENT, Cause::Path),
+        (At::FileFilter, libc::EACCES, Cause::Path),
+        (At::FileFilter, libc::ELOOP, Cause::Path),
+        (At::Enable, libc::EINVAL, Cause::Internal),
+    ] {
+        let rules = Rules { knows_plain_filters: at != At::FileFilter, ..Rules::default() };
+        let setting = Setting { code_cache_fd: Some(7), ..Setting::new(rules) };
+        setting.kernel.refuse(at, errno, Some(1));
+        let recorder = setting.start().unwrap();
+        let Err(Error::Refused(refusal)) = recorder.set_code_cache(LOW, HIGH) else {
+            panic!("{at:?} was not refused")
+        };
+        assert_eq!(refusal.cause, cause, "{refusal}");
+        assert!((0..CORES).all(|core| !setting.kernel.is_on(core)), "{at:?}: nothing is left on");
+        recorder.stop(StopReason::Exit);
+    }
+}
+
+#[test]
+fn an_older_kernel_gets_what_it_knows() {
+    const INHERIT_THREAD: usize = 35;
+    let has = |setting: &Setting| setting.kernel.pt_attr(0)._bitfield_1.get_bit(INHERIT_THREAD);
+    let periods = 0xf << 14 | 0xf << 24 | 1 << 9;
+    for (knows_inherit_thread, config) in
+        [(true, u64::MAX), (false, u64::MAX), (true, !periods), (false, !periods)]
+    {
+        let setting = Setting::new(Rules { knows_inherit_thread, config, ..Rules::default() });
+        let recorder = setting.run().unwrap();
+        assert_eq!(has(&setting), knows_inherit_thread);
+        assert_eq!(setting.says(Level::Warning, "inherit_thread"), !knows_inherit_thread);
+        assert_eq!(setting.says(Level::Warning, "periods of MTC and PSB"), config != u64::MAX);
+        recorder.stop(StopReason::Exit);
+        let pt = &setting.reader().header().pt.clone();
+        let periods = config == u64::MAX;
+        assert_eq!((pt.mtc_period, pt.psb_period), if periods { (6, 3) } else { (0, 0) });
+        assert_eq!(pt.has(packet_flags::MTC), periods);
+        assert_eq!(pt.detail.text().contains("children"), !knows_inherit_thread);
+    }
+}
+
+#[test]
+fn cores_that_are_not_there_are_said() {
+    let setting = Setting::new(Rules::default());
+    setting.kernel.refuse(At::OpenPt, libc::ENODEV, Some(0));
+    setting.kernel.refuse(At::OpenSideband, libc::ENODEV, Some(2));
+    let recorder = setting.run().unwrap();
+    assert!(setting.says(Level::Warning, "cores [0, 2] are not there"));
+    setting.kernel.producer(3).switch_in(5, 10_000).unwrap();
+    recorder.stop(StopReason::Exit);
+    let reader = setting.reader();
+    assert_eq!((reader.header().pt.cores, reader.cores()), (2, vec![Core(3)]), "a core keeps its number");
+    assert!(reader.header().pt.detail.text().starts_with("2 of 4 cores"));
+}
+
+#[test]
+fn rings_that_nobody_asked_for_shrink_until_they_fit() {
+    let kib = |n: u64| n << 10;
+    let aux = |rules, change: &[(&str, &str)]| {
+        let setting = Setting::of(FakeKernel::new(rules, change));
+        setting.run().unwrap().stop(StopReason::Exit);
+        (setting.reader().header().pt.aux_bytes, setting.says(Level::Warning, "locked memory"))
+    };
+    let online = ("sys/devices/system/cpu/online", "0-3");
+    assert_eq!(aux(Rules::default(), &[online]), (kib(256), false), "the size every user may have");
+    let raised = ("proc/sys/kernel/perf_event_mlock_kb", "8192");
+    assert_eq!(aux(Rules::default(), &[online, raised]), (kib(4096), false));
+    let root = ("proc/self/status", "CapEff:\t000001ffffffffff");
+    assert_eq!(aux(Rules::default(), &[root]), (kib(4096), false));
+    // Somebody else uses some of it, or the capability counts in a container only.
+    let short = Rules { locked: kib(1000), ..Rules::default() };
+    assert_eq!(aux(short, &[online]), (kib(128), true));
+    assert_eq!(aux(short, &[root]), (kib(128), true));
+    let setting = Setting::new(Rules { locked: kib(100), ..Rules::default() });
+    expect_refusal(&setting, Cause::LockedMemory, "112 KiB");
+}
+
+#[test]
+fn rings_that_were_asked_for_are_had_or_refused() {
+    let setting = Setting { buffer: 3 << 20, ..Setting::new(Rules { locked: 17 << 20, ..Rules::default() }) };
+    expect_refusal(&setting, Cause::LockedMemory, "17424 KiB");
+    assert_eq!(setting.kernel.open_events(), 0);
+    let setting = Setting { buffer: 3 << 20, ..Setting::new(Rules::default()) };
+    let recorder = setting.run().unwrap();
+    assert_eq!(setting.kernel.pt_attr(1).aux_watermark, 1 << 20, "a quarter");
+    recorder.stop(StopReason::Exit);
+    assert_eq!(setting.reader().header().pt.aux_bytes, 4 << 20, "rounded up to a power of two");
+}
+
+#[test]
+fn the_filter_has_the_form_that_the_kernel_takes() {
+    let filters = |setting: &Setting| {
+        let text = |c| if let Call::SetFilter(0, text) = c { Some(text) } else { None };
+        setting.kernel.calls().into_iter().filter_map(text).collect::<Vec<_>>()
+    };
+    let plain = "filter 0x7f0000000000/0x3000000".to_owned();
+    let of_file = "filter 0x0/0x3000000@/proc/self/fd/17".to_owned();
+    let old = Rules { knows_plain_filters: false, ..Rules::default() };
+
+    let new = Setting { code_cache_fd: Some(17), ..Setting::new(Rules::default()) };
+    new.run().unwrap().stop(StopReason::Exit);
+    assert_eq!(filters(&new), std::slice::from_ref(&plain), "the plain form first");
+
+    let with_file = Setting { code_cache_fd: Some(17), ..Setting::new(old) };
+    with_file.run().unwrap().stop(StopReason::Exit);
+    assert_eq!(filters(&with_file), [plain.clone(), of_file]);
+    assert_eq!(with_file.reader().header().pt.filter.len(), 1);
+
+    let without = Setting::new(old);
+    without.run().unwrap().stop(StopReason::Exit);
+    assert_eq!(filters(&without), [plain]);
+    assert!(
+        without.says(Level::Warning, "many times the data") && without.says(Level::Warning, "since 5.18")
+    );
+    assert!(without.reader().header().pt.filter.is_empty(), "the capture does not claim a filter");
+}
+
+#[test]
+fn a_processor_without_filters_is_not_asked_for_one() {
+    let none = ("sys/bus/event_source/devices/intel_pt/nr_addr_filters", "0");
+    let setting = Setting::of(FakeKernel::new(Rules::default(), &[none]));
+    setting.run().unwrap().stop(StopReason::Exit);
+    assert!(!setting.kernel.calls().iter().any(|c| matches!(c, Call::SetFilter(..))));
+    assert!(setting.says(Level::Warning, "no address filters"));
+}
+
+#[test]
+fn a_full_buffer_is_noted_and_tracing_goes_on() {
+    let setting = Setting { buffer: 64 << 10, ..Setting::new(Rules::default()) };
+    let recorder = setting.run().unwrap();
+    let mut producer = setting.kernel.producer(1);
+    let mut time = 1_000_000;
+    let mut write = |producer: &mut CoreProducer, bytes: &[u8], full: bool| {
+        time += 100;
+        producer.switch_in(5, time).unwrap();
+        producer.aux.write(bytes).unwrap();
+        if full {
+            setting.kernel.overrun(producer, 1, 5, time + 1);
+        } else {
+            producer.end_aux(5, time + 1, 0).unwrap();
+        }
+        producer.switch_out(5, time + 2, false).unwrap();
+    };
+    for round in 0..20 {
+        wait_until(|| setting.kernel.is_on(1) && producer.aux.room() > 60_000);
+        setting.kernel.forget_calls();
+        write(&mut producer, &vec![round; 50_000], true);
+        wait_until(|| setting.kernel.is_on(1));
+        // Nothing but an enable behind a disable brings back an event that overran (Linux before 6.16).
+        let calls = setting.kernel.calls();
+        let off = calls.iter().position(|c| *c == Call::Disable(1, true));
+        let on = calls.iter().rposition(|c| *c == Call::Enable(1, true));
+        assert!(off.is_some() && off < on, "{calls:?}");
+        write(&mut producer, &[round; 10], false);
+    }
+    recorder.stop(StopReason::Exit);
+    let reader = setting.reader();
+    assert_eq!(reader.pt_bytes(Core(1)), 20 * 50_010);
+    let notes = reader.losses();
+    assert_eq!(notes.len(), 20);
+    for (n, note) in (0..).zip(notes) {
+        assert_eq!((note.core, note.reason), (1, LossReason::AuxFull));
+        assert_eq!(note.offset, n * 50_010 + 50_000, "behind the last byte that was kept");
+    }
+}
+
+#[test]
+fn an_event_that_went_off_unseen_is_enabled_by_the_clock() {
+    let setting = Setting::new(Rules::default());
+    let recorder = setting.run().unwrap();
+    for core in (0..CORES).cycle().take(12) {
+        setting.kernel.turn_off(core);
+        let start = Instant::now();
+        wait_until(|| setting.kernel.is_on(core));
+        assert!(start.elapsed() < Duration::from_millis(1000), "{:?}", start.elapsed());
+    }
+    recorder.stop(StopReason::Exit);
+}
+
+#[test]
+fn records_that_were_lost_are_noted() {
+    let setting = Setting::new(Rules::default());
+    let recorder = setting.run().unwrap();
+    let mut producer = setting.kernel.producer(0);
+    // A storm: threads that begin, run once and end, faster than any drain.
+    let (mut written, mut dropped, mut lost) = (0u64, 0u64, 0u64);
+    let mut tid = 1000;
+    while lost < 3 {
+        tid += 1;
+        let task = Task { pid: 1, parent_pid: 1, tid, parent_tid: 1, time: u64::from(tid) };
+        let before = dropped;
+        for body in [Body::Fork(task), switch(false), switch(true), Body::Exit(task)] {
+            if producer.record_or_count(body, tid, u64::from(tid)) { written += 1 } else { dropped += 1 }
+        }
+        if dropped > before && dropped % 50 < 4 {
+            lost += 1;
+            wait_until(|| producer.data.room() > 10_000);
+            if producer.record_or_count(switch(false), tid, u64::from(tid)) {
+                written += 1
+            } else {
+                dropped += 1
+            }
+        }
+        assert!(tid < 50_000_000, "the drain keeps up with everything: {written} records");
+    }
+    recorder.stop(StopReason::Exit);
+    let reader = setting.reader();
+    let (mut found, mut counted) = (0, 0);
+    for record in records(&reader, 0) {
+        match record.body {
+            Body::Lost { lost, .. } => counted += lost,
+            _ => found += 1,
+        }
+    }
+    assert_eq!((found, counted), (written, dropped), "what is not there is counted");
+    let notes = reader.losses().iter().filter(|n| n.reason == LossReason::SidebandFull);
+    assert!(notes.count() >= 1);
+    assert!(reader.completeness().is_whole());
+}
+
+#[test]
+fn without_a_relation_of_the_clocks_times_are_calibrated() {
+    const USE_CLOCKID: usize = 25;
+    const RAW: i32 = 4;
+    let setting = Setting::new(Rules { time: None, ..Rules::default() });
+    let recorder = setting.run().unwrap();
+    let attr = setting.kernel.pt_attr(0);
+    assert!(attr._bitfield_1.get_bit(USE_CLOCKID) && attr.clockid == RAW);
+    let mut producer = setting.kernel.producer(0);
+    let mut brackets = BTreeMap::new();
+    for tid in 1..400 {
+        let before = Linux.moment();
+        let after = Linux.moment();
+        producer.switch_in(tid, (before.ns + after.ns) / 2).unwrap();
+        brackets.insert(tid, (before.tsc, after.tsc));
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    recorder.stop(StopReason::Exit);
+    let reader = setting.reader();
+    assert_eq!(reader.header().time.valid, 0, "there is none that a reader could use");
+    let found = records(&reader, 0);
+    assert_eq!(found.len(), 399);
+    // 20 microseconds at 5 GHz: the two looks at the clocks are some hundred nanoseconds apart, unless interrupted.
+    let slack = 100_000;
+    let out = found.iter().filter(|r| {
+        let (before, after) = brackets[&r.sample.tid];
+        r.sample.time + slack < before || r.sample.time > after + slack
+    });
+    assert!(out.count() < 8, "times off by more than 20 us");
+    assert!(found.is_sorted_by_key(|r| r.sample.time), "time runs backwards");
+}
+
+#[test]
+fn nothing_stays_on_behind_a_stop() {
+    for round in 0..40 {
+        let setting = Setting { buffer: 64 << 10, ..Setting::new(Rules::default()) };
+        let recorder = setting.run().unwrap();
+        let mut producer = setting.kernel.producer(0);
+        for _ in 0..round {
+            // Full all the time: every pass of the drain disables and enables.
+            let room = producer.aux.room() as usize;
+            let _ = producer.aux.write(&vec![0; room]);
+            setting.kernel.overrun(&mut producer, 0, 1, 1);
+        }
+        if round % 2 == 0 {
+            recorder.stop(StopReason::Exit);
+            assert_eq!(setting.kernel.open_events(), 0);
+        } else {
+            recorder.emergency();
+            std::thread::sleep(Duration::from_millis(25));
+            assert!((0..CORES).all(|core| !setting.kernel.is_on(core)));
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_wrote_nothing_is_told() {
+    let setting = Setting::new(Rules::default());
+    setting.run().unwrap().stop(StopReason::Exit);
+    assert!(
+        setting.says(
+            Level::Warning,
+            "wrote no trace: the filter 0x7f0000000000..0x7f0003000000 matched nothing"
+        )
+    );
+}
+
+#[test]
+fn the_sideband_alone_needs_no_pt() {
+    let setting =
+        Setting { source: Source::Sideband, ..Setting::of(FakeKernel::without_pt(Rules::default())) };
+    let recorder = setting.run().unwrap();
+    let calls = setting.kernel.calls();
+    assert!(
+        !calls.iter().any(|c| matches!(
+            c,
+            Call::OpenPt(_) | Call::MapAux(_) | Call::SetOutput(_) | Call::SetFilter(..)
+        ))
+    );
+    let mut producer = setting.kernel.producer(1);
+    producer.switch_in(5, 10_000).unwrap();
+    producer.switch_out(5, 20_000, true).unwrap();
+    recorder.stop(StopReason::Exit);
+    let reader = setting.reader();
+    assert_eq!(
+        (reader.header().pt.source, reader.header().pt.source_name()),
+        (sources::SIDEBAND, "sideband")
+    );
+    assert_eq!(
+        (reader.pt_bytes(Core(1)), reader.header().pt.filter.len(), records(&reader, 1).len()),
+        (0, 0, 2)
+    );
+    assert!(!setting.says(Level::Warning, "no trace"), "none was wanted");
+}
+
+#[test]
+fn the_source_is_chosen_by_what_is_there() {
+    let open = |kernel: FakeKernel, source, unit: Option<&str>| {
+        let setting = Setting { source, ..Setting::of(kernel) };
+        let kernel: Arc<dyn Kernel> = setting.kernel.clone();
+        let device = device::open_on(kernel, &setting.config(), unit.map(Into::into));
+        device.map(|d| d.config().source_name()).map_err(|e| (e.code(), e.to_string()))
+    };
+    let with = || FakeKernel::new(Rules::default(), &[]);
+    let without = || FakeKernel::without_pt(Rules::default());
+    assert_eq!(open(with(), Source::Auto, Some("/nowhere/unit")), Ok("perf"));
+    let (code, text) = open(without(), Source::Auto, Some("/nowhere/unit")).unwrap_err();
+    assert!(code == 2 && text.contains("/nowhere/unit"), "{text}");
+    let (code, text) = open(without(), Source::Auto, None).unwrap_err();
+    assert!(
+        code == 2 && text.contains("older than Broadwell") && text.contains("JPORTAL_EMULATED_PT"),
+        "{text}"
+    );
+    let (code, text) = open(without(), Source::Perf, Some("/nowhere/unit")).unwrap_err();
+    assert!(
+        code == 2 && text.contains("devices/intel_pt is missing") && text.contains("--emulate"),
+        "{text}"
+    );
+    let amd = ("proc/cpuinfo", "vendor_id : AuthenticAMD");
+    let kernel = FakeKernel::new(Rules::default(), &[amd]);
+    std::fs::remove_dir_all(kernel.root().join(jportal_perf_abi::pmu::DIRECTORY)).unwrap();
+    assert!(open(kernel, Source::Perf, None).unwrap_err().1.contains("only Intel's processors"));
+    let kernel = with();
+    std::fs::remove_file(kernel.root().join("sys/devices/system/cpu/possible")).unwrap();
+    std::fs::remove_file(kernel.root().join("sys/devices/system/cpu/online")).unwrap();
+    assert!(open(kernel, Source::Perf, None).unwrap_err().1.contains("names no core"));
+}
