@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use jportal_capture::header::sources;
 use jportal_capture::{CaptureReader, Header};
 use jportal_completion::Summary as Completed;
 use jportal_reconstruct::{DecodeSummary, Recording};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use crate::args::InfoArgs;
 use crate::check::Checked;
 use crate::infer::{Inference, decode_inferred};
+use crate::presence::Presence;
 use crate::{Outcome, decode, put_json, put_text};
 
 /// What the trace decodes to.
@@ -39,7 +41,9 @@ struct Decoded {
 pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
     let reader = decode::open(&args.decode.capture)?;
     let recording = decode::recording(&reader)?;
-    let decoded = if args.no_decode {
+    // Without trace there is nothing to decode, but who ran when.
+    let presence = (reader.header().pt.source == sources::SIDEBAND).then(|| Presence::of(&recording));
+    let decoded = if args.no_decode || presence.is_some() {
         None
     } else {
         let mut threads = Threads::default();
@@ -51,9 +55,13 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
     };
     let clean = decoded.as_ref().and_then(|d| d.check.as_ref()).is_none_or(|c| c.is_clean());
     if args.decode.json {
-        put_json(&as_json(&recording, decoded))?;
+        let mut all = as_json(&recording, decoded);
+        if let Some(presence) = presence {
+            all["presence"] = json!(presence);
+        }
+        put_json(&all)?;
     } else {
-        put_text(&as_text(&recording, decoded.as_ref()))?;
+        put_text(&as_text(&recording, decoded.as_ref(), presence.as_ref()))?;
     }
     Ok(if clean { Outcome::Done } else { Outcome::Findings })
 }
@@ -204,7 +212,7 @@ fn packets(h: &Header) -> Vec<&'static str> {
     all.into_iter().filter(|(bit, _)| h.pt.has(*bit)).map(|(_, name)| name).collect()
 }
 
-fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
+fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>, presence: Option<&Presence>) -> String {
     let (reader, h) = (recording.reader(), recording.reader().header());
     let end = reader.completeness().end.as_ref();
     let mut rows: Vec<(&str, String)> = vec![
@@ -214,7 +222,7 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
         ("flags", h.vm_flags.to_string()),
         ("command", h.java_command.to_string()),
         ("machine", format!("{}, {} family {} model {}", h.os, h.cpu_vendor, h.cpu_family, h.cpu_model)),
-        ("PT source", format!("{}, packets {}", h.pt.source_name(), packets(h).join(" "))),
+        ("PT source", source(h)),
         ("cores", reader.cores().len().to_string()),
         ("PT", format!("{} bytes", recording.pt_bytes())),
         ("metadata", format!("{} bytes, {} methods", reader.metadata_bytes(), recording.methods().len())),
@@ -230,6 +238,9 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
             "stale blocks",
             format!("{n} (the emulated unit ran them as they had been before a patch)"),
         ));
+    }
+    if let Some(presence) = presence {
+        rows.push(("sideband", presence.summary()));
     }
     let mut text = String::new();
     let mut threads = Vec::new();
@@ -247,6 +258,9 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
         text.push_str(&format!("{name:<13} {value}\n"));
     }
     text.push_str("threads\n");
+    if let Some(presence) = presence {
+        return text + &presence.text(h.tsc_khz);
+    }
     for (tid, name, bytecodes) in threads {
         text.push_str(&format!("{tid:>9}  {bytecodes:>14}  {name}\n"));
     }
@@ -260,6 +274,15 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>) -> String {
         text.push_str(&check.text());
     }
     text
+}
+
+/// Where the trace came from, with what packets.
+fn source(h: &Header) -> String {
+    let packets = packets(h).join(" ");
+    let detail = if h.pt.source == sources::EMULATED { String::new() } else { h.pt.detail.to_string() };
+    let parts = [if packets.is_empty() { packets } else { format!("packets {packets}") }, detail];
+    let parts = parts.into_iter().filter(|p| !p.is_empty()).map(|p| format!(", {p}"));
+    parts.fold(h.pt.source_name().to_owned(), |all, part| all + &part)
 }
 
 /// What gaps were filled: totals, then each thread that had one.

@@ -14,6 +14,7 @@ mod exchange;
 mod infer;
 mod info;
 mod look;
+mod presence;
 mod print;
 mod progress;
 mod report;

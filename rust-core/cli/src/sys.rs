@@ -130,15 +130,3 @@ pub(crate) fn free_space(path: &Path) -> io::Result<u64> {
     let stat = unsafe { stat.assume_init() };
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
-
-/// The limit on locked memory in bytes, `None` for unlimited.
-pub(crate) fn locked_memory_limit() -> io::Result<Option<u64>> {
-    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: `limit` is written when the call succeeds.
-    if unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, limit.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call succeeded.
-    let limit = unsafe { limit.assume_init() }.rlim_cur;
-    Ok((limit != libc::RLIM_INFINITY).then_some(limit))
-}
