@@ -15,6 +15,7 @@ mod passthrough;
 mod perf;
 mod programs;
 mod random;
+mod sideband;
 mod truncation;
 mod uninstrumented;
 mod worst_loss;
