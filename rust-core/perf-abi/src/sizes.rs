@@ -7,9 +7,11 @@ use crate::machine::Machine;
 const AUX: u64 = 4 << 20;
 /// Smallest one: PT's driver wants two pages.
 const LEAST_AUX: u64 = 2 * PAGE_SIZE as u64;
-/// Data rings: a switch is 40 bytes, and a drain looks at them a hundred times a second.
+/// Data rings: a switch is 40 bytes, and a drain looks at them a hundred times a second. On a busy machine it may be kept from it
+/// for a while, by other threads or by the disk.
 const LEAST_DATA: u64 = 16 << 10;
-const MOST_DATA: u64 = 256 << 10;
+/// Largest one beside an AUX ring.
+const MOST_DATA: u64 = 1 << 20;
 
 /// Bytes of the rings of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +28,7 @@ impl RingSizes {
         if with_pt {
             Self { data: (largest / 2).clamp(LEAST_DATA, MOST_DATA), aux: largest }
         } else {
-            Self { data: largest.clamp(LEAST_DATA, MOST_DATA), aux: 0 }
+            Self { data: largest.max(LEAST_DATA), aux: 0 }
         }
     }
 
@@ -69,7 +71,7 @@ mod tests {
     #[test]
     fn rings_shrink_to_two_pages_and_no_further() {
         let mut sizes = RingSizes::new(AUX, true);
-        assert_eq!(sizes, RingSizes { data: 256 << 10, aux: 4 << 20 });
+        assert_eq!(sizes, RingSizes { data: 1 << 20, aux: 4 << 20 });
         let mut steps = 0;
         while let Some(smaller) = sizes.halved() {
             assert!(
@@ -82,7 +84,7 @@ mod tests {
         }
         assert_eq!((sizes, steps), (RingSizes { data: 16 << 10, aux: 8 << 10 }, 9));
         let mut data = RingSizes::new(AUX, false);
-        assert_eq!(data, RingSizes { data: 256 << 10, aux: 0 });
+        assert_eq!(data, RingSizes { data: 4 << 20, aux: 0 });
         while let Some(smaller) = data.halved() {
             data = smaller;
         }

@@ -327,7 +327,7 @@ fn rings_that_nobody_asked_for_shrink_until_they_fit() {
 #[test]
 fn rings_that_were_asked_for_are_had_or_refused() {
     let setting = Setting { buffer: 3 << 20, ..Setting::new(Rules { locked: 17 << 20, ..Rules::default() }) };
-    expect_refusal(&setting, Cause::LockedMemory, "17424 KiB");
+    expect_refusal(&setting, Cause::LockedMemory, "20496 KiB");
     assert_eq!(setting.kernel.open_events(), 0);
     let setting = Setting { buffer: 3 << 20, ..Setting::new(Rules::default()) };
     let recorder = setting.run().unwrap();
