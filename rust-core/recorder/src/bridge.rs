@@ -71,6 +71,9 @@ mod ffi {
         /// The code cache is reserved at `[low, high)`: sets the filter and enables the device. Once.
         fn recorder_set_code_cache(low: u64, high: u64) -> i32;
 
+        /// The calling thread is new. Depends on no lock or state of the VM.
+        fn recorder_thread_started();
+
         /// Commits one metadata record; waits when the ring is full, depending on no lock or state of the
         /// VM. False: nothing is being recorded.
         ///
@@ -210,6 +213,14 @@ fn recorder_set_code_cache(low: u64, high: u64) -> i32 {
         let Some(recorder) = RECORDER.get() else { return 9 };
         recorder.set_code_cache(low, high).map_or_else(|e| note(&e), |()| 0)
     })
+}
+
+fn recorder_thread_started() {
+    entry((), || {
+        if let Some(recorder) = RECORDER.get() {
+            recorder.thread_started();
+        }
+    });
 }
 
 /// # Safety

@@ -58,6 +58,8 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// When the device refuses.
     fn enable(&self, low: u64, high: u64) -> Result<Vec<FilterRange>, Error>;
+    /// The calling thread is new, and has inherited what is traced from the one that made it.
+    fn thread_started(&self) {}
     /// Turns the times of records that were just read from a core into the TSC.
     fn translate(&self, _core: u32, _records: &mut [u8]) {}
     /// Called after each pass over a core's rings, some hundred times a second; `full`: trace was lost, or may be about to.

@@ -116,6 +116,13 @@ impl Recorder {
         self.session.ring.is_open()
     }
 
+    /// The calling thread is new, and will run Java code or work for the VM.
+    pub fn thread_started(&self) {
+        if self.is_active() {
+            self.session.device.thread_started();
+        }
+    }
+
     /// Commits one metadata record (see [`Ring::write`]).
     #[inline]
     pub fn write(&self, kind: u16, body: &[u8]) -> bool {

@@ -414,6 +414,26 @@ fn a_full_buffer_is_noted_and_tracing_goes_on() {
 }
 
 #[test]
+fn a_thread_that_begins_gets_events_of_its_own() {
+    let setting = Setting::new(Rules::default());
+    let recorder = setting.run().unwrap();
+    setting.kernel.forget_calls();
+    recorder.thread_started();
+    let calls = setting.kernel.calls();
+    let own: Vec<_> = calls.iter().filter(|c| matches!(c, Call::Probe | Call::Close)).collect();
+    assert_eq!(own, [&Call::Probe, &Call::Close], "one event, open for a moment");
+    setting.kernel.refuse(At::Probe, libc::EMFILE, None);
+    recorder.thread_started();
+    recorder.thread_started();
+    assert!(setting.says(Level::Warning, "an event of its own"));
+    recorder.stop(StopReason::Exit);
+    recorder.thread_started();
+    let counters = setting.reader().completeness().end.clone().unwrap().counters;
+    let counter = |name: &str| counters.iter().find(|c| c.name.text() == name).unwrap().value;
+    assert_eq!((counter("unit.threads_own"), counter("unit.threads_copies")), (1, 2));
+}
+
+#[test]
 fn an_event_that_went_off_unseen_is_enabled_by_the_clock() {
     let setting = Setting::new(Rules::default());
     let recorder = setting.run().unwrap();

@@ -9,6 +9,12 @@
 //! enabled anew ([`Device::keep_running`]); disabled first where trace was lost, since Linux up to 6.15 leaves an overrun event
 //! active but stopped, which an enable alone passes over.
 
+//!
+//! A thread's events are a copy of those of the thread that made it. Between two threads whose events are such copies the kernel
+//! switches by exchanging the events, and PT goes on (`perf_event_context_sched_out`): no AUX record says where the one ends and the
+//! other begins. A thread that opens an event of its own, be it for a moment, is no copy any more (`find_get_context`,
+//! `unclone_ctx`): so each does when it begins, and from then on its AUX records are its own.
+
 mod clock;
 mod filter;
 mod open;
@@ -21,7 +27,8 @@ use clock::Span;
 use jportal_capture::header::{packet_flags, return_pops, sources};
 use jportal_capture::{FilterRange, PtConfig, TimeConversion};
 use jportal_perf_abi::Refusal;
-use jportal_perf_abi::kernel::{Control, Kernel};
+use jportal_perf_abi::attr;
+use jportal_perf_abi::kernel::{Control, Kernel, Place};
 use jportal_perf_abi::machine::Machine;
 use jportal_perf_abi::pmu::{PtPackets, PtPmu};
 use jportal_perf_abi::record::{SAMPLE_TYPE, map_times};
@@ -52,6 +59,9 @@ pub struct Perf {
     quiet: AtomicBool,
     rearmed: AtomicU64,
     restarted: AtomicU64,
+    /// Threads that have events of their own, and those that could not.
+    own: AtomicU64,
+    copies: AtomicU64,
 }
 
 /// Where the events are.
@@ -100,6 +110,8 @@ impl Perf {
             quiet: AtomicBool::new(true),
             rearmed: AtomicU64::new(0),
             restarted: AtomicU64::new(0),
+            own: AtomicU64::new(0),
+            copies: AtomicU64::new(0),
         })
     }
 
@@ -228,6 +240,26 @@ impl Device for Perf {
         None
     }
 
+    fn thread_started(&self) {
+        if self.pt.is_none() || self.cores().is_empty() {
+            return;
+        }
+        let kernel = &self.host.kernel;
+        match kernel.open(&attr::probe(), Place::Anywhere) {
+            Ok(event) => {
+                kernel.close(event);
+                self.own.fetch_add(1, Relaxed);
+            }
+            Err(e) if self.copies.fetch_add(1, Relaxed) == 0 => {
+                let text = format!(
+                    "a thread cannot open an event of its own ({e}): what it runs may be told of its neighbours"
+                );
+                self.host.log.line(Level::Warning, &text);
+            }
+            Err(_) => {}
+        }
+    }
+
     fn translate(&self, core: u32, records: &mut [u8]) {
         let Some(opened) = self.opened.get() else { return };
         if let Some(time) = opened.time {
@@ -268,6 +300,8 @@ impl Device for Perf {
             ("cores_possible", possible),
             ("rearmed", self.rearmed.load(Relaxed)),
             ("restarted", self.restarted.load(Relaxed)),
+            ("threads_own", self.own.load(Relaxed)),
+            ("threads_copies", self.copies.load(Relaxed)),
         ]
     }
 

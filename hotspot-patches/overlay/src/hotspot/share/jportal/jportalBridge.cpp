@@ -38,6 +38,10 @@ int32_t JPortalBridge::set_code_cache(uint64_t low, uint64_t high) {
   return jportal::recorder_set_code_cache(low, high);
 }
 
+void JPortalBridge::thread_started() {
+  jportal::recorder_thread_started();
+}
+
 bool JPortalBridge::write(uint16_t kind, const uint8_t* body, size_t length) {
   return jportal::recorder_ring_write(kind, body, length);
 }

@@ -47,6 +47,8 @@ class JPortalBridge {
   static int32_t start(const JPortalRecorderConfig& config);
   // The reserved code cache, [low, high); once. 0 = tracing.
   static int32_t set_code_cache(uint64_t low, uint64_t high);
+  // The calling thread is new. Takes no lock of the VM.
+  static void thread_started();
   // Commits a record, waiting for room in the ring. No VM lock, no safepoint;
   // never from a signal handler. False: nothing is recorded (any more).
   static bool write(uint16_t kind, const uint8_t* body, size_t length);

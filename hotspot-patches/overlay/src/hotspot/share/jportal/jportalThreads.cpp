@@ -18,6 +18,7 @@
 #include "precompiled.hpp"
 #include "classfile/javaClasses.hpp"
 #include "jportal/jportal.hpp"
+#include "jportal/jportalBridge.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
@@ -52,6 +53,7 @@ void JPortalThreads::primordial_started() {
 }
 
 void JPortalHooks::thread_start(Thread* t) {
+  JPortalBridge::thread_started();
   char buf[NameSize];
   JPortalThreadStarted r;
   r.tid      = (u4)t->osthread()->thread_id();
