@@ -1,4 +1,4 @@
-//! One program recorded under the emulated PT unit, with the oracle's log of the same run.
+//! One program recorded under the emulated PT unit, or with the machine's own, with the oracle's log of the same run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,9 @@ pub struct Plan {
     pub mode: Mode,
     /// Size of the program.
     pub size: Size,
-    /// Virtual cores.
+    /// By the emulated unit, else by the machine's own.
+    pub emulate: bool,
+    /// Virtual cores of the emulated unit.
     pub cores: u32,
     /// Whether the oracle agent instruments the program.
     pub oracle: bool,
@@ -62,6 +64,7 @@ impl Plan {
         Self {
             mode,
             size: Size::Small,
+            emulate: true,
             cores: 3,
             oracle: true,
             timing: "tsc",
@@ -97,11 +100,14 @@ impl Recording {
     pub fn command(place: &Place, arguments: &[String], plan: &Plan) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("jportal-e2e-").tempdir_in(scratch()?)?;
         let mut command = Command::new(&place.jportal);
-        command.args(["run", "--emulate", "--cores", &plan.cores.to_string()]);
-        if !plan.run.iter().any(|option| option == "--on-full") {
-            command.args(["--on-full", "stall"]);
+        command.arg("run");
+        if plan.emulate {
+            command.args(["--emulate", "--cores", &plan.cores.to_string(), "--timing", plan.timing]);
+            if !plan.run.iter().any(|option| option == "--on-full") {
+                command.args(["--on-full", "stall"]);
+            }
         }
-        command.args(["--timing", plan.timing]).args(&plan.run).arg("--java").arg(&place.java);
+        command.args(&plan.run).arg("--java").arg(&place.java);
         command
             .arg("-o")
             .arg(folder.path().join("capture.jportal"))

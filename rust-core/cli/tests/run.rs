@@ -44,7 +44,7 @@ impl Stage {
             .env("JPORTAL_JAVA_HOME", self.path("jdk"))
             .env("JPORTAL_EMULATOR", self.path("plugin.so"))
             .current_dir(self.dir.path())
-            .args(["run", "--quiet", "-o", "a.jportal", "--"]);
+            .args(["run", "--emulate", "--quiet", "-o", "a.jportal", "--"]);
         c
     }
     fn run(&self, java_args: &[&str]) -> Output {

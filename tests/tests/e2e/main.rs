@@ -15,6 +15,7 @@ mod passthrough;
 mod perf;
 mod programs;
 mod random;
+mod real_pt;
 mod sideband;
 mod truncation;
 mod uninstrumented;

@@ -120,6 +120,10 @@ fn check(reader: &CaptureReader) -> (BTreeMap<String, Presence>, usize) {
     assert_eq!(reader.header().pt.source_name(), "sideband");
     let records = records(reader);
     let lives = lives(&records);
+    let mut starts: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for span in recording.image().threads.iter().filter(|s| !s.name.is_empty()) {
+        starts.entry(span.tid.get()).or_default().push(span.started.get());
+    }
     let mut switches = 0;
     let mut unknown: BTreeMap<u32, u64> = BTreeMap::new();
     for (core, record) in &records {
@@ -131,11 +135,9 @@ fn check(reader: &CaptureReader) -> (BTreeMap<String, Presence>, usize) {
         let life = lives.get(&tid).map_or(&whole[..], Vec::as_slice).iter();
         let life = life.copied().find(|l| l.from <= time + SLACK && time <= l.to.saturating_add(SLACK));
         let named = |life: Life| {
-            recording.image().threads.iter().any(|s| {
-                let started = s.started.get();
-                let inside = started + SLACK >= life.from && started <= life.to.saturating_add(SLACK);
-                s.tid.get() == tid && !s.name.is_empty() && inside
-            })
+            let inside =
+                |started: u64| started + SLACK >= life.from && started <= life.to.saturating_add(SLACK);
+            starts.get(&tid).is_some_and(|starts| starts.iter().any(|&started| inside(started)))
         };
         if !life.is_some_and(named) {
             *unknown.entry(tid).or_default() += 1;
@@ -154,6 +156,10 @@ fn visits(recording: &Recording<'_>) -> BTreeMap<String, Presence> {
     let seconds = |ticks: u64| ticks as f64 / (khz as f64 * 1000.0);
     let mut all: Vec<_> = recording.visits().collect();
     all.sort_by_key(|(_, _, v)| v.came);
+    let mut spans: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+    for span in recording.image().threads.iter() {
+        spans.entry(span.tid.get()).or_default().push(span);
+    }
     let (mut of_core, mut of_thread) = (BTreeMap::new(), BTreeMap::new());
     let mut by_name: BTreeMap<String, Presence> = BTreeMap::new();
     for (core, _, v) in &all {
@@ -164,11 +170,8 @@ fn visits(recording: &Recording<'_>) -> BTreeMap<String, Presence> {
                 "two at once: {before:?}, {v:?}"
             );
         }
-        let named = recording
-            .image()
-            .threads
-            .iter()
-            .filter(|s| s.tid == v.tid && s.started.get() <= v.left.get() + SLACK);
+        let of_tid = spans.get(&v.tid.get()).into_iter().flatten();
+        let named = of_tid.filter(|s| s.started.get() <= v.left.get() + SLACK);
         if let Some(span) = named.last() {
             let presence = by_name.entry(span.name.clone()).or_default();
             presence.seconds += seconds(v.left.get() - v.came.get());

@@ -9,12 +9,12 @@ pub(crate) mod locate;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use jportal_capture::CaptureReader;
 
-use crate::args::RunArgs;
+use crate::args::{OnFull, RunArgs};
 use crate::{decode, say};
 use child::End;
 
@@ -37,39 +37,87 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 fn record(args: &RunArgs) -> Result<End> {
     let java = locate::java(args.java.as_deref())?;
     let output = std::path::absolute(&args.output).context("the capture's path")?;
+    let source = Source::choose(args.emulate, locate::has_intel_pt());
     if !args.quiet {
-        say(source_message(args.emulate));
+        say(source.message(args.emulate));
     }
-    let unit = emulate::Unit::prepare(args)?;
-    let mut command = unit.command(&java);
-    command.args(java_flags(args, &output)).args(&args.java_args);
+    // The unit's shared memory lives as long as this.
+    let (unit, mut command) = match source {
+        Source::Emulated => {
+            let unit = emulate::Unit::prepare(args)?;
+            let command = unit.command(&java);
+            (Some(unit), command)
+        }
+        Source::Perf => {
+            needs_no_unit(args)?;
+            (None, Command::new(&java))
+        }
+    };
+    command.args(java_flags(args, &output, source)).args(&args.java_args);
     let outcome = child::run(&mut command).with_context(|| format!("cannot run {}", java.display()))?;
     drop(unit);
     after(args, &output, outcome.pid);
     Ok(outcome.end)
 }
 
-fn source_message(emulate: bool) -> &'static str {
-    match (locate::has_intel_pt(), emulate) {
-        (true, true) => "recording with the emulated PT unit, as asked for",
-        (true, false) => {
-            "Intel PT is present, but its source is not in this build yet: recording with the emulated PT unit"
+/// Where the trace comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Perf,
+    Emulated,
+}
+
+impl Source {
+    fn choose(emulate: bool, present: bool) -> Self {
+        if present && !emulate { Self::Perf } else { Self::Emulated }
+    }
+
+    /// As `-XX:JPortalSource` has it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Perf => "perf",
+            Self::Emulated => "emulated",
         }
-        (false, _) => {
-            "no Intel PT on this machine: recording with the emulated PT unit (slower, no root needed)"
+    }
+
+    fn message(self, asked_for: bool) -> &'static str {
+        match (self, asked_for) {
+            (Self::Perf, _) => "recording with Intel PT (--emulate: with the emulated PT unit)",
+            (Self::Emulated, true) => "recording with the emulated PT unit, as asked for",
+            (Self::Emulated, false) => {
+                "no Intel PT on this machine: recording with the emulated PT unit (slower, no root needed)"
+            }
         }
     }
 }
 
-fn java_flags(args: &RunArgs, output: &Path) -> Vec<OsString> {
+/// Refuses options that say something of the emulated unit alone.
+fn needs_no_unit(args: &RunArgs) -> Result<()> {
+    let given = [
+        ("--on-full drop", matches!(args.on_full, OnFull::Drop)),
+        ("--drain-bandwidth", args.drain_bandwidth.is_some()),
+        ("--return-compression", args.return_compression),
+        ("--seed", args.seed.is_some()),
+        ("--quantum", args.quantum.is_some()),
+        ("--unit-option", !args.unit_options.is_empty()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => bail!("{option} is for the emulated PT unit: give --emulate as well"),
+        None => Ok(()),
+    }
+}
+
+fn java_flags(args: &RunArgs, output: &Path, source: Source) -> Vec<OsString> {
     let mut file = OsString::from("-XX:JPortalFile=");
     file.push(output);
     // The VM logs to stdout by default, which is the program's: what the recorder has to say goes to stderr.
     let mut flags = vec![
         "-XX:+JPortal".into(),
-        "-XX:JPortalSource=emulated".into(),
+        format!("-XX:JPortalSource={}", source.name()).into(),
         "-Xlog:jportal*=off:stdout".into(),
-        "-Xlog:jportal*=error:stderr".into(),
+        // What the kernel does not let a recording have is a warning, and is of use.
+        if source == Source::Perf { "-Xlog:jportal*=warning:stderr" } else { "-Xlog:jportal*=error:stderr" }
+            .into(),
         file,
     ];
     // The unit has its size from us; the VM is told so that the two agree. Its flag takes no
@@ -115,7 +163,43 @@ fn expand(output: &Path, pid: u32) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::{Cli, Command as Args};
+
+    #[test]
+    fn the_real_unit_is_taken_where_it_is() {
+        for (emulate, present, source) in [
+            (false, true, Source::Perf),
+            (true, true, Source::Emulated),
+            (false, false, Source::Emulated),
+            (true, false, Source::Emulated),
+        ] {
+            assert_eq!(Source::choose(emulate, present), source);
+        }
+        let parse = |options: &[&str]| match Cli::try_parse_from(
+            ["jportal", "run"].iter().chain(options).chain(&["--", "Main"]),
+        ) {
+            Ok(Cli { command: Args::Run(args) }) => args,
+            other => panic!("{other:?}"),
+        };
+        let flags = java_flags(&parse(&["--aux", "1m"]), Path::new("/a"), Source::Perf);
+        assert!(
+            flags.iter().any(|f| f == "-XX:JPortalSource=perf")
+                && flags.iter().any(|f| f == "-XX:JPortalBufferSize=1048576")
+        );
+        assert!(needs_no_unit(&parse(&["--aux", "1m"])).is_ok());
+        for options in [
+            &["--seed", "3"][..],
+            &["--on-full", "drop"],
+            &["--unit-option", "a=b"],
+            &["--return-compression"],
+        ] {
+            let error = needs_no_unit(&parse(options)).unwrap_err().to_string();
+            assert!(error.contains(options[0]) && error.contains("--emulate"), "{error}");
+        }
+    }
 
     #[test]
     fn process_id_in_the_name() {
