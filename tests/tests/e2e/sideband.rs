@@ -171,8 +171,8 @@ fn visits(recording: &Recording<'_>) -> BTreeMap<String, Presence> {
             );
         }
         let of_tid = spans.get(&v.tid.get()).into_iter().flatten();
-        let named = of_tid.filter(|s| s.started.get() <= v.left.get() + SLACK);
-        if let Some(span) = named.last() {
+        let mut named = of_tid.filter(|s| s.started.get() <= v.left.get() + SLACK);
+        if let Some(span) = named.next_back() {
             let presence = by_name.entry(span.name.clone()).or_default();
             presence.seconds += seconds(v.left.get() - v.came.get());
             presence.visits += 1.0;
