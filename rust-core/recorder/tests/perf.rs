@@ -542,6 +542,21 @@ fn nothing_stays_on_behind_a_stop() {
     }
 }
 
+/// A drain has looked whether it shall enable, and is told to stop before it does.
+#[test]
+fn a_stop_in_the_middle_of_an_enable_wins() {
+    let setting = Setting::new(Rules::default());
+    let recorder = Arc::new(setting.run().unwrap());
+    let (stopper, (done, happened)) = (Arc::clone(&recorder), std::sync::mpsc::channel());
+    setting.kernel.before_enable(move || {
+        stopper.emergency();
+        let _ = done.send(());
+    });
+    happened.recv_timeout(Duration::from_secs(20)).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!((0..CORES).all(|core| !setting.kernel.is_on(core)));
+}
+
 #[test]
 fn a_unit_that_wrote_nothing_is_told() {
     let setting = Setting::new(Rules::default());

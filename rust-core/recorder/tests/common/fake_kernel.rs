@@ -99,10 +99,14 @@ struct State {
     next: Event,
 }
 
+/// Something that happens in the middle of a call.
+type Meanwhile = Box<dyn FnOnce() + Send>;
+
 pub struct FakeKernel {
     root: tempfile::TempDir,
     rules: Rules,
     state: Mutex<State>,
+    before_enable: Mutex<Option<Meanwhile>>,
 }
 
 fn refused(errno: i32) -> io::Error {
@@ -121,7 +125,12 @@ impl FakeKernel {
         write_tree(root.path(), MACHINE);
         write_tree(root.path(), SKYLAKE_PMU);
         write_tree(root.path(), change);
-        Self { root, rules, state: Mutex::new(State { next: 100, ..State::default() }) }
+        Self {
+            root,
+            rules,
+            state: Mutex::new(State { next: 100, ..State::default() }),
+            before_enable: Mutex::new(None),
+        }
     }
 
     /// The same without PT.
@@ -137,6 +146,11 @@ impl FakeKernel {
 
     pub fn refuse(&self, at: At, errno: i32, core: Option<u32>) {
         self.state().refuse.push(Refuse { at, errno, core });
+    }
+
+    /// Runs `what` when the next event is about to be enabled.
+    pub fn before_enable(&self, what: impl FnOnce() + Send + 'static) {
+        *self.before_enable.lock().unwrap() = Some(Box::new(what));
     }
 
     pub fn calls(&self) -> Vec<Call> {
@@ -254,6 +268,10 @@ impl Kernel for FakeKernel {
     }
 
     fn control(&self, event: Event, request: Control<'_>) -> io::Result<()> {
+        if request == Control::Enable {
+            let meanwhile = self.before_enable.lock().unwrap().take();
+            meanwhile.into_iter().for_each(|what| what());
+        }
         let mut state = self.state();
         let Some((core, pt)) = state.events.get(&event).map(|e| (e.core, e.attr.type_ == PT)) else {
             return Err(refused(libc::EBADF));
