@@ -105,7 +105,8 @@ impl<'a> Recording<'a> {
         let mut sidebands = Vec::new();
         for core in reader.cores() {
             let pieces = reader.sideband_bytes(core).collect::<Result<Vec<_>, _>>()?;
-            let mut side = digest(core, pieces.into_iter());
+            let begin = reader.pt(core).first().map_or(StreamOffset(0), |p| StreamOffset(p.offset));
+            let mut side = digest(core, begin, pieces.into_iter());
             side.end(
                 core,
                 reader.pt(core).last().map_or(StreamOffset(0), |p| StreamOffset(p.offset + u64::from(p.len))),

@@ -110,9 +110,10 @@ struct Stay {
     left: Option<Tsc>,
 }
 
-/// Digests the sideband of `core`, given as its pieces in order.
-pub fn digest(core: Core, pieces: impl Iterator<Item = Vec<u8>>) -> CoreSideband {
-    let mut side = CoreSideband::default();
+/// Digests the sideband of `core`, given as its pieces in order. The trace recorded of it begins at `begin`: what is before
+/// belongs to another recording of the same unit.
+pub fn digest(core: Core, begin: StreamOffset, pieces: impl Iterator<Item = Vec<u8>>) -> CoreSideband {
+    let mut side = CoreSideband { covered: begin, ..CoreSideband::default() };
     for piece in pieces {
         for record in RecordReader::new(&piece) {
             match record {
@@ -264,7 +265,7 @@ mod tests {
             let sample = SampleId { tid: *tid, time: *time, ..SampleId::default() };
             Record { body: body.clone(), sample }.encode(&mut bytes);
         }
-        let side = digest(Core(0), std::iter::once(bytes));
+        let side = digest(Core(0), StreamOffset(0), std::iter::once(bytes));
         let row = |s: &Stretch| (s.tid.0, s.from.0, s.to.0, s.closed.0, s.truncated, s.came.map(|t| t.0));
         side.stretches.iter().map(row).collect()
     }
@@ -318,7 +319,7 @@ mod tests {
             let sample = SampleId { tid, time, ..SampleId::default() };
             Record { body, sample }.encode(&mut bytes);
         }
-        let side = digest(Core(0), std::iter::once(bytes));
+        let side = digest(Core(0), StreamOffset(0), std::iter::once(bytes));
         let got: Vec<_> = side.visits.iter().map(|v| (v.tid.0, v.came.0, v.left.0)).collect();
         assert_eq!(got, [(1, 0, 20), (2, 30, 50), (3, 50, 60), (2, 70, 80)]);
     }
@@ -336,7 +337,7 @@ mod tests {
             let sample = SampleId { tid, time, ..SampleId::default() };
             Record { body, sample }.encode(&mut bytes);
         }
-        let side = digest(Core(0), std::iter::once(bytes));
+        let side = digest(Core(0), StreamOffset(0), std::iter::once(bytes));
         let came: Vec<_> = side.stretches.iter().map(|s| s.switched_in.map(|t| t.0)).collect();
         assert_eq!(came, [Some(10), None, Some(25)]);
     }
@@ -347,10 +348,21 @@ mod tests {
             let sample = SampleId { tid: *tid, time: *time, ..SampleId::default() };
             Record { body: body.clone(), sample }.encode(&mut bytes);
         }
-        digest(Core(0), std::iter::once(bytes))
+        digest(Core(0), StreamOffset(0), std::iter::once(bytes))
     }
     fn blind(offset: u64, since: u64, until: u64) -> Blind {
         Blind { core: Core(0), offset: StreamOffset(offset), since: Tsc(since), until: Tsc(until) }
+    }
+
+    /// The second recording of a unit, whose positions go on.
+    #[test]
+    fn trace_that_begins_behind_the_streams_start_lacks_nothing() {
+        let sample = SampleId { tid: 1, time: 20, ..SampleId::default() };
+        let bytes = Record { body: aux(500, 100, false), sample }.to_bytes();
+        let from = |begin| digest(Core(0), StreamOffset(begin), std::iter::once(bytes.clone()));
+        assert_eq!(from(500).blind, []);
+        assert_eq!(from(500).stretches[0].blind, None);
+        assert_eq!(from(400).blind, [blind(400, 0, 20)]);
     }
 
     #[test]
