@@ -287,6 +287,11 @@ impl Core {
         self.switch_out_at(preempted, self.now());
     }
 
+    /// Tracing ends: as with new events of the kernel, each thread's next start begins with a PSB+ and is announced.
+    pub fn forget_threads(&mut self) {
+        self.started.clear();
+    }
+
     /// As [`Core::switch_out`], at time `at` if nothing later has been written.
     pub fn switch_out_at(&mut self, preempted: bool, at: u64) {
         let Some(tid) = self.running.take() else { return };

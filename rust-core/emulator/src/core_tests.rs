@@ -110,6 +110,25 @@ fn preemption_interrupts_the_block_that_has_begun_and_another_core_goes_on_with_
 }
 
 #[test]
+fn after_the_end_of_tracing_each_thread_begins_with_a_psb_again() {
+    let mut r = rig();
+    let stay = |r: &mut Rig| {
+        let mut thread = None;
+        r.core.switch_in(11, &mut thread, clock::tsc());
+        r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
+        r.core.leave(&mut thread, 0x1013);
+        r.core.switch_out(false);
+        r.packets()
+    };
+    assert_eq!(stay(&mut r)[..4], START);
+    assert_ne!(stay(&mut r)[..4], START);
+    r.core.forget_threads();
+    assert_eq!(stay(&mut r)[..4], START);
+    let announced = r.records().iter().filter(|(b, _)| matches!(b, Body::ItraceStart { .. })).count();
+    assert_eq!(announced, 2);
+}
+
+#[test]
 fn a_stale_block_is_told_with_the_place_where_its_stay_began() {
     let mut r = rig();
     r.core.switch_in(11, &mut None, clock::tsc());

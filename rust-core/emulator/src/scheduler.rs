@@ -246,6 +246,7 @@ impl Scheduler {
         for i in 0..self.seats.len() {
             let mut core = self.seats.claim(i, &right);
             core.switch_out(false);
+            core.forget_threads();
             self.hints[i].inside.store(false, Relaxed);
             each(i, &mut core);
         }

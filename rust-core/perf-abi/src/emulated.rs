@@ -482,6 +482,7 @@ impl EmulatedUnit {
         let h = self.header();
         h.filter_low.store(low, Relaxed);
         h.filter_high.store(high, Relaxed);
+        h.finished.store(0, Relaxed);
         h.enabled.store(1, Release);
         h.generation.fetch_add(1, AcqRel) + 1
     }

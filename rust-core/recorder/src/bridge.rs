@@ -13,7 +13,7 @@
 //! | 4    | the ring file cannot be made                        |
 //! | 5    | a thread cannot be created                          |
 //! | 6    | internal error                                      |
-//! | 8    | recording was already started                       |
+//! | 8    | a recording is not stopped yet                      |
 //! | 9    | recording was never started                         |
 
 use crate::config::{Config, Source};
@@ -26,7 +26,7 @@ use std::ffi::CStr;
 use std::os::raw::c_char;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 #[cxx::bridge(namespace = "jportal")]
 mod ffi {
@@ -55,8 +55,8 @@ mod ffi {
     }
 
     extern "Rust" {
-        /// Opens device, ring and capture and starts the threads; once per process. 0, or a code
-        /// whose message `recorder_last_error` gives.
+        /// Opens device, ring and capture and starts the threads; again when the recording before was
+        /// stopped. 0, or a code whose message `recorder_last_error` gives.
         ///
         /// # Safety
         /// The pointers of `config` are null or NUL-terminated strings; `log` is as described there.
@@ -68,7 +68,8 @@ mod ffi {
         /// `size` bytes can be written at `buf`.
         unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize;
 
-        /// The code cache is reserved at `[low, high)`: sets the filter and enables the device. Once.
+        /// The code cache is reserved at `[low, high)`: sets the filter and enables the device. Once per
+        /// recording.
         fn recorder_set_code_cache(low: u64, high: u64) -> i32;
 
         /// The calling thread is new. Depends on no lock or state of the VM.
@@ -102,9 +103,16 @@ mod ffi {
 
 use ffi::RecorderConfig;
 
-static RECORDER: OnceLock<Recorder> = OnceLock::new();
+/// The recording, or the one before: it tells how it ended. Written only to replace a recording
+/// that has been stopped, in which nobody waits any more.
+static RECORDER: RwLock<Option<Arc<Recorder>>> = RwLock::new(None);
 static STARTING: Mutex<()> = Mutex::new(());
 static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
+
+/// The recording is held by its own count, not by the lock: it may be waited in.
+fn recorder() -> Option<Arc<Recorder>> {
+    RECORDER.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 fn note(error: &Error) -> i32 {
     *lock(&LAST_ERROR) = error.to_string();
@@ -116,7 +124,7 @@ fn entry<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let error = Error::Panic(panic_text(&*panic));
         note(&error);
-        if let Some(recorder) = RECORDER.get() {
+        if let Some(recorder) = recorder() {
             // A second panic must not get out either.
             let _ = catch_unwind(AssertUnwindSafe(|| recorder.fail(&error)));
         }
@@ -129,7 +137,7 @@ fn entry<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
 unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
     entry(6, || {
         let _one_at_a_time = lock(&STARTING);
-        if RECORDER.get().is_some() {
+        if recorder().is_some_and(|r| !r.is_stopped()) {
             return note(&Error::AlreadyStarted);
         }
         quiet_panics();
@@ -137,7 +145,9 @@ unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
         let started = unsafe { to_config(config) }.and_then(Recorder::start);
         match started {
             Ok(recorder) => {
-                let _ = RECORDER.set(recorder);
+                let before =
+                    RECORDER.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::new(recorder));
+                drop(before);
                 0
             }
             Err(e) => note(&e),
@@ -210,14 +220,14 @@ unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize {
 
 fn recorder_set_code_cache(low: u64, high: u64) -> i32 {
     entry(6, || {
-        let Some(recorder) = RECORDER.get() else { return 9 };
+        let Some(recorder) = recorder() else { return 9 };
         recorder.set_code_cache(low, high).map_or_else(|e| note(&e), |()| 0)
     })
 }
 
 fn recorder_thread_started() {
     entry((), || {
-        if let Some(recorder) = RECORDER.get() {
+        if let Some(recorder) = recorder() {
             recorder.thread_started();
         }
     });
@@ -227,7 +237,7 @@ fn recorder_thread_started() {
 /// As declared in the bridge.
 unsafe fn recorder_ring_write(kind: u16, body: *const u8, len: usize) -> bool {
     entry(false, || {
-        let Some(recorder) = RECORDER.get() else { return false };
+        let Some(recorder) = recorder() else { return false };
         if body.is_null() || len == 0 {
             return recorder.write(kind, &[]);
         }
@@ -237,12 +247,12 @@ unsafe fn recorder_ring_write(kind: u16, body: *const u8, len: usize) -> bool {
 }
 
 fn recorder_active() -> bool {
-    RECORDER.get().is_some_and(Recorder::is_active)
+    recorder().is_some_and(|r| r.is_active())
 }
 
 fn recorder_stop(reason: i32) -> i32 {
     entry(6, || {
-        let Some(recorder) = RECORDER.get() else { return 9 };
+        let Some(recorder) = recorder() else { return 9 };
         recorder.stop(match reason {
             1 => StopReason::Asked,
             2 => StopReason::VmError,
@@ -256,15 +266,18 @@ fn recorder_stop(reason: i32) -> i32 {
 /// As declared in the bridge.
 unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize {
     entry(0, || {
-        let text = RECORDER.get().map_or_else(|| "state: not started\n".into(), Recorder::status);
+        let text = recorder().map_or_else(|| "state: not started\n".into(), |r| r.status());
         // SAFETY: passed on from the caller.
         unsafe { copy_text(&text, buf, size) }
     })
 }
 
 fn recorder_emergency() {
-    // No guard: nothing here allocates, locks or panics.
-    if let Some(recorder) = RECORDER.get() {
+    // No guard: nothing here allocates, waits or panics. Only while a recording takes the place of one
+    // that has ended is there no lock to be had, and nothing to be told.
+    if let Ok(recorder) = RECORDER.try_read()
+        && let Some(recorder) = recorder.as_ref()
+    {
         recorder.emergency();
     }
 }

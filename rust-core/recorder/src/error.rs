@@ -104,7 +104,7 @@ pub enum Error {
     #[error("internal error, please report: {0}")]
     Panic(String),
     /// Recording was started before in this process.
-    #[error("recording was already started in this process")]
+    #[error("recording was already started in this process and has not been stopped")]
     AlreadyStarted,
 }
 

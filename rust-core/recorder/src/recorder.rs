@@ -49,6 +49,7 @@ impl StopReason {
 /// A running recording.
 pub struct Recorder {
     session: Arc<Session>,
+    /// `None` when the recording has been stopped.
     threads: Mutex<Option<Threads>>,
     end: Arc<Mutex<StopReason>>,
 }
@@ -123,6 +124,11 @@ impl Recorder {
         }
     }
 
+    /// Whether [`Recorder::stop`] has done its work.
+    pub fn is_stopped(&self) -> bool {
+        self.threads.try_lock().is_ok_and(|threads| threads.is_none())
+    }
+
     /// Commits one metadata record (see [`Ring::write`]).
     #[inline]
     pub fn write(&self, kind: u16, body: &[u8]) -> bool {
@@ -156,11 +162,15 @@ impl Recorder {
         if self.session.ring.is_crashed() {
             return; // what is left is in the ring file
         }
-        let taken = match reason.patience() {
-            None => lock(&self.threads).take(),
-            Some(_) => self.threads.try_lock().ok().and_then(|mut threads| threads.take()),
+        // Held to the end: that is what later calls wait for.
+        let mut running = match reason.patience() {
+            None => lock(&self.threads),
+            Some(_) => match self.threads.try_lock() {
+                Ok(threads) => threads,
+                Err(_) => return,
+            },
         };
-        let Some(threads) = taken else { return };
+        let Some(threads) = running.take() else { return };
         let deadline = reason.patience().map(|p| Instant::now() + p);
         *lock(&self.end) = reason;
         self.session.device.disable();

@@ -16,7 +16,7 @@ static void print_last_error(const char* what, int code) {
   std::printf("%s %d %s\n", what, code, length == 0 ? "-" : text);
 }
 
-extern "C" __attribute__((visibility("default"))) int host_main(const char* capture) {
+extern "C" __attribute__((visibility("default"))) int host_main(const char* capture, const char* second) {
   // Nothing is recorded yet: every call must say so and return.
   std::uint8_t body[8] = {0};
   if (jportal::recorder_active() || jportal::recorder_ring_write(12, body, 8)) return 1;
@@ -50,9 +50,20 @@ extern "C" __attribute__((visibility("default"))) int host_main(const char* capt
   if (jportal::recorder_status(nullptr, 0) < 100) return 8;
   if (jportal::recorder_stop(0) != 0 || jportal::recorder_active()) return 9;
   if (jportal::recorder_ring_write(12, body, 8)) return 10;
+
+  // Another one in the same process.
+  config.capture_path = second;
+  config.vm_version = "host again";
+  if (jportal::recorder_start(config) != 0 || !jportal::recorder_active()) return 11;
+  if (jportal::recorder_set_code_cache(0x1000, 0x2000) != 0) return 12;
+  for (std::uint64_t n = 0; n < 10; n++) {
+    memcpy(body, &n, 8);
+    if (!jportal::recorder_ring_write(12, body, 8)) return 13;
+  }
+  if (jportal::recorder_stop(1) != 0 || jportal::recorder_active()) return 14;
   return 0;
 }
 
 #ifdef HOST_PROGRAM
-int main(int, char** arguments) { return host_main(arguments[1]); }
+int main(int, char** arguments) { return host_main(arguments[1], arguments[2]); }
 #endif

@@ -1,7 +1,7 @@
 //! The archive as the VM's build uses it: linked by the C++ compiler, called through the generated
 //! header from code without exceptions, and leaving no trace in the exported symbols.
 
-use jportal_capture::{CaptureReader, Record};
+use jportal_capture::{CaptureReader, EndReason, Record};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -41,8 +41,10 @@ fn link(out: &Path, extra: &[&str]) {
 fn a_host_without_exceptions_records_through_the_bridge() {
     let dir = tempfile::tempdir().unwrap();
     let (program, capture) = (dir.path().join("host"), dir.path().join("a.jportal"));
+    let second = dir.path().join("b.jportal");
     link(&program, &["-DHOST_PROGRAM"]);
-    let output = Command::new(&program).arg(&capture).env_remove("JPORTAL_EMULATED_PT").output().unwrap();
+    let output =
+        Command::new(&program).args([&capture, &second]).env_remove("JPORTAL_EMULATED_PT").output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{told}");
     let lines: Vec<&str> = told.lines().collect();
@@ -54,7 +56,9 @@ fn a_host_without_exceptions_records_through_the_bridge() {
     starts(4, "again 8 recording was already started");
     starts(5, "log 3 ");
     assert!(lines[5].ends_with("0 bytes of trace, 2400016 of metadata, 0 losses"), "{told}");
-    assert_eq!(lines.len(), 6);
+    starts(6, "log 3 recording to ");
+    starts(7, "log 3 ");
+    assert_eq!(lines.len(), 8);
 
     let reader = CaptureReader::open(&capture).unwrap();
     assert!(reader.completeness().is_whole());
@@ -65,6 +69,12 @@ fn a_host_without_exceptions_records_through_the_bridge() {
     assert!(
         records[..100_000].iter().zip(0..).all(|(r, n)| matches!(r, Record::MethodFreed(f) if f.method == n))
     );
+
+    let reader = CaptureReader::open(&second).unwrap();
+    assert!(reader.completeness().is_whole());
+    assert_eq!(reader.header().vm_version.text(), "host again");
+    assert_eq!(reader.completeness().end.as_ref().map(|end| end.reason), Some(EndReason::Stopped));
+    assert_eq!(reader.metadata().count(), 10);
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Device for Emulated {
     }
 
     fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
-        (0..self.unit.config().cores).map(|core| Ok((core, self.unit.consumer(core)?))).collect()
+        (0..self.unit.config().cores).map(|core| Ok((core, fresh(self.unit.consumer(core)?)?))).collect()
     }
 
     fn enable(&self, low: u64, high: u64) -> Result<Vec<FilterRange>, Error> {
@@ -99,6 +99,13 @@ impl Device for Emulated {
     fn finish(&self) {
         self.unit.finish();
     }
+}
+
+/// Without what a recording before left when it did not wait for the unit.
+fn fresh(mut rings: CoreConsumer) -> Result<CoreConsumer, jportal_perf_abi::Error> {
+    rings.aux.discard()?;
+    rings.data.discard()?;
+    Ok(rings)
 }
 
 fn packets(p: &PacketConfig) -> u8 {
