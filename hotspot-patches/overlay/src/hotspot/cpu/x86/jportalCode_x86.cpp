@@ -18,6 +18,7 @@
 #include "precompiled.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalCode.hpp"
+#include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "nativeInst_x86.hpp"
 
@@ -25,7 +26,7 @@
 // displacements, immediates, and in replace_mt_safe(), which only
 // Runtime1::patch_code() calls, the instruction's first four bytes and its fifth.
 void JPortalHooks::instruction_written(address instruction, int offset) {
-  if (!JPortalCode::is_exported(instruction)) return;
+  if (!JPortalRecording::is_on() || !JPortalCode::is_exported(instruction)) return;
   const u1 opcode = *instruction;
   const bool self_jump = opcode == NativeGeneralJump::unconditional_short_jump;
   if (opcode == NativeCall::instruction_code && offset == NativeCall::displacement_offset) {
@@ -42,7 +43,7 @@ void JPortalHooks::instruction_written(address instruction, int offset) {
 }
 
 void JPortalHooks::code_patched(address at, int size) {
-  if (!JPortalCode::is_exported(at)) return;
+  if (!JPortalRecording::is_on() || !JPortalCode::is_exported(at)) return;
   const u1 opcode = *at;
   JPortalCode::export_patch(at, size, opcode == NativeCall::instruction_code ? JPortalPatchReasons::CALL
                                     : opcode == NativeJump::instruction_code ? JPortalPatchReasons::JUMP
@@ -52,7 +53,7 @@ void JPortalHooks::code_patched(address at, int size) {
 // The first five bytes are still a jump away; replace_mt_safe() puts them next.
 void JPortalHooks::code_tail_patched(address at, int size) {
   const int head = NativeGeneralJump::instruction_size;
-  if (size > head && JPortalCode::is_exported(at)) {
+  if (size > head && JPortalRecording::is_on() && JPortalCode::is_exported(at)) {
     JPortalCode::export_patch(at + head, size - head, JPortalPatchReasons::C1_PATCH);
   }
 }

@@ -39,6 +39,9 @@ class nmethod;
 // nothing else, one line each, under JPORTAL_ONLY. With -XX:-JPortal a hook is
 // the test of one flag.
 //
+// While JPortalRecording::is_on() is false a hook makes no record: it keeps what a
+// recording that begins later needs to be told (jportalKept.hpp) and returns.
+//
 // A hook may wait until the recorder has room for the record: metadata is never
 // dropped. It takes no lock but those named below, reaches no safepoint, makes
 // no thread state transition and allocates on the C heap only, so hooks are

@@ -43,9 +43,10 @@ class JPortalBridge {
   enum StopReason { VMExit = 0, AskedFor = 1, VMError = 2 };
 
   // Opens the capture and its sources and starts the recorder's threads, which
-  // have all signals blocked and never attach to the VM. 0 = recording.
+  // have all signals blocked and never attach to the VM. 0 = recording. After stop()
+  // it may be called again, for another capture.
   static int32_t start(const JPortalRecorderConfig& config);
-  // The reserved code cache, [low, high); once. 0 = tracing.
+  // The reserved code cache, [low, high); once per recording. 0 = tracing.
   static int32_t set_code_cache(uint64_t low, uint64_t high);
   // The calling thread is new. Takes no lock of the VM.
   static void thread_started();

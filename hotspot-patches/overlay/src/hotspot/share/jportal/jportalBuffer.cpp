@@ -55,9 +55,13 @@ u1* JPortalBuffer::put_space(size_t n) {
   return space;
 }
 
+void JPortalBuffer::commit(u2 kind, const u1* body, size_t length) {
+  JPortalBridge::write(kind, body, length);
+}
+
 void JPortalBuffer::commit(u2 kind) {
   if (!_failed) {
-    JPortalBridge::write(kind, _data, _length);
+    commit(kind, _data, _length);
     return;
   }
   char text[80];

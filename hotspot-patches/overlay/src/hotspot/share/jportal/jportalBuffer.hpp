@@ -83,6 +83,12 @@ class JPortalBuffer : public StackObj {
   // Hands the body to the recorder. May wait for room in the ring; takes no VM
   // lock and makes no thread state transition.
   void commit(u2 kind);
+  // The same for a body that somebody else owns.
+  static void commit(u2 kind, const u1* body, size_t length);
+
+  const u1* data() const { return _data; }
+  size_t length() const  { return _length; }
+  bool failed() const    { return _failed; }
 
   // A record without lists.
   template <typename R> static void commit_record(const R& record) {

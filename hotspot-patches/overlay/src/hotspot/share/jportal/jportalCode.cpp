@@ -23,6 +23,9 @@
 #include "jportal/jportal.hpp"
 #include "jportal/jportalAddressList.hpp"
 #include "jportal/jportalCode.hpp"
+#include "jportal/jportalKept.hpp"
+#include "jportal/jportalMarkers.hpp"
+#include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
 #include "runtime/frame.inline.hpp"
@@ -58,35 +61,38 @@ void JPortalCode::set_exported(address begin, address end, bool value) {
 
 // --- Blobs
 
-// A record BlobDefined; takes entry points until it goes out of scope.
-class JPortalBlobRecord : public StackObj {
-  JPortalBuffer      _buffer;
-  address            _begin;
-  address            _end;
-  JPortalAddressList _entries;
-
-  static JPortalBuffer* put_head(JPortalBuffer* b, u1 kind, const char* name, address begin, address end) {
-    JPortalBlobDefined r;
-    r.start = (u8)begin;
-    r.kind  = kind;
-    r.name  = name;
-    r.code  = JPortalBytes(begin, end - begin);
-    r.write(b);
-    return b;
+static void commit_blob_with(u1 kind, const char* name, address begin, address end,
+                             const JPortalKept::Entry* entries, int count) {
+  JPortalBlobDefined r;
+  r.start = (u8)begin;
+  r.kind  = kind;
+  r.name  = name;
+  r.code  = JPortalBytes(begin, end - begin);
+  JPortalBuffer b;
+  r.write(&b);
+  JPortalAddressList list(&b);
+  for (int i = 0; i < count; i++) {
+    list.add(entries[i].name, entries[i].at);
   }
+  b.commit(JPortalBlobDefined::KIND);
+}
 
- public:
-  JPortalBlobRecord(u1 kind, const char* name, address begin, address end)
-    : _begin(begin), _end(end), _entries(put_head(&_buffer, kind, name, begin, end)) {}
-  ~JPortalBlobRecord() {
-    _buffer.commit(JPortalBlobDefined::KIND);
-    JPortalCode::set_exported(_begin, _end, true);
+void JPortalCode::commit_blob(u1 kind, const char* name, address begin, address end) {
+  commit_blob_with(kind, name, begin, end, NULL, 0);
+}
+
+// Kept first: a recording that begins meanwhile finds it there, or is on by now.
+static void export_blob(u1 kind, const char* name, address begin, address end,
+                        const JPortalKept::Entry* entries, int count) {
+  JPortalKept::keep_code(kind, name, begin, end, entries, count);
+  if (JPortalRecording::is_on()) {
+    commit_blob_with(kind, name, begin, end, entries, count);
   }
-  void add(const char* name, address a) { _entries.add(name, a); }
-};
+  JPortalCode::set_exported(begin, end, true);
+}
 
 void JPortalCode::export_code(u1 kind, const char* name, address begin, address end) {
-  JPortalBlobRecord r(kind, name, begin, end);
+  export_blob(kind, name, begin, end, NULL, 0);
 }
 
 static u1 kind_of(CodeBlob* blob) {
@@ -100,22 +106,29 @@ static u1 kind_of(CodeBlob* blob) {
 }
 
 void JPortalHooks::blob_created(CodeBlob* blob, const char* name) {
-  JPortalBlobRecord r(kind_of(blob), name, blob->code_begin(), blob->code_end());
-  if (blob->is_deoptimization_stub()) {
-    // The entry for C1's exceptions is set later and comes with stubs_generated().
-    DeoptimizationBlob* deopt = (DeoptimizationBlob*)blob;
-    r.add("unpack", deopt->unpack());
-    r.add("unpack_with_exception", deopt->unpack_with_exception());
-    r.add("unpack_with_reexecution", deopt->unpack_with_reexecution());
+  if (!blob->is_deoptimization_stub()) {
+    JPortalCode::export_code(kind_of(blob), name, blob->code_begin(), blob->code_end());
+    return;
   }
+  // The entry for C1's exceptions is set later and comes with stubs_generated().
+  DeoptimizationBlob* deopt = (DeoptimizationBlob*)blob;
+  const JPortalKept::Entry entries[] = {
+    { "unpack",                  deopt->unpack() },
+    { "unpack_with_exception",   deopt->unpack_with_exception() },
+    { "unpack_with_reexecution", deopt->unpack_with_reexecution() }
+  };
+  export_blob(kind_of(blob), name, blob->code_begin(), blob->code_end(), entries, ARRAY_SIZE(entries));
 }
 
 void JPortalHooks::adapter_created(AdapterBlob* blob, AdapterHandlerEntry* entry) {
-  JPortalBlobRecord r(JPortalBlobKinds::ADAPTER, blob->name(), blob->code_begin(), blob->code_end());
-  r.add("i2c", entry->get_i2c_entry());
-  r.add("c2i", entry->get_c2i_entry());
-  r.add("c2i_unverified", entry->get_c2i_unverified_entry());
-  r.add("c2i_no_clinit_check", entry->get_c2i_no_clinit_check_entry());
+  const JPortalKept::Entry entries[] = {
+    { "i2c",                 entry->get_i2c_entry() },
+    { "c2i",                 entry->get_c2i_entry() },
+    { "c2i_unverified",      entry->get_c2i_unverified_entry() },
+    { "c2i_no_clinit_check", entry->get_c2i_no_clinit_check_entry() }
+  };
+  export_blob(JPortalBlobKinds::ADAPTER, blob->name(), blob->code_begin(), blob->code_end(),
+              entries, ARRAY_SIZE(entries));
 }
 
 void JPortalHooks::stub_generated(const StubCodeDesc* desc) {
@@ -141,11 +154,16 @@ void JPortalHooks::code_generated(const char* name, address begin, address end) 
 // --- nmethods
 
 void JPortalHooks::nmethod_installed(nmethod* nm) {
-  JPortalCode::export_nmethod(nm);
+  JPortalMarkers::keep_markers(nm);
+  if (JPortalRecording::is_on()) {
+    JPortalCode::export_nmethod(nm);
+    JPortalKept::export_markers(nm);
+  }
   JPortalCode::set_exported(nm->code_begin(), nm->code_end(), true);
 }
 
 void JPortalHooks::nmethod_state_change(nmethod* nm, int state) {
+  if (!JPortalRecording::is_on()) return;
   JPortalNMethodStateChanged r;
   r.nmethod = (u8)nm;
   switch (state) {
@@ -160,6 +178,12 @@ void JPortalHooks::nmethod_state_change(nmethod* nm, int state) {
 void JPortalHooks::blob_freed(CodeBlob* blob) {
   if (blob->code_size() <= 0 || !JPortalCode::is_exported(blob->code_begin())) return;
   JPortalCode::set_exported(blob->code_begin(), blob->code_end(), false);
+  if (blob->is_nmethod()) {
+    JPortalKept::drop_markers(blob->as_nmethod());
+  } else {
+    JPortalKept::drop_code(blob->code_begin(), blob->code_end());
+  }
+  if (!JPortalRecording::is_on()) return;
   JPortalCodeFreed r;
   r.start = (u8)blob->code_begin();
   r.size  = (u8)blob->code_size();
@@ -178,7 +202,7 @@ void JPortalCode::export_patch(address at, int size, u1 reason) {
 }
 
 void JPortalHooks::verified_entry_patched(address at, int size) {
-  if (JPortalCode::is_exported(at)) {
+  if (JPortalRecording::is_on() && JPortalCode::is_exported(at)) {
     JPortalCode::export_patch(at, size, JPortalPatchReasons::VERIFIED_ENTRY);
   }
 }
@@ -188,6 +212,7 @@ void JPortalHooks::verified_entry_patched(address at, int size) {
 // --- Calls
 
 void JPortalHooks::resolution(JavaThread* current) {
+  if (!JPortalRecording::is_on()) return;
   RegisterMap reg_map(current, false);
   JPortalResolution r;
   r.tid            = (u4)current->osthread()->thread_id();

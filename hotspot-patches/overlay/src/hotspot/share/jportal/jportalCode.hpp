@@ -41,8 +41,10 @@ class JPortalCode : AllStatic {
   static bool is_exported(address a);
   static void set_exported(address begin, address end, bool value);
 
-  // A blob or part of a blob without entry points worth a name.
+  // A blob or part of a blob without entry points worth a name; a later recording is told of it too.
   static void export_code(u1 kind, const char* name, address begin, address end);
+  // The record alone.
+  static void commit_blob(u1 kind, const char* name, address begin, address end);
   // jportalNMethod.cpp
   static void export_nmethod(nmethod* nm);
 

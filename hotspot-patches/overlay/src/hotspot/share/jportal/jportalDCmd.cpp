@@ -19,6 +19,7 @@
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBridge.hpp"
 #include "jportal/jportalDCmd.hpp"
+#include "jportal/jportalRecording.hpp"
 #include "services/diagnosticFramework.hpp"
 
 void JPortalStatusDCmd::execute(DCmdSource source, TRAPS) {
@@ -31,7 +32,36 @@ void JPortalStatusDCmd::execute(DCmdSource source, TRAPS) {
   output()->print_raw(text);
 }
 
+bool JPortalControlDCmd::is_possible() {
+  if (!JPortal) {
+    output()->print_cr("JPortal is off. Start the VM with -XX:+JPortal, and with -XX:-JPortalStart "
+                       "if it shall not record from its start.");
+  }
+  return JPortal;
+}
+
+JPortalStartDCmd::JPortalStartDCmd(outputStream* output, bool heap)
+  : JPortalControlDCmd(output, heap),
+    _file("file", "The capture; %p is replaced by the process id, %t by the time. Without it the capture is "
+          "that of -XX:JPortalFile, with a number behind it from the second recording on.", "STRING", false) {
+  _dcmdparser.add_dcmd_option(&_file);
+}
+
+void JPortalStartDCmd::execute(DCmdSource source, TRAPS) {
+  if (is_possible()) {
+    JPortalRecording::start(_file.value(), output(), THREAD);
+  }
+}
+
+void JPortalStopDCmd::execute(DCmdSource source, TRAPS) {
+  if (is_possible()) {
+    JPortalRecording::stop(output(), THREAD);
+  }
+}
+
 void JPortalHooks::register_dcmds() {
   uint32_t full_export = DCmd_Source_Internal | DCmd_Source_AttachAPI | DCmd_Source_MBean;
   DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStatusDCmd>(full_export, true, false));
+  DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStartDCmd>(full_export, true, false));
+  DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStopDCmd>(full_export, true, false));
 }

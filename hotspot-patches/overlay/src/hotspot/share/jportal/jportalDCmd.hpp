@@ -33,4 +33,40 @@ class JPortalStatusDCmd : public DCmd {
   virtual void execute(DCmdSource source, TRAPS);
 };
 
+// The commands that change something.
+class JPortalControlDCmd : public DCmdWithParser {
+ protected:
+  // Prints why not when JPortal is off.
+  bool is_possible();
+
+ public:
+  JPortalControlDCmd(outputStream* output, bool heap) : DCmdWithParser(output, heap) {}
+  static const JavaPermission permission() {
+    JavaPermission p = { "java.lang.management.ManagementPermission", "control", NULL };
+    return p;
+  }
+};
+
+class JPortalStartDCmd : public JPortalControlDCmd {
+  DCmdArgument<char*> _file;
+
+ public:
+  JPortalStartDCmd(outputStream* output, bool heap);
+  static const char* name()        { return "JPortal.start"; }
+  static const char* description() { return "Begin a JPortal recording."; }
+  static const char* impact() {
+    return "Medium: a safepoint whose length depends on the number of loaded and compiled methods; then as recording does.";
+  }
+  virtual void execute(DCmdSource source, TRAPS);
+};
+
+class JPortalStopDCmd : public JPortalControlDCmd {
+ public:
+  JPortalStopDCmd(outputStream* output, bool heap) : JPortalControlDCmd(output, heap) {}
+  static const char* name()        { return "JPortal.stop"; }
+  static const char* description() { return "End the JPortal recording; the program goes on."; }
+  static const char* impact()      { return "Low"; }
+  virtual void execute(DCmdSource source, TRAPS);
+};
+
 #endif // SHARE_JPORTAL_JPORTALDCMD_HPP

@@ -23,6 +23,7 @@
 #include "jportal/jportalAddressList.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalInterpreter.hpp"
+#include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
 #include "runtime/sharedRuntime.hpp"
@@ -61,7 +62,6 @@ void JPortalInterpreterExport::codelets() {
     r.description = codelet->description();
     r.code        = JPortalBytes(codelet->code_begin(), codelet->code_size());
     JPortalBuffer::commit_record(r);
-    JPortalCode::set_exported(codelet->code_begin(), codelet->code_end(), true);
   }
 }
 
@@ -169,8 +169,14 @@ void JPortalInterpreterExport::all() {
   entries();
 }
 
-void JPortalHooks::interpreter_generated() {
+void JPortalInterpreter::export_interpreter() {
   JPortalInterpreterExport::all();
+}
+
+void JPortalHooks::interpreter_generated() {
+  JPortalCode::set_exported(Interpreter::code()->code_start(), Interpreter::code()->code_end(), true);
+  if (!JPortalRecording::is_on()) return;
+  JPortalInterpreter::export_interpreter();
   log_debug(jportal)("interpreter exported: %d codelets, %d reveals",
                      Interpreter::code()->number_of_stubs(), JPortalReveal::instances());
 }
@@ -184,6 +190,12 @@ class JPortalCallStub : public StubRoutines {
 // Entry points that the runtime jumps to by address. Those of the interpreter
 // come with the interpreter.
 void JPortalHooks::stubs_generated() {
+  if (JPortalRecording::is_on()) {
+    JPortalInterpreter::export_entries();
+  }
+}
+
+void JPortalInterpreter::export_entries() {
   JPortalBuffer b;
   JPortalAddressList e(&b);
   e.add("call_stub",               CAST_FROM_FN_PTR(address, StubRoutines::call_stub()));

@@ -77,4 +77,12 @@ class JPortalAside : public StackObj {
   ~JPortalAside();
 };
 
+// Exports the interpreter and the entry points of stubs as they are now.
+class JPortalInterpreter : AllStatic {
+ public:
+  static void export_interpreter();
+  // What the runtime jumps to by address; when all stubs made at VM start are there.
+  static void export_entries();
+};
+
 #endif // SHARE_JPORTAL_JPORTALINTERPRETER_HPP

@@ -19,6 +19,7 @@
 #include "ci/ciMethod.hpp"
 #include "code/nmethod.hpp"
 #include "jportal/jportalBuffer.hpp"
+#include "jportal/jportalKept.hpp"
 #include "jportal/jportalMarkers.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
@@ -230,43 +231,42 @@ size_t JPortalMarkerTable::put_path(JPortalBuffer* b, const JPortalPath* path) c
   return count;
 }
 
-void JPortalMarkerTable::write(const nmethod* nm) {
+void JPortalMarkerTable::write(const nmethod* nm, JPortalBuffer* b) const {
   JPortalNMethodMarkers r;
   r.start      = (u8)nm->code_begin();
   r.nmethod    = (u8)nm;
   r.compile_id = (u4)nm->compile_id();
   r.precision  = JPortalMarkers::is_exact() ? JPortalPathPrecisions::EXACT : JPortalPathPrecisions::DEFAULT;
-  JPortalBuffer b;
-  r.write(&b);
+  r.write(b);
 
-  b.put_count(_contexts->length());
+  b->put_count(_contexts->length());
   for (int i = 0; i < _contexts->length(); i++) {
     const Context& c = _contexts->at(i);
     JPortalInlineContext item;
     item.parent   = c.parent;
     item.call_bci = c.call_bci;
     item.method   = (u8)c.method->constant_encoding();
-    item.write(&b);
+    item.write(b);
   }
 
-  size_t at = b.reserve_count();
+  size_t at = b->reserve_count();
   size_t count = 0;
-  for (int i = 0; i < _offsets->length(); i++) count += put_path(&b, _offsets->at(i).path);
-  for (int i = 0; i < _edges->length(); i++)   count += put_path(&b, _edges->at(i).path);
-  b.set_count(at, count);
+  for (int i = 0; i < _offsets->length(); i++) count += put_path(b, _offsets->at(i).path);
+  for (int i = 0; i < _edges->length(); i++)   count += put_path(b, _edges->at(i).path);
+  b->set_count(at, count);
 
   u4 first = 0;
-  b.put_count(_offsets->length());
+  b->put_count(_offsets->length());
   for (int i = 0; i < _offsets->length(); i++) {
     const Offset& o = _offsets->at(i);
     JPortalMarkedOffset item;
     item.offset = o.offset;
     item.first  = first;
     item.count  = o.path->_length;
-    item.write(&b);
+    item.write(b);
     first += item.count;
   }
-  b.put_count(_edges->length());
+  b->put_count(_edges->length());
   for (int i = 0; i < _edges->length(); i++) {
     const Edge& e = _edges->at(i);
     JPortalMarkedEdge item;
@@ -275,20 +275,21 @@ void JPortalMarkerTable::write(const nmethod* nm) {
     item.outcome = e.outcome;
     item.first   = first;
     item.count   = e.path == NULL ? 0 : e.path->_length;
-    item.write(&b);
+    item.write(b);
     first += item.count;
   }
-  b.commit(JPortalNMethodMarkers::KIND);
   log_debug(jportal, nmethod)("%d: " SIZE_FORMAT " path markers at %d offsets and on %d edges, %d inline contexts",
                               nm->compile_id(), count, _offsets->length(), _edges->length(), _contexts->length());
 }
 
-void JPortalMarkers::export_markers(const nmethod* nm) {
+void JPortalMarkers::keep_markers(const nmethod* nm) {
   if (!_on || nm->compiler_type() == compiler_none) return;
   JPortalMarkerTable* table = _finished;
   _finished = NULL;
   const int entry_bci = nm->is_osr_method() ? nm->osr_entry_bci() : InvocationEntryBci;
   if (table != NULL && _finished_id == nm->compile_id() && _finished_entry_bci == entry_bci) {
-    table->write(nm);
+    JPortalBuffer b;
+    table->write(nm, &b);
+    JPortalKept::keep_markers(nm, b);
   }
 }

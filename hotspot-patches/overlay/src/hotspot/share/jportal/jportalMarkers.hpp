@@ -89,7 +89,8 @@ class JPortalMarkerTable {
   // installs next under the same id.
   void finish(int compile_id, int entry_bci);
 
-  void write(const nmethod* nm);
+  // The body of the record NMethodMarkers.
+  void write(const nmethod* nm, class JPortalBuffer* b) const;
 };
 
 // Path markers as a whole: the flags and the way from a compiler to the capture.
@@ -107,8 +108,8 @@ class JPortalMarkers : AllStatic {
   // Folds that lose a path are to be refused.
   static bool is_exact() { return _exact; }
 
-  // Commits the record that belongs to 'nm', if its compiler left one.
-  static void export_markers(const nmethod* nm);
+  // Keeps what belongs to 'nm', if its compiler left something.
+  static void keep_markers(const nmethod* nm);
 };
 
 #endif // SHARE_JPORTAL_JPORTALMARKERS_HPP

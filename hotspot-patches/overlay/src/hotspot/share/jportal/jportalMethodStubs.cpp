@@ -21,6 +21,7 @@
 #include "jportal/jportal.hpp"
 #include "jportal/jportalCode.hpp"
 #include "jportal/jportalMethodStubs.hpp"
+#include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
 #include "oops/method.hpp"
@@ -97,6 +98,7 @@ void JPortalMethodStubTable::note_exhausted() {
                                   "interpreted calls of methods linked from now on do not name their callee; "
                                   "a larger -XX:ReservedCodeCacheSize or -XX:NonNMethodCodeHeapSize helps";
   log_warning(jportal)("%s", text);
+  if (!JPortalRecording::is_on()) return;
   JPortalNotice r;
   r.text = text;
   JPortalBuffer::commit_record(r);
@@ -112,12 +114,25 @@ address JPortalMethodStubTable::entry_for(const methodHandle& m, address entry) 
     return entry;
   }
   write_jump(stub, entry);
-  JPortalMethodStub r;
-  r.method  = (u8)m();
-  r.address = (u8)stub;
-  r.target  = (u8)entry;
-  JPortalBuffer::commit_record(r);
+  if (JPortalRecording::is_on()) {
+    commit_stub(m(), stub, entry);
+  }
   return stub;
+}
+
+void JPortalMethodStubTable::commit_stub(Method* m, address stub, address target) {
+  JPortalMethodStub r;
+  r.method  = (u8)m;
+  r.address = (u8)stub;
+  r.target  = (u8)target;
+  JPortalBuffer::commit_record(r);
+}
+
+void JPortalMethodStubTable::export_stub(Method* m) {
+  address stub = m->interpreter_entry();
+  if (stub != NULL && contains(stub)) {
+    commit_stub(m, stub, jump_target(stub));
+  }
 }
 
 bool JPortalMethodStubTable::contains(address entry) {

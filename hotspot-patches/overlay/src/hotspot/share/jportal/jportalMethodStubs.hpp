@@ -53,6 +53,7 @@ class JPortalMethodStubTable : AllStatic {
   static bool    add_chunk();
   static void    note_exhausted();
 
+  static void    commit_stub(Method* m, address stub, address target);
   static void    write_jump(address at, address target);
   static address jump_target(address at);
   static void    fill_unused(address at, size_t size);
@@ -60,6 +61,8 @@ class JPortalMethodStubTable : AllStatic {
  public:
   static address entry_for(const methodHandle& m, address entry);
   static bool    contains(address entry);
+  // Commits the record of the stub that 'm' has, if it has one.
+  static void    export_stub(Method* m);
   // 'entry' itself when it is no stub.
   static address target_of(address entry);
   // The record MethodFreed must be committed before.

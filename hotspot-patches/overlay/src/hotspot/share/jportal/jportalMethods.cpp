@@ -21,7 +21,9 @@
 #include "interpreter/interpreter.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalMethodStubs.hpp"
+#include "jportal/jportalKept.hpp"
 #include "jportal/jportalMethods.hpp"
+#include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
 #include "memory/resourceArea.hpp"
@@ -215,6 +217,7 @@ void JPortalMethods::put_invokes(JPortalBuffer* b, Method* m, const u1* original
 // --- Hooks
 
 void JPortalHooks::class_defined(InstanceKlass* ik) {
+  if (!JPortalRecording::is_on()) return;
   JPortalMethods::export_class(ik);
   if (log_is_enabled(Debug, jportal, class)) {
     ResourceMark rm;
@@ -223,21 +226,27 @@ void JPortalHooks::class_defined(InstanceKlass* ik) {
 }
 
 void JPortalHooks::class_unloaded(InstanceKlass* ik) {
+  if (!JPortalRecording::is_on()) return;
   JPortalClassUnloaded r;
   r.klass = (u8)ik;
   JPortalBuffer::commit_record(r);
 }
 
 void JPortalHooks::method_intrinsic_created(Method* m) {
-  JPortalMethods::export_method(m);
+  JPortalKept::keep_intrinsic(m);
+  if (JPortalRecording::is_on()) {
+    JPortalMethods::export_method(m);
+  }
 }
 
 void JPortalHooks::method_freed(Method* m) {
   address entry = m->interpreter_entry();
   if (entry == NULL) return;   // never linked, or seen before
-  JPortalMethodFreed r;
-  r.method = (u8)m;
-  JPortalBuffer::commit_record(r);
+  if (JPortalRecording::is_on()) {
+    JPortalMethodFreed r;
+    r.method = (u8)m;
+    JPortalBuffer::commit_record(r);
+  }
   JPortalMethodStubTable::release(entry);
   m->set_interpreter_entry(NULL);
 }

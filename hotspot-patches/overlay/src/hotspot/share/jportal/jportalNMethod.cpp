@@ -24,7 +24,6 @@
 #include "compiler/oopMap.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalCode.hpp"
-#include "jportal/jportalMarkers.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
 #include "memory/resourceArea.hpp"
@@ -202,7 +201,6 @@ void JPortalCode::export_nmethod(nmethod* nm) {
   put_handlers(&b, nm);
   put_implicit(&b, nm);
   b.commit(JPortalNMethodInstalled::KIND);
-  JPortalMarkers::export_markers(nm);
 
   if (log_is_enabled(Debug, jportal, nmethod)) {
     ResourceMark rm;

@@ -19,6 +19,7 @@
 #include "classfile/javaClasses.hpp"
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBridge.hpp"
+#include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
@@ -44,8 +45,10 @@ static const char* name_of(JavaThread* t, char* buf, int size) {
 }
 
 void JPortalThreads::primordial_started() {
+  main_tid = (u4)os::current_thread_id();
+  if (!JPortalRecording::is_on()) return;
   JPortalThreadStarted r;
-  r.tid      = main_tid = (u4)os::current_thread_id();
+  r.tid      = main_tid;
   r.flags    = JPortalThreadFlags::JAVA | JPortalThreadFlags::MAIN;
   r.java_tid = 0;
   r.name     = "main";
@@ -53,7 +56,15 @@ void JPortalThreads::primordial_started() {
 }
 
 void JPortalHooks::thread_start(Thread* t) {
-  JPortalBridge::thread_started();
+  if (JPortalRecording::is_on()) {
+    JPortalBridge::thread_started();
+    JPortalThreads::export_thread(t);
+  }
+}
+
+void JPortalThreads::export_thread(Thread* t) {
+  // One that is being created has no id yet; its hook comes.
+  if (t->osthread() == NULL || t->osthread()->thread_id() == 0) return;
   char buf[NameSize];
   JPortalThreadStarted r;
   r.tid      = (u4)t->osthread()->thread_id();
@@ -78,6 +89,7 @@ void JPortalHooks::thread_start(Thread* t) {
 }
 
 void JPortalHooks::thread_exit(JavaThread* t) {
+  if (!JPortalRecording::is_on()) return;
   char buf[NameSize];
   JPortalThreadExited r;
   r.tid      = (u4)t->osthread()->thread_id();
@@ -88,6 +100,7 @@ void JPortalHooks::thread_exit(JavaThread* t) {
 }
 
 void JPortalHooks::thread_renamed(JavaThread* t, oop name) {
+  if (!JPortalRecording::is_on()) return;
   ThreadsListHandle tlh;
   if (!tlh.includes(t)) return;
   char buf[NameSize];

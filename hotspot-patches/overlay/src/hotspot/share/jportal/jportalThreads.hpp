@@ -20,8 +20,12 @@
 
 #include "memory/allocation.hpp"
 
+class Thread;
+
 class JPortalThreads : AllStatic {
  public:
+  // 't' runs, or is about to.
+  static void export_thread(Thread* t);
   // The thread that creates the VM is recorded before it has a Thread.
   static void primordial_started();
 };

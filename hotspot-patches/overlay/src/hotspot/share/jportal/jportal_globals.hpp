@@ -31,6 +31,10 @@
   product(bool, JPortal, false,                                             \
           "Record the control flow of this VM to a JPortal capture")        \
                                                                             \
+  product(bool, JPortalStart, true,                                         \
+          "Begin to record when the VM starts; otherwise jcmd's "           \
+          "JPortal.start does")                                             \
+                                                                            \
   product(ccstr, JPortalFile, NULL,                                         \
           "File of the JPortal capture; %p is replaced by the process id, " \
           "%t by the start time (default: hs_jportal_pid%p.jportal)")       \

@@ -1,0 +1,221 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "code/nmethod.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalAddressList.hpp"
+#include "jportal/jportalCode.hpp"
+#include "jportal/jportalKept.hpp"
+#include "jportal/jportalMethods.hpp"
+#include "jportal/jportalMethodStubs.hpp"
+#include "jportal/jportalRecords.hpp"
+#include "logging/log.hpp"
+#include "runtime/mutex.hpp"
+#include "runtime/os.inline.hpp"
+
+// Not a Mutex: those have ranks, and hooks run under locks of any rank.
+static os::PlatformMutex* kept_lock = NULL;
+
+class JPortalKeptLocker : public StackObj {
+ public:
+  JPortalKeptLocker()  { kept_lock->lock(); }
+  ~JPortalKeptLocker() { kept_lock->unlock(); }
+};
+
+// Items by the address of their code, in chains.
+template <typename T> class JPortalByAddress {
+  enum { Buckets = 4096 };
+  T* _buckets[Buckets];
+
+  static uint bucket(address a) { return (uint)((uintptr_t)a / CodeCacheSegmentSize * 2654435761u) % Buckets; }
+
+ public:
+  T* find(address a) const {
+    for (T* t = _buckets[bucket(a)]; t != NULL; t = t->next) {
+      if (t->begin == a) return t;
+    }
+    return NULL;
+  }
+
+  void add(T* t) {
+    T** head = &_buckets[bucket(t->begin)];
+    t->next = *head;
+    *head = t;
+  }
+
+  void remove(address a) {
+    for (T** p = &_buckets[bucket(a)]; *p != NULL; p = &(*p)->next) {
+      if ((*p)->begin == a) {
+        T* t = *p;
+        *p = t->next;
+        os::free(t);
+        return;
+      }
+    }
+  }
+
+  void remove_within(address begin, address end) {
+    for (int i = 0; i < Buckets; i++) {
+      for (T** p = &_buckets[i]; *p != NULL; ) {
+        T* t = *p;
+        if (begin <= t->begin && t->begin < end) {
+          *p = t->next;
+          os::free(t);
+        } else {
+          p = &t->next;
+        }
+      }
+    }
+  }
+
+  template <typename F> void each(F f) const {
+    for (int i = 0; i < Buckets; i++) {
+      for (T* t = _buckets[i]; t != NULL; t = t->next) f(t);
+    }
+  }
+};
+
+struct JPortalKeptCode {
+  enum { MaxEntries = 4 };
+  JPortalKeptCode*   next;
+  address            begin;
+  address            end;
+  u1                 kind;
+  int                count;
+  JPortalKept::Entry entries[MaxEntries];
+  char               name[1];   // and what follows
+};
+
+struct JPortalKeptMarkers {
+  JPortalKeptMarkers* next;
+  address             begin;
+  size_t              length;
+  u1                  body[1];   // and what follows
+};
+
+static JPortalByAddress<JPortalKeptCode> kept_code;
+static JPortalByAddress<JPortalKeptMarkers> kept_markers;
+
+static Method** kept_intrinsics = NULL;
+static int intrinsics_count = 0;
+static int intrinsics_capacity = 0;
+
+static void no_memory(const char* what) {
+  log_warning(jportal)("no C heap to keep %s: a recording that jcmd starts will lack it", what);
+}
+
+void JPortalKept::initialize() {
+  kept_lock = new os::PlatformMutex();
+}
+
+void JPortalKept::keep_code(u1 kind, const char* name, address begin, address end, const Entry* entries, int count) {
+  guarantee(count <= JPortalKeptCode::MaxEntries, "more than %d entry points", JPortalKeptCode::MaxEntries);
+  const size_t length = strlen(name);
+  JPortalKeptCode* c = (JPortalKeptCode*)os::malloc(sizeof(JPortalKeptCode) + length, mtInternal);
+  if (c == NULL) {
+    no_memory("the name of a piece of code");
+    return;
+  }
+  c->begin = begin;
+  c->end   = end;
+  c->kind  = kind;
+  c->count = count;
+  for (int i = 0; i < count; i++) {
+    c->entries[i] = entries[i];
+  }
+  memcpy(c->name, name, length + 1);
+  JPortalKeptLocker locker;
+  kept_code.remove(begin);
+  kept_code.add(c);
+}
+
+void JPortalKept::drop_code(address begin, address end) {
+  JPortalKeptLocker locker;
+  kept_code.remove_within(begin, end);
+}
+
+void JPortalKept::keep_markers(const nmethod* nm, const JPortalBuffer& body) {
+  if (body.failed()) return;
+  JPortalKeptMarkers* m = (JPortalKeptMarkers*)os::malloc(sizeof(JPortalKeptMarkers) + body.length(), mtInternal);
+  if (m == NULL) {
+    no_memory("the path markers of an nmethod");
+    return;
+  }
+  m->begin  = nm->code_begin();
+  m->length = body.length();
+  memcpy(m->body, body.data(), body.length());
+  JPortalKeptLocker locker;
+  kept_markers.remove(m->begin);
+  kept_markers.add(m);
+}
+
+void JPortalKept::drop_markers(const nmethod* nm) {
+  JPortalKeptLocker locker;
+  kept_markers.remove(nm->code_begin());
+}
+
+void JPortalKept::keep_intrinsic(Method* m) {
+  JPortalKeptLocker locker;
+  if (intrinsics_count == intrinsics_capacity) {
+    const int capacity = MAX2(64, intrinsics_capacity * 2);
+    Method** all = (Method**)os::realloc(kept_intrinsics, capacity * sizeof(Method*), mtInternal);
+    if (all == NULL) {
+      no_memory("a method handle intrinsic");
+      return;
+    }
+    kept_intrinsics = all;
+    intrinsics_capacity = capacity;
+  }
+  kept_intrinsics[intrinsics_count++] = m;
+}
+
+// The lock is held while the records are committed: code that goes meanwhile is reported to be
+// freed behind its record, and its memory stays until then.
+void JPortalKept::export_code() {
+  JPortalKeptLocker locker;
+  kept_code.each([](const JPortalKeptCode* c) {
+    JPortalBlobDefined r;
+    r.start = (u8)c->begin;
+    r.kind  = c->kind;
+    r.name  = c->name;
+    r.code  = JPortalBytes(c->begin, c->end - c->begin);
+    JPortalBuffer b;
+    r.write(&b);
+    JPortalAddressList list(&b);
+    for (int i = 0; i < c->count; i++) {
+      list.add(c->entries[i].name, c->entries[i].at);
+    }
+    b.commit(JPortalBlobDefined::KIND);
+  });
+}
+
+void JPortalKept::export_markers(const nmethod* nm) {
+  JPortalKeptLocker locker;
+  const JPortalKeptMarkers* m = kept_markers.find(nm->code_begin());
+  if (m != NULL) {
+    JPortalBuffer::commit(JPortalNMethodMarkers::KIND, m->body, m->length);
+  }
+}
+
+void JPortalKept::export_intrinsics() {
+  JPortalKeptLocker locker;
+  for (int i = 0; i < intrinsics_count; i++) {
+    JPortalMethodStubTable::export_stub(kept_intrinsics[i]);
+    JPortalMethods::export_method(kept_intrinsics[i]);
+  }
+}

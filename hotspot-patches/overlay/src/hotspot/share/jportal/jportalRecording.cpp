@@ -1,0 +1,295 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalBackfill.hpp"
+#include "jportal/jportalBridge.hpp"
+#include "jportal/jportalRecording.hpp"
+#include "logging/log.hpp"
+#include "runtime/arguments.hpp"
+#include "runtime/globals_extension.hpp"
+#include "runtime/interfaceSupport.inline.hpp"
+#include "runtime/java.hpp"
+#include "runtime/os.hpp"
+#include "runtime/vmOperations.hpp"
+#include "runtime/vmThread.hpp"
+#include "runtime/vm_version.hpp"
+#include "utilities/ostream.hpp"
+
+static const char* const DefaultFile = "hs_jportal_pid%p.jportal";
+
+volatile int  JPortalRecording::_state = JPortalRecording::Idle;
+volatile bool JPortalRecording::_on = false;
+
+static address code_cache_low = NULL;
+static address code_cache_high = NULL;
+// Of those in this process; changed by who has claimed the state.
+static int recordings = 0;
+
+// Called by threads of the recorder too, which are not attached to the VM.
+static void log_line(int level, const char* text) {
+  switch (level) {
+    case 1:  log_error(jportal)("%s", text);   break;
+    case 2:  log_warning(jportal)("%s", text); break;
+    default: log_info(jportal)("%s", text);    break;
+  }
+}
+
+static void fail(const char* detail) {
+  vm_exit_during_initialization("JPortal cannot record", detail);
+}
+
+static void fail_with_last_error() {
+  char detail[1024];
+  JPortalBridge::last_error(detail, sizeof(detail));
+  fail(detail);
+}
+
+static int32_t requested_source() {
+  static const struct { const char* name; JPortalBridge::Source source; } sources[] = {
+    { "auto",     JPortalBridge::Auto },
+    { "perf",     JPortalBridge::Perf },
+    { "emulated", JPortalBridge::Emulated },
+    { "none",     JPortalBridge::None },
+    { "sideband", JPortalBridge::Sideband }
+  };
+  for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+    if (JPortalSource != NULL && strcmp(JPortalSource, sources[i].name) == 0) {
+      return sources[i].source;
+    }
+  }
+  err_msg detail("-XX:JPortalSource=%s is none of auto, perf, emulated, none, sideband",
+                 JPortalSource == NULL ? "" : JPortalSource);
+  fail(detail);
+  return JPortalBridge::None;
+}
+
+// Expands %p, %t and %%. False if the result does not fit.
+static bool expand_path(const char* pattern, char* path, size_t size) {
+  stringStream st(path, size);
+  for (const char* c = pattern; *c != '\0'; c++) {
+    if (c[0] != '%') {
+      st.put(*c);
+      continue;
+    }
+    switch (*++c) {
+      case 'p': st.print("%d", os::current_process_id()); break;
+      case 't': {
+        time_t now = time(NULL);
+        struct tm local;
+        char stamp[32];
+        strftime(stamp, sizeof(stamp), "%Y-%m-%d_%H-%M-%S", localtime_r(&now, &local));
+        st.print("%s", stamp);
+        break;
+      }
+      case '%': st.put('%'); break;
+      default:  st.put('%'); c--; break;
+    }
+  }
+  return st.size() < size - 1;
+}
+
+// As given: from the environment and files, then from the command line.
+static void print_flags(outputStream* st) {
+  for (int i = 0; i < Arguments::num_jvm_flags(); i++) {
+    st->print("%s ", Arguments::jvm_flags_array()[i]);
+  }
+  for (int i = 0; i < Arguments::num_jvm_args(); i++) {
+    st->print("%s ", Arguments::jvm_args_array()[i]);
+  }
+}
+
+// 0, or what JPortalBridge::last_error() explains.
+static int32_t open_at(const char* path, int32_t source) {
+  char text[4096];
+  stringStream flags(text, sizeof(text));
+  print_flags(&flags);
+
+  JPortalRecorderConfig config;
+  config.capture_path = path;
+  config.vm_version   = VM_Version::internal_vm_info_string();
+  config.vm_flags     = flags.base();
+  config.java_command = Arguments::java_command();
+  config.source       = source;
+  config.ring_size    = JPortalRingSize;
+  // Not asked for: the recorder takes what the limit on locked memory allows.
+  config.buffer_size  = FLAG_IS_DEFAULT(JPortalBufferSize) ? 0 : JPortalBufferSize;
+  config.code_cache_fd = -1;
+  config.log          = log_line;
+  return JPortalBridge::start(config);
+}
+
+void JPortalRecording::set_on(bool on) {
+  // A full fence: the walk must not begin before hooks see it.
+  Atomic::release_store_fence(&_on, on);
+}
+
+void JPortalRecording::check_flags() {
+  requested_source();
+}
+
+static bool path_for(const char* file, char* path, size_t size) {
+  const char* pattern = file != NULL ? file : JPortalFile != NULL ? JPortalFile : DefaultFile;
+  if (!expand_path(pattern, path, size)) return false;
+  if (file == NULL && recordings > 0) {
+    // Those before stay.
+    const size_t length = strlen(path);
+    return jio_snprintf(path + length, size - length, ".%d", recordings + 1) > 0;
+  }
+  return true;
+}
+
+void JPortalRecording::start_with_vm() {
+  char path[JVM_MAXPATHLEN];
+  if (!path_for(NULL, path, sizeof(path))) {
+    fail("-XX:JPortalFile= is too long");
+  }
+  if (open_at(path, requested_source()) != 0) {
+    fail_with_last_error();
+  }
+  recordings++;
+  set_on(true);
+  settle(Recording);
+}
+
+void JPortalRecording::code_cache_reserved(address low, address high) {
+  code_cache_low = low;
+  code_cache_high = high;
+  if (is_on() && JPortalBridge::set_code_cache((uint64_t)low, (uint64_t)high) != 0) {
+    fail_with_last_error();
+  }
+}
+
+// --- Commands
+
+// The kernel gives its events to the thread that opens them and to those that begin later: of a VM that runs already
+// they would show next to nothing.
+static bool source_for_running_vm(int32_t* source, outputStream* st) {
+  *source = requested_source();
+  if (*source == JPortalBridge::Perf || *source == JPortalBridge::Sideband) {
+    st->print_cr("JPortal cannot record: with -XX:JPortalSource=%s the kernel would trace none of the threads that run already. "
+                 "Start the VM with -XX:+JPortalStart.", JPortalSource);
+    return false;
+  }
+  if (*source == JPortalBridge::Auto) {
+    *source = JPortalBridge::Emulated;
+  }
+  return true;
+}
+
+class VM_JPortalStart : public VM_Operation {
+  int _result;
+
+ public:
+  VM_JPortalStart() : _result(0) {}
+  VMOp_Type type() const { return VMOp_JPortalStart; }
+  void doit()            { _result = JPortalRecording::begin_at_safepoint(); }
+  int result() const     { return _result; }
+};
+
+// Tracing begins behind the walk: all that it can show is known by then.
+int JPortalRecording::begin_at_safepoint() {
+  set_on(true);
+  JPortalBackfill::all();
+  return JPortalBridge::set_code_cache((uint64_t)code_cache_low, (uint64_t)code_cache_high);
+}
+
+static void print_last_error(outputStream* st) {
+  char detail[1024];
+  JPortalBridge::last_error(detail, sizeof(detail));
+  st->print_cr("JPortal cannot record: %s", detail);
+}
+
+static void print_status(outputStream* st) {
+  char text[4096];
+  JPortalBridge::status(text, sizeof(text));
+  st->print_raw(text);
+}
+
+// Hooks go on until the trace has ended: every record that it needs is in the capture.
+void JPortalRecording::close() {
+  JPortalBridge::stop(JPortalBridge::AskedFor);
+  set_on(false);
+}
+
+void JPortalRecording::start(const char* file, outputStream* st, JavaThread* current) {
+  if (claim(Recording)) {
+    if (JPortalBridge::active()) {
+      settle(Recording);
+      st->print_cr("JPortal records already. Use JPortal.stop first.");
+      return;
+    }
+    // It has failed, which nobody was told.
+    ThreadToNativeFromVM native(current);
+    close();
+    settle(Idle);
+  }
+  if (!claim(Idle)) {
+    st->print_cr("Another command starts or stops the JPortal recording.");
+    return;
+  }
+  int32_t source;
+  if (!source_for_running_vm(&source, st)) {
+    settle(Idle);
+    return;
+  }
+  char path[JVM_MAXPATHLEN];
+  if (!path_for(file, path, sizeof(path))) {
+    settle(Idle);
+    st->print_cr("JPortal cannot record: the name of the file is too long.");
+    return;
+  }
+  int32_t result;
+  {
+    // Makes files and threads.
+    ThreadToNativeFromVM native(current);
+    result = open_at(path, source);
+  }
+  if (result != 0) {
+    settle(Idle);
+    print_last_error(st);
+    return;
+  }
+  recordings++;
+  VM_JPortalStart operation;
+  VMThread::execute(&operation);
+  if (operation.result() != 0) {
+    print_last_error(st);
+    {
+      ThreadToNativeFromVM native(current);
+      close();
+    }
+    settle(Idle);
+    return;
+  }
+  settle(Recording);
+  print_status(st);
+}
+
+void JPortalRecording::stop(outputStream* st, JavaThread* current) {
+  if (!claim(Recording)) {
+    st->print_cr("JPortal does not record.");
+    return;
+  }
+  {
+    ThreadToNativeFromVM native(current);
+    close();
+  }
+  settle(Idle);
+  print_status(st);
+}
