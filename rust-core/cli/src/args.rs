@@ -326,6 +326,9 @@ pub(crate) struct VerifyArgs {
     /// default: the application's
     #[arg(long, value_name = "PREFIX", conflicts_with = "oracle")]
     pub(crate) class: Vec<String>,
+    /// With --oracle: the recording was begun or ended with jcmd; probes that ran before or after it are not missing
+    #[arg(long, requires = "oracle")]
+    pub(crate) part: bool,
     /// Succeed when nothing is wrong, though gaps or unresolved stretches hide some probes
     #[arg(long)]
     pub(crate) allow_gaps: bool,

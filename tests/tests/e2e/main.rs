@@ -10,6 +10,7 @@ mod degrade;
 mod faults;
 mod identity;
 mod jacoco;
+mod live;
 mod memory;
 mod passthrough;
 mod perf;

@@ -112,6 +112,9 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     let exits: Vec<(Tid, Tsc)> =
         recording.image().threads.iter().filter_map(|t| Some((t.tid, t.exited?))).collect();
     let mut verifier = Verifier::new(Arc::new(recording.methods().clone()), logs, exits);
+    if args.part {
+        verifier = verifier.of_part();
+    }
     let mut checked = Checked::new(&args.check, &recording, &mut verifier);
     let summary = decode::decode(&args.decode, &recording, &mut checked)?;
     let check = checked.report();

@@ -75,6 +75,8 @@ pub(crate) struct Outcome {
     pub(crate) extra: u64,
     /// In the log, lost in gaps.
     pub(crate) lost: u64,
+    /// In the log of a run that was recorded in part, before the flow begins or behind its end.
+    pub(crate) outside: u64,
     /// In the log, on a stretch that the flow calls unresolved.
     pub(crate) unresolved: u64,
     /// Gaps in the flow.
@@ -127,6 +129,8 @@ pub(crate) struct Aligner {
     /// The last place at which entries may be missing; `None` without one, or when too many
     /// hits agreed since.
     since: Option<Since>,
+    /// The flow is that of a part of the run.
+    part: bool,
     consumed: u64,
     /// Agreements before the last mismatch.
     last_place: Option<u64>,
@@ -144,11 +148,19 @@ impl Aligner {
             need: QUEUE_MIN,
             placing: false,
             since: None,
+            part: false,
             consumed: 0,
             last_place: None,
             last: None,
             out: Outcome::default(),
         }
+    }
+
+    /// The flow begins somewhere in the log and ends somewhere behind.
+    pub(crate) fn of_part(log: Option<ProbeLog>) -> Self {
+        let mut aligner = Self { part: true, ..Self::new(log) };
+        aligner.hole();
+        aligner
     }
 
     /// The next hit of the flow.
@@ -192,8 +204,10 @@ impl Aligner {
         }
         self.settle();
         let rest = self.rest_of_log();
-        let tolerated = cut_off && rest.count == 1;
-        if rest.count > 0 && !tolerated {
+        let tolerated = !self.part && cut_off && rest.count == 1;
+        if self.part {
+            self.out.outside += rest.count;
+        } else if rest.count > 0 && !tolerated {
             self.skipped(0, rest.count, &rest.first, None);
         }
         self.out.log = self.consumed + rest.count - u64::from(tolerated);
@@ -384,6 +398,10 @@ impl Aligner {
     /// Accounts for a skip; `ids` are the first log entries at the place.
     fn skipped(&mut self, extra: u64, missing: u64, ids: &[u32], at: Option<Hit>) {
         if extra == 0 && missing == 0 {
+            return;
+        }
+        if self.part && extra == 0 && self.out.matched.total() == 0 {
+            self.out.outside += missing;
             return;
         }
         match self.since.as_ref().filter(|s| extra == 0 && s.explains(missing, ids)) {

@@ -134,6 +134,28 @@ fn what_a_gap_swallowed_is_lost_and_no_mismatch() {
 }
 
 #[test]
+fn a_part_of_the_run_is_found_in_the_log_and_must_be_whole() {
+    let log = noise(200_000, 5000);
+    let part = |flow: &[u32]| {
+        let source = ProbeLog::open(Box::new(Cursor::new(log_bytes(1, 0, &log)))).unwrap();
+        let mut a = Aligner::of_part(Some(source));
+        (0..).zip(flow).for_each(|(event, &id)| a.hit(hit(id, event, None)));
+        a.finish(true)
+    };
+    let out = part(&log[70_000..130_000]);
+    assert_eq!((out.matched.total(), out.outside, out.log), (60_000, 140_000, 200_000));
+    assert_eq!((out.mismatches, out.lost, out.gaps), (0, 0, 0));
+    // Outside of it nothing is missing; inside of it each probe is.
+    let mut holed = log[70_000..130_000].to_vec();
+    holed.remove(50_000);
+    let out = part(&holed);
+    assert_eq!((out.missing, out.mismatches, out.outside), (1, 1, 140_000));
+    let mut false_end = log[70_000..130_000].to_vec();
+    false_end.extend([9_999; 3]);
+    assert_eq!(part(&false_end).extra, 3);
+}
+
+#[test]
 fn a_gap_inside_a_loop_is_recognised_where_the_loop_ends() {
     let body = [1, 2, 3, 4];
     let mut log = vec![9, 8, 7];

@@ -83,6 +83,8 @@ pub struct ThreadVerdict {
     pub extra: u64,
     /// Probes that ran and were lost in gaps.
     pub lost_in_gaps: u64,
+    /// Probes that ran before the recording began or after it ended ([`Verifier::of_part`]).
+    pub outside: u64,
     /// Probes that ran on stretches that the flow calls unresolved.
     pub unresolved: u64,
     /// Gaps of the flow.
@@ -106,12 +108,14 @@ pub struct Verdict {
     pub matched: u64,
     /// The same by how the flow knows them.
     pub matched_by: Tally,
-    /// Sum over the threads, as the next four.
+    /// Sum over the threads, as the next five.
     pub missing: u64,
     /// See [`ThreadVerdict::extra`].
     pub extra: u64,
     /// See [`ThreadVerdict::lost_in_gaps`].
     pub lost_in_gaps: u64,
+    /// See [`ThreadVerdict::outside`].
+    pub outside: u64,
     /// See [`ThreadVerdict::unresolved`].
     pub unresolved: u64,
     /// See [`ThreadVerdict::mismatches`].
@@ -120,7 +124,7 @@ pub struct Verdict {
     pub known_probes: usize,
     /// No mismatch: what the flow says is true, though there may be more it does not say.
     pub exact: bool,
-    /// Exact, every probe matched, and there was something to compare.
+    /// Exact, every probe matched but those outside, and there was something to compare.
     pub complete: bool,
     /// Of the thread with the lowest id that has one.
     pub first_mismatch: Option<Mismatch>,
@@ -174,6 +178,7 @@ pub struct Verifier {
     shared: Arc<Shared>,
     logs: Vec<ProbeLog>,
     exits: Vec<(Tid, Tsc)>,
+    part: bool,
     lanes: Vec<(u32, SharedLane)>,
 }
 
@@ -182,7 +187,14 @@ impl Verifier {
     pub fn new(methods: Arc<MethodTable>, mut logs: Vec<ProbeLog>, exits: Vec<(Tid, Tsc)>) -> Self {
         let probes = Probes::find(&methods);
         logs.sort_by_key(|l| (l.tid, l.first_tsc));
-        Self { shared: Arc::new(Shared { methods, probes }), logs, exits, lanes: Vec::new() }
+        Self { shared: Arc::new(Shared { methods, probes }), logs, exits, part: false, lanes: Vec::new() }
+    }
+
+    /// The recording is of a part of the run: what ran before and after it is not missing, and threads
+    /// may have begun before.
+    #[must_use]
+    pub fn of_part(self) -> Self {
+        Self { part: true, ..self }
     }
 
     /// When the thread ended, `None` if it was still there at the end of the recording.
@@ -195,7 +207,7 @@ impl Verifier {
     fn claim(&mut self, info: &ThreadInfo, exit: Option<Tsc>) -> Option<ProbeLog> {
         let fits = |l: &ProbeLog| {
             l.tid == info.tid.get()
-                && l.first_tsc >= info.started.get()
+                && (self.part || l.first_tsc >= info.started.get())
                 && exit.is_none_or(|at| l.first_tsc <= at.get())
         };
         self.logs.iter().position(fits).map(|i| self.logs.remove(i))
@@ -216,9 +228,9 @@ impl Verifier {
             tid,
             name: info.name.clone(),
             cut_off: exit.is_none(),
-            frames_lost: false,
+            frames_lost: self.part,
             hits: HitFinder::default(),
-            aligner: Aligner::new(log),
+            aligner: if self.part { Aligner::of_part(log) } else { Aligner::new(log) },
             flows: Vec::new(),
         })));
         self.lanes.push((tid, Arc::clone(&lane)));
@@ -234,7 +246,8 @@ impl Verifier {
         }
         for log in std::mem::take(&mut self.logs) {
             let tid = log.tid;
-            let outcome = Aligner::new(Some(log)).finish(false);
+            let aligner = if self.part { Aligner::of_part(Some(log)) } else { Aligner::new(Some(log)) };
+            let outcome = aligner.finish(false);
             threads.extend(self.shared.verdict_on(tid, String::new(), &[], &outcome, &mut sums));
         }
         threads.sort_by_key(|t| t.tid);
@@ -354,6 +367,7 @@ impl Shared {
             missing: o.missing,
             extra: o.extra,
             lost_in_gaps: o.lost,
+            outside: o.outside,
             unresolved: o.unresolved,
             gaps: o.gaps,
             mismatches: o.mismatches,
@@ -381,11 +395,12 @@ impl Shared {
             missing: sum(|t| t.missing),
             extra: sum(|t| t.extra),
             lost_in_gaps: sum(|t| t.lost_in_gaps),
+            outside: sum(|t| t.outside),
             unresolved: sum(|t| t.unresolved),
             mismatches,
             known_probes: self.probes.len(),
             exact,
-            complete: exact && probes > 0 && sum(|t| t.matched) == probes,
+            complete: exact && sum(|t| t.matched) > 0 && sum(|t| t.matched + t.outside) == probes,
             first_mismatch: threads.iter().find_map(|t| t.first_mismatch.clone()),
             tiers,
             unresolved_by_cause: unresolved_groups(&sums.unresolved, &sums.hidden),
@@ -422,6 +437,9 @@ impl Verdict {
         let Tally { projected, recovered, .. } = self.matched_by;
         if projected + recovered > 0 {
             text.push_str(&format!(", {projected} of them projected, {recovered} recovered"));
+        }
+        if self.outside > 0 {
+            text.push_str(&format!("; {} ran before or after the recording", self.outside));
         }
         text.push('\n');
         for t in &self.threads {

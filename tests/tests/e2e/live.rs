@@ -1,0 +1,178 @@
+//! Recordings that jcmd begins and ends while the program runs.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use jportal_tests::place::{self, Place};
+use jportal_tests::process::{self, Running};
+use jportal_tests::programs::{self, Size};
+use jportal_tests::recording::LIMIT;
+
+/// Of a log of probes: its header, and an entry.
+const HEADER: u64 = 32;
+const ENTRY: u64 = 4;
+
+/// H2 without end under the emulated unit, with the oracle, in a VM that does not record yet.
+struct Program {
+    place: Place,
+    folder: tempfile::TempDir,
+    running: Running,
+    pid: u32,
+}
+
+impl Program {
+    fn start(place: Place) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("oracle");
+        let mut java = programs::by_name("h2").unwrap().command(&place.root, &place.programs, Size::Small);
+        java.push("1000000".to_owned());
+        let mut command = Command::new(&place.jportal);
+        command.args(["run", "--emulate", "--cores", "3", "--on-full", "stall", "--timing", "tsc", "--java"]);
+        command.arg(&place.java).arg("-o").arg(folder.path().join("unused.jportal"));
+        command.args(["--", "-XX:-JPortalStart", "-XX:JPortalPrecision=exact"]);
+        command.arg(format!("-javaagent:{}=out={}", place.oracle.display(), log.display())).args(java);
+        let running = process::start(&mut command).unwrap();
+        running.wait_for("checksum", LIMIT).unwrap();
+        let facts = std::fs::read_to_string(log.join("agent.tsv")).unwrap();
+        let pid = facts.lines().find_map(|l| l.strip_prefix("pid\t")).unwrap().trim().parse().unwrap();
+        Self { place, folder, running, pid }
+    }
+
+    fn jcmd(&self, words: &[&str]) -> String {
+        let mut command = Command::new(self.place.java.with_file_name("jcmd"));
+        let finished = process::run(command.arg(self.pid.to_string()).args(words), LIMIT).unwrap();
+        assert!(finished.status.success(), "{words:?}: {} {}", finished.text(), finished.stderr);
+        finished.text()
+    }
+
+    /// The log of the main thread, the only one with probes.
+    fn log(&self) -> PathBuf {
+        let all = std::fs::read_dir(self.folder.path().join("oracle")).unwrap().map(|e| e.unwrap().path());
+        let probes: Vec<_> = all.filter(|p| p.extension().is_some_and(|e| e == "probes")).collect();
+        assert_eq!(probes.len(), 1, "{probes:?}");
+        probes[0].clone()
+    }
+
+    /// Probes that the main thread has passed.
+    fn passed(&self) -> u64 {
+        let file = File::open(self.log()).unwrap();
+        let all = (file.metadata().unwrap().len() - HEADER) / ENTRY;
+        // What is not written yet is zero.
+        let (mut low, mut high) = (0, all);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut id = [0; ENTRY as usize];
+            file.read_exact_at(&mut id, HEADER + middle * ENTRY).unwrap();
+            if id == [0; 4] { high = middle } else { low = middle + 1 }
+        }
+        low
+    }
+
+    /// Records for a while.
+    fn record(&self, name: &str) -> Part {
+        let capture = self.folder.path().join(name);
+        let before = self.passed();
+        let answer = self.jcmd(&["JPortal.start", &format!("file={}", capture.display())]);
+        assert!(answer.contains("state: recording"), "{answer}");
+        let first = self.passed();
+        std::thread::sleep(Duration::from_millis(400));
+        let last = self.passed();
+        let answer = self.jcmd(&["JPortal.stop"]);
+        assert!(answer.contains("state: stopped") && answer.contains("losses: 0"), "{answer}");
+        Part { capture, before, first, last, behind: self.passed() }
+    }
+
+    /// A copy of the log with the entries that `keep` names.
+    fn log_of(&self, name: &str, keep: &[std::ops::Range<u64>]) -> PathBuf {
+        let folder = self.folder.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let (log, mut bytes) = (File::open(self.log()).unwrap(), vec![0; HEADER as usize]);
+        log.read_exact_at(&mut bytes, 0).unwrap();
+        for range in keep {
+            let mut ids = vec![0; ((range.end - range.start) * ENTRY) as usize];
+            log.read_exact_at(&mut ids, HEADER + range.start * ENTRY).unwrap();
+            bytes.extend(ids);
+        }
+        std::fs::write(folder.join(self.log().file_name().unwrap()), bytes).unwrap();
+        folder
+    }
+
+    /// `jportal verify --part` of a capture against such a log: exit status and report.
+    fn verify(&self, capture: &Path, log: &Path) -> (Option<i32>, Value) {
+        let mut command = Command::new(&self.place.jportal);
+        command.args(["verify", "--json", "--part", "--allow-gaps", "--oracle"]).arg(log).arg(capture);
+        let finished = process::run(&mut command, LIMIT).unwrap();
+        let report = finished.json().unwrap_or_else(|e| panic!("{e}: {}", finished.stderr));
+        (finished.status.code(), report)
+    }
+}
+
+/// One recording: how many probes had been passed before the command to start, at its answer, before the
+/// command to stop and at its answer.
+struct Part {
+    capture: PathBuf,
+    before: u64,
+    first: u64,
+    last: u64,
+    behind: u64,
+}
+
+fn count(report: &Value, pointer: &str) -> u64 {
+    report.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {report}"))
+}
+
+#[test]
+fn each_of_three_recordings_of_one_process_is_a_part_of_what_ran() {
+    let Some(place) = place::installed("each_of_three_recordings_of_one_process_is_a_part_of_what_ran")
+    else {
+        return;
+    };
+    let program = Program::start(place);
+    let parts: Vec<Part> = ["a", "b", "c"].map(|name| program.record(&format!("{name}.jportal"))).into();
+    for (n, part) in parts.iter().enumerate() {
+        let inner = part.last - part.first;
+        assert!(inner > 10_000, "recording {n}: only {inner} probes between the commands");
+        let log = program.log_of(&format!("part{n}"), std::slice::from_ref(&(part.before..part.behind)));
+        let (code, report) = program.verify(&part.capture, &log);
+        let figures = format!("recording {n}, {inner} probes between the commands: {}", report["threads"]);
+        assert_eq!(code, Some(0), "{figures}");
+        for nothing in ["/errors/native_flow", "/errors/reconstruct", "/missing", "/extra", "/unresolved"] {
+            assert_eq!(count(&report, nothing), 0, "{nothing} of {figures}");
+        }
+        // No gap of the flow hides anything, and what ran between the answer to one command and the other is all there.
+        let gaps: u64 = report["threads"].as_array().unwrap().iter().map(|t| count(t, "/gaps")).sum();
+        assert_eq!(gaps, 0, "{figures}");
+        assert!(count(&report, "/matched") >= inner, "{figures}");
+        info(&program, part);
+    }
+
+    // One probe less in the log, or half of it, and the comparison fails.
+    let part = &parts[0];
+    let middle = part.first + (part.last - part.first) / 2;
+    for (name, keep) in [
+        ("without", vec![part.before..middle, middle + 1..part.behind]),
+        ("half", std::iter::once(part.before..middle).collect()),
+    ] {
+        let (code, report) = program.verify(&part.capture, &program.log_of(name, &keep));
+        assert_eq!(code, Some(1), "{name}: {}", report["threads"]);
+        assert!(count(&report, "/extra") > 0, "{name}: {}", report["threads"]);
+    }
+    process::send(program.pid, libc::SIGKILL).unwrap();
+    let _ = program.running.wait(LIMIT).unwrap();
+}
+
+/// The metadata told at the start and what changed since contradict each other nowhere.
+fn info(program: &Program, part: &Part) {
+    let mut command = Command::new(&program.place.jportal);
+    let finished = process::run(command.args(["info", "--json"]).arg(&part.capture), LIMIT).unwrap();
+    let report = finished.json().unwrap_or_else(|e| panic!("{e}: {}", finished.stderr));
+    assert_eq!(report.pointer("/capture/whole"), Some(&Value::Bool(true)), "{report}");
+    for nothing in ["/metadata/oddities", "/metadata/refused_code", "/metadata/damaged_records", "/gaps"] {
+        assert_eq!(count(&report, nothing), 0, "{nothing} of {report}");
+    }
+}
