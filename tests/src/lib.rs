@@ -6,6 +6,7 @@
 //! skipped ([`skip`]).
 
 pub mod against;
+pub mod died;
 pub mod fault;
 pub mod figures;
 pub mod fuzz;

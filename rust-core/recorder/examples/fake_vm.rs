@@ -4,6 +4,7 @@
 //! `fake_vm record CAPTURE CORES BYTES THREADS RECORDS` records, stops and leaves;
 //! `fake_vm endless CAPTURE` commits records until killed and prints how many are committed;
 //! `fake_vm crash CAPTURE RECORDS` commits, calls the emergency mark and aborts;
+//! `fake_vm die CAPTURE RECORDS WAY` commits and dies with no word to the recorder: by `exit`, `abort` or `segv`;
 //! `fake_vm survive CAPTURE RECORDS` commits whether or not anybody takes it, and prints the reason.
 
 #[path = "../tests/common/mod.rs"]
@@ -22,6 +23,7 @@ fn main() {
         "record" => record(Path::new(words[1]), number(2), number(3), number(4), number(5)),
         "endless" => endless(Path::new(words[1])),
         "crash" => crash(Path::new(words[1]), number(2)),
+        "die" => die(Path::new(words[1]), number(2), words[3]),
         "survive" => survive(Path::new(words[1]), number(2)),
         other => panic!("unknown mode {other}"),
     }
@@ -66,6 +68,24 @@ fn crash(capture: &Path, records: u64) {
     recorder.emergency();
     assert!(!recorder.write(KIND, &[0; 8]), "nothing is taken after the mark");
     std::process::abort();
+}
+
+fn die(capture: &Path, records: u64, way: &str) {
+    let recorder = start(capture, Source::None);
+    for n in 0..records {
+        assert!(recorder.write(KIND, &n.to_le_bytes()));
+    }
+    match way {
+        // SAFETY: nothing is used any more; threads of the recorder are ended wherever they are, which is the point.
+        "exit" => unsafe { libc::_exit(3) },
+        "abort" => std::process::abort(),
+        // SAFETY: a signal to itself, without the handler of the standard library, which lets one pass that no instruction caused.
+        "segv" => unsafe {
+            libc::signal(libc::SIGSEGV, libc::SIG_DFL);
+            libc::raise(libc::SIGSEGV);
+        },
+        other => panic!("unknown way {other}"),
+    }
 }
 
 fn survive(capture: &Path, records: u64) {

@@ -77,8 +77,35 @@ fn kill_and_recover(after: Duration) -> u64 {
 
 #[test]
 fn what_was_committed_before_a_kill_is_found_again() {
-    let recovered: u64 = (0..12).map(|n| kill_and_recover(Duration::from_millis(30 + 7 * n))).sum();
-    assert!(recovered > 0, "in twelve kills the ring was never found with something in it");
+    let mut random = common::Random::new(7);
+    let mut kill = || kill_and_recover(Duration::from_millis(20 + random.below(80)));
+    let recovered: u64 = (0..100).map(|_| kill()).sum();
+    assert!(recovered > 0, "in a hundred kills the ring was never found with something in it");
+}
+
+/// Ends of a process that no code of the recorder sees, a hundred of each, with the consumer wherever it is then: every record is there.
+#[test]
+fn what_was_committed_before_any_end_is_found_again() {
+    let mut random = common::Random::new(11);
+    let mut recovered = 0;
+    for (way, code, signal) in
+        [("exit", Some(3), None), ("abort", None, Some(libc::SIGABRT)), ("segv", None, Some(libc::SIGSEGV))]
+    {
+        for _ in 0..100 {
+            let dir = tempfile::tempdir().unwrap();
+            let (capture, records) = (dir.path().join("a.jportal"), 1 + random.below(20_000));
+            let mut vm = Command::new(fake_vm());
+            let status = vm.arg("die").arg(&capture).arg(records.to_string()).arg(way).status().unwrap();
+            assert_eq!((status.code(), status.signal()), (code, signal), "{way}");
+            let Recovery::Done { bytes, crashed: false } = ring_file::recover(&capture).unwrap() else {
+                panic!("{way} after {records} records: not recovered")
+            };
+            let reader = CaptureReader::open(&capture).unwrap();
+            assert_eq!(check_metadata(&reader)[&0], records, "{way}");
+            recovered += bytes;
+        }
+    }
+    assert!(recovered > 0, "the ring was never found with something in it");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod abuse;
 mod configurations;
 mod degrade;
+mod died;
 mod faults;
 mod identity;
 mod jacoco;

@@ -1,0 +1,221 @@
+//! VMs that die while they record, each at a random moment: what they leave must be whole, and what it tells the beginning of what ran.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::Result;
+use crate::place::Place;
+use crate::process::{self, Finished};
+use crate::recording::LIMIT;
+
+/// How a VM ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// SIGKILL: no code of the VM runs any more.
+    Kill,
+    /// SIGABRT, as `abort()` sends it to its own process; the VM has no handler for it.
+    Abort,
+    /// SIGTERM: the VM's signal thread calls `java.lang.Shutdown.exit`, as `System.exit` does.
+    Exit,
+    /// SIGSEGV in code that has no business with it: a fatal error of the VM, with its report (`hs_err`).
+    Fatal,
+}
+
+impl Way {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Kill, Self::Abort, Self::Exit, Self::Fatal];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "kill",
+            Self::Abort => "abort",
+            Self::Exit => "exit",
+            Self::Fatal => "fatal",
+        }
+    }
+
+    const fn signal(self) -> i32 {
+        match self {
+            Self::Kill => libc::SIGKILL,
+            Self::Abort => libc::SIGABRT,
+            Self::Exit => libc::SIGTERM,
+            Self::Fatal => libc::SIGSEGV,
+        }
+    }
+
+    /// The signal that the VM dies of, if it does, and how the capture's end tells.
+    const fn end(self) -> (Option<i32>, &'static str) {
+        match self {
+            Self::Kill => (Some(libc::SIGKILL), "killed"),
+            Self::Abort => (Some(libc::SIGABRT), "killed"),
+            Self::Exit => (None, ""),
+            Self::Fatal => (Some(libc::SIGABRT), "crashed"),
+        }
+    }
+}
+
+/// What a capture of a VM that died told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Left {
+    /// Probes in the flow: the first ones of the log, in order.
+    pub probes: u64,
+    /// Probes behind them, which ran and whose trace was still in the unit's buffers.
+    pub behind: u64,
+    /// Bytes of trace.
+    pub trace: u64,
+}
+
+/// Of a log of probes: its header, and an entry.
+const HEADER: u64 = 32;
+const ENTRY: u64 = 4;
+
+/// Records a program without end under the emulated unit, lets it die `after` it has begun, and judges what is left.
+///
+/// # Errors
+/// What is not as it should be, with the way and the moment.
+pub fn die(place: &Place, way: Way, after: Duration) -> Result<Left> {
+    let told = |e: String| format!("{} after {} ms: {e}", way.name(), after.as_millis());
+    let folder = tempfile::tempdir()?;
+    let death = Death { place, folder: folder.path() };
+    let finished = death.run(way, after).map_err(|e| told(e.to_string()))?;
+    let left = death.judge(way, &finished).map_err(|e| told(format!("{e}; {:.600}", finished.stderr)))?;
+    Ok(left)
+}
+
+struct Death<'a> {
+    place: &'a Place,
+    folder: &'a Path,
+}
+
+impl Death<'_> {
+    fn capture(&self) -> PathBuf {
+        self.folder.join("died.jportal")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("oracle")
+    }
+
+    fn run(&self, way: Way, after: Duration) -> Result<Finished> {
+        let Place { jportal, java, oracle, programs, .. } = self.place;
+        let mut command = Command::new(jportal);
+        command.args(["run", "--emulate", "--cores", "3", "--on-full", "stall", "--java"]).arg(java);
+        command.arg("-o").arg(self.capture()).args(["--", "-XX:JPortalPrecision=exact"]);
+        command.arg(format!("-XX:ErrorFile={}", self.folder.join("hs_err.log").display()));
+        command.arg(format!("-javaagent:{}=out={}", oracle.display(), self.log().display()));
+        command.arg("-cp").arg(programs.join("programs.jar")).args(["programs.Library", "1000000"]);
+        let running = process::start(&mut command)?;
+        let pid = self.pid()?;
+        std::thread::sleep(after);
+        process::send(pid, way.signal())?;
+        running.wait(LIMIT)
+    }
+
+    /// Of the VM, when the program has passed its first probe.
+    fn pid(&self) -> Result<u32> {
+        let begin = Instant::now();
+        while !self.has_begun() {
+            if begin.elapsed() > LIMIT {
+                return Err("the program has not begun".into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let facts = std::fs::read_to_string(self.log().join("agent.tsv"))?;
+        let pid = facts.lines().find_map(|line| line.strip_prefix("pid\t"));
+        Ok(pid.ok_or("the oracle tells no pid")?.trim().parse()?)
+    }
+
+    fn has_begun(&self) -> bool {
+        let Ok(files) = std::fs::read_dir(self.log()) else { return false };
+        let logs = files.flatten().map(|f| f.path()).filter(|p| p.extension().is_some_and(|e| e == "probes"));
+        let mut first = [0; ENTRY as usize];
+        logs.filter_map(|log| File::open(log).ok())
+            .any(|log| log.read_exact_at(&mut first, HEADER).is_ok() && first != [0; ENTRY as usize])
+    }
+
+    fn judge(&self, way: Way, finished: &Finished) -> Result<Left> {
+        let (signal, told) = way.end();
+        let code = signal.map_or(128 + way.signal(), |signal| 128 + signal);
+        if finished.status.code() != Some(code) && (signal.is_none() || finished.status.signal() != signal) {
+            return Err(format!("jportal run ended with {}", finished.status).into());
+        }
+        if (way == Way::Fatal) != self.folder.join("hs_err.log").exists() {
+            return Err("an error report where there should be none, or none".into());
+        }
+        let info = self.jportal(&["info", "--check", "--json"], None, 0)?;
+        let end = info.pointer("/capture/end_text").and_then(Value::as_str).unwrap_or_default();
+        let whole = info.pointer("/capture/whole").and_then(Value::as_bool);
+        if whole != Some(true) || !end.contains(told) {
+            return Err(format!("the capture's end: {}", info["capture"]).into());
+        }
+        for nothing in
+            ["/errors/native_flow", "/errors/reconstruct", "/gaps", "/check/findings", "/capture/losses"]
+        {
+            if number(&info, nothing)? != 0 {
+                return Err(format!("{nothing} of {}, {}", info["errors"], info["check"]).into());
+            }
+        }
+        // How much of the log the flow has, and that it is the beginning of it: nothing less, nothing else.
+        let part = self.jportal(&["verify", "--part", "--allow-gaps", "--json"], Some(&self.log()), 0)?;
+        let (probes, behind) = (number(&part, "/matched")?, number(&part, "/outside")?);
+        let strict = self.jportal(&["verify", "--json"], Some(&self.beginning(probes)?), 0)?;
+        if number(&strict, "/matched")? != probes || strict["exact"] != Value::Bool(true) {
+            return Err(format!("not the first {probes} probes: {:.600}", strict.to_string()).into());
+        }
+        if let Some(less) = probes.checked_sub(2).filter(|n| *n > 0) {
+            // Two probes less, and it is seen. (One may have been passed by a thread that died before it was logged.)
+            self.jportal(&["verify", "--json"], Some(&self.beginning(less)?), 1)?;
+        }
+        Ok(Left { probes, behind, trace: number(&info, "/pt_bytes")? })
+    }
+
+    /// A copy of the log with the first `probes` entries of the only thread that has any.
+    fn beginning(&self, probes: u64) -> Result<PathBuf> {
+        let folder = self.folder.join(format!("first-{probes}"));
+        std::fs::create_dir_all(&folder)?;
+        for entry in std::fs::read_dir(self.log())? {
+            let path = entry?.path();
+            let to = folder.join(path.file_name().unwrap_or_default());
+            std::fs::copy(&path, &to)?;
+            if path.extension().is_some_and(|e| e == "probes") {
+                let file = File::options().write(true).open(&to)?;
+                let (from, end) = (HEADER + probes * ENTRY, file.metadata()?.len());
+                file.write_all_at(&vec![0; end.saturating_sub(from) as usize], from)?;
+            }
+        }
+        Ok(folder)
+    }
+
+    fn jportal(&self, words: &[&str], oracle: Option<&Path>, status: i32) -> Result<Value> {
+        let mut command = Command::new(&self.place.jportal);
+        command.args(words);
+        if let Some(oracle) = oracle {
+            command.arg("--oracle").arg(oracle);
+        }
+        let finished = process::run(command.arg(self.capture()), LIMIT)?;
+        if finished.status.code() != Some(status) {
+            let (text, error) = (finished.text(), &finished.stderr);
+            return Err(format!("jportal {words:?}: {}: {text:.600} {error:.300}", finished.status).into());
+        }
+        finished.json()
+    }
+}
+
+fn number(report: &Value, pointer: &str) -> Result<u64> {
+    let found = report.pointer(pointer).and_then(Value::as_u64);
+    found.ok_or_else(|| format!("no {pointer} in {:.600}", report.to_string()).into())
+}
+
+/// The `n`th of the random moments of a seed, up to two seconds after the program has begun.
+pub fn moment(seed: u64, n: u64) -> Duration {
+    let mixed =
+        (seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    Duration::from_millis((mixed ^ mixed >> 31) % 2000)
+}
