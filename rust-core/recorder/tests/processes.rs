@@ -78,7 +78,7 @@ fn kill_and_recover(after: Duration) -> u64 {
 #[test]
 fn what_was_committed_before_a_kill_is_found_again() {
     let mut random = common::Random::new(7);
-    let mut kill = || kill_and_recover(Duration::from_millis(20 + random.below(80)));
+    let mut kill = || kill_and_recover(Duration::from_millis(30 + random.below(80)));
     let recovered: u64 = (0..100).map(|_| kill()).sum();
     assert!(recovered > 0, "in a hundred kills the ring was never found with something in it");
 }
