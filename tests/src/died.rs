@@ -1,7 +1,5 @@
 //! VMs that die while they record, each at a random moment: what they leave must be whole, and what it tells the beginning of what ran.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,9 +8,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::Result;
+use crate::oracle::{self, ProbeFile};
 use crate::place::Place;
 use crate::process::{self, Finished};
 use crate::recording::LIMIT;
+use crate::scratch::Scratch;
 
 /// How a VM ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,21 +72,20 @@ pub struct Left {
     pub trace: u64,
 }
 
-/// Of a log of probes: its header, and an entry.
-const HEADER: u64 = 32;
-const ENTRY: u64 = 4;
-
 /// Records a program without end under the emulated unit, lets it die `after` it has begun, and judges what is left.
 ///
 /// # Errors
-/// What is not as it should be, with the way and the moment.
+/// What is not as it should be, with the way and the moment; the files of this run are kept then.
 pub fn die(place: &Place, way: Way, after: Duration) -> Result<Left> {
-    let told = |e: String| format!("{} after {} ms: {e}", way.name(), after.as_millis());
-    let folder = tempfile::tempdir()?;
+    let told =
+        |e: String| -> crate::Error { format!("{} after {} ms: {e}", way.name(), after.as_millis()).into() };
+    let folder = Scratch::new()?;
     let death = Death { place, folder: folder.path() };
-    let finished = death.run(way, after).map_err(|e| told(e.to_string()))?;
-    let left = death.judge(way, &finished).map_err(|e| told(format!("{e}; {:.600}", finished.stderr)))?;
-    Ok(left)
+    let left = death.run(way, after).and_then(|finished| {
+        let judged = death.judge(way, &finished);
+        judged.map_err(|e| format!("{e}; {:.600}", finished.stderr).into())
+    });
+    left.map_err(|e| told(format!("{e}; its files are in {}", folder.keep().display())))
 }
 
 struct Death<'a> {
@@ -121,23 +120,13 @@ impl Death<'_> {
     /// Of the VM, when the program has passed its first probe.
     fn pid(&self) -> Result<u32> {
         let begin = Instant::now();
-        while !self.has_begun() {
+        while ProbeFile::find(&self.log())?.map_or(Ok(0), |log| log.passed())? == 0 {
             if begin.elapsed() > LIMIT {
                 return Err("the program has not begun".into());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        let facts = std::fs::read_to_string(self.log().join("agent.tsv"))?;
-        let pid = facts.lines().find_map(|line| line.strip_prefix("pid\t"));
-        Ok(pid.ok_or("the oracle tells no pid")?.trim().parse()?)
-    }
-
-    fn has_begun(&self) -> bool {
-        let Ok(files) = std::fs::read_dir(self.log()) else { return false };
-        let logs = files.flatten().map(|f| f.path()).filter(|p| p.extension().is_some_and(|e| e == "probes"));
-        let mut first = [0; ENTRY as usize];
-        logs.filter_map(|log| File::open(log).ok())
-            .any(|log| log.read_exact_at(&mut first, HEADER).is_ok() && first != [0; ENTRY as usize])
+        oracle::pid(&self.log())
     }
 
     fn judge(&self, way: Way, finished: &Finished) -> Result<Left> {
@@ -179,17 +168,8 @@ impl Death<'_> {
     /// A copy of the log with the first `probes` entries of the only thread that has any.
     fn beginning(&self, probes: u64) -> Result<PathBuf> {
         let folder = self.folder.join(format!("first-{probes}"));
-        std::fs::create_dir_all(&folder)?;
-        for entry in std::fs::read_dir(self.log())? {
-            let path = entry?.path();
-            let to = folder.join(path.file_name().unwrap_or_default());
-            std::fs::copy(&path, &to)?;
-            if path.extension().is_some_and(|e| e == "probes") {
-                let file = File::options().write(true).open(&to)?;
-                let (from, end) = (HEADER + probes * ENTRY, file.metadata()?.len());
-                file.write_all_at(&vec![0; end.saturating_sub(from) as usize], from)?;
-            }
-        }
+        let log = ProbeFile::find(&self.log())?.ok_or("the log is gone")?;
+        log.copy(std::slice::from_ref(&(0..probes)), &folder)?;
         Ok(folder)
     }
 

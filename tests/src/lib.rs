@@ -17,6 +17,7 @@ pub mod place;
 pub mod process;
 pub mod programs;
 pub mod recording;
+pub mod scratch;
 pub mod skip;
 
 /// Failure of a test's own machinery, in words.

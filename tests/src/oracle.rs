@@ -2,11 +2,86 @@
 //! `tests/oracle-agent/FORMAT.md` defines it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use crate::Result;
 
 const HEADER: usize = 32;
+const ENTRY: usize = 4;
+
+/// The log of the only thread that hits probes, while the program runs or after that.
+#[derive(Debug)]
+pub struct ProbeFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl ProbeFile {
+    /// That of a log directory; `None` while there is none.
+    ///
+    /// # Errors
+    /// When several threads have one.
+    pub fn find(directory: &Path) -> Result<Option<Self>> {
+        let Ok(all) = std::fs::read_dir(directory) else { return Ok(None) };
+        let mut logs =
+            all.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "probes"));
+        let Some(path) = logs.next() else { return Ok(None) };
+        if let Some(other) = logs.next() {
+            return Err(format!("{} and {}: two threads have probes", path.display(), other.display()).into());
+        }
+        Ok(Some(Self { file: File::open(&path)?, path }))
+    }
+
+    /// Probes that were passed by now.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn passed(&self) -> Result<u64> {
+        let length = self.file.metadata()?.len().saturating_sub(HEADER as u64);
+        // What is not written yet is zero.
+        let (mut low, mut high) = (0, length / ENTRY as u64);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let is_written = self.entries(middle..middle + 1)?.iter().any(|byte| *byte != 0);
+            if is_written { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// Makes `directory`, with a copy that holds the entries of `ranges` and no others.
+    ///
+    /// # Errors
+    /// When one is not there, or it cannot be written.
+    pub fn copy(&self, ranges: &[Range<u64>], directory: &Path) -> Result<()> {
+        let mut bytes = vec![0; HEADER];
+        self.file.read_exact_at(&mut bytes, 0)?;
+        for range in ranges {
+            bytes.extend(self.entries(range.clone())?);
+        }
+        std::fs::create_dir(directory)?;
+        std::fs::write(directory.join(self.path.file_name().unwrap_or_default()), bytes)?;
+        Ok(())
+    }
+
+    fn entries(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        let mut ids = vec![0; (range.end - range.start) as usize * ENTRY];
+        self.file.read_exact_at(&mut ids, HEADER as u64 + range.start * ENTRY as u64)?;
+        Ok(ids)
+    }
+}
+
+/// The VM's process id, as a log directory tells it.
+///
+/// # Errors
+/// When it does not.
+pub fn pid(directory: &Path) -> Result<u32> {
+    let facts = std::fs::read_to_string(directory.join("agent.tsv"))?;
+    let pid = facts.lines().find_map(|line| line.strip_prefix("pid\t"));
+    Ok(pid.ok_or("the oracle tells no pid")?.trim().parse()?)
+}
 
 /// One thread's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +179,7 @@ fn read_thread(path: &Path) -> Result<(u64, ThreadLog)> {
     }
     let start = u64::from(word(&bytes, 16)?) | u64::from(word(&bytes, 20)?) << 32;
     let mut ids = Vec::with_capacity(bytes.len() / 4);
-    for at in (HEADER..bytes.len()).step_by(4) {
+    for at in (HEADER..bytes.len()).step_by(ENTRY) {
         match word(&bytes, at)? {
             0 => break,
             id => ids.push(id),

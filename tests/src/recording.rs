@@ -11,6 +11,7 @@ use crate::oracle::OracleLog;
 use crate::place::Place;
 use crate::process::{self, Finished};
 use crate::programs::{Program, Size};
+use crate::scratch::Scratch;
 use crate::{Error, Result};
 
 /// A run may take this long; the limit only catches hangs.
@@ -74,10 +75,10 @@ impl Plan {
     }
 }
 
-/// A recorded run; its files go when it is dropped.
+/// A recorded run; its files go when it is dropped, unless a test is failing.
 #[derive(Debug)]
 pub struct Recording {
-    folder: tempfile::TempDir,
+    folder: Scratch,
     place: Place,
     limit: Duration,
     /// The traced program's own end and output.
@@ -98,7 +99,7 @@ impl Recording {
     /// # Errors
     /// As [`Recording::make`].
     pub fn command(place: &Place, arguments: &[String], plan: &Plan) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("jportal-e2e-").tempdir_in(scratch()?)?;
+        let folder = Scratch::new()?;
         let mut command = Command::new(&place.jportal);
         command.arg("run");
         if plan.emulate {
@@ -206,14 +207,6 @@ fn prepare(place: &Place, arguments: &[String], folder: &Path) -> Result<PathBuf
         return Err(format!("the untraced run failed, {}: {}", finished.status, finished.stderr).into());
     }
     Ok(classes)
-}
-
-/// Where large temporary files go: the folder that `JPORTAL_SCRATCH` names, or build/e2e.
-fn scratch() -> Result<PathBuf> {
-    let folder = std::env::var_os("JPORTAL_SCRATCH")
-        .map_or_else(|| crate::place::root().join("build/e2e"), PathBuf::from);
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
 }
 
 /// Output of `jportal info --json`.

@@ -1,33 +1,29 @@
 //! Recordings that jcmd begins and ends while the program runs.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use jportal_tests::oracle::{self, ProbeFile};
 use jportal_tests::place::{self, Place};
 use jportal_tests::process::{self, Running};
 use jportal_tests::programs::{self, Size};
 use jportal_tests::recording::LIMIT;
-
-/// Of a log of probes: its header, and an entry.
-const HEADER: u64 = 32;
-const ENTRY: u64 = 4;
+use jportal_tests::scratch::Scratch;
 
 /// H2 without end under the emulated unit, with the oracle, in a VM that does not record yet.
 struct Program {
     place: Place,
-    folder: tempfile::TempDir,
+    folder: Scratch,
     running: Running,
     pid: u32,
 }
 
 impl Program {
     fn start(place: Place) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Scratch::new().unwrap();
         let log = folder.path().join("oracle");
         let mut java = programs::by_name("h2").unwrap().command(&place.root, &place.programs, Size::Small);
         java.push("1000000".to_owned());
@@ -38,8 +34,7 @@ impl Program {
         command.arg(format!("-javaagent:{}=out={}", place.oracle.display(), log.display())).args(java);
         let running = process::start(&mut command).unwrap();
         running.wait_for("checksum", LIMIT).unwrap();
-        let facts = std::fs::read_to_string(log.join("agent.tsv")).unwrap();
-        let pid = facts.lines().find_map(|l| l.strip_prefix("pid\t")).unwrap().trim().parse().unwrap();
+        let pid = oracle::pid(&log).unwrap();
         Self { place, folder, running, pid }
     }
 
@@ -51,26 +46,13 @@ impl Program {
     }
 
     /// The log of the main thread, the only one with probes.
-    fn log(&self) -> PathBuf {
-        let all = std::fs::read_dir(self.folder.path().join("oracle")).unwrap().map(|e| e.unwrap().path());
-        let probes: Vec<_> = all.filter(|p| p.extension().is_some_and(|e| e == "probes")).collect();
-        assert_eq!(probes.len(), 1, "{probes:?}");
-        probes[0].clone()
+    fn log(&self) -> ProbeFile {
+        ProbeFile::find(&self.folder.path().join("oracle")).unwrap().expect("a log")
     }
 
     /// Probes that the main thread has passed.
     fn passed(&self) -> u64 {
-        let file = File::open(self.log()).unwrap();
-        let all = (file.metadata().unwrap().len() - HEADER) / ENTRY;
-        // What is not written yet is zero.
-        let (mut low, mut high) = (0, all);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let mut id = [0; ENTRY as usize];
-            file.read_exact_at(&mut id, HEADER + middle * ENTRY).unwrap();
-            if id == [0; 4] { high = middle } else { low = middle + 1 }
-        }
-        low
+        self.log().passed().unwrap()
     }
 
     /// Records for a while.
@@ -90,15 +72,7 @@ impl Program {
     /// A copy of the log with the entries that `keep` names.
     fn log_of(&self, name: &str, keep: &[std::ops::Range<u64>]) -> PathBuf {
         let folder = self.folder.path().join(name);
-        std::fs::create_dir(&folder).unwrap();
-        let (log, mut bytes) = (File::open(self.log()).unwrap(), vec![0; HEADER as usize]);
-        log.read_exact_at(&mut bytes, 0).unwrap();
-        for range in keep {
-            let mut ids = vec![0; ((range.end - range.start) * ENTRY) as usize];
-            log.read_exact_at(&mut ids, HEADER + range.start * ENTRY).unwrap();
-            bytes.extend(ids);
-        }
-        std::fs::write(folder.join(self.log().file_name().unwrap()), bytes).unwrap();
+        self.log().copy(keep, &folder).unwrap();
         folder
     }
 

@@ -8,7 +8,6 @@
 //! (`perf_aux_output_begin`, `event_sched_out`); nothing turns them on again. So after each loss, and on a timer, every event is
 //! enabled anew ([`Device::keep_running`]); disabled first where trace was lost, since Linux up to 6.15 leaves an overrun event
 //! active but stopped, which an enable alone passes over.
-
 //!
 //! A thread's events are a copy of those of the thread that made it. Between two threads whose events are such copies the kernel
 //! switches by exchanging the events, and PT goes on (`perf_event_context_sched_out`): no AUX record says where the one ends and the

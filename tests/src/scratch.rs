@@ -1,0 +1,43 @@
+//! Folders for the files of a run: captures are large, and the one that showed a fault must stay.
+
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+
+/// A folder of its own under `build/e2e` or `$JPORTAL_SCRATCH`. It goes when it is dropped, unless a test is failing just then.
+#[derive(Debug)]
+pub struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn new() -> Result<Self> {
+        let parent = std::env::var_os("JPORTAL_SCRATCH")
+            .map_or_else(|| crate::place::root().join("build/e2e"), PathBuf::from);
+        std::fs::create_dir_all(&parent)?;
+        Ok(Self(tempfile::Builder::new().prefix("jportal-e2e-").tempdir_in(parent)?))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Leaves it where it is.
+    pub fn keep(self) -> PathBuf {
+        let mut this = self;
+        this.0.disable_cleanup(true);
+        this.path().to_owned()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.disable_cleanup(true);
+            eprintln!("the files of this run are in {}", self.path().display());
+        }
+    }
+}
