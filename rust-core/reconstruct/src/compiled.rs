@@ -150,11 +150,15 @@ impl<'a> Machine<'a> {
     /// the bottom of a whole stack lies an upcall.
     fn lowest_returned(&self) -> bool {
         match (&self.stack[..], &self.before) {
-            ([Frame::Compiled(c)], Before::Block { exit: Exit::Return, code, .. }) => c.code == *code,
+            (
+                [Frame::Compiled(Compiled { code: frame, .. }) | Frame::Native { code: Some(frame), .. }],
+                Before::Block { exit: Exit::Return, code, .. },
+            ) => frame == code,
             // The interpreter's return is a jump.
-            ([Frame::Interpreted(_)], Before::Block { exit: Exit::Return | Exit::IndirectJump, .. }) => {
-                self.exit_of_top(FrameExit::Unknown) == FrameExit::Return
-            }
+            (
+                [Frame::Interpreted(_) | Frame::Native { code: None, .. }],
+                Before::Block { exit: Exit::Return | Exit::IndirectJump, .. },
+            ) => self.exit_of_top(FrameExit::Unknown) == FrameExit::Return,
             _ => false,
         }
     }

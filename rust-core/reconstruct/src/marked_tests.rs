@@ -427,6 +427,25 @@ fn the_lowest_frame_known_returns_to_one_that_is_not() {
 }
 
 #[test]
+fn the_lowest_frame_known_is_a_native_one_and_returns() {
+    let mut records = Vec::from(nmethod_records(NMETHOD, &[(0x10, &[(0, 4)]), (0x30, &[(0, 0)])], &[], &[]));
+    records.extend(nmethod_records(NMETHOD_2, &[], &[], &[]));
+    if let Record::NMethodInstalled(wrapper) = &mut records[2] {
+        wrapper.compiler = compilers::NATIVE_WRAPPER;
+        wrapper.method = POINTERS[1];
+    }
+    let vm = vm_with(&[(&M0, &[]), (&M1, &[])], &records);
+    // The trace begins where the call was resolved.
+    let called =
+        Script::default().enter(NMETHOD_2).callee(0, 0x20, Exit::IndirectCall).enter(NMETHOD_2 + 0x20);
+    let caller = |s: Script| s.nm(0x18, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
+    let returned = caller(called.clone().callee(0x20, 0x28, Exit::Return));
+    assert_eq!(run(&vm, returned).join(" "), "> m1 < m1 > m0 m0@0");
+    // One that has not returned does not vanish.
+    assert!(run(&vm, caller(called.callee(0x20, 0x28, Exit::Jump))).join(" ").contains("gap"));
+}
+
+#[test]
 fn an_exception_of_a_callee_that_is_gone_arrives_at_the_handler() {
     let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
     let (vm, s) = at_call(&M0, &[], &[row]);
