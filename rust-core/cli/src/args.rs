@@ -60,12 +60,12 @@ pub(crate) struct RunArgs {
     /// Use the emulated PT unit even where Intel PT is present
     #[arg(long)]
     pub(crate) emulate: bool,
-    /// Virtual cores of the emulated unit
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) cores: u32,
-    /// What the emulated unit does when a buffer is full
-    #[arg(long, value_enum, default_value_t = OnFull::Stall)]
-    pub(crate) on_full: OnFull,
+    /// Virtual cores of the emulated unit [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) cores: Option<u32>,
+    /// What the emulated unit does when a buffer is full [default: stall]
+    #[arg(long, value_enum)]
+    pub(crate) on_full: Option<OnFull>,
     /// PT buffer per core, a power of two; suffixes k, m, g
     #[arg(long, value_name = "SIZE", value_parser = power_of_two)]
     pub(crate) aux: Option<u64>,
@@ -73,9 +73,9 @@ pub(crate) struct RunArgs {
     /// k, m, g; default: as fast as it can
     #[arg(long, value_name = "BYTES/S", value_parser = bandwidth)]
     pub(crate) drain_bandwidth: Option<u64>,
-    /// Timing packets
-    #[arg(long, value_enum, default_value_t = Timing::Mtc)]
-    pub(crate) timing: Timing,
+    /// Timing packets of the emulated unit [default: mtc]
+    #[arg(long, value_enum)]
+    pub(crate) timing: Option<Timing>,
     /// Compress returns (a TNT bit instead of a TIP where the target is known)
     #[arg(long)]
     pub(crate) return_compression: bool,
@@ -529,7 +529,7 @@ mod tests {
     fn java_arguments_stand_behind_two_dashes() {
         let cli = Cli::try_parse_from(["jportal", "run", "--cores", "3", "--", "-cp", "x", "Main"]).unwrap();
         let Command::Run(a) = cli.command else { panic!("another command") };
-        assert_eq!((a.cores, a.java_args.len()), (3, 3));
+        assert_eq!((a.cores, a.java_args.len()), (Some(3), 3));
         assert!(Cli::try_parse_from(["jportal", "run", "Main"]).is_err());
         assert!(Cli::try_parse_from(["jportal", "run", "--"]).is_err());
     }

@@ -60,13 +60,14 @@ fn option(plugin: &Path, shared: &Path, args: &RunArgs) -> Result<OsString> {
         all.push(qemu_value(&value));
     };
     put("shm", shared.as_os_str().to_owned());
-    put("cores", args.cores.to_string().into());
-    let mode = match args.on_full {
+    put("cores", args.cores.unwrap_or(2).to_string().into());
+    let on_full = args.on_full.unwrap_or(OnFull::Stall);
+    let mode = match on_full {
         OnFull::Stall => "stall",
         OnFull::Drop => "drop",
     };
     put("mode", mode.into());
-    let timing = match args.timing {
+    let timing = match args.timing.unwrap_or(Timing::Mtc) {
         Timing::Tsc => "tsc",
         Timing::Mtc => "mtc",
         Timing::Cyc => "cyc",
@@ -75,7 +76,7 @@ fn option(plugin: &Path, shared: &Path, args: &RunArgs) -> Result<OsString> {
     if args.return_compression {
         put("retcomp", "1".into());
     }
-    if args.drain_bandwidth.is_some() && !matches!(args.on_full, OnFull::Drop) {
+    if args.drain_bandwidth.is_some() && !matches!(on_full, OnFull::Drop) {
         bail!(
             "--drain-bandwidth needs --on-full drop: with stall nothing is lost, the program would only wait"
         );

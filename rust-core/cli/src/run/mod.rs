@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 use jportal_capture::CaptureReader;
 
-use crate::args::{OnFull, RunArgs};
+use crate::args::RunArgs;
 use crate::{decode, say};
 use child::End;
 
@@ -94,7 +94,9 @@ impl Source {
 /// Refuses options that say something of the emulated unit alone.
 fn needs_no_unit(args: &RunArgs) -> Result<()> {
     let given = [
-        ("--on-full drop", matches!(args.on_full, OnFull::Drop)),
+        ("--cores", args.cores.is_some()),
+        ("--on-full", args.on_full.is_some()),
+        ("--timing", args.timing.is_some()),
         ("--drain-bandwidth", args.drain_bandwidth.is_some()),
         ("--return-compression", args.return_compression),
         ("--seed", args.seed.is_some()),
@@ -192,7 +194,9 @@ mod tests {
         assert!(needs_no_unit(&parse(&["--aux", "1m"])).is_ok());
         for options in [
             &["--seed", "3"][..],
-            &["--on-full", "drop"],
+            &["--cores", "3"],
+            &["--on-full", "stall"],
+            &["--timing", "cyc"],
             &["--unit-option", "a=b"],
             &["--return-compression"],
         ] {
