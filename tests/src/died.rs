@@ -70,6 +70,8 @@ pub struct Left {
     pub behind: u64,
     /// Bytes of trace.
     pub trace: u64,
+    /// Gaps of the flow: it is the beginning up to the first, and parts of what ran behind it.
+    pub gaps: u64,
 }
 
 /// Records a program without end under the emulated unit, lets it die `after` it has begun, and judges what is left.
@@ -144,16 +146,23 @@ impl Death<'_> {
         if whole != Some(true) || !end.contains(told) {
             return Err(format!("the capture's end: {}", info["capture"]).into());
         }
-        for nothing in
-            ["/errors/native_flow", "/errors/reconstruct", "/gaps", "/check/findings", "/capture/losses"]
-        {
+        for nothing in ["/errors/native_flow", "/errors/reconstruct", "/check/findings", "/capture/losses"] {
             if number(&info, nothing)? != 0 {
                 return Err(format!("{nothing} of {}, {}", info["errors"], info["check"]).into());
             }
         }
+        // What a core had not handed over is lost, with its thread's return to a core that had.
+        let (gaps, since) =
+            (number(&info, "/gaps")?, |name: &str| info["gaps_by_reason"][name].as_u64().unwrap_or(0));
+        if gaps != since("truncated") + since("sideband") {
+            return Err(format!("gaps: {}", info["gaps_by_reason"]).into());
+        }
         // How much of the log the flow has, and that it is the beginning of it: nothing less, nothing else.
         let part = self.jportal(&["verify", "--part", "--allow-gaps", "--json"], Some(&self.log()), 0)?;
         let (probes, behind) = (number(&part, "/matched")?, number(&part, "/outside")?);
+        if gaps > 0 {
+            return Ok(Left { probes, behind, trace: number(&info, "/pt_bytes")?, gaps });
+        }
         let strict = self.jportal(&["verify", "--json"], Some(&self.beginning(probes)?), 0)?;
         if number(&strict, "/matched")? != probes || strict["exact"] != Value::Bool(true) {
             return Err(format!("not the first {probes} probes: {:.600}", strict.to_string()).into());
@@ -162,7 +171,7 @@ impl Death<'_> {
             // Two probes less, and it is seen. (One may have been passed by a thread that died before it was logged.)
             self.jportal(&["verify", "--json"], Some(&self.beginning(less)?), 1)?;
         }
-        Ok(Left { probes, behind, trace: number(&info, "/pt_bytes")? })
+        Ok(Left { probes, behind, trace: number(&info, "/pt_bytes")?, gaps })
     }
 
     /// A copy of the log with the first `probes` entries of the only thread that has any.

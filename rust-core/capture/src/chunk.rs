@@ -9,7 +9,7 @@ pub const MAGIC: [u8; 8] = *b"JPORTAL\0";
 /// A reader refuses a file with a higher major version.
 pub const VERSION_MAJOR: u16 = 2;
 /// Raised for additions that older readers may skip.
-pub const VERSION_MINOR: u16 = 0;
+pub const VERSION_MINOR: u16 = 1;
 /// Length of the preamble.
 pub const PREAMBLE: usize = 16;
 /// Length of a chunk head.
@@ -39,6 +39,8 @@ pub enum Kind {
     Loss,
     /// [`crate::End`].
     End,
+    /// All that some cores recorded before a moment stands in front of it.
+    Drained,
     /// Written by a later version; skipped and counted.
     Unknown(u16),
 }
@@ -53,6 +55,7 @@ impl Kind {
             Self::Sideband => 4,
             Self::Loss => 5,
             Self::End => 6,
+            Self::Drained => 7,
             Self::Unknown(code) => code,
         }
     }
@@ -65,6 +68,7 @@ impl Kind {
             4 => Self::Sideband,
             5 => Self::Loss,
             6 => Self::End,
+            7 => Self::Drained,
             code => Self::Unknown(code),
         }
     }
@@ -77,6 +81,7 @@ impl Kind {
             Self::Sideband => "sideband",
             Self::Loss => "loss",
             Self::End => "end",
+            Self::Drained => "drained",
             Self::Unknown(_) => "unknown",
         }
     }
@@ -90,9 +95,10 @@ pub struct Head {
     /// Payload length in bytes.
     pub len: u32,
     /// PT, sideband, loss: the core. Metadata: where in the payload the first record
-    /// begins, [`NO_RECORD`] for nowhere. Otherwise 0.
+    /// begins, [`NO_RECORD`] for nowhere. Drained: the first core, and in the upper half the last.
+    /// Otherwise 0.
     pub aux: u32,
-    /// Offset of the payload in its stream; 0 for chunks that belong to no stream.
+    /// Offset of the payload in its stream; drained: a TSC; 0 for other chunks that belong to no stream.
     pub offset: u64,
     /// CRC32C of the payload.
     pub payload_crc: u32,

@@ -3,11 +3,13 @@
 //! Positioned reads, no mapping: a file that shrinks or fails under the reader gives an
 //! error value, not a signal. The reader is `Sync`; many threads may read pieces at once.
 
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use jportal_units::Core;
+use jportal_units::{Core, Tsc};
 
 use crate::chunk::{End, HEAD, Head, Kind, LossNote, MAGIC, NO_RECORD, PREAMBLE, VERSION_MAJOR};
 use crate::codec::{CodecError, Source, Wire};
@@ -122,6 +124,8 @@ pub struct CaptureReader {
     metadata: Vec<Piece>,
     /// By core number.
     cores: Vec<CoreStreams>,
+    /// Up to when all of a core is there: by the first and last of those that were drained together.
+    drained: BTreeMap<(u32, u32), Tsc>,
     /// End of the last whole chunk.
     good_end: u64,
     chunks: u64,
@@ -149,6 +153,7 @@ impl CaptureReader {
             losses: Vec::new(),
             metadata: Vec::new(),
             cores: Vec::new(),
+            drained: BTreeMap::new(),
             good_end: PREAMBLE as u64,
             chunks: 0,
         };
@@ -186,6 +191,11 @@ impl CaptureReader {
     pub fn cores(&self) -> Vec<Core> {
         let used = |s: &CoreStreams| !s.pt.is_empty() || !s.sideband.is_empty();
         (0..).zip(&self.cores).filter(|(_, s)| used(s)).map(|(n, _)| Core(n)).collect()
+    }
+    /// Up to when all that the cores of a range recorded is in the file, as far as the recorder said so. Of a recording that ended
+    /// properly everything is.
+    pub fn drained(&self) -> impl Iterator<Item = (RangeInclusive<u32>, Tsc)> + '_ {
+        self.drained.iter().map(|(&(from, to), &tsc)| (from..=to, tsc))
     }
     /// A core's PT pieces by ascending offset. Where one does not begin at the end of its
     /// predecessor, trace is missing.
@@ -301,6 +311,11 @@ impl CaptureReader {
                 }
             }
             Kind::Pt | Kind::Sideband => self.file_core_entry(entry),
+            Kind::Drained => {
+                let Head { aux, offset, .. } = entry.head;
+                let tsc = self.drained.entry((aux & 0xffff, aux >> 16)).or_default();
+                *tsc = Tsc(offset).max(*tsc);
+            }
             Kind::Unknown(_) => self.completeness.unknown_chunks += 1,
         }
         Ok(false)

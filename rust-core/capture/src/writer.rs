@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use jportal_units::{Core, StreamOffset};
+use jportal_units::{Core, StreamOffset, Tsc};
 
 use crate::checksum;
 use crate::chunk::{Counter, End, EndReason, Head, Kind, LossNote, NO_RECORD, SPLIT, preamble};
@@ -190,6 +190,18 @@ impl CaptureWriter {
     pub fn loss(&mut self, note: &LossNote) -> Result<(), Error> {
         self.ready()?;
         self.chunk(Kind::Loss, note.core, note.offset, &note.payload())
+    }
+
+    /// Notes that all which the cores `from` to `to` recorded before `tsc` has been written.
+    ///
+    /// # Errors
+    /// As [`CaptureWriter::metadata`].
+    pub fn drained(&mut self, from: Core, to: Core, tsc: Tsc) -> Result<(), Error> {
+        self.ready()?;
+        if let Some(core) = [from, to].into_iter().find(|c| c.get() > MAX_CORE) {
+            return Err(Error::CoreNumber { core: core.get() });
+        }
+        self.chunk(Kind::Drained, from.get() | to.get() << 16, tsc.0, &[])
     }
 
     /// What was written so far.

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use jportal_capture::{CaptureReader, CaptureWriter, EndReason, Error, Header, LossReason};
-use jportal_units::{Core, StreamOffset};
+use jportal_units::{Core, StreamOffset, Tsc};
 
 #[test]
 fn everything_comes_back() {
@@ -33,6 +33,26 @@ fn everything_comes_back() {
     let end = r.completeness().end.as_ref().unwrap();
     assert_eq!((end.reason, end.pt_bytes), (EndReason::Exit, 1400));
     assert_eq!(end.metadata_bytes, common::stream().len() as u64);
+}
+
+#[test]
+fn up_to_when_cores_were_drained() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    let mut w = CaptureWriter::create(&path).unwrap();
+    w.header(&Header::default()).unwrap();
+    w.drained(Core(0), Core(7), Tsc(5)).unwrap();
+    w.drained(Core(8), Core(65_535), Tsc(9)).unwrap();
+    w.drained(Core(0), Core(7), Tsc(u64::MAX - 1)).unwrap();
+    assert!(matches!(w.drained(Core(8), Core(65_536), Tsc(9)), Err(Error::CoreNumber { core: 65_536 })));
+    drop(w);
+
+    let r = CaptureReader::open(&path).unwrap();
+    let all: Vec<_> = r.drained().collect();
+    assert_eq!(all, [(0..=7, Tsc(u64::MAX - 1)), (8..=65_535, Tsc(9))]);
+    assert!(
+        r.completeness().damaged.is_empty() && r.completeness().unknown_chunks == 0 && r.cores().is_empty()
+    );
 }
 
 #[test]

@@ -52,13 +52,18 @@ impl Host {
         if self.rounds.is_multiple_of(STAY_ROUNDS) {
             plugin.scheduler.end_stays_before(clock::tsc().saturating_sub(self.longest_stay));
         }
+        let settled = plugin.scheduler.settled();
         let queued = advance(plugin);
         plugin.peak.fetch_max(queued, Relaxed);
         if plugin.config.mode == OnFull::Stall && queued > plugin.config.limit {
             give_up(plugin, queued);
         }
         publish(plugin);
-        if !self.acknowledged && is_drained(plugin) {
+        let is_drained = is_drained(plugin);
+        if let Some(tsc) = settled.filter(|_| is_drained) {
+            plugin.shared.set_complete_until(tsc);
+        }
+        if !self.acknowledged && is_drained {
             self.acknowledged = true;
             plugin.shared.acknowledge(self.generation);
         }

@@ -286,9 +286,9 @@ impl Plugin {
     #[cold]
     #[inline(never)]
     fn change_core(&self, t: &mut Thread) {
-        let since = clock::tsc();
+        let need = self.scheduler.need(&t.tenant);
         self.scheduler.release(&t.tenant);
-        self.take_core(t, since);
+        self.take_core(t, need.since);
     }
 
     /// The thread has no core. If it lost one in the middle of a block, the new block ends that and
@@ -296,14 +296,14 @@ impl Plugin {
     #[cold]
     #[inline(never)]
     fn begin_elsewhere(&self, t: &mut Thread, block: &'static Block) -> bool {
-        let since = clock::tsc();
+        let need = self.scheduler.need(&t.tenant);
         let mut ended = false;
         loop {
             let unresolved = &mut t.unresolved;
             ended |= self.scheduler.end_stay(&t.tenant, |core| {
                 core.begin_block(unresolved, block);
             });
-            match self.take_core(t, since) {
+            match self.take_core(t, need.since) {
                 Taken::Core => return ended,
                 Taken::Nothing => return true,
                 Taken::OpenStay => {}
@@ -369,13 +369,14 @@ impl Plugin {
 
     /// Shows `what` the core of thread `t`, taken if it has none, after which it executes outside the range.
     fn event(&self, t: &mut Thread, mut what: impl FnMut(&mut Core, &mut Unresolved)) {
-        let since = clock::tsc();
+        let mut need = None;
         while self.filter.is_active() {
             if let Some(mut core) = self.scheduler.enter(&t.tenant) {
                 what(&mut core, &mut t.unresolved);
                 self.scheduler.hint(&t.tenant, false);
                 break;
             }
+            let since = need.get_or_insert_with(|| self.scheduler.need(&t.tenant)).since;
             let unresolved = &mut t.unresolved;
             if self.scheduler.end_stay(&t.tenant, |core| what(core, unresolved))
                 || self.take_core(t, since) == Taken::Nothing

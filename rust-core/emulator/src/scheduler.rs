@@ -10,7 +10,11 @@
 //! The thread that loses its core keeps the state in which its block is not resolved yet
 //! ([`Core::detach`]) and ends that stay at its next event ([`Scheduler::end_stay`]).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence,
+};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::clock;
@@ -19,6 +23,23 @@ use crate::core::{Core, Unresolved};
 use crate::random::Random;
 use crate::range::Filter;
 use crate::seat::{Claimed, Inside, Seats, ThreadNumber};
+
+/// See [`Scheduler::needs`].
+const READING: u64 = 1;
+
+/// A thread's need of a core, from some moment on. A stay on a core may begin with that moment though it is recorded later.
+#[derive(Debug)]
+pub struct Need<'a> {
+    slot: &'a AtomicU64,
+    /// TSC from which on.
+    pub since: u64,
+}
+
+impl Drop for Need<'_> {
+    fn drop(&mut self) {
+        self.slot.store(0, Release);
+    }
+}
 
 /// A thread waits for no more than this many slices.
 const PATIENCE: u64 = 4;
@@ -87,6 +108,10 @@ pub struct Scheduler {
     stays: Box<[Mutex<Option<Box<Core>>>]>,
     /// Per thread: TSC at which its latest stay on a core ended.
     left: Box<[AtomicU64]>,
+    /// Per thread: TSC from which on it needs a core that it does not have, 0 if it does not, [`READING`] for not known yet.
+    needs: Box<[AtomicU64]>,
+    /// Behind the greatest number of a thread that ever needed one.
+    needing: AtomicUsize,
     quantum: u64,
     slice: u64,
 }
@@ -99,6 +124,8 @@ impl Scheduler {
             seats: Seats::new(cores, threads),
             stays: (0..=threads).map(|_| Mutex::new(None)).collect(),
             left: (0..=threads).map(|_| AtomicU64::new(0)).collect(),
+            needs: (0..=threads).map(|_| AtomicU64::new(0)).collect(),
+            needing: AtomicUsize::new(0),
             quantum: config.quantum,
             slice: config.slice.saturating_mul(khz) / 1000,
         }
@@ -114,6 +141,32 @@ impl Scheduler {
     #[inline]
     pub fn hint(&self, tenant: &Tenant, inside: bool) {
         self.hints[tenant.core].inside.store(inside, Relaxed);
+    }
+
+    /// The tenant's thread needs a core from now on, until the value is dropped.
+    #[cold]
+    pub fn need(&self, tenant: &Tenant) -> Need<'_> {
+        let slot = &self.needs[tenant.number as usize];
+        self.needing.fetch_max(tenant.number as usize + 1, Relaxed);
+        slot.store(READING, Relaxed);
+        // Before the clock is read: who reads it first and misses this has read an earlier time.
+        fence(SeqCst);
+        let since = clock::tsc();
+        slot.store(since, Release);
+        Need { slot, since }
+    }
+
+    /// Up to when everything has been recorded that ever will be: no stay on a core that begins before is still to come. `None`
+    /// while that cannot be said.
+    pub fn settled(&self) -> Option<u64> {
+        let now = clock::tsc();
+        fence(SeqCst);
+        let mut needs = self.needs[..self.needing.load(Relaxed)].iter().map(|n| n.load(Acquire));
+        needs.try_fold(now, |least, need| match need {
+            0 => Some(least),
+            READING => None,
+            since => Some(least.min(since)),
+        })
     }
 
     /// Finds a core for `tenant`, which needed one at `since`, and switches it in: then, or as soon as it has left the core

@@ -50,6 +50,25 @@ fn some_block() -> &'static Block {
 }
 
 #[test]
+fn nothing_is_settled_behind_a_need() {
+    let r = rig(1, 0, 0);
+    let (one, two) = (r.tenant(1), r.tenant(2));
+    let before = clock::tsc();
+    assert!(r.scheduler.settled().unwrap() >= before);
+    let first = r.scheduler.need(&two);
+    let second = r.scheduler.need(&one);
+    assert_eq!(r.scheduler.settled(), Some(first.since));
+    let since = second.since;
+    drop(first);
+    assert_eq!(r.scheduler.settled(), Some(since));
+    r.scheduler.needs[2].store(READING, Relaxed);
+    assert_eq!(r.scheduler.settled(), None);
+    r.scheduler.needs[2].store(0, Relaxed);
+    drop(second);
+    assert!(r.scheduler.settled().unwrap() > since);
+}
+
+#[test]
 fn free_cores_first_then_the_one_that_switched_longest_ago() {
     let r = rig(3, 0, 0);
     let mut t: Vec<_> = (1..=5).map(|n| r.tenant(n)).collect();

@@ -40,7 +40,7 @@ pub const ENVIRONMENT: &str = "JPORTAL_EMULATED_PT";
 /// First word of the file: `JPTUNIT1`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"JPTUNIT1");
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Largest number of cores.
 pub const MAX_CORES: u32 = 1024;
 
@@ -217,6 +217,8 @@ pub struct Header {
     error: AtomicU32,
     message_len: AtomicU32,
     counters: [AtomicU64; 16],
+    /// All that any core recorded before this TSC is in its rings.
+    complete: AtomicU64,
     message: Text,
     detail: Text,
 }
@@ -461,6 +463,11 @@ impl EmulatedUnit {
         self.header().counters[counter as usize].store(value, Relaxed);
     }
 
+    /// All that any core recorded, or will record, before `tsc` is in its rings.
+    pub fn set_complete_until(&self, tsc: u64) {
+        self.header().complete.store(tsc, Release);
+    }
+
     /// Whether the VM has read everything it will ever read.
     pub fn is_finished(&self) -> bool {
         self.header().finished.load(Acquire) != 0
@@ -525,6 +532,11 @@ impl EmulatedUnit {
     /// Reads a counter.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.header().counters[counter as usize].load(Relaxed)
+    }
+
+    /// All that any core recorded before this TSC is in its rings.
+    pub fn complete_until(&self) -> u64 {
+        self.header().complete.load(Acquire)
     }
 
     /// Tells the unit that nothing more will be read.

@@ -28,13 +28,18 @@ pub(crate) struct Life {
     pub exited: Tsc,
 }
 
-/// Who may have run in the gaps of knowledge `blind`; `order`: the stretches of all cores as they are decoded, `lives`: the
-/// threads that may have none. In that order, those behind all stretches last.
-pub(crate) fn unseen(order: &[Stretch], blind: &[Blind], lives: &[Life]) -> Vec<Unseen> {
-    if blind.is_empty() {
+/// Who may have run in the gaps of knowledge: records are missing (`blind`), or a core is silent because the recording was
+/// cut off (`silences`), which says nothing of who is not seen again. `order`: the stretches of all cores as they are decoded,
+/// `lives`: the threads that may have none. In that order, those behind all stretches last.
+pub(crate) fn unseen(
+    order: &[Stretch],
+    (blind, silences): (&[Blind], &[Blind]),
+    lives: &[Life],
+) -> Vec<Unseen> {
+    if blind.is_empty() && silences.is_empty() {
         return Vec::new();
     }
-    let windows = Windows::new(blind);
+    let windows = Windows::new(&[blind, silences].concat());
     let mut last: HashMap<Tid, &Stretch> = HashMap::new();
     let mut found = Vec::new();
     let begin = |tid| lives.iter().filter(|l| l.tid == tid).map(|l| l.started).min().unwrap_or(Tsc(0));
@@ -53,6 +58,7 @@ pub(crate) fn unseen(order: &[Stretch], blind: &[Blind], lives: &[Life]) -> Vec<
         let blind = windows.meeting(since, came.unwrap_or(stretch.closed));
         found.extend(blind.map(|blind| Unseen { tid: stretch.tid, before: Some(number), blind }));
     }
+    let windows = Windows::new(blind);
     let mut ends: Vec<_> = last.values().map(|s| (s.tid, s.closed)).collect();
     ends.extend(lives.iter().filter(|l| !last.contains_key(&l.tid)).map(|l| (l.tid, l.started)));
     ends.sort_unstable();
@@ -115,7 +121,7 @@ mod tests {
     }
     fn found(order: &[Stretch], windows: &[Blind], lives: &[Life]) -> Vec<(u32, Option<usize>, u64, u64)> {
         let row = |u: &Unseen| (u.tid.0, u.before, u.blind.since.0, u.blind.until.0);
-        unseen(order, windows, lives).iter().map(row).collect()
+        unseen(order, (windows, &[]), lives).iter().map(row).collect()
     }
 
     #[test]
@@ -148,6 +154,26 @@ mod tests {
             [blind(1, 40, 50), blind(2, 0, 19), blind(0, 25, 30), blind(0, 65, 75), blind(1, 95, 96)];
         let life = [Life { tid: Tid(1), started: Tsc(1), exited: Tsc(95) }];
         assert_eq!(found(&order, &windows, &life), [(1, Some(0), 1, 5), (1, Some(1), 25, 70)]);
+    }
+
+    #[test]
+    fn where_the_recording_was_cut_off_silence_says_nothing() {
+        let order = [
+            stay(0, 1, (0, 10), Some(5), 20),
+            stay(0, 2, (10, 20), Some(20), 25),
+            stay(0, 1, (20, 30), Some(30), 40),
+            stay(0, 1, (30, 50), None, 50),
+            stay(0, 3, (50, 60), Some(50), 55),
+        ];
+        let life = [Life { tid: Tid(3), started: Tsc(1), exited: Tsc(u64::MAX) }];
+        let cut = |since| {
+            let silences = [blind(1, since, u64::MAX)];
+            unseen(&order, (&[], &silences), &life).iter().map(|u| (u.tid.0, u.before)).collect::<Vec<_>>()
+        };
+        // Between its stays 1 may have been on core 1, and 3 before it was seen; who does not come back is not told of.
+        assert_eq!(cut(28), [(1, Some(2)), (3, Some(4))]);
+        assert_eq!(cut(35), [(3, Some(4))]);
+        assert_eq!(cut(50), []);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use crate::blind::{Life, Unseen, unseen};
 use crate::driver::{DecodeOptions, Progress, decode};
 use crate::error::Error;
-use crate::stretches::{CoreSideband, StaleBlock, Stretch, Visit, digest};
+use crate::stretches::{Blind, CoreSideband, StaleBlock, Stretch, Visit, digest};
 use crate::summary::DecodeSummary;
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
-use jportal_capture::CaptureReader;
 use jportal_capture::schema::patch_reasons;
+use jportal_capture::{CaptureReader, EndReason, LossReason};
 use jportal_flow::FlowConsumer;
 use jportal_native_flow::{CodeHistory, Patch};
 use jportal_units::{Address, AddressRange, CodeId, Core, StreamOffset, Tid, Tsc};
@@ -32,6 +32,8 @@ pub struct Recording<'a> {
     history: CodeHistory,
     cache: AddressRange,
     sidebands: Vec<(Core, CoreSideband)>,
+    /// Where a recording that was cut off ends.
+    silences: Vec<Blind>,
     damaged_records: u64,
     refused_code: u64,
 }
@@ -84,6 +86,24 @@ impl CodeSink for History {
     }
 }
 
+/// Of each core, or of some that were drained together, from when on it is silent because the recording was cut off. None if it
+/// ended properly.
+fn silences(reader: &CaptureReader, sidebands: &[(Core, CoreSideband)]) -> Vec<Blind> {
+    let end = reader.completeness().end.as_ref().map(|end| end.reason);
+    let given_up = reader.losses().iter().any(|l| l.reason == LossReason::Stopped);
+    if matches!(end, Some(EndReason::Exit | EndReason::Stopped)) && !given_up {
+        return Vec::new();
+    }
+    let unused = (Core(0), CoreSideband::default());
+    let together = reader.drained().map(|(cores, until)| {
+        let (core, side) = sidebands.iter().find(|(core, _)| cores.contains(&core.0)).unwrap_or(&unused);
+        side.silence(*core, Some(until))
+    });
+    let alone =
+        sidebands.iter().filter(|(core, _)| !reader.drained().any(|(cores, _)| cores.contains(&core.0)));
+    together.chain(alone.map(|(core, side)| side.silence(*core, None))).collect()
+}
+
 impl<'a> Recording<'a> {
     /// Reads all metadata of `reader`.
     ///
@@ -105,12 +125,11 @@ impl<'a> Recording<'a> {
         let mut sidebands = Vec::new();
         for core in reader.cores() {
             let pieces = reader.sideband_bytes(core).collect::<Result<Vec<_>, _>>()?;
-            let begin = reader.pt(core).first().map_or(StreamOffset(0), |p| StreamOffset(p.offset));
+            let held: Vec<_> =
+                reader.pt(core).iter().map(|p| p.offset..p.offset + u64::from(p.len)).collect();
+            let begin = held.first().map_or(StreamOffset(0), |p| StreamOffset(p.start));
             let mut side = digest(core, begin, pieces.into_iter());
-            side.end(
-                core,
-                reader.pt(core).last().map_or(StreamOffset(0), |p| StreamOffset(p.offset + u64::from(p.len))),
-            );
+            side.confront(core, &held);
             sidebands.push((core, side));
         }
         Ok(Self {
@@ -118,6 +137,7 @@ impl<'a> Recording<'a> {
             image: vm.finish(),
             history: history.code,
             cache,
+            silences: silences(reader, &sidebands),
             sidebands,
             damaged_records,
             refused_code: history.refused,
@@ -223,7 +243,7 @@ impl<'a> Recording<'a> {
             exited: s.exited.unwrap_or(Tsc(u64::MAX)),
         };
         let lives: Vec<Life> = self.image.threads.iter().map(life).collect();
-        unseen(order, &blind, &lives)
+        unseen(order, (&blind, &self.silences), &lives)
     }
     /// Bytes of PT in the capture.
     pub fn pt_bytes(&self) -> u64 {

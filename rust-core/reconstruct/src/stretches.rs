@@ -7,6 +7,7 @@
 
 use jportal_perf_abi::record::{Body, RecordReader, SampleId, aux_flags};
 use jportal_units::{Address, Core, StreamOffset, Tid, Tsc};
+use std::ops::Range;
 
 /// A contiguous piece of one core's PT stream that belongs to one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,12 +196,41 @@ impl CoreSideband {
         self.blind.push(blind);
         (self.switched_in, self.off) = (None, true);
     }
-    /// Trace up to `end` that no record names is there: those of its last threads are missing.
-    pub fn end(&mut self, core: Core, end: StreamOffset) {
-        if end > self.covered {
+    /// The recording was cut off, and of the core all is there up to `until`; `None`: nobody said so. What it did later is not known.
+    pub fn silence(&self, core: Core, until: Option<Tsc>) -> Blind {
+        Blind { core, offset: self.covered, since: until.unwrap_or(self.last), until: Tsc(u64::MAX) }
+    }
+    /// The trace that is there, its pieces in stream order. Behind the last range it is nobody's: the records of its threads are
+    /// missing. Of a range that it ends in, or has no byte of, the thread has lost the rest: a VM that was killed leaves records whose
+    /// trace was still to come.
+    pub fn confront(&mut self, core: Core, held: &[Range<u64>]) {
+        if held.last().is_some_and(|last| last.end > self.covered.0) {
             let (offset, since) = (self.covered, self.closed);
             self.blind.push(Blind { core, offset, since, until: Tsc(u64::MAX) });
         }
+        let mut kept: Vec<Stretch> = Vec::with_capacity(self.stretches.len());
+        for mut s in self.stretches.drain(..) {
+            let reached =
+                held.partition_point(|piece| piece.start < s.to.0).checked_sub(1).map_or(0, |i| held[i].end);
+            if s.from == s.to || reached >= s.to.0 {
+                kept.push(s);
+                continue;
+            }
+            s.truncated = true;
+            s.to = s.from.max(StreamOffset(reached));
+            if s.from == s.to {
+                match kept.last_mut() {
+                    // It stayed, and its loss goes on.
+                    Some(before) if before.tid == s.tid && before.truncated && s.switched_in.is_none() => {
+                        before.closed = s.closed;
+                        continue;
+                    }
+                    before => s.came = s.came.or(s.switched_in).or(before.map(|b| b.closed)),
+                }
+            }
+            kept.push(s);
+        }
+        self.stretches = kept;
     }
 
     /// Who is on the core. A range of a thread that did not come says so, too: switches may be lost, and there is none
@@ -399,10 +429,46 @@ mod tests {
         let mut side =
             side(&[(1, 10, IN), (1, 15, aux(0, 100, false)), (2, 20, IN), (2, 30, aux(130, 10, false))]);
         assert_eq!(side.stretches[1].blind, Some(blind(100, 15, 30)));
-        side.end(Core(0), StreamOffset(140));
+        side.confront(Core(0), &[0..100, 100..140]);
         assert_eq!(side.blind, [blind(100, 15, 30)]);
-        side.end(Core(0), StreamOffset(141));
+        side.confront(Core(0), &[0..100, 100..141]);
         assert_eq!(side.blind[1], blind(140, 30, u64::MAX));
+    }
+
+    #[test]
+    fn who_left_trace_that_is_not_there_has_lost_it() {
+        let records = [
+            (1, 10, IN),
+            (1, 15, aux(0, 100, false)),
+            (1, 20, aux(100, 50, false)),
+            (1, 25, aux(150, 50, false)),
+            (2, 30, IN),
+            (2, 40, aux(200, 10, false)),
+            (2, 50, aux(210, 10, false)),
+            (3, 60, IN),
+            (3, 70, aux(220, 0, false)),
+            (1, 80, IN),
+            (1, 90, aux(220, 80, false)),
+        ];
+        let found = |held: &[Range<u64>]| -> Vec<_> {
+            let mut side = side(&records);
+            side.confront(Core(0), held);
+            let row = |s: &Stretch| (s.tid.0, s.from.0, s.to.0, s.closed.0, s.truncated, s.came.map(|t| t.0));
+            side.stretches.iter().map(row).collect()
+        };
+        let whole = found(&[0..130, 130..300]);
+        assert!(whole.len() == 6 && whole.iter().all(|s| !s.4 && s.5.is_none()), "{whole:?}");
+        // Cut inside the second range: of the third, whose thread has stayed, nothing is there, and of those behind.
+        let cut = [
+            (1, 0, 100, 15, false, None),
+            (1, 100, 130, 25, true, None),
+            (2, 200, 200, 50, true, Some(30)),
+            (1, 220, 220, 90, true, Some(80)),
+        ];
+        assert_eq!(found(std::slice::from_ref(&(0..130))), cut);
+        // A hole over all of the second thread's.
+        let hole = found(&[0..200, 250..300]);
+        assert_eq!(hole[3..], [(2, 200, 200, 50, true, Some(30)), (1, 220, 300, 90, false, None)]);
     }
 
     #[test]

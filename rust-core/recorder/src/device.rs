@@ -64,6 +64,8 @@ pub trait Device: Send + Sync {
     fn translate(&self, _core: u32, _records: &mut [u8]) {}
     /// Called after each pass over a core's rings, some hundred times a second; `full`: trace was lost, or may be about to.
     fn keep_running(&self, _core: u32, _full: bool) {}
+    /// The TSC before which each core's rings hold all that it recorded or will record.
+    fn complete_until(&self) -> u64;
     /// Stops tracing. Async-signal-safe, may be repeated.
     fn disable(&self);
     /// Whether, after the last `disable`, nothing more will be published.
@@ -145,6 +147,9 @@ impl Device for Metadata {
     }
     fn enable(&self, _low: u64, _high: u64) -> Result<Vec<FilterRange>, Error> {
         Ok(Vec::new())
+    }
+    fn complete_until(&self) -> u64 {
+        0
     }
     fn disable(&self) {}
     fn is_quiet(&self) -> bool {

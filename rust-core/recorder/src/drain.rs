@@ -7,7 +7,7 @@ use jportal_capture::{LossNote, LossReason};
 use jportal_perf_abi::record::aux_flags;
 use jportal_perf_abi::ring::CoreConsumer;
 use jportal_perf_abi::{Body, RecordReader};
-use jportal_units::{Core, StreamOffset};
+use jportal_units::{Core, StreamOffset, Tsc};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
@@ -120,9 +120,14 @@ pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
 
 fn pass(session: &Session, cores: &mut [CoreDrain]) -> Result<usize, Error> {
     session.stats.drain_passes.fetch_add(1, Relaxed);
+    let complete = session.device.complete_until();
     let mut moved = 0;
-    for core in cores {
+    for core in &mut *cores {
         moved += core.pass(session)?;
+    }
+    // Nothing that came since is of any use to who reads the file without it.
+    if let (true, [first, ..], [.., last]) = (moved > 0, &*cores, &*cores) {
+        session.append(|w| w.drained(Core(first.core), Core(last.core), Tsc(complete)));
     }
     Ok(moved)
 }

@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{FakeUnit, check_core, check_metadata, commit_from_threads, fresh, unit_config};
+use common::{COMPLETE, FakeUnit, check_core, check_metadata, commit_from_threads, fresh, unit_config};
 use jportal_capture::{CaptureReader, EndReason, LossReason, ring_file};
 use jportal_perf_abi::emulated::{ENVIRONMENT, EmulatedUnit, Mode};
 use jportal_recorder::{Config, Error, Level, Log, Recorder, Source, StopReason};
+use jportal_units::Tsc;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -84,6 +85,7 @@ fn everything_recorded_is_read_back() {
     let records = check_metadata(&reader);
     assert_eq!((records.len(), records.values().sum::<u64>()), (4, 20_000));
     assert!(reader.losses().is_empty());
+    assert_eq!(reader.drained().collect::<Vec<_>>(), [(0..=2, Tsc(COMPLETE))]);
 
     let header = reader.header();
     assert_eq!(header.pid, std::process::id());

@@ -10,7 +10,7 @@ const USAGE: &str = "usage: jportal-died [--count N] [--seed N] [WAY]...
   --seed N   of the random moments (1)
   WAY        kill, abort, exit, fatal (all)
 Each VM records a program with the oracle under the emulated unit. Its capture must be whole, hold nothing that contradicts itself, and
-tell the first probes of the oracle's log, all up to where it ends.
+tell the first probes of the oracle's log, all up to where it ends; or up to a gap, where a core had not handed over all of its trace.
 Exit status: 0 all did, 1 some did not, 2 bad usage or nothing built.";
 
 fn options() -> Result<(u64, u64, Vec<Way>)> {
@@ -37,7 +37,7 @@ fn run() -> Result<bool> {
     };
     let mut failed = 0;
     for way in ways {
-        let (mut well, mut probes, mut behind, mut trace) = (0, 0, 0, 0);
+        let (mut well, mut probes, mut behind, mut trace, mut with_gaps) = (0, 0, 0, 0, 0);
         for n in 0..count {
             match die(&place, way, moment(seed, n)) {
                 Ok(left) => {
@@ -45,13 +45,14 @@ fn run() -> Result<bool> {
                     probes += left.probes;
                     behind += left.behind;
                     trace += left.trace;
+                    with_gaps += u64::from(left.gaps > 0);
                 }
                 Err(e) => println!("{e}"),
             }
         }
         failed += count - well;
         println!(
-            "{}: {well} of {count} captures whole and true, {probes} probes, {behind} behind them, {} MB of trace",
+            "{}: {well} of {count} captures whole and true, {with_gaps} of them with gaps, {probes} probes, {behind} behind them, {} MB of trace",
             way.name(),
             trace >> 20
         );

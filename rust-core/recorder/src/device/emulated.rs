@@ -78,6 +78,10 @@ impl Device for Emulated {
         Ok(vec![FilterRange { low, high }])
     }
 
+    fn complete_until(&self) -> u64 {
+        self.unit.complete_until()
+    }
+
     fn disable(&self) {
         if self.enabled.swap(false, AcqRel) {
             self.disabled.store(self.unit.disable(), Release);

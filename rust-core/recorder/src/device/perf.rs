@@ -22,6 +22,7 @@ use super::Device;
 use crate::config::Config;
 use crate::error::Error;
 use crate::log::{Level, Log};
+use crate::sys::rdtsc;
 use clock::Span;
 use jportal_capture::header::{packet_flags, return_pops, sources};
 use jportal_capture::{FilterRange, PtConfig, TimeConversion};
@@ -221,6 +222,11 @@ impl Device for Perf {
         self.enabled.store(true, SeqCst);
         self.enable_all().inspect_err(|_| self.disable())?;
         Ok(filter)
+    }
+
+    /// A record is in its ring before its thread can run elsewhere. The millisecond is for the relation of the clocks.
+    fn complete_until(&self) -> u64 {
+        rdtsc().saturating_sub(self.tsc_khz())
     }
 
     /// System calls alone: may run in a signal handler.

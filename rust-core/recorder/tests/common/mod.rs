@@ -55,11 +55,15 @@ pub struct FakeUnit {
     cores: Vec<JoinHandle<u64>>,
 }
 
+/// Up to when the unit says that its rings hold everything.
+pub const COMPLETE: u64 = 4_000_000_000;
+
 impl FakeUnit {
     /// The unit answers a disable when every core has written its bytes, as a unit with a queue does.
     pub fn start(path: &Path, config: UnitConfig, bytes: u64) -> Self {
         let unit = Arc::new(EmulatedUnit::create(path, config).unwrap());
         unit.set_detail("fake unit");
+        unit.set_complete_until(COMPLETE);
         let left = Arc::new(AtomicU32::new(config.cores));
         let cores = (0..config.cores).map(|core| {
             let (unit, left) = (Arc::clone(&unit), Arc::clone(&left));
