@@ -574,8 +574,9 @@ fn truncate(trace: &CoreTrace, lost: &[Lost], arrivals: &Arrivals, map: &Map) ->
             Body::Aux { offset, size, .. } => {
                 let range = (offset, offset + size);
                 let pieces = pieces(range, lost);
-                let leaves =
-                    out[behind..].iter().position(|r| matches!(r.body, Body::Switch { out: true, .. }));
+                // Threads that came before and left no trace have no record of it in between.
+                let last = out[behind..].iter().rposition(|r| matches!(r.body, Body::Switch { .. }));
+                let leaves = last.filter(|i| matches!(out[behind + i].body, Body::Switch { out: true, .. }));
                 let mut at = leaves.map_or(out.len(), |i| behind + i);
                 let latest = out.get(at).map_or(record.sample.time, |r| r.sample.time);
                 for &(from, to, truncated) in &pieces {

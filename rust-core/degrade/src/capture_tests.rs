@@ -61,6 +61,28 @@ fn the_unit_stops_before_the_thread_leaves_and_its_record_says_when() {
 }
 
 #[test]
+fn a_stay_without_trace_before_is_not_the_one_that_ends() {
+    let stays = vec![
+        record(2, 90, IN),
+        record(2, 95, OUT),
+        record(1, 100, IN),
+        record(1, 180, OUT),
+        record(1, 180, aux(0, 100, 0)),
+        record(3, 190, IN),
+        record(3, 200, OUT),
+        record(1, 200, IN),
+        record(1, 250, aux(100, 80, 0)),
+    ];
+    let got = truncated(stays.clone(), &[lost(20, 90), lost(120, 170)]);
+    let mut want = stays;
+    want[4] = record(1, 180, aux(20, 10, 0));
+    want.insert(3, record(1, 130, aux(0, 20, TRUNCATED)));
+    want[9] = record(1, 250, aux(30, 20, TRUNCATED));
+    want.push(record(1, 250, aux(50, 10, 0)));
+    assert_eq!(got, want);
+}
+
+#[test]
 fn blocks_with_old_bytes_move_or_go_with_their_trace() {
     let stale = |offset| Body::StaleBlock { offset, address: 7, bytes: vec![1] };
     let all = [10, 20, 39, 40, 90].map(|o| record(1, 100, stale(o))).to_vec();

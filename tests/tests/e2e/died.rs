@@ -5,7 +5,6 @@ use jportal_tests::place;
 
 /// The long form: `cargo run -p jportal-tests --bin jportal-died`.
 #[test]
-#[ignore = "some captures have a contradiction in their flow, not understood: jportal-died"]
 fn what_a_dying_vm_leaves_is_whole_and_the_beginning_of_what_ran() {
     let test = "what_a_dying_vm_leaves_is_whole_and_the_beginning_of_what_ran";
     let Some(place) = place::installed(test) else { return };

@@ -100,9 +100,7 @@ fn count(report: &Value, pointer: &str) -> u64 {
     report.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {report}"))
 }
 
-/// Red in two of six runs; one was looked at: a contradiction, and so a gap of the flow, in one of the three captures, and no probe wrong.
 #[test]
-#[ignore = "a recording that begins late has a contradiction in its flow now and then"]
 fn each_of_three_recordings_of_one_process_is_a_part_of_what_ran() {
     let Some(place) = place::installed("each_of_three_recordings_of_one_process_is_a_part_of_what_ran")
     else {
