@@ -40,7 +40,7 @@ fn record(capture: &Path, cores: u64, bytes: u64, threads: u64, records: u64) {
     // SAFETY: the unit's threads do not look at the environment, and there are no others.
     unsafe { std::env::set_var(ENVIRONMENT, &shared) };
     let recorder = start(capture, Source::Emulated);
-    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     commit_from_threads(&recorder, threads, records);
     recorder.stop(StopReason::Exit);
     unit.join();

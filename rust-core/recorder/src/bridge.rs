@@ -2,7 +2,7 @@
 //!
 //! No function throws or unwinds: each body runs under `catch_unwind`, and a panic ends the
 //! recording with a reason. Types are numbers and pointers, so that the including C++ file
-//! needs nothing of `cxx.h`. Codes returned by `recorder_start` and `recorder_set_code_cache`:
+//! needs nothing of `cxx.h`. Codes returned by those functions that return an `i32`:
 //!
 //! | code | meaning                                             |
 //! |------|-----------------------------------------------------|
@@ -13,9 +13,11 @@
 //! | 4    | the ring file cannot be made                        |
 //! | 5    | a thread cannot be created                          |
 //! | 6    | internal error                                      |
+//! | 7    | the code cache cannot be the memory of a file       |
 //! | 8    | a recording is not stopped yet                      |
 //! | 9    | recording was never started                         |
 
+use crate::code_memory;
 use crate::config::{Config, Source};
 use crate::error::Error;
 use crate::log::Log;
@@ -23,6 +25,8 @@ use crate::recorder::{Recorder, StopReason, panic_text};
 use crate::session::lock;
 use crate::sys::Callback;
 use std::ffi::CStr;
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::raw::c_char;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,9 +50,6 @@ mod ffi {
         ring_size: u64,
         /// AUX bytes per core, 0 for the default.
         buffer_size: u64,
-        /// File descriptor of the memfd behind the code cache, open until `recorder_set_code_cache` has returned; -1: the
-        /// code cache is anonymous memory.
-        code_cache_fd: i32,
         /// 0, or the address of `void(*)(int level, const char* text)`; level 1 error, 2 warning, 3 info. It is
         /// called from recorder threads (not attached to the VM, all signals blocked) and from callers.
         log: usize,
@@ -67,6 +68,17 @@ mod ffi {
         /// # Safety
         /// `size` bytes can be written at `buf`.
         unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize;
+
+        /// Whether the processor trace can be filtered only if the code cache is the memory of a file. False: it makes no
+        /// difference, or nothing is being recorded.
+        fn recorder_filters_files_only() -> bool;
+
+        /// Makes the code cache, reserved at `[low, high)`, the memory of a file, readable, writable and executable as a whole
+        /// from now on. Otherwise it stays reserved. Before `recorder_set_code_cache`, which uses the file.
+        ///
+        /// # Safety
+        /// The range is of whole pages, the caller's own, and nothing is in it yet.
+        unsafe fn recorder_back_code_cache(low: u64, high: u64) -> i32;
 
         /// The code cache is reserved at `[low, high)`: sets the filter and enables the device. Once per
         /// recording.
@@ -108,6 +120,8 @@ use ffi::RecorderConfig;
 static RECORDER: RwLock<Option<Arc<Recorder>>> = RwLock::new(None);
 static STARTING: Mutex<()> = Mutex::new(());
 static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
+/// What the code cache is the memory of; later recordings may need it, too.
+static CODE_CACHE_FILE: Mutex<Option<File>> = Mutex::new(None);
 
 /// The recording is held by its own count, not by the lock: it may be waited in.
 fn recorder() -> Option<Arc<Recorder>> {
@@ -188,7 +202,6 @@ unsafe fn to_config(from: &RecorderConfig) -> Result<Config, Error> {
         source: Source::try_from(from.source)?,
         ring_bytes: from.ring_size,
         buffer_bytes: from.buffer_size,
-        code_cache_fd: (from.code_cache_fd >= 0).then_some(from.code_cache_fd),
         vm_version: text(from.vm_version),
         vm_flags: text(from.vm_flags),
         java_command: text(from.java_command),
@@ -218,10 +231,29 @@ unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize {
     entry(0, || unsafe { copy_text(&lock(&LAST_ERROR), buf, size) })
 }
 
+fn recorder_filters_files_only() -> bool {
+    entry(false, || recorder().is_some_and(|r| r.filters_files_only()))
+}
+
+/// # Safety
+/// As declared in the bridge.
+unsafe fn recorder_back_code_cache(low: u64, high: u64) -> i32 {
+    // SAFETY: passed on from the caller.
+    entry(6, || match unsafe { code_memory::back(low, high) } {
+        Ok(file) => {
+            *lock(&CODE_CACHE_FILE) = Some(file);
+            0
+        }
+        Err(e) => note(&e),
+    })
+}
+
 fn recorder_set_code_cache(low: u64, high: u64) -> i32 {
     entry(6, || {
         let Some(recorder) = recorder() else { return 9 };
-        recorder.set_code_cache(low, high).map_or_else(|e| note(&e), |()| 0)
+        let file = lock(&CODE_CACHE_FILE);
+        let set = recorder.set_code_cache(low, high, file.as_ref().map(AsFd::as_fd));
+        set.map_or_else(|e| note(&e), |()| 0)
     })
 }
 

@@ -16,6 +16,7 @@ use jportal_perf_abi::machine::Machine;
 use jportal_perf_abi::pmu::PtPmu;
 use jportal_perf_abi::ring::CoreConsumer;
 use std::ffi::OsString;
+use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,11 +54,16 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// When a ring cannot be had.
     fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error>;
-    /// Traces code in `low..high` from now on. Returns what is let through: nothing when nothing is filtered out.
+    /// Whether only the mapping of a file can be filtered: then the code cache should be one. Asked between `rings` and `enable`.
+    fn filters_files_only(&self) -> bool {
+        false
+    }
+    /// Traces code in `low..high` from now on, of which `file` is the whole memory when it is no anonymous one. Returns what is
+    /// let through: nothing when nothing is filtered out.
     ///
     /// # Errors
     /// When the device refuses.
-    fn enable(&self, low: u64, high: u64) -> Result<Vec<FilterRange>, Error>;
+    fn enable(&self, low: u64, high: u64, file: Option<RawFd>) -> Result<Vec<FilterRange>, Error>;
     /// The calling thread is new, and has inherited what is traced from the one that made it.
     fn thread_started(&self) {}
     /// Turns the times of records that were just read from a core into the TSC.
@@ -145,7 +151,7 @@ impl Device for Metadata {
     fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
         Ok(Vec::new())
     }
-    fn enable(&self, _low: u64, _high: u64) -> Result<Vec<FilterRange>, Error> {
+    fn enable(&self, _low: u64, _high: u64, _file: Option<RawFd>) -> Result<Vec<FilterRange>, Error> {
         Ok(Vec::new())
     }
     fn complete_until(&self) -> u64 {

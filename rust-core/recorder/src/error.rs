@@ -92,6 +92,9 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// The code cache stays anonymous memory.
+    #[error("the code cache cannot be the memory of a file, {0}")]
+    CodeMemory(String),
     /// A thread could not be created.
     #[error("cannot create thread {name}: {source}")]
     Thread {
@@ -125,6 +128,7 @@ impl Error {
             Self::Ring { .. } => 4,
             Self::Thread { .. } => 5,
             Self::Panic(_) => 6,
+            Self::CodeMemory(_) => 7,
             Self::AlreadyStarted => 8,
         }
     }

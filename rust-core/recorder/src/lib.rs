@@ -18,6 +18,7 @@
 //! Non-goals: decoding anything; knowing what a metadata record means.
 
 pub mod bridge;
+pub mod code_memory;
 mod config;
 mod consumer;
 pub mod device;

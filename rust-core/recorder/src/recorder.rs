@@ -12,6 +12,7 @@ use jportal_capture::EndReason;
 use jportal_capture::header::sources;
 use std::any::Any;
 use std::fs::OpenOptions;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, Mutex, mpsc};
@@ -135,16 +136,22 @@ impl Recorder {
         self.session.ring.write(kind, body)
     }
 
-    /// The code cache is `low..high`: filter and enable the device.
+    /// Whether a code cache of anonymous memory could not be filtered, while one that [`crate::code_memory`] has made can.
+    pub fn filters_files_only(&self) -> bool {
+        self.is_active() && self.session.device.filters_files_only()
+    }
+
+    /// The code cache is `low..high`: filter and enable the device. `file` is what [`crate::code_memory::back`] made its memory,
+    /// and not needed any more when this has returned.
     ///
     /// # Errors
     /// For an empty range, or when the device refuses.
-    pub fn set_code_cache(&self, low: u64, high: u64) -> Result<(), Error> {
+    pub fn set_code_cache(&self, low: u64, high: u64, file: Option<BorrowedFd<'_>>) -> Result<(), Error> {
         if low >= high {
             let value = format!("{low:#x}..{high:#x}");
             return Err(Error::Configuration { field: "code cache", value, rule: "low must be below high" });
         }
-        let filter = self.session.device.enable(low, high)?;
+        let filter = self.session.device.enable(low, high, file.map(|f| f.as_raw_fd()))?;
         {
             let mut header = lock(&self.session.header);
             header.code_cache_low = low;

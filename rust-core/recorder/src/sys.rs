@@ -1,7 +1,10 @@
 //! The few things that need the machine or the C library directly.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::raw::c_char;
 
 /// The time-stamp counter, the clock of every record.
@@ -71,4 +74,62 @@ impl Callback {
         let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
         (self.0)(level, text.as_ptr());
     }
+}
+
+/// How long a file of this process may be; `None`: as long as it likes.
+pub(crate) fn file_size_limit() -> Option<u64> {
+    let mut limit = MaybeUninit::uninit();
+    // SAFETY: the structure is writable, and initialised when the call answers 0.
+    let limit = unsafe {
+        (libc::getrlimit(libc::RLIMIT_FSIZE, limit.as_mut_ptr()) == 0).then(|| limit.assume_init())
+    };
+    limit.map(|l: libc::rlimit| l.rlim_cur).filter(|&l| l != libc::RLIM_INFINITY)
+}
+
+/// An empty file that is in no file system, and that no child process inherits. It cannot be executed as a program, which
+/// `vm.memfd_noexec` wants of it; mapping it as code is something else.
+pub(crate) fn memfd(name: &CStr) -> io::Result<File> {
+    let mut made = -1;
+    // Linux before 6.3 does not know the second flag.
+    for flags in [libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL, libc::MFD_CLOEXEC] {
+        // SAFETY: the name is NUL-terminated, and only read.
+        made = unsafe { libc::memfd_create(name.as_ptr(), flags) };
+        if made >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
+            break;
+        }
+    }
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just opened, and nobody else's.
+    Ok(unsafe { File::from_raw_fd(made) })
+}
+
+/// Puts a shared mapping of `file`, from its beginning, in the place of what is at `address`: code that can be written and run.
+///
+/// # Safety
+/// The range is the caller's own, and nobody relies on what is in it.
+pub(crate) unsafe fn map_code_at(file: &File, address: usize, len: usize) -> io::Result<()> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    let flags = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: by the caller's word nothing that is used is replaced.
+    unsafe { map_at(address, len, protection, flags, file.as_raw_fd()) }
+}
+
+/// Puts address space without memory in the place of what is at `address`.
+///
+/// # Safety
+/// As [`map_code_at`].
+pub(crate) unsafe fn reserve_at(address: usize, len: usize) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: passed on from the caller.
+    unsafe { map_at(address, len, libc::PROT_NONE, flags, -1) }
+}
+
+/// # Safety
+/// What is at `address` may be replaced if `flags` say so.
+unsafe fn map_at(address: usize, len: usize, protection: i32, flags: i32, fd: RawFd) -> io::Result<()> {
+    // SAFETY: passed on from the caller.
+    let mapped = unsafe { libc::mmap(address as *mut libc::c_void, len, protection, flags, fd, 0) };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string.h>
+#include <sys/mman.h>
 
 static void log_line(int level, const char* text) {
   std::printf("log %d %s\n", level, text);
@@ -22,6 +23,15 @@ extern "C" __attribute__((visibility("default"))) int host_main(const char* capt
   if (jportal::recorder_active() || jportal::recorder_ring_write(12, body, 8)) return 1;
   if (jportal::recorder_stop(0) != 9 || jportal::recorder_set_code_cache(1, 2) != 9) return 2;
   jportal::recorder_emergency();
+  if (jportal::recorder_filters_files_only()) return 15;
+
+  // The code cache may be a file's memory before anything is recorded, and without.
+  const size_t size = 1 << 20;
+  void* reserved = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::uint64_t low = reinterpret_cast<std::uint64_t>(reserved);
+  if (reserved == MAP_FAILED || jportal::recorder_back_code_cache(low, low + size) != 0) return 16;
+  static_cast<char*>(reserved)[size - 1] = 1;
+  print_last_error("crooked", jportal::recorder_back_code_cache(low + 1, low + size));
 
   jportal::RecorderConfig config{};
   config.log = reinterpret_cast<size_t>(&log_line);
@@ -55,7 +65,8 @@ extern "C" __attribute__((visibility("default"))) int host_main(const char* capt
   config.capture_path = second;
   config.vm_version = "host again";
   if (jportal::recorder_start(config) != 0 || !jportal::recorder_active()) return 11;
-  if (jportal::recorder_set_code_cache(0x1000, 0x2000) != 0) return 12;
+  if (jportal::recorder_filters_files_only()) return 17;
+  if (jportal::recorder_set_code_cache(low, low + size) != 0) return 12;
   for (std::uint64_t n = 0; n < 10; n++) {
     memcpy(body, &n, 8);
     if (!jportal::recorder_ring_write(12, body, 8)) return 13;

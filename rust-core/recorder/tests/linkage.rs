@@ -49,16 +49,17 @@ fn a_host_without_exceptions_records_through_the_bridge() {
     assert_eq!(output.status.code(), Some(0), "{told}");
     let lines: Vec<&str> = told.lines().collect();
     let starts = |n: usize, text: &str| assert!(lines[n].starts_with(text), "{told}");
-    starts(0, "nameless 1 JPortalFile: ");
-    starts(1, "nowhere 3 /nowhere/a.jportal: cannot open");
-    starts(2, "unknown 1 source: 77 is not usable, known are 0 auto");
-    starts(3, "log 3 recording to ");
-    starts(4, "again 8 recording was already started");
-    starts(5, "log 3 ");
-    assert!(lines[5].ends_with("0 bytes of trace, 2400016 of metadata, 0 losses"), "{told}");
-    starts(6, "log 3 recording to ");
-    starts(7, "log 3 ");
-    assert_eq!(lines.len(), 8);
+    starts(0, "crooked 7 the code cache cannot be the memory of a file, mmap");
+    starts(1, "nameless 1 JPortalFile: ");
+    starts(2, "nowhere 3 /nowhere/a.jportal: cannot open");
+    starts(3, "unknown 1 source: 77 is not usable, known are 0 auto");
+    starts(4, "log 3 recording to ");
+    starts(5, "again 8 recording was already started");
+    starts(6, "log 3 ");
+    assert!(lines[6].ends_with("0 bytes of trace, 2400016 of metadata, 0 losses"), "{told}");
+    starts(7, "log 3 recording to ");
+    starts(8, "log 3 ");
+    assert_eq!(lines.len(), 9);
 
     let reader = CaptureReader::open(&capture).unwrap();
     assert!(reader.completeness().is_whole());

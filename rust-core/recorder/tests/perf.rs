@@ -15,6 +15,8 @@ use jportal_perf_abi::ring::CoreProducer;
 use jportal_recorder::{Config, Error, Level, Log, Recorder, Source, StopReason, device};
 use jportal_units::Core;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +31,7 @@ struct Setting {
     log: Log,
     source: Source,
     buffer: u64,
-    code_cache_fd: Option<i32>,
+    code_cache: Option<File>,
 }
 
 impl Setting {
@@ -40,7 +42,7 @@ impl Setting {
             log: Log::to_memory(),
             source: Source::Perf,
             buffer: 0,
-            code_cache_fd: None,
+            code_cache: None,
         }
     }
     fn new(rules: Rules) -> Self {
@@ -55,7 +57,6 @@ impl Setting {
             source: self.source,
             ring_bytes: 64 << 10,
             buffer_bytes: self.buffer,
-            code_cache_fd: self.code_cache_fd,
             log: self.log.clone(),
             ..Config::default()
         }
@@ -69,8 +70,11 @@ impl Setting {
     /// With the code cache known.
     fn run(&self) -> Result<Recorder, Error> {
         let recorder = self.start()?;
-        recorder.set_code_cache(LOW, HIGH)?;
+        self.set_code_cache(&recorder)?;
         Ok(recorder)
+    }
+    fn set_code_cache(&self, recorder: &Recorder) -> Result<(), Error> {
+        recorder.set_code_cache(LOW, HIGH, self.code_cache.as_ref().map(AsFd::as_fd))
     }
     fn reader(&self) -> CaptureReader {
         CaptureReader::open(&self.path()).unwrap()
@@ -113,7 +117,7 @@ fn the_steps_come_in_the_kernels_order() {
     assert_eq!(opening, expected);
 
     setting.kernel.forget_calls();
-    recorder.set_code_cache(LOW, HIGH).unwrap();
+    setting.set_code_cache(&recorder).unwrap();
     let calls = setting.kernel.calls();
     let filter = |core| Call::SetFilter(core, "filter 0x7f0000000000/0x3000000".into());
     let enable = |core| [Call::Enable(core, false), Call::Enable(core, true)];
@@ -254,10 +258,10 @@ fn refusals_behind_the_start_end_the_recording() {
         (At::Enable, libc::EINVAL, Cause::Internal),
     ] {
         let rules = Rules { knows_plain_filters: at != At::FileFilter, ..Rules::default() };
-        let setting = Setting { code_cache_fd: Some(7), ..Setting::new(rules) };
+        let setting = Setting { code_cache: Some(tempfile::tempfile().unwrap()), ..Setting::new(rules) };
         setting.kernel.refuse(at, errno, Some(1));
         let recorder = setting.start().unwrap();
-        let Err(Error::Refused(refusal)) = recorder.set_code_cache(LOW, HIGH) else {
+        let Err(Error::Refused(refusal)) = setting.set_code_cache(&recorder) else {
             panic!("{at:?} was not refused")
         };
         assert_eq!(refusal.cause, cause, "{refusal}");
@@ -343,14 +347,15 @@ fn the_filter_has_the_form_that_the_kernel_takes() {
         setting.kernel.calls().into_iter().filter_map(text).collect::<Vec<_>>()
     };
     let plain = "filter 0x7f0000000000/0x3000000".to_owned();
-    let of_file = "filter 0x0/0x3000000@/proc/self/fd/17".to_owned();
+    let file = tempfile::tempfile().unwrap();
+    let of_file = format!("filter 0x0/0x3000000@/proc/self/fd/{}", file.as_raw_fd());
     let old = Rules { knows_plain_filters: false, ..Rules::default() };
 
-    let new = Setting { code_cache_fd: Some(17), ..Setting::new(Rules::default()) };
+    let new = Setting { code_cache: Some(tempfile::tempfile().unwrap()), ..Setting::new(Rules::default()) };
     new.run().unwrap().stop(StopReason::Exit);
     assert_eq!(filters(&new), std::slice::from_ref(&plain), "the plain form first");
 
-    let with_file = Setting { code_cache_fd: Some(17), ..Setting::new(old) };
+    let with_file = Setting { code_cache: Some(file), ..Setting::new(old) };
     with_file.run().unwrap().stop(StopReason::Exit);
     assert_eq!(filters(&with_file), [plain.clone(), of_file]);
     assert_eq!(with_file.reader().header().pt.filter.len(), 1);
@@ -359,9 +364,37 @@ fn the_filter_has_the_form_that_the_kernel_takes() {
     without.run().unwrap().stop(StopReason::Exit);
     assert_eq!(filters(&without), [plain]);
     assert!(
-        without.says(Level::Warning, "many times the data") && without.says(Level::Warning, "since 5.18")
+        without.says(Level::Warning, "many times the data")
+            && without.says(Level::Warning, "JPortalCodeCache")
     );
     assert!(without.reader().header().pt.filter.is_empty(), "the capture does not claim a filter");
+}
+
+/// Before anything runs the kernel is asked with a range that the real one replaces.
+#[test]
+fn a_kernel_that_filters_files_only_is_known_before_the_code_cache_is() {
+    let old = Rules { knows_plain_filters: false, ..Rules::default() };
+    let without_filters = ("sys/bus/event_source/devices/intel_pt/nr_addr_filters", "0");
+    let sideband = Setting { source: Source::Sideband, ..Setting::of(FakeKernel::without_pt(old)) };
+    for (setting, expected) in [
+        (Setting::new(Rules::default()), false),
+        (Setting::new(old), true),
+        (Setting::of(FakeKernel::new(old, &[without_filters])), false),
+        (sideband, false),
+    ] {
+        let recorder = setting.start().unwrap();
+        setting.kernel.forget_calls();
+        assert_eq!(recorder.filters_files_only(), expected);
+        let calls = setting.kernel.calls();
+        assert!(calls.iter().all(|c| *c == Call::SetFilter(0, "filter 0x1000/0x1000".into())), "{calls:?}");
+        assert!((0..CORES).all(|core| !setting.kernel.is_on(core)));
+        recorder.stop(StopReason::Exit);
+        assert!(!recorder.filters_files_only(), "nothing is recorded any more");
+    }
+    // Another refusal is no reason: whoever sets the filter is told of it.
+    let setting = Setting::new(Rules::default());
+    setting.kernel.refuse(At::PlainFilter, libc::ENOMEM, None);
+    assert!(!setting.start().unwrap().filters_files_only());
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn record(mode: Mode, cores: u32, bytes: u64) -> (Place, Vec<u64>, String) {
     let unit = FakeUnit::start(&path, unit_config(cores, mode), bytes);
     let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
     assert!(recorder.is_active());
-    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     commit_from_threads(&recorder, 4, 5_000);
     recorder.stop(StopReason::Exit);
     assert!(!recorder.is_active() && !recorder.write(1, b"late"));
@@ -123,7 +123,7 @@ fn losses_are_noted_where_they_are() {
 fn without_pt_metadata_is_recorded() {
     let place = Place::new();
     let recorder = Recorder::start(place.config(Source::None)).unwrap();
-    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     commit_from_threads(&recorder, 2, 100);
     std::thread::sleep(Duration::from_millis(120));
     recorder.stop(StopReason::Asked);
@@ -158,7 +158,7 @@ fn a_unit_that_fails_ends_the_recording() {
     let config = place.config(Source::Emulated);
     let log = config.log.clone();
     let recorder = start_with_unit(config, &path).unwrap();
-    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     unit.fail("queue limit of 1 GiB reached");
     wait_until(|| !recorder.is_active());
     assert!(!recorder.write(1, b""));
@@ -177,7 +177,7 @@ fn a_unit_that_never_answers_does_not_hold_up_a_dying_vm() {
     let path = place.unit();
     let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
     let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
-    recorder.set_code_cache(0x1000, 0x9000).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
     let start = Instant::now();
     recorder.stop(StopReason::VmError);
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
@@ -199,7 +199,10 @@ fn a_unit_that_was_never_enabled_is_not_waited_for() {
 fn an_inverted_code_cache_is_refused() {
     let place = Place::new();
     let recorder = Recorder::start(place.config(Source::None)).unwrap();
-    assert!(matches!(recorder.set_code_cache(2, 2), Err(Error::Configuration { field: "code cache", .. })));
+    assert!(matches!(
+        recorder.set_code_cache(2, 2, None),
+        Err(Error::Configuration { field: "code cache", .. })
+    ));
     recorder.stop(StopReason::Exit);
 }
 

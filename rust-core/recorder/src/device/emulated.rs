@@ -5,6 +5,7 @@ use jportal_capture::{FilterRange, PtConfig};
 use jportal_perf_abi::emulated::{Counter, EmulatedUnit, PacketConfig, ReturnPop};
 use jportal_perf_abi::record::SAMPLE_TYPE;
 use jportal_perf_abi::ring::CoreConsumer;
+use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -72,7 +73,7 @@ impl Device for Emulated {
         (0..self.unit.config().cores).map(|core| Ok((core, fresh(self.unit.consumer(core)?)?))).collect()
     }
 
-    fn enable(&self, low: u64, high: u64) -> Result<Vec<FilterRange>, Error> {
+    fn enable(&self, low: u64, high: u64, _file: Option<RawFd>) -> Result<Vec<FilterRange>, Error> {
         self.unit.enable(low, high);
         self.enabled.store(true, Release);
         Ok(vec![FilterRange { low, high }])

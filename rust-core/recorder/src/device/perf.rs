@@ -36,6 +36,7 @@ use jportal_perf_abi::refusal::Request;
 use jportal_perf_abi::ring::{CoreConsumer, PerfTime};
 use open::{CoreEvents, Opened};
 use std::io;
+use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -51,7 +52,6 @@ pub struct Perf {
     pt: Option<(PtPmu, PtPackets)>,
     /// Bytes of each core's largest ring that somebody asked for, 0: as many as may be had.
     requested: u64,
-    code_cache_fd: Option<i32>,
     opened: OnceLock<Opened>,
     /// Tracing is wanted.
     enabled: AtomicBool,
@@ -104,7 +104,6 @@ impl Perf {
             host: Host { kernel, machine, log: config.log.clone() },
             pt,
             requested: config.buffer_bytes,
-            code_cache_fd: config.code_cache_fd,
             opened: OnceLock::new(),
             enabled: AtomicBool::new(false),
             quiet: AtomicBool::new(true),
@@ -213,9 +212,13 @@ impl Device for Perf {
         Ok(rings)
     }
 
-    fn enable(&self, low: u64, high: u64) -> Result<Vec<FilterRange>, Error> {
+    fn filters_files_only(&self) -> bool {
+        self.pt.as_ref().is_some_and(|(pmu, _)| filter::needs_file(&self.host, pmu, self.cores()))
+    }
+
+    fn enable(&self, low: u64, high: u64, file: Option<RawFd>) -> Result<Vec<FilterRange>, Error> {
         let filter = match &self.pt {
-            Some((pmu, _)) => filter::set(&self.host, pmu, self.cores(), (low, high), self.code_cache_fd)?,
+            Some((pmu, _)) => filter::set(&self.host, pmu, self.cores(), (low, high), file)?,
             None => Vec::new(),
         };
         self.quiet.store(false, SeqCst);

@@ -1,17 +1,28 @@
 //! The filter of PT: the code cache and nothing else.
 //!
 //! A plain address range is what every kernel since 5.18 takes. Before, only ranges of files could be filtered in user mode: then
-//! the code cache must be a mapping of one, a memfd, which `/proc/self/fd` names (`perf_event_parse_addr_filter`).
+//! the code cache must be a mapping of one, a memfd, which `/proc/self/fd` names (`perf_event_parse_addr_filter`). The kernel
+//! itself is asked, not its release: distributions carry changes back.
 
 use super::open::CoreEvents;
 use super::{Host, Level};
 use crate::error::Error;
 use jportal_capture::FilterRange;
-use jportal_perf_abi::Refusal;
 use jportal_perf_abi::kernel::Control;
 use jportal_perf_abi::pmu::PtPmu;
 use jportal_perf_abi::refusal::{Cause, Request};
+use jportal_perf_abi::{PAGE_SIZE, Refusal};
 use std::ffi::CString;
+use std::os::fd::RawFd;
+
+/// Whether the kernel refuses a plain range for being one. Tried on an event that does not run yet; [`set`] replaces the range.
+pub(super) fn needs_file(host: &Host, pmu: &PtPmu, cores: &[CoreEvents]) -> bool {
+    if pmu.address_filters == 0 {
+        return false;
+    }
+    let page = format!("filter {PAGE_SIZE:#x}/{PAGE_SIZE:#x}");
+    set_all(host, cores.get(..1).unwrap_or_default(), &page).is_err_and(|r| r.cause == Cause::Filter)
+}
 
 /// Sets the filter on every core's event, before they are enabled. Empty: nothing is filtered out.
 pub(super) fn set(
@@ -19,14 +30,14 @@ pub(super) fn set(
     pmu: &PtPmu,
     cores: &[CoreEvents],
     (low, high): (u64, u64),
-    code_cache_fd: Option<i32>,
+    file: Option<RawFd>,
 ) -> Result<Vec<FilterRange>, Error> {
     if pmu.address_filters == 0 {
         return Ok(unfiltered(host, "this processor has no address filters (they came with Skylake)"));
     }
     let size = high - low;
     let plain = format!("filter {low:#x}/{size:#x}");
-    let of_file = code_cache_fd.map(|fd| format!("filter 0x0/{size:#x}@/proc/self/fd/{fd}"));
+    let of_file = file.map(|fd| format!("filter 0x0/{size:#x}@/proc/self/fd/{fd}"));
     for text in [Some(plain), of_file].into_iter().flatten() {
         match set_all(host, cores, &text) {
             Ok(()) => return Ok(vec![FilterRange { low, high }]),
@@ -35,10 +46,11 @@ pub(super) fn set(
         }
     }
     let release = &host.machine.release;
-    let why = match code_cache_fd {
+    let why = match file {
         Some(_) => format!("Linux {release} takes neither the range of the code cache nor that of its file"),
         None => format!(
-            "Linux {release} filters ranges of files only (plain ranges since 5.18), and the code cache is no file's"
+            "Linux {release} filters ranges of files only (plain ranges since 5.18), and the code cache is anonymous memory (see \
+             -XX:JPortalCodeCache)"
         ),
     };
     Ok(unfiltered(host, &why))

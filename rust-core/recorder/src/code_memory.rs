@@ -1,0 +1,132 @@
+//! The code cache as the memory of a file.
+//!
+//! Linux before 5.18 filters ranges of files only, and of each file the range that was mapped last. So the code cache is one
+//! mapping of one memfd, made once, whole and executable, which the VM neither commits nor uncommits, protects nor moves.
+//!
+//! Such memory is zero and takes no room until it is touched, as anonymous memory is; `/proc/PID/smaps` counts it as shared
+//! memory (`RssShmem`), core files hold it (`coredump_filter` bit 1, set by default). What is different:
+//!
+//! * A forked child shares it with the VM. Between `fork` and `exec` a child runs no code of the code cache and writes none.
+//! * The part that is not in use yet is executable and writable, too.
+//! * Transparent huge pages need `shmem_enabled`.
+
+use crate::error::Error;
+use crate::sys;
+use std::fs::File;
+
+/// The name that `/proc/PID/maps` shows.
+const NAME: &std::ffi::CStr = c"jportal-code-cache";
+
+/// What the kernel gives out that it does not have: 2, never more than there is.
+const OVERCOMMIT: &str = "/proc/sys/vm/overcommit_memory";
+
+/// Makes the reserved `low..high` the memory of a file, which is returned. On failure it is reserved as before.
+///
+/// # Errors
+/// [`Error::CodeMemory`] with what is in the way.
+///
+/// # Safety
+/// The range is of whole pages, the caller's own, and nothing is in it yet.
+pub unsafe fn back(low: u64, high: u64) -> Result<File, Error> {
+    let refused = |call: &str, e: std::io::Error| Error::CodeMemory(format!("{call}: {e}"));
+    let bytes = high.saturating_sub(low);
+    let overcommit = std::fs::read_to_string(OVERCOMMIT).unwrap_or_default();
+    if let Some(why) = obstacle(bytes, sys::file_size_limit(), &overcommit) {
+        return Err(Error::CodeMemory(why));
+    }
+    let file = sys::memfd(NAME).map_err(|e| refused("memfd_create", e))?;
+    file.set_len(bytes).map_err(|e| refused("ftruncate", e))?;
+    let (address, len) = (low as usize, bytes as usize);
+    // SAFETY: the caller's word.
+    unsafe { sys::map_code_at(&file, address, len) }.map_err(|e| {
+        // A refusal may come when what was there is gone. Should the range stay a hole, the VM's commits fill it just as well.
+        // SAFETY: as above.
+        let _ = unsafe { sys::reserve_at(address, len) };
+        refused("mmap of a memfd for execution", e)
+    })?;
+    Ok(file)
+}
+
+/// What must not be tried: a file that is too long costs a signal, and a page of a file that the kernel does not have room for
+/// costs another when it is touched, where anonymous memory is refused beforehand.
+fn obstacle(bytes: u64, limit: Option<u64>, overcommit: &str) -> Option<String> {
+    if let Some(limit) = limit.filter(|&limit| limit < bytes) {
+        return Some(format!("it has {bytes} bytes, and the limit on files (ulimit -f) is {limit}"));
+    }
+    (overcommit.trim() == "2")
+        .then(|| "vm.overcommit_memory is 2: a page of it might be missing when it is needed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{back, obstacle};
+    use crate::error::Error;
+    use crate::sys;
+    use std::fs::File;
+
+    const LEN: usize = 64 << 12;
+
+    /// Address space of this test.
+    fn reservation() -> usize {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new range, which the test keeps.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), LEN, libc::PROT_NONE, flags, -1, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        at as usize
+    }
+
+    /// Lines of `/proc/self/maps` in the range, without their addresses.
+    fn maps(at: usize) -> Vec<String> {
+        let text = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let inside = |line: &&str| {
+            let (low, high) = line.split(' ').next().unwrap().split_once('-').unwrap();
+            let address = |hex| usize::from_str_radix(hex, 16).unwrap();
+            address(low) < at + LEN && address(high) > at
+        };
+        text.lines().filter(inside).map(|l| l.split_once(' ').unwrap().1.to_owned()).collect()
+    }
+
+    #[test]
+    fn the_code_cache_is_one_mapping_of_the_whole_file() {
+        let at = reservation();
+        // SAFETY: just reserved.
+        let file = unsafe { back(at as u64, (at + LEN) as u64) }.unwrap();
+        assert_eq!(file.metadata().unwrap().len(), LEN as u64);
+        let maps = maps(at);
+        assert_eq!(maps.len(), 1, "{maps:?}");
+        assert!(maps[0].starts_with("rwxs 00000000 "), "{maps:?}");
+        assert!(maps[0].ends_with("/memfd:jportal-code-cache (deleted)"), "{maps:?}");
+        // mov eax, 42; ret
+        let code = [0xb8, 42, 0, 0, 0, 0xc3];
+        let place = (at + LEN / 2) as *mut u8;
+        // SAFETY: inside the mapping, and a function of that type.
+        let answer = unsafe {
+            assert_eq!(place.read(), 0);
+            std::ptr::copy_nonoverlapping(code.as_ptr(), place, code.len());
+            std::mem::transmute::<*mut u8, extern "C" fn() -> i32>(place)()
+        };
+        assert_eq!(answer, 42);
+        use std::os::unix::fs::MetadataExt;
+        assert_eq!(file.metadata().unwrap().blocks() * 512, 4096, "one page was touched");
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_stays_reserved() {
+        let at = reservation();
+        // SAFETY: just reserved; the file cannot be written to, so that it cannot be mapped like this.
+        unsafe { sys::map_code_at(&File::open("/proc/self/exe").unwrap(), at, LEN) }.unwrap_err();
+        // SAFETY: the range ends in a page of the reservation.
+        let refused = unsafe { back(at as u64 + 1, (at + LEN) as u64) };
+        assert!(matches!(&refused, Err(Error::CodeMemory(why)) if why.contains("mmap")), "{refused:?}");
+        assert_eq!(maps(at).len(), 1);
+        assert!(maps(at)[0].starts_with("---p "), "{:?}", maps(at));
+    }
+
+    #[test]
+    fn limits_are_seen_beforehand() {
+        assert_eq!(obstacle(1 << 20, None, "0\n"), None);
+        assert_eq!(obstacle(1 << 20, Some(1 << 20), "1\n"), None);
+        assert!(obstacle((1 << 20) + 1, Some(1 << 20), "0\n").unwrap().contains("ulimit -f"));
+        assert!(obstacle(1 << 20, None, "2\n").unwrap().contains("overcommit"));
+    }
+}
