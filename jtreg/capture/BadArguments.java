@@ -33,6 +33,7 @@ import jportal.test.Vm;
 public class BadArguments {
     public static void main(String[] args) throws Exception {
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=hardware"), "JPortalSource", "auto", "emulated", "none");
+        refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalCodeCache=file"), "JPortalCodeCache", "anonymous", "memfd");
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalRingSize=1k"), "JPortalRingSize");
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalBufferSize=1k"), "JPortalBufferSize");
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalPrecision=best"), "JPortalPrecision", "default", "exact");

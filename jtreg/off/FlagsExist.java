@@ -35,6 +35,7 @@ public class FlagsExist {
             "JPortal", "bool = false {product}",
             "JPortalFile", "ccstr =  {product}",
             "JPortalSource", "ccstr = auto {product}",
+            "JPortalCodeCache", "ccstr = auto {product}",
             "JPortalBufferSize", "size_t = 4194304 {product}",
             "JPortalRingSize", "size_t = 2097152 {product}",
             "JPortalMethodStubs", "bool = true {product}",

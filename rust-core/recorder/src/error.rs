@@ -93,7 +93,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The code cache stays anonymous memory.
-    #[error("the code cache cannot be the memory of a file, {0}")]
+    #[error("the code cache cannot be the memory of a file: {0}")]
     CodeMemory(String),
     /// A thread could not be created.
     #[error("cannot create thread {name}: {source}")]

@@ -35,6 +35,10 @@ void JPortalHooks::create_vm() {
   JPortalThreads::primordial_started();
 }
 
+bool JPortalHooks::code_space_reserved(char* base, size_t size, bool special) {
+  return JPortalRecording::back_code_cache(base, size, special);
+}
+
 void JPortalHooks::code_cache_reserved() {
   address low = CodeCache::low_bound();
   address high = CodeCache::high_bound();

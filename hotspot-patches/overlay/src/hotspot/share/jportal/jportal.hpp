@@ -54,6 +54,11 @@ class JPortalHooks : AllStatic {
   // Arguments and the os module are ready; no code has been generated. Exits the
   // VM with a message when there is nothing to record with.
   static void on_create_vm()                      { if (JPortal) create_vm(); }
+  // Address space for the code cache is reserved at [base, base + size); 'special' says that it is memory already. True: it is
+  // memory now, and stays as it is mapped.
+  static bool on_code_space_reserved(char* base, size_t size, bool special) {
+    return JPortal && code_space_reserved(base, size, special);
+  }
   // The code cache is reserved and empty.
   static void on_code_cache_reserved()            { if (JPortal) code_cache_reserved(); }
   // The template interpreter and its dispatch tables are complete.
@@ -150,6 +155,7 @@ class JPortalHooks : AllStatic {
 
  private:
   static void create_vm();
+  static bool code_space_reserved(char* base, size_t size, bool special);
   static void code_cache_reserved();
   static void interpreter_generated();
   static void stubs_generated();

@@ -29,9 +29,16 @@ int32_t JPortalBridge::start(const JPortalRecorderConfig& config) {
   c.source       = config.source;
   c.ring_size    = config.ring_size;
   c.buffer_size  = config.buffer_size;
-  c.code_cache_fd = config.code_cache_fd;
   c.log          = reinterpret_cast<size_t>(config.log);
   return jportal::recorder_start(c);
+}
+
+bool JPortalBridge::filters_files_only() {
+  return jportal::recorder_filters_files_only();
+}
+
+int32_t JPortalBridge::back_code_cache(uint64_t low, uint64_t high) {
+  return jportal::recorder_back_code_cache(low, high);
 }
 
 int32_t JPortalBridge::set_code_cache(uint64_t low, uint64_t high) {

@@ -33,7 +33,6 @@ struct JPortalRecorderConfig {
   int32_t     source;          // JPortalBridge::Source
   uint64_t    ring_size;
   uint64_t    buffer_size;     // per core, 0: what the source thinks right
-  int32_t     code_cache_fd;   // the memfd behind the code cache, -1: anonymous memory
   void      (*log)(int level, const char* text);  // level 1 error, 2 warning, 3 info
 };
 
@@ -46,6 +45,12 @@ class JPortalBridge {
   // have all signals blocked and never attach to the VM. 0 = recording. After stop()
   // it may be called again, for another capture.
   static int32_t start(const JPortalRecorderConfig& config);
+  // Whether the trace can be filtered only if the code cache is the memory of a file.
+  static bool filters_files_only();
+  // Makes the code cache that: the reserved, empty [low, high) is committed as a whole, and
+  // must not be committed, uncommitted, protected or mapped again. 0 = done; otherwise it is
+  // reserved as before. Before set_code_cache().
+  static int32_t back_code_cache(uint64_t low, uint64_t high);
   // The reserved code cache, [low, high); once per recording. 0 = tracing.
   static int32_t set_code_cache(uint64_t low, uint64_t high);
   // The calling thread is new. Takes no lock of the VM.

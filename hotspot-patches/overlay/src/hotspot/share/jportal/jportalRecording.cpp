@@ -29,6 +29,8 @@
 #include "runtime/vmOperations.hpp"
 #include "runtime/vmThread.hpp"
 #include "runtime/vm_version.hpp"
+#include "services/memTracker.hpp"
+#include "utilities/macros.hpp"
 #include "utilities/ostream.hpp"
 
 static const char* const DefaultFile = "hs_jportal_pid%p.jportal";
@@ -60,23 +62,40 @@ static void fail_with_last_error() {
   fail(detail);
 }
 
+// A flag whose values are words; 'list' names them all for whoever gave another one.
+struct NamedValue { const char* name; int32_t value; };
+
+static int32_t value_of(const char* flag, const char* given, const NamedValue* values, size_t count, const char* list) {
+  for (size_t i = 0; i < count; i++) {
+    if (given != NULL && strcmp(given, values[i].name) == 0) {
+      return values[i].value;
+    }
+  }
+  err_msg detail("-XX:%s=%s is none of %s", flag, given == NULL ? "" : given, list);
+  fail(detail);
+  return values[0].value;
+}
+
 static int32_t requested_source() {
-  static const struct { const char* name; JPortalBridge::Source source; } sources[] = {
+  static const NamedValue sources[] = {
     { "auto",     JPortalBridge::Auto },
     { "perf",     JPortalBridge::Perf },
     { "emulated", JPortalBridge::Emulated },
     { "none",     JPortalBridge::None },
     { "sideband", JPortalBridge::Sideband }
   };
-  for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-    if (JPortalSource != NULL && strcmp(JPortalSource, sources[i].name) == 0) {
-      return sources[i].source;
-    }
-  }
-  err_msg detail("-XX:JPortalSource=%s is none of auto, perf, emulated, none, sideband",
-                 JPortalSource == NULL ? "" : JPortalSource);
-  fail(detail);
-  return JPortalBridge::None;
+  return value_of("JPortalSource", JPortalSource, sources, ARRAY_SIZE(sources), "auto, perf, emulated, none, sideband");
+}
+
+enum CodeMemory { AsNeeded, Anonymous, Memfd };
+
+static int32_t requested_code_memory() {
+  static const NamedValue kinds[] = {
+    { "auto",      AsNeeded },
+    { "anonymous", Anonymous },
+    { "memfd",     Memfd }
+  };
+  return value_of("JPortalCodeCache", JPortalCodeCache, kinds, ARRAY_SIZE(kinds), "auto, anonymous, memfd");
 }
 
 // Expands %p, %t and %%. False if the result does not fit.
@@ -129,7 +148,6 @@ static int32_t open_at(const char* path, int32_t source) {
   config.ring_size    = JPortalRingSize;
   // Not asked for: the recorder takes what the limit on locked memory allows.
   config.buffer_size  = FLAG_IS_DEFAULT(JPortalBufferSize) ? 0 : JPortalBufferSize;
-  config.code_cache_fd = -1;
   config.log          = log_line;
   return JPortalBridge::start(config);
 }
@@ -141,6 +159,7 @@ void JPortalRecording::set_on(bool on) {
 
 void JPortalRecording::check_flags() {
   requested_source();
+  requested_code_memory();
 }
 
 static bool path_for(const char* file, char* path, size_t size) {
@@ -165,6 +184,34 @@ void JPortalRecording::start_with_vm() {
   recordings++;
   set_on(true);
   settle(Recording);
+}
+
+static bool wants_memfd() {
+  switch (requested_code_memory()) {
+    case Memfd:    return true;
+    case AsNeeded: return JPortalBridge::filters_files_only();
+    default:       return false;
+  }
+}
+
+bool JPortalRecording::back_code_cache(char* base, size_t size, bool special) {
+  if (base == NULL || !wants_memfd()) return false;
+  char error[1024] = "";
+  if (special) {
+    jio_snprintf(error, sizeof(error), "the code cache cannot be the memory of a file: it has explicit large pages");
+  } else if (LINUX_ONLY(UseOprofile ||) false) {
+    // Maps a file of its own over each piece that is committed.
+    jio_snprintf(error, sizeof(error), "the code cache cannot be the memory of a file: not with -XX:+UseOprofile");
+  } else if (JPortalBridge::back_code_cache((uint64_t)base, (uint64_t)base + size) != 0) {
+    JPortalBridge::last_error(error, sizeof(error));
+  }
+  if (error[0] != '\0') {
+    log_warning(jportal, codecache)("%s. It is anonymous memory.", error);
+    return false;
+  }
+  MemTracker::record_virtual_memory_commit(base, size, CALLER_PC);
+  log_info(jportal, codecache)("the code cache is a memfd");
+  return true;
 }
 
 void JPortalRecording::code_cache_reserved(address low, address high) {

@@ -57,6 +57,8 @@ class JPortalRecording : AllStatic {
 
   // As the VM starts, before there is any code. Exits the VM with a message on failure.
   static void start_with_vm();
+  // Address space for the code cache is reserved. True: -XX:JPortalCodeCache has made it a memfd, all of it committed.
+  static bool back_code_cache(char* base, size_t size, bool special);
   // The code cache is reserved at [low, high) and empty: a recording that is on begins to trace.
   static void code_cache_reserved(address low, address high);
 

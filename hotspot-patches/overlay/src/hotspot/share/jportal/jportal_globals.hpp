@@ -44,6 +44,12 @@
           "emulated, none (metadata only), or sideband (metadata and who "  \
           "ran when)")                                                      \
                                                                             \
+  product(ccstr, JPortalCodeCache, "auto",                                  \
+          "What the code cache is made of: anonymous memory, a memfd "      \
+          "(memory of a file, which Linux before 5.18 needs to trace "      \
+          "nothing but the code cache), or auto (a memfd where it is "      \
+          "needed)")                                                        \
+                                                                            \
   product(size_t, JPortalBufferSize, 4*M,                                   \
           "Size of the JPortal trace buffer of each core, in bytes "        \
           "(default: up to 4M, as the limit on locked memory allows)")      \
