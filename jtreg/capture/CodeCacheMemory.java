@@ -60,8 +60,8 @@ public class CodeCacheMemory {
         Check.equal(1, mappings(record(memfd), 240 * M), "mappings of the code cache");
         // A recording that begins later cannot change it any more.
         Check.equal(1, mappings(record(List.of("-XX:JPortalCodeCache=memfd", "-XX:-JPortalStart")), 240 * M), "without a recording");
-        for (List<String> flags : List.of(List.<String>of(), List.of("-XX:JPortalCodeCache=anonymous"),
-                List.of("-XX:JPortalCodeCache=auto"), List.of("-XX:JPortalCodeCache=memfd", "-XX:-JPortal"))) {
+        for (List<String> flags : List.of(List.of("-XX:JPortalCodeCache=anonymous"), List.of("-XX:JPortalCodeCache=auto"),
+                List.of("-XX:JPortalCodeCache=memfd", "-XX:-JPortal"))) {
             Run run = record(flags);
             Check.lacks(run.out(), MEMFD, "mappings with " + flags);
             Check.that(run.out().contains(" rwxp "), "the code cache is nowhere: " + run.out());

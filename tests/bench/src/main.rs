@@ -1,7 +1,7 @@
 //! Decoding speed on a capture beside libipt and iptr-decoder, and what recording costs the VM.
 //!
 //! usage: jportal-bench decode [--json] CAPTURE...
-//!        jportal-bench vm [--json] ROOT [ROUNDS]
+//!        jportal-bench vm [--json] ROOT [ROUNDS [VM...]]
 //!
 //! `scripts/bench` makes the captures and calls both. Everything is measured as processor time,
 //! which other load on the machine stretches less than the wall clock; the best of some rounds.
@@ -60,7 +60,7 @@ pub fn best<T>(rounds: usize, mut work: impl FnMut() -> Result<T>) -> Result<(Du
 }
 
 const USAGE: &str =
-    "usage: jportal-bench decode [--json] CAPTURE... | jportal-bench vm [--json] ROOT [ROUNDS]";
+    "usage: jportal-bench decode [--json] CAPTURE... | jportal-bench vm [--json] ROOT [ROUNDS [VM...]]";
 
 fn main() -> Result<()> {
     let (flags, words): (Vec<String>, Vec<String>) =
@@ -78,9 +78,9 @@ fn main() -> Result<()> {
                 println!("{}", Value::Array(all));
             }
         }
-        Some(("vm", [root, rest @ ..])) if rest.len() < 2 => {
+        Some(("vm", [root, rest @ ..])) => {
             let rounds = rest.first().map_or(Ok(5), |r| r.parse()).context(USAGE)?;
-            vm_cost(&PathBuf::from(root), rounds, json)?;
+            vm_cost(&PathBuf::from(root), rounds, rest.get(1..).unwrap_or_default(), json)?;
         }
         _ => bail!(USAGE),
     }
@@ -137,15 +137,15 @@ fn print_decode(path: &Path, rows: &[Row], w: &whole::Whole) {
     );
 }
 
-fn vm_cost(root: &Path, rounds: usize, json: bool) -> Result<()> {
+fn vm_cost(root: &Path, rounds: usize, vms: &[String], json: bool) -> Result<()> {
     let work = tempfile::tempdir()?;
-    let costs = vm::measure(root, work.path(), rounds)?;
+    let costs = vm::measure(root, work.path(), rounds, vms)?;
     if json {
         let all: Vec<Value> = costs.iter().map(cost_json).collect();
         println!("{}", Value::Array(all));
         return Ok(());
     }
-    println!("VM cost: the best of {rounds} rounds; ratios to Debian's VM");
+    println!("VM cost: the best of {rounds} rounds; ratios to the first VM");
     for c in &costs {
         let (what, unit) = vm::MEASURES[c.measure];
         let all: Vec<String> = (c.figures.iter())

@@ -1,8 +1,8 @@
 //! What recording costs the VM: Debian's VM, ours with JPortal off, and with metadata only, without path markers, with
-//! them, and with those that the compilers may lose no path for.
+//! them, with those that the compilers may lose no path for, and with markers and the code cache in a memfd.
 
 use crate::child::{Used, run};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,9 +39,14 @@ struct Program {
     main: Vec<String>,
 }
 
-/// Measures all programs on all VMs, the VMs taking turns.
-pub fn measure(root: &Path, work: &Path, rounds: usize) -> Result<Vec<Cost>> {
-    let vms = vms(root, work);
+/// Measures all programs on the VMs of these names, or on all; the VMs take turns.
+pub fn measure(root: &Path, work: &Path, rounds: usize, names: &[String]) -> Result<Vec<Cost>> {
+    let mut vms = vms(root, work);
+    if let Some(unknown) = names.iter().find(|&name| vms.iter().all(|vm| vm.name != name)) {
+        let known: Vec<_> = vms.iter().map(|vm| vm.name).collect();
+        bail!("no VM is called {unknown}, only {known:?}");
+    }
+    vms.retain(|vm| names.is_empty() || names.iter().any(|name| name == vm.name));
     let steady = compile(root, work)?;
     let mut costs = Vec::new();
     for program in programs(root, &steady) {
@@ -74,6 +79,7 @@ fn vms(root: &Path, work: &Path) -> Vec<Vm> {
         recording("no markers", "-XX:-JPortalPathMarkers"),
         recording("markers", "-XX:JPortalPrecision=default"),
         recording("exact", "-XX:JPortalPrecision=exact"),
+        recording("memfd", "-XX:JPortalCodeCache=memfd"),
     ]
 }
 

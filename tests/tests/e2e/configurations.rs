@@ -1,5 +1,5 @@
 //! Programs under other settings of the VM and of the PT unit: one compiler alone, compiled at once, other collectors, a code
-//! cache that has to be flushed, finer clocks than time in PSBs only. What holds in the default mode holds in each.
+//! cache that has to be flushed or is a memfd, finer clocks than time in PSBs only. What holds in the default mode holds in each.
 
 use jportal_tests::place::{self, Place};
 use jportal_tests::programs;
@@ -30,6 +30,8 @@ const SERIAL: Configuration = Configuration { name: "serial", flags: &["-XX:+Use
 const ZGC: Configuration = Configuration { name: "zgc", flags: &["-XX:+UseZGC"], ..DEFAULT };
 const FLUSHING: Configuration =
     Configuration { name: "flushing", flags: &["-XX:ReservedCodeCacheSize=4m"], ..DEFAULT };
+const MEMFD: Configuration =
+    Configuration { name: "memfd", flags: &["-XX:JPortalCodeCache=memfd"], ..DEFAULT };
 const MTC: Configuration = Configuration { name: "mtc", timing: "mtc", ..DEFAULT };
 const NON_SAFEPOINTS: Configuration = Configuration {
     name: "non-safepoints",
@@ -90,6 +92,7 @@ configurations! {
     serial = SERIAL, ["loaders"];
     zgc = ZGC, ["loaders", "exceptions"];
     flushing = FLUSHING, ["javac"];
+    memfd = MEMFD, ["loaders"];
     mtc = MTC, ["threads", "exceptions", "javac"];
     cyc = CYC, ["threads", "exceptions"];
     non_safepoints = NON_SAFEPOINTS, ["xalan"];

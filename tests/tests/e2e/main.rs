@@ -5,6 +5,7 @@
 //! size and what takes longer still (tests marked `ignore`).
 
 mod abuse;
+mod code_memory;
 mod configurations;
 mod degrade;
 mod died;

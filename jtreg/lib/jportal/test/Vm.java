@@ -88,11 +88,16 @@ public final class Vm {
         return new Result(command, process.exitValue(), out.get(), err.get());
     }
 
-    /** Starts without waiting; options of the surroundings do not reach the VM. */
+    /** Starts without waiting; options of the surroundings do not reach the VM, but for what {@code jtreg/run --code-cache} asks. */
     public static Process start(Path directory, List<String> command) throws IOException {
         ProcessBuilder builder = new ProcessBuilder(command).directory(directory.toFile());
         for (String name : List.of("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH")) {
             builder.environment().remove(name);
+        }
+        String codeCache = System.getenv("JPORTAL_CODE_CACHE");
+        if (codeCache != null) {
+            // Before the options of the command line; Debian's VM does not know it.
+            builder.environment().put("JDK_JAVA_OPTIONS", "-XX:+IgnoreUnrecognizedVMOptions -XX:JPortalCodeCache=" + codeCache);
         }
         return builder.start();
     }
