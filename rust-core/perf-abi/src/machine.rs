@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Linux 5.18: address ranges can be filtered without a file behind them (`perf_event_parse_addr_filter`).
-pub const PLAIN_FILTERS_SINCE: (u32, u32) = (5, 18);
+const PLAIN_FILTERS_SINCE: (u32, u32) = (5, 18);
 /// Linux 5.13: `inherit_thread`.
 pub const THREADS_ONLY_SINCE: (u32, u32) = (5, 13);
 /// `CAP_IPC_LOCK` lifts the limit on locked memory (`perf_mmap`).

@@ -1,8 +1,12 @@
 //! The code cache as the memory of a file, which Linux before 5.18 needs to filter: what is recorded of it is as exact.
 
-use jportal_tests::place;
-use jportal_tests::programs;
-use jportal_tests::recording::{Mode, Plan};
+use jportal_capture::CaptureReader;
+use jportal_perf_abi::record::{Body, RecordReader};
+use jportal_tests::place::{self, Place};
+use jportal_tests::process;
+use jportal_tests::programs::{self, Size};
+use jportal_tests::recording::{LIMIT, Mode, Plan};
+use jportal_tests::skip;
 
 use crate::programs::check;
 
@@ -25,4 +29,50 @@ fn code_in_a_memfd_is_followed() {
     // Without one the VM goes on, too.
     let log = std::fs::read_to_string(&log).expect("the VM's log");
     assert!(log.contains("the code cache is a memfd"), "{log}");
+}
+
+/// How often the kernel saw a part of the code cache being mapped for execution, or made executable, after the filter would have
+/// been set. A filter on a file follows these: the kernel tells of them where it adapts filters (`perf_event_mmap`).
+fn mappings(place: &Place, code_cache: &str) -> Result<usize, String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let capture = folder.path().join("capture.jportal");
+    let program = programs::by_name("h2").expect("a program of that name");
+    let mut java = std::process::Command::new(&place.java);
+    java.args(["-XX:+JPortal", "-XX:JPortalSource=sideband", "-XX:InitialCodeCacheSize=512k"]);
+    java.args([
+        format!("-XX:JPortalCodeCache={code_cache}"),
+        format!("-XX:JPortalFile={}", capture.display()),
+    ]);
+    java.args(program.command(&place.root, &place.programs, Size::Small));
+    let run = process::run(&mut java, LIMIT).expect("java runs");
+    if run.text().contains("perf_event_open") || run.stderr.contains("perf_event_open") {
+        return Err(format!("the kernel lets nobody record: {:.300}{:.300}", run.text(), run.stderr));
+    }
+    assert!(run.status.success(), "{}: {}", run.status, run.stderr);
+    let reader = CaptureReader::open(&capture).expect("a capture");
+    assert!(reader.losses().is_empty(), "{:?}", reader.losses());
+    let (low, high) = (reader.header().code_cache_low, reader.header().code_cache_high);
+    let inside = |body: &Body| match body {
+        Body::Mmap2(m) => m.address < high && m.address + m.len > low,
+        _ => false,
+    };
+    let count = |piece: Vec<u8>| {
+        let records = RecordReader::new(&piece).map(|r| r.expect("a record that can be read"));
+        records.filter(|r| inside(&r.body)).count()
+    };
+    let pieces = reader.cores().into_iter().flat_map(|core| reader.sideband_bytes(core));
+    Ok(pieces.map(|piece| count(piece.expect("the sideband is readable"))).sum())
+}
+
+#[test]
+fn nothing_maps_a_part_of_the_memfd_again() {
+    let test = "nothing_maps_a_part_of_the_memfd_again";
+    let Some(place) = place::installed(test) else { return };
+    match (mappings(&place, "anonymous"), mappings(&place, "memfd")) {
+        (Ok(anonymous), Ok(memfd)) => {
+            assert!(anonymous > 3, "anonymous memory is committed in pieces: {anonymous}");
+            assert_eq!(memfd, 0);
+        }
+        (Err(missing), _) | (_, Err(missing)) => skip::skip(test, &missing),
+    }
 }

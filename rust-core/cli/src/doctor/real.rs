@@ -3,7 +3,7 @@
 use std::io;
 
 use jportal_perf_abi::kernel::{Control, Kernel, Place};
-use jportal_perf_abi::machine::{Machine, PLAIN_FILTERS_SINCE, THREADS_ONLY_SINCE};
+use jportal_perf_abi::machine::{Machine, THREADS_ONLY_SINCE};
 use jportal_perf_abi::pmu::PtPmu;
 use jportal_perf_abi::refusal::{Refusal, Request};
 use jportal_perf_abi::sizes::RingSizes;
@@ -233,24 +233,17 @@ impl Facts {
     /// Not needed: without a filter everything is traced.
     fn filter(&self) -> Check {
         let name = "filter";
-        let (major, minor) = PLAIN_FILTERS_SINCE;
         let m = &self.machine;
-        let plain = m.filters_plain_ranges();
-        let kernel = if plain { "plain address ranges" } else { "ranges of mapped files only" };
+        let kernel = match m.filters_plain_ranges() {
+            true => "plain address ranges",
+            false => "ranges of mapped files only: the VM makes its code cache one (a memfd)",
+        };
         match self.pmu().map(|p| p.address_filters) {
             Some(0) => {
                 let found = "this processor has no address filters: all user code would be traced".into();
                 Check::bad(name, found, "none: processors since Skylake have them".into()).optional()
             }
-            n if plain => {
-                Check::good(name, format!("Linux {} filters {kernel}{}", m.release, ranges(n))).optional()
-            }
-            n => {
-                let found = format!("Linux {} filters {kernel}{}", m.release, ranges(n));
-                let remedy =
-                    format!("Linux {major}.{minor} or newer, or a code cache that is a mapping of a memfd");
-                Check::bad(name, found, remedy).optional()
-            }
+            n => Check::good(name, format!("Linux {} filters {kernel}{}", m.release, ranges(n))).optional(),
         }
     }
 
