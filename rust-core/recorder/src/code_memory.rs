@@ -120,6 +120,13 @@ mod tests {
         assert!(matches!(&refused, Err(Error::CodeMemory(why)) if why.contains("mmap")), "{refused:?}");
         assert_eq!(maps(at).len(), 1);
         assert!(maps(at)[0].starts_with("---p "), "{:?}", maps(at));
+        // And when what was there is gone already.
+        // SAFETY: as above.
+        unsafe {
+            back(at as u64, (at + LEN) as u64).unwrap();
+            sys::reserve_at(at, LEN).unwrap();
+        }
+        assert!(maps(at)[0].starts_with("---p 00000000 00:00 0"), "{:?}", maps(at));
     }
 
     #[test]
