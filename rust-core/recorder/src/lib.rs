@@ -22,6 +22,7 @@ mod config;
 mod consumer;
 pub mod device;
 mod drain;
+mod dump;
 mod error;
 mod header;
 mod log;
@@ -29,8 +30,10 @@ mod recorder;
 mod ring;
 mod session;
 mod sys;
+mod window;
 
 pub use config::{Config, Source};
+pub use dump::SlowCall;
 pub use error::Error;
 pub use log::{Level, Log};
 pub use recorder::{Recorder, StopReason};
