@@ -115,7 +115,8 @@ impl CaptureWriter {
     /// # Errors
     /// [`Error::Write`] when the system refuses.
     pub fn copy(&self) -> Result<CaptureCopy, Error> {
-        let source = self.file.try_clone().map_err(|source| Error::Write { place: self.written.file, source })?;
+        let source =
+            self.file.try_clone().map_err(|source| Error::Write { place: self.written.file, source })?;
         Ok(CaptureCopy {
             source,
             written: self.written,

@@ -27,8 +27,8 @@ use crate::sys::Callback;
 use std::ffi::CStr;
 use std::os::raw::c_char;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 #[cxx::bridge(namespace = "jportal")]

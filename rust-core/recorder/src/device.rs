@@ -112,7 +112,9 @@ pub fn open_on(
         (Source::Sideband, ..) => Box::new(Perf::sideband(kernel, config)?),
         (Source::Auto | Source::Perf, Some(pmu), _) => Box::new(Perf::intel_pt(kernel, config, pmu)?),
         (Source::Perf, None, _) => return Err(Error::NoIntelPt(without_pt(&*kernel))),
-        (Source::Auto | Source::Emulated, _, Some(path)) => Box::new(Emulated::open(Path::new(&path), config)?),
+        (Source::Auto | Source::Emulated, _, Some(path)) => {
+            Box::new(Emulated::open(Path::new(&path), config)?)
+        }
         (Source::Emulated, ..) => return Err(Error::NoUnit { variable: ENVIRONMENT }),
         (Source::Auto, None, None) => {
             return Err(Error::NoSource { machine: without_pt(&*kernel), variable: ENVIRONMENT });

@@ -4,6 +4,7 @@
 //! the time; a dump is a copy of that, with the windows behind.
 
 use crate::error::Error;
+use crate::log::Level;
 use crate::session::{Session, lock};
 use crate::window::CoreWindow;
 use jportal_capture::{CaptureWriter, Counter, EndReason};
@@ -79,7 +80,9 @@ pub(crate) fn collect(
     for _ in 0..threads {
         match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(more) => windows.extend(more),
-            Err(RecvTimeoutError::Timeout) => got = Err(Error::Dump("the device did not stop in time".into())),
+            Err(RecvTimeoutError::Timeout) => {
+                got = Err(Error::Dump("the device did not stop in time".into()))
+            }
             Err(RecvTimeoutError::Disconnected) => got = Err(Error::Dump("the recording ends".into())),
         }
         if got.is_err() {
@@ -100,7 +103,7 @@ pub(crate) fn write(
     mark: u64,
     reason: &str,
     slow: Option<SlowCall>,
-) -> Result<jportal_capture::Written, Error> {
+) -> Result<(), Error> {
     let mut writer = copy_metadata(session, path, mark)?;
     let refused = |source| Error::Capture { path: path.to_owned(), source };
     append(&mut writer, windows).map_err(refused)?;
@@ -114,7 +117,11 @@ pub(crate) fn write(
         ];
         counters.extend(facts.map(|(name, value)| Counter { name: name.into(), value }));
     }
-    writer.finish(EndReason::Stopped, reason, counters).map_err(refused)
+    let written = writer.finish(EndReason::Stopped, reason, counters).map_err(refused)?;
+    let (path, pt, metadata) = (path.display(), written.pt, written.metadata);
+    let text = format!("{path}: {pt} bytes of trace, {metadata} of metadata ({reason})");
+    session.log.line(Level::Info, &text);
+    Ok(())
 }
 
 /// Appends the windows to a capture.
@@ -125,7 +132,7 @@ pub(crate) fn append(
     for window in windows {
         let core = Core(window.core);
         writer.sideband(core, &window.sideband)?;
-        writer.pt(core, StreamOffset(window.offset), &window.trace)?;
+        writer.pt(core, StreamOffset(0), &window.trace)?;
     }
     Ok(())
 }
@@ -138,7 +145,8 @@ fn copy_metadata(session: &Session, path: &Path, mark: u64) -> Result<CaptureWri
             Some(Ok(writer)) => return Ok(writer),
             Some(Err(source)) => return Err(Error::Capture { path: path.to_owned(), source }),
             None if Instant::now() > deadline => {
-                let reason = session.failure().unwrap_or_else(|| "the metadata did not arrive in time".into());
+                let reason =
+                    session.failure().unwrap_or_else(|| "the metadata did not arrive in time".into());
                 return Err(Error::Dump(reason));
             }
             None => {

@@ -14,8 +14,8 @@ use jportal_capture::header::sources;
 use std::any::Any;
 use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::path::Path;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -53,6 +53,8 @@ pub struct Recorder {
     session: Arc<Session>,
     /// `None` when the recording has been stopped.
     threads: Mutex<Option<Threads>>,
+    /// They write dumps.
+    writers: Mutex<Vec<JoinHandle<()>>>,
     end: Arc<Mutex<StopReason>>,
 }
 
@@ -116,7 +118,12 @@ impl Recorder {
         }
         let source = pt.source_name();
         session.log.line(Level::Info, &format!("recording to {} (source {source})", session.path.display()));
-        Ok(Self { session, threads: Mutex::new(Some(Threads { drains, consumer })), end })
+        Ok(Self {
+            session,
+            threads: Mutex::new(Some(Threads { drains, consumer })),
+            writers: Mutex::default(),
+            end,
+        })
     }
 
     /// Whether records are taken.
@@ -188,6 +195,9 @@ impl Recorder {
             thread.thread().unpark();
             join(thread, deadline);
         }
+        for writer in std::mem::take(&mut *lock(&self.writers)) {
+            join(writer, deadline);
+        }
         self.session.ring.close();
         join(threads.consumer, deadline);
         self.session.device.finish();
@@ -207,7 +217,9 @@ impl Recorder {
     fn dump_blocked(&self, path: &Path, reason: &str, slow: Option<SlowCall>) -> Result<(), Error> {
         let session = &self.session;
         if session.device.keeps().is_none() {
-            return Err(Error::Dump("the recording is none of a flight recorder (-XX:JPortalSnapshot)".into()));
+            return Err(Error::Dump(
+                "the recording is none of a flight recorder (-XX:JPortalSnapshot)".into(),
+            ));
         }
         Ring::check_unused(path)?;
         // Held while windows are copied: a recording does not end meanwhile, and dumps take turns.
@@ -220,14 +232,23 @@ impl Recorder {
         let (windows, mark) = dump::collect(session, drains.len(), wake)?;
         drop(running);
         session.dumps.fetch_add(1, Relaxed);
-        let written = dump::write(session, path, &windows, mark, reason, slow)?;
-        let text = format!(
-            "{}: {} bytes of trace, {} of metadata ({reason})",
-            path.display(),
-            written.pt,
-            written.metadata
-        );
-        session.log.line(Level::Info, &text);
+        let (reason, path) = (reason.to_owned(), path.to_owned());
+        if slow.is_none() {
+            return dump::write(session, &path, &windows, mark, &reason, slow);
+        }
+        // The thread whose call was slow may be one that others wait for.
+        let own = Arc::clone(session);
+        let write = move || {
+            guarded(&own, || {
+                if let Err(e) = dump::write(&own, &path, &windows, mark, &reason, slow) {
+                    own.log.line(Level::Warning, &e.to_string());
+                }
+            });
+        };
+        let writer = spawn("jportal-dump", write)?;
+        let mut writers = lock(&self.writers);
+        writers.retain(|w| !w.is_finished());
+        writers.push(writer);
         Ok(())
     }
 
@@ -275,7 +296,8 @@ impl Recorder {
             (None, false, false) => "stopped".into(),
         };
         let pt = s.device.config();
-        let mode = s.device.keeps().map(|keep| format!("flight recorder, the last {keep} bytes of each core"));
+        let mode =
+            s.device.keeps().map(|keep| format!("flight recorder, the last {keep} bytes of each core"));
         let lines = [
             ("state", state),
             ("file", s.path.display().to_string()),

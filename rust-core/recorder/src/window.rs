@@ -5,7 +5,7 @@
 //! the last turn; [`Keeper::window`] joins them with the bytes when the unit stands still. What begins at a PSB has a
 //! time, and that decides whether bytes are older or newer than a record, so a turn that nobody saw is found.
 
-use jportal_perf_abi::record::{Body, Record, RecordReader, SampleId};
+use jportal_perf_abi::record::{Body, Record, RecordReader, SampleId, aux_flags};
 use jportal_perf_abi::ring::Consumer;
 use jportal_pt_packet::{Packet, PacketDecoder, find_psbs, nearest_tsc};
 use std::collections::VecDeque;
@@ -60,11 +60,9 @@ pub(crate) struct Keeper {
 #[derive(Debug, Default)]
 pub(crate) struct CoreWindow {
     pub(crate) core: u32,
-    /// Position of the first byte, on the scale of the AUX records.
-    pub(crate) offset: u64,
     /// From a PSB on; empty when there is none.
     pub(crate) trace: Vec<u8>,
-    /// The records of those bytes.
+    /// The records of those bytes; positions count from the first one.
     pub(crate) sideband: Vec<u8>,
     /// Something was traced before the window: since when what ran is known.
     pub(crate) known_since: Option<u64>,
@@ -170,7 +168,8 @@ impl Keeper {
             let older = psbs.iter().rfind(|p| p.0 < before);
             let whole = older.is_some_and(|p| p.1 >= stay.began());
             let from = if whole { first.0 } else { before };
-            let late = psbs.iter().any(|p| (from..stay.to).contains(&p.0) && p.1 > stay.ended() + CLOCK_SLACK);
+            let late =
+                psbs.iter().any(|p| (from..stay.to).contains(&p.0) && p.1 > stay.ended() + CLOCK_SLACK);
             if late {
                 // Who wrote that was not told.
                 match psbs.iter().find(|p| p.0 >= stay.to) {
@@ -187,10 +186,16 @@ impl Keeper {
         (Some(start), owners.into())
     }
 
-    fn cut(&self, mut trace: Vec<u8>, begin: u64, start: Option<Psb>, owners: Vec<(u64, Stay)>) -> CoreWindow {
+    fn cut(
+        &self,
+        mut trace: Vec<u8>,
+        begin: u64,
+        start: Option<Psb>,
+        owners: Vec<(u64, Stay)>,
+    ) -> CoreWindow {
         let last = self.stays.back().map_or(self.since, Stay::ended);
         let (from, known) = start.unwrap_or((self.head, last));
-        let mut window = CoreWindow { core: self.core, offset: from, ..CoreWindow::default() };
+        let mut window = CoreWindow { core: self.core, ..CoreWindow::default() };
         // The first PSB since tracing began, at the very place: nothing is missing.
         let whole = self.forgotten == 0 && from == self.from;
         let nothing = start.is_none() && self.head == self.from && self.forgotten == 0;
@@ -205,7 +210,7 @@ impl Keeper {
         trace.drain(..(from - begin) as usize);
         window.trace = trace;
         for (first, stay) in owners {
-            self.tell(&mut window, first.max(from), known, stay);
+            self.tell(&mut window, from, first.max(from), known, stay);
         }
         if window.trace.is_empty() && window.known_since.is_none() {
             window.sideband.clear();
@@ -213,22 +218,25 @@ impl Keeper {
         window
     }
 
-    /// Writes the records of a stay with the positions that a ring would have in which nothing is overwritten.
-    fn tell(&self, window: &mut CoreWindow, from: u64, known: u64, stay: Stay) {
+    /// Writes the records of a stay, whose bytes in the window begin at `first`, as if nothing had been overwritten.
+    fn tell(&self, window: &mut CoreWindow, from: u64, first: u64, known: u64, stay: Stay) {
         for mut record in stay.records {
             match &mut record.body {
                 Body::Aux { offset, size, flags } => {
-                    *flags &= !jportal_perf_abi::record::aux_flags::OVERWRITE;
-                    (*offset, *size) = (from, stay.to - from);
+                    *flags &= !aux_flags::OVERWRITE;
+                    (*offset, *size) = (first - from, stay.to - first);
                 }
                 Body::StaleBlock { offset, .. } => {
                     let back = stay.to.wrapping_sub(*offset) & (self.ring - 1);
-                    if stay.to - back < from {
+                    if stay.to - back < first {
                         continue;
                     }
-                    *offset = stay.to - back;
+                    *offset = stay.to - back - from;
                 }
-                // What is older than the window is in the record that begins it.
+                // Who had the core when the window begins has it since then, as far as the window tells.
+                Body::Switch { out: false, .. } if window.known_since.is_some() => {
+                    record.sample.time = record.sample.time.max(known);
+                }
                 _ if window.known_since.is_some() && record.sample.time < known => continue,
                 _ => {}
             }

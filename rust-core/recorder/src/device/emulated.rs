@@ -8,8 +8,8 @@ use jportal_perf_abi::emulated::{Counter, EmulatedUnit, PacketConfig, ReturnPop}
 use jportal_perf_abi::record::SAMPLE_TYPE;
 use jportal_perf_abi::ring::CoreConsumer;
 use std::path::Path;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// The emulated unit, through its shared file.
@@ -219,6 +219,9 @@ mod tests {
         let at = file.windows(4).position(|w| w == own).unwrap();
         file[at..at + 4].copy_from_slice(&1u32.to_le_bytes());
         std::fs::write(&path, file).unwrap();
-        assert!(matches!(Emulated::open(&path, &Config::default()), Err(Error::ForeignUnit { owner: 1, .. })));
+        assert!(matches!(
+            Emulated::open(&path, &Config::default()),
+            Err(Error::ForeignUnit { owner: 1, .. })
+        ));
     }
 }

@@ -69,11 +69,21 @@ void JPortalFlight::dump_because_of(const char* reason) {
   log_info(jportal)("dumped to %s because of %s", path, reason);
 }
 
+void JPortalFlight::dump_slow_call(const char* reason, uint32_t tid, uint64_t method, uint64_t began, uint64_t ended) {
+  char path[JVM_MAXPATHLEN];
+  if (!next_path(path, sizeof(path))) return;
+  if (JPortalBridge::dump_slow_call(path, reason, tid, method, began, ended) != 0) {
+    char detail[1024];
+    JPortalBridge::last_error(detail, sizeof(detail));
+    log_warning(jportal)("no dump of %s: %s", reason, detail);
+  }
+}
+
 // Once, as for the other things that -XX flags have done then. May be met in a native or a VM state.
 void JPortalHooks::java_out_of_memory() {
   Thread* const thread = Thread::current_or_null();
-  if (thread != NULL && thread->is_Java_thread() && JavaThread::cast(thread)->thread_state() == _thread_in_vm) {
-    ThreadToNativeFromVM native(JavaThread::cast(thread));
+  if (thread != NULL && thread->is_Java_thread() && thread->as_Java_thread()->thread_state() == _thread_in_vm) {
+    ThreadToNativeFromVM native(thread->as_Java_thread());
     JPortalFlight::dump_because_of("OutOfMemoryError");
   } else {
     JPortalFlight::dump_because_of("OutOfMemoryError");

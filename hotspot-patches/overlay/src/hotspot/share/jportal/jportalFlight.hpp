@@ -38,6 +38,8 @@ class JPortalFlight : AllStatic {
   static void dump(const char* file, outputStream* st, JavaThread* current);
   // For a reason of the VM's own, from a thread that may wait. Says in the log what was done.
   static void dump_because_of(const char* reason);
+  // A call was slow: its thread waits while the buffers are copied. Takes no lock of the VM.
+  static void dump_slow_call(const char* reason, uint32_t tid, uint64_t method, uint64_t began, uint64_t ended);
 };
 
 #endif // SHARE_JPORTAL_JPORTALFLIGHT_HPP
