@@ -164,9 +164,8 @@ impl Keeper {
             if stay.to <= first.0 {
                 break;
             }
-            // A stay of more than a turn has all of the window before its end, and what stands there is as young as it.
-            let older = psbs.iter().rfind(|p| p.0 < before);
-            let whole = older.is_some_and(|p| p.1 >= stay.began());
+            // A stay of more than a turn has all of the window before its end, and then even the oldest PSB is younger than it.
+            let whole = before > first.0 && first.1 > stay.began();
             let from = if whole { first.0 } else { before };
             let late =
                 psbs.iter().any(|p| (from..stay.to).contains(&p.0) && p.1 > stay.ended() + CLOCK_SLACK);

@@ -62,6 +62,23 @@ impl Unit {
         self.keeper.take(&records);
     }
 
+    /// As [`Unit::stay`], with a PSB+ as the last packet; the next one begins at the very same time.
+    fn stay_to_a_psb(&mut self, tid: u32, n: u64) {
+        self.producer.switch_in(tid, self.now).unwrap();
+        for _ in 0..n / 2 {
+            self.producer.aux.overwrite(&[tid as u8 | 1, 0x55]);
+        }
+        self.now += 1000;
+        self.psb();
+        self.producer.switch_out(tid, self.now, false).unwrap();
+        let offset = self.producer.aux.publish_place();
+        let flags = aux_flags::OVERWRITE;
+        self.producer.record(Body::Aux { offset, size: RING, flags }, tid, self.now).unwrap();
+        let mut records = Vec::new();
+        self.consumer.data.drain(&mut records, usize::MAX).unwrap();
+        self.keeper.take(&records);
+    }
+
     fn window(&mut self) -> CoreWindow {
         self.now += 1000;
         self.last_psb = None;
@@ -158,6 +175,17 @@ fn a_stay_of_more_than_a_turn_has_all_of_the_window() {
         assert!(window.trace.len() as u64 + PSB_EVERY + 64 >= RING && lost(&window));
         check_bytes(&window);
     }
+}
+
+#[test]
+fn a_psb_at_the_end_of_a_stay_is_not_of_the_next() {
+    let mut u = unit(RING);
+    for n in 0..100 {
+        u.stay_to_a_psb(10 + 2 * (n % 5), 300);
+    }
+    let window = u.window();
+    assert!(owners(&window).len() > 20, "{:?}", owners(&window));
+    check_bytes(&window);
 }
 
 #[test]
