@@ -146,7 +146,7 @@ fn fresh(mut rings: CoreConsumer, overwrites: bool) -> Result<CoreConsumer, jpor
 }
 
 /// A window in which no PSB may be cannot be decoded.
-pub(super) fn check_window(bytes: u64, psb_period: u8) -> Result<(), Error> {
+pub(in crate::device) fn check_window(bytes: u64, psb_period: u8) -> Result<(), Error> {
     let least = LEAST_PSBS << (u32::from(psb_period) + 11);
     if bytes >= least {
         return Ok(());
