@@ -23,7 +23,7 @@ final class Flight {
 
     private static void run(long seconds) throws InterruptedException {
         start();
-        System.out.println("running");
+        System.out.println("running " + ProcessHandle.current().pid() + ".");
         Thread.sleep(1000 * seconds);
         System.exit(0);
     }
@@ -68,31 +68,33 @@ final class Flight {
         return state + sum;
     }
 
-    /** One of the calls takes so many steps, the others few. */
-    private static void slow(int calls, int which, int steps) {
+    /** One of the calls takes so many steps and a rest of three seconds, the others a few steps. */
+    private static void slow(int calls, int which, int steps) throws InterruptedException {
         for (int i = 0; i < calls; i++) {
-            sink += answer(i, i == which ? steps : 20 + i % 50);
+            sink += answer(i, i == which ? steps : 20 + i % 50, i == which ? 3000 : 0);
         }
         System.out.println("answered " + calls);
     }
 
     /** The method that the trigger watches. */
-    private static long answer(int number, int steps) {
-        if (number % 10 == 9) {
-            try {
-                return refuse(number, steps);
-            } catch (IllegalStateException e) {
-                return number;
-            }
+    private static long answer(int number, int steps, long rest) throws InterruptedException {
+        long first = work(number, steps / 2);
+        if (rest > 0) {
+            Thread.sleep(rest);
         }
-        return work(number, steps);
+        try {
+            return refuse(first, steps - steps / 2);
+        } catch (IllegalStateException e) {
+            return number;
+        }
     }
 
-    private static long refuse(int number, int steps) {
-        if (work(number, steps) != 0) {
+    private static long refuse(long number, int steps) {
+        long state = work(number, steps);
+        if ((state & 7) == 0) {
             throw new IllegalStateException();
         }
-        return 0;
+        return state;
     }
 
     private static void memory() {
