@@ -20,6 +20,10 @@ impl FrameTracker {
     pub(crate) fn starting_at(at: u64) -> Self {
         Self { at, ..Self::default() }
     }
+    /// Whether the last record is whole.
+    pub(crate) fn is_at_boundary(&self) -> bool {
+        self.left == 0 && self.seen == 0
+    }
     /// Takes the next piece; answers where in it the first record begins.
     pub(crate) fn advance(&mut self, piece: &[u8]) -> Result<Option<usize>, Error> {
         let mut first = None;

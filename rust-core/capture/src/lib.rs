@@ -29,4 +29,4 @@ pub use header::{FilterRange, Header, PtConfig, TimeConversion};
 pub use metadata::MetadataRecords;
 pub use reader::{CaptureReader, Completeness, Damage, DamageKind, Piece, Torn};
 pub use schema::{Record, Stamped};
-pub use writer::{CaptureWriter, MAX_CORE, Written};
+pub use writer::{CaptureCopy, CaptureWriter, MAX_CORE, Written};

@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use jportal_units::{Core, StreamOffset, Tsc};
@@ -63,6 +63,7 @@ impl CaptureWriter {
     pub fn create(path: &Path) -> Result<Self, Error> {
         let open = |source| Error::Open { path: path.to_owned(), source };
         let file = OpenOptions::new()
+            .read(true)
             .write(true)
             .create(true)
             .truncate(true)
@@ -102,6 +103,27 @@ impl CaptureWriter {
         streams: Vec<StreamEnds>,
     ) -> Self {
         Self { file, written, frames, streams, has_header: true, closed: false, by_table: false }
+    }
+
+    /// Whether no record of the metadata stream is there in part.
+    pub fn is_between_records(&self) -> bool {
+        self.frames.is_at_boundary()
+    }
+
+    /// What a copy of the file as it is now can be made of, while this writer goes on.
+    ///
+    /// # Errors
+    /// [`Error::Write`] when the system refuses.
+    pub fn copy(&self) -> Result<CaptureCopy, Error> {
+        let source =
+            self.file.try_clone().map_err(|source| Error::Write { place: self.written.file, source })?;
+        Ok(CaptureCopy {
+            source,
+            written: self.written,
+            frames: self.frames,
+            streams: self.streams.clone(),
+            by_table: self.by_table,
+        })
     }
 
     /// Computes checksums without the processor's instruction. For a writer that runs under QEMU,
@@ -285,6 +307,37 @@ impl CaptureWriter {
         if self.file.set_len(place).is_ok() {
             let _ = self.file.seek(SeekFrom::Start(place));
         }
+    }
+}
+
+/// The beginning of a capture that is being written: see [`CaptureWriter::copy`].
+#[derive(Debug)]
+pub struct CaptureCopy {
+    source: File,
+    written: Written,
+    frames: FrameTracker,
+    streams: Vec<StreamEnds>,
+    by_table: bool,
+}
+
+impl CaptureCopy {
+    /// Copies to a new file at `path`, and goes on there.
+    ///
+    /// # Errors
+    /// As [`CaptureWriter::create`].
+    pub fn to(self, path: &Path) -> Result<CaptureWriter, Error> {
+        let mut copy = CaptureWriter::create(path)?;
+        let mut piece = vec![0; SPLIT.min(self.written.file as usize)];
+        while copy.written.file < self.written.file {
+            let place = copy.written.file;
+            let n = (self.written.file - place).min(piece.len() as u64) as usize;
+            let read = self.source.read_exact_at(&mut piece[..n], place);
+            read.map_err(|source| Error::Write { place, source })?;
+            copy.put(&piece[..n], &[])?;
+        }
+        (copy.written, copy.frames, copy.streams) = (self.written, self.frames, self.streams);
+        (copy.has_header, copy.by_table) = (true, self.by_table);
+        Ok(copy)
     }
 }
 

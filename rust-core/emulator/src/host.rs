@@ -75,7 +75,12 @@ impl Host {
         self.acknowledged = false;
         if command.enabled {
             match plugin.filter.set(command.low, command.high) {
-                Ok(()) => plugin.filter.activate(command.high > command.low),
+                Ok(()) => {
+                    for outlet in &plugin.outlets {
+                        outlet.lock().unwrap_or_else(|e| e.into_inner()).set_overwrite(command.overwrite);
+                    }
+                    plugin.filter.activate(command.high > command.low);
+                }
                 Err((low, high)) => {
                     let text = format!(
                         "the filter is {low:#x}..{high:#x} and cannot become {:#x}..{:#x}",

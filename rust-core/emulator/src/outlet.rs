@@ -7,6 +7,8 @@
 //! PT unit (`pt_buffer_reset_markers`): the AUX record says TRUNCATED and tracing is off until
 //! there is a free region again.
 //!
+//! A ring that is overwritten ([`Outlet::set_overwrite`]) never is full: what waits in `stall` mode are records then.
+//!
 //! A core's stream consists of *sections*, each written by one unit. There is more than one when a
 //! thread lost the core in the middle of a block: its section stays open until the thread tells how
 //! the block ended, and what comes behind waits ([`Outlet::open_section`]).
@@ -76,6 +78,8 @@ pub enum Flow {
 pub struct Outlet {
     producer: CoreProducer,
     mode: OnFull,
+    /// The AUX ring is written in a circle.
+    overwrite: bool,
     queue: VecDeque<Item>,
     queued: u64,
     /// Bytes taken, queued ones included.
@@ -119,6 +123,7 @@ impl Outlet {
         let mut outlet = Outlet {
             producer,
             mode,
+            overwrite: false,
             queue: VecDeque::new(),
             queued: 0,
             position,
@@ -143,6 +148,11 @@ impl Outlet {
     pub fn with_drain(mut self, speed: f64) -> Outlet {
         self.slow = Some(SlowDrain { speed, tsc: 0, taken: self.position as f64 });
         self
+    }
+
+    /// From now on the AUX ring is written in a circle, or not. While nothing is traced.
+    pub fn set_overwrite(&mut self, overwrite: bool) {
+        self.overwrite = overwrite;
     }
 
     /// Counters.
@@ -257,6 +267,12 @@ impl Outlet {
     }
 
     fn write_through(&mut self, bytes: &[u8], tid: u32, tsc: u64) -> Flow {
+        if self.overwrite {
+            self.producer.aux.overwrite(bytes);
+            self.position += bytes.len() as u64;
+            self.totals.bytes += bytes.len() as u64;
+            return Flow::Taken;
+        }
         match self.mode {
             OnFull::Stall => {
                 self.write_or_queue(bytes);
@@ -340,6 +356,9 @@ impl Outlet {
 
     /// Ends the bytes written so far: they belong to `tid`.
     fn end_aux(&mut self, tid: u32, tsc: u64) {
+        if self.overwrite {
+            return self.end_overwritten(tid, tsc);
+        }
         if self.position == self.recorded {
             return;
         }
@@ -355,6 +374,14 @@ impl Outlet {
                 self.set_stop(tsc);
             }
         }
+    }
+
+    /// Each stop of the unit is recorded, with a size that says nothing (`pt_event_stop`).
+    fn end_overwritten(&mut self, tid: u32, tsc: u64) {
+        self.recorded = self.position;
+        let offset = self.producer.aux.publish_place();
+        let size = self.producer.aux.size();
+        self.record(Body::Aux { offset, size, flags: aux_flags::OVERWRITE }, tid, tsc);
     }
 
     /// Drop mode: a record that finds no room is lost, `aux_head` moves all the same.

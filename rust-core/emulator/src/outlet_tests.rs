@@ -226,3 +226,34 @@ fn a_slow_drain_makes_room_with_time() {
     assert!(r.outlet.resume(10_000_000));
     assert_eq!([1, 2, 3, 4, 5].map(|_| write(&mut r, 10_000_000))[3..], [Flow::Taken, Flow::Stopped]);
 }
+
+#[test]
+fn a_ring_that_is_overwritten_is_never_full() {
+    for mode in [OnFull::Stall, OnFull::Drop] {
+        let mut r = rig(mode);
+        r.outlet.set_overwrite(true);
+        r.outlet.switch_in(0, 7, 11, 1, true);
+        let mut all = Vec::new();
+        for i in 0..50 {
+            let bytes = numbered(i * 700, 700);
+            all.extend_from_slice(&bytes);
+            assert_eq!(r.outlet.write(0, &bytes, 11, 2), Flow::Taken);
+        }
+        r.outlet.switch_out(0, 11, 3, false);
+        assert!(r.outlet.is_drained() && !r.outlet.is_off());
+        let place = 50 * 700 % AUX;
+        assert_eq!(r.drain_records().last(), Some(&(aux(place, AUX, aux_flags::OVERWRITE), 11)));
+        let mut last = Vec::new();
+        r.consumer.aux.last(AUX, &mut last);
+        assert_eq!((r.consumer.aux.place(), &last[..]), (place, &all[all.len() - AUX as usize..]));
+        last.clear();
+        r.consumer.aux.last(300, &mut last);
+        assert_eq!(last, all[all.len() - 300..]);
+        let totals = r.outlet.totals();
+        assert_eq!((totals.bytes, totals.lost_bytes, totals.losses), (35_000, 0, 0));
+        // Each stop is told, with or without bytes.
+        r.outlet.switch_in(0, 7, 12, 4, false);
+        r.outlet.switch_out(0, 12, 5, false);
+        assert_eq!(r.drain_records().last(), Some(&(aux(place, AUX, aux_flags::OVERWRITE), 12)));
+    }
+}

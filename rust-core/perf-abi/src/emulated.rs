@@ -22,6 +22,10 @@
 //! thread's stay, its trailer holds the TSC. In `drop` mode bytes that find no room are lost:
 //! the AUX record before the loss carries `TRUNCATED` and the trace resumes with a PSB+. One record
 //! is the unit's own: [`crate::record::STALE_BLOCK`].
+//!
+//! **Overwriting.** When the command says so, the AUX rings are written in a circle as the kernel's are that are mapped
+//! read-only: `aux_head` is a place inside the ring, valid after a disable; an AUX record is written whenever a thread leaves
+//! the core and says that place, the size of the ring and `OVERWRITE`; tails mean nothing.
 
 use crate::Error;
 use crate::layout::PAGE_SIZE;
@@ -140,6 +144,8 @@ pub struct Command {
     pub low: u64,
     /// First address behind the filter.
     pub high: u64,
+    /// The AUX rings are written in a circle, nothing waits for their tails.
+    pub overwrite: bool,
 }
 
 /// What the unit counts.
@@ -211,7 +217,9 @@ pub struct Header {
     finished: AtomicU32,
     filter_low: AtomicU64,
     filter_high: AtomicU64,
-    reserved_vm: [AtomicU64; 28],
+    overwrite: AtomicU32,
+    reserved_vm_word: AtomicU32,
+    reserved_vm: [AtomicU64; 27],
     // Unit to VM.
     acknowledged: AtomicU64,
     error: AtomicU32,
@@ -431,8 +439,9 @@ impl EmulatedUnit {
             let generation = h.generation.load(Acquire);
             let enabled = h.enabled.load(Acquire) != 0;
             let (low, high) = (h.filter_low.load(Acquire), h.filter_high.load(Acquire));
+            let overwrite = h.overwrite.load(Acquire) != 0;
             if h.generation.load(Acquire) == generation {
-                return Command { generation, enabled, low, high };
+                return Command { generation, enabled, low, high, overwrite };
             }
         }
     }
@@ -482,6 +491,11 @@ impl EmulatedUnit {
     /// When there is no such core.
     pub fn consumer(&self, core: u32) -> Result<CoreConsumer, Error> {
         Ok(self.core(core)?.consumer())
+    }
+
+    /// Whether the AUX rings shall be overwritten when the unit is enabled next; what the kernel takes from a read-only mapping.
+    pub fn set_overwrite(&self, overwrite: bool) {
+        self.header().overwrite.store(overwrite.into(), Release);
     }
 
     /// Traces `low..high` from now on. Returns the command's generation.

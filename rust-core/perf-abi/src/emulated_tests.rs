@@ -25,9 +25,12 @@ fn both_sides_see_the_same_unit() {
     let vm = EmulatedUnit::open(&path).unwrap();
     assert_eq!(*vm.config(), config);
 
-    assert_eq!(unit.command(), Command { generation: 0, enabled: false, low: 0, high: 0 });
+    assert_eq!(unit.command(), Command { generation: 0, enabled: false, low: 0, high: 0, overwrite: false });
     assert_eq!(vm.enable(0x1000, 0x2000), 1);
-    assert_eq!(unit.command(), Command { generation: 1, enabled: true, low: 0x1000, high: 0x2000 });
+    assert_eq!(
+        unit.command(),
+        Command { generation: 1, enabled: true, low: 0x1000, high: 0x2000, overwrite: false }
+    );
 
     let mut producer = unit.producer(1, 77).unwrap();
     producer.switch_in(78, 10).unwrap();

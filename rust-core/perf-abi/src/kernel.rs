@@ -63,6 +63,11 @@ pub trait Kernel: Send + Sync {
     /// # Errors
     /// The kernel's answer.
     fn map(&self, event: Event, offset: u64, len: usize) -> io::Result<Block>;
+    /// The same, readable only.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    fn map_read_only(&self, event: Event, offset: u64, len: usize) -> io::Result<Block>;
     /// `RLIMIT_MEMLOCK` in bytes, `None` for unlimited or unknown.
     fn locked_memory_limit(&self) -> Option<u64>;
     /// `RLIMIT_NOFILE`, `None` for unlimited or unknown.
@@ -127,6 +132,10 @@ impl Kernel for Linux {
 
     fn map(&self, event: Event, offset: u64, len: usize) -> io::Result<Block> {
         Block::map_event(event, offset, len)
+    }
+
+    fn map_read_only(&self, event: Event, offset: u64, len: usize) -> io::Result<Block> {
+        Block::map_event_read_only(event, offset, len)
     }
 
     fn locked_memory_limit(&self) -> Option<u64> {

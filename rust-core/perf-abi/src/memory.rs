@@ -67,6 +67,14 @@ impl Block {
         MmapOptions::new().offset(offset).len(len).map_raw(event).map(Self::new)
     }
 
+    /// The same for reading only: the kernel overwrites the oldest bytes of an AUX ring that is mapped so.
+    ///
+    /// # Errors
+    /// The system's answer.
+    pub fn map_event_read_only(event: RawFd, offset: u64, len: usize) -> std::io::Result<Self> {
+        MmapOptions::new().offset(offset).len(len).map_raw_read_only(event).map(Self::new)
+    }
+
     /// Memory of this process alone, for a kernel that tests play.
     ///
     /// # Errors

@@ -313,6 +313,24 @@ impl AuxProducer {
         Ok(())
     }
 
+    /// Writes `bytes` over the oldest ones: a ring that is mapped read-only is written in a circle.
+    #[inline]
+    pub fn overwrite(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(self.ring.bytes.len()) {
+            self.ring.put(self.head, part);
+            self.head = self.head.wrapping_add(part.len() as u64);
+        }
+    }
+
+    /// Moves `aux_head` to where the next byte will be written: inside a ring that is overwritten, the kernel's `aux_head` is
+    /// a place, no count. Returns it.
+    pub fn publish_place(&mut self) -> u64 {
+        self.published = self.head;
+        let place = self.head & (self.size() - 1);
+        self.ring.page.u64_at(self.ring.head).store(place, Release);
+        place
+    }
+
     /// Moves `aux_head` behind everything written.
     pub fn publish(&mut self) {
         self.published = self.head;
@@ -443,6 +461,17 @@ impl Consumer {
         self.tail = self.tail.wrapping_add(n as u64);
         self.ring.page.u64_at(self.ring.tail).store(self.tail, Release);
         Ok(n)
+    }
+
+    /// Of a ring that is overwritten, while nobody writes: where the next byte will be written.
+    pub fn place(&self) -> u64 {
+        self.ring.page.u64_at(self.ring.head).load(Acquire) & self.ring.size().wrapping_sub(1)
+    }
+
+    /// Of a ring that is overwritten, while nobody writes: appends the last `n` bytes, at most all of them, to `to`.
+    pub fn last(&self, n: u64, to: &mut Vec<u8>) {
+        let n = n.min(self.ring.size());
+        self.ring.get(self.place().wrapping_sub(n), n as usize, to);
     }
 
     /// Frees everything published without reading it; returns how many bytes.

@@ -16,9 +16,11 @@
 //! | 7    | the code cache cannot be the memory of a file       |
 //! | 8    | a recording is not stopped yet                      |
 //! | 9    | recording was never started                         |
+//! | 10   | there is nothing to dump, or it could not be had    |
 
 use crate::code_memory;
 use crate::config::{Config, Source};
+use crate::dump::SlowCall;
 use crate::error::Error;
 use crate::log::Log;
 use crate::recorder::{Recorder, StopReason, panic_text};
@@ -30,6 +32,7 @@ use std::os::fd::AsFd;
 use std::os::raw::c_char;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 #[cxx::bridge(namespace = "jportal")]
@@ -50,6 +53,8 @@ mod ffi {
         ring_size: u64,
         /// AUX bytes per core, 0 for the default.
         buffer_size: u64,
+        /// Flight recorder: bytes to keep of each core, 0: record everything.
+        snapshot_size: u64,
         /// 0, or the address of `void(*)(int level, const char* text)`; level 1 error, 2 warning, 3 info. It is
         /// called from recorder threads (not attached to the VM, all signals blocked) and from callers.
         log: usize,
@@ -100,6 +105,20 @@ mod ffi {
         /// Ends the recording. 0 the VM exits, 1 asked for, 2 the VM ends with an error (takes at most
         /// about two seconds). May be repeated.
         fn recorder_stop(reason: i32) -> i32;
+
+        /// Writes what the flight recorder holds to a capture at `path`; `reason` stands in it, and the slow call that was the cause
+        /// where `method` is not 0: OS thread, method, TSC at its beginning and end. 0, or a code.
+        ///
+        /// # Safety
+        /// `path` and `reason` are NUL-terminated strings.
+        unsafe fn recorder_dump(
+            path: *const c_char,
+            reason: *const c_char,
+            tid: u32,
+            method: u64,
+            began: u64,
+            ended: u64,
+        ) -> i32;
 
         /// Copies lines "key: value\n" as `recorder_last_error` copies its message.
         ///
@@ -202,6 +221,7 @@ unsafe fn to_config(from: &RecorderConfig) -> Result<Config, Error> {
         source: Source::try_from(from.source)?,
         ring_bytes: from.ring_size,
         buffer_bytes: from.buffer_size,
+        snapshot_bytes: from.snapshot_size,
         vm_version: text(from.vm_version),
         vm_flags: text(from.vm_flags),
         java_command: text(from.java_command),
@@ -291,6 +311,27 @@ fn recorder_stop(reason: i32) -> i32 {
             _ => StopReason::Exit,
         });
         0
+    })
+}
+
+/// # Safety
+/// As declared in the bridge.
+unsafe fn recorder_dump(
+    path: *const c_char,
+    reason: *const c_char,
+    tid: u32,
+    method: u64,
+    began: u64,
+    ended: u64,
+) -> i32 {
+    entry(6, || {
+        let Some(recorder) = recorder() else { return 9 };
+        // SAFETY: the caller passes NUL-terminated strings.
+        let (path, reason) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(reason)) };
+        let path = Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
+        let slow = (method != 0).then_some(SlowCall { tid, method, began, ended });
+        let done = recorder.dump(path, &reason.to_string_lossy(), slow);
+        done.map_or_else(|e| note(&e), |()| 0)
     })
 }
 

@@ -55,6 +55,8 @@ pub struct Config {
     /// AUX bytes per core, 0 for the device's default: what the limit on locked memory allows. The emulated unit has its own
     /// size.
     pub buffer_bytes: u64,
+    /// Flight recorder: keep the last so many bytes of each core for dumps, 0: record everything.
+    pub snapshot_bytes: u64,
     /// For the capture's header.
     pub vm_version: String,
     /// For the capture's header: non-default flags.

@@ -72,6 +72,15 @@ pub trait Device: Send + Sync {
     fn keep_running(&self, _core: u32, _full: bool) {}
     /// The TSC before which each core's rings hold all that it recorded or will record.
     fn complete_until(&self) -> u64;
+    /// Of a device that overwrites the oldest trace: how many of the last bytes of each core are wanted. Its AUX rings are read
+    /// while it pauses.
+    fn keeps(&self) -> Option<u64> {
+        None
+    }
+    /// Stops tracing for a moment; [`Device::is_quiet`] tells when it stands still.
+    fn pause(&self) {}
+    /// Goes on after [`Device::pause`], unless it was disabled meanwhile.
+    fn resume(&self) {}
     /// Stops tracing. Async-signal-safe, may be repeated.
     fn disable(&self);
     /// Whether, after the last `disable`, nothing more will be published.
@@ -111,7 +120,9 @@ pub fn open_on(
         (Source::Sideband, ..) => Box::new(Perf::sideband(kernel, config)?),
         (Source::Auto | Source::Perf, Some(pmu), _) => Box::new(Perf::intel_pt(kernel, config, pmu)?),
         (Source::Perf, None, _) => return Err(Error::NoIntelPt(without_pt(&*kernel))),
-        (Source::Auto | Source::Emulated, _, Some(path)) => Box::new(Emulated::open(Path::new(&path))?),
+        (Source::Auto | Source::Emulated, _, Some(path)) => {
+            Box::new(Emulated::open(Path::new(&path), config)?)
+        }
         (Source::Emulated, ..) => return Err(Error::NoUnit { variable: ENVIRONMENT }),
         (Source::Auto, None, None) => {
             return Err(Error::NoSource { machine: without_pt(&*kernel), variable: ENVIRONMENT });

@@ -1,8 +1,10 @@
 //! The threads that move the device's rings into the capture.
 
+use crate::dump;
 use crate::error::Error;
 use crate::session::Session;
 use crate::sys::rdtsc;
+use crate::window::{CoreWindow, Keeper};
 use jportal_capture::{LossNote, LossReason};
 use jportal_perf_abi::record::aux_flags;
 use jportal_perf_abi::ring::CoreConsumer;
@@ -27,11 +29,32 @@ pub(crate) struct CoreDrain {
     rings: CoreConsumer,
     trace: Vec<u8>,
     records: Vec<u8>,
+    /// Of a flight recorder.
+    keeper: Option<Keeper>,
 }
 
 impl CoreDrain {
-    pub(crate) fn new(core: u32, rings: CoreConsumer) -> Self {
-        Self { core, rings, trace: Vec::new(), records: Vec::new() }
+    /// `keep`: the device overwrites its AUX rings, and so many of the last bytes are wanted.
+    pub(crate) fn new(core: u32, rings: CoreConsumer, keep: Option<u64>) -> Self {
+        let keeper = keep.map(|keep| Keeper::new(core, &rings.aux, keep, rdtsc()));
+        Self { core, rings, trace: Vec::new(), records: Vec::new(), keeper }
+    }
+
+    /// The trace of a flight recorder, while the device stands still.
+    fn window(&mut self) -> Option<CoreWindow> {
+        Some(self.keeper.as_mut()?.window(&self.rings.aux, rdtsc()))
+    }
+
+    /// Takes the records that are there; the trace stays in its ring.
+    fn keep(&mut self, session: &Session) -> Result<usize, Error> {
+        self.records.clear();
+        self.rings.data.drain(&mut self.records, usize::MAX)?;
+        session.device.translate(self.core, &mut self.records);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.take(&self.records);
+        }
+        session.device.keep_running(self.core, false);
+        Ok(self.records.len())
     }
 
     /// Moves what is there now; returns the number of bytes.
@@ -39,6 +62,9 @@ impl CoreDrain {
     /// Sideband goes first: its AUX records precede the `aux_head` noted before, so every trace
     /// byte in the capture stands behind the record that names its thread.
     fn pass(&mut self, session: &Session) -> Result<usize, Error> {
+        if self.keeper.is_some() {
+            return self.keep(session);
+        }
         let ready = usize::try_from(self.rings.aux.available()?).unwrap_or(usize::MAX).min(PIECE);
         // Seven eighths of a ring: the kernel may find no room for its next region.
         let mut full = ready as u64 > self.rings.aux.size() / 8 * 7;
@@ -95,9 +121,11 @@ impl CoreDrain {
 /// Drains `cores` until the device has been stopped and everything it had is in the capture.
 pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
     let mut last_bytes = Instant::now();
+    let mut answered = 0;
     loop {
         let stopping = session.stopping.load(Acquire);
-        let quiet = stopping && session.device.is_quiet();
+        let request = session.requests.number();
+        let quiet = (stopping || request != answered) && session.device.is_quiet();
         let moved = match pass(session, &mut cores) {
             Ok(moved) => moved,
             Err(e) => return session.fail(&e),
@@ -106,14 +134,23 @@ pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
             last_bytes = Instant::now();
         }
         let dead = session.device.failure().inspect(|e| session.fail(e)).is_some();
+        if moved == 0 && quiet && request != answered && !stopping {
+            answered = request;
+            session.requests.answer(windows(&mut cores));
+            continue;
+        }
         if moved == 0 && (quiet || dead) {
+            let windows = windows(&mut cores);
+            session.append(|w| dump::append(w, &windows));
+            session.saved.fetch_add(1, Relaxed);
             return;
         }
         if moved == 0 && last_bytes.elapsed() > PATIENCE {
             return give_up(session, &cores);
         }
         if moved < PIECE / 4 {
-            std::thread::park_timeout(if moved > 0 || stopping { NAP } else { LONG_NAP });
+            let soon = moved > 0 || stopping || request != answered;
+            std::thread::park_timeout(if soon { NAP } else { LONG_NAP });
         }
     }
 }
@@ -125,11 +162,16 @@ fn pass(session: &Session, cores: &mut [CoreDrain]) -> Result<usize, Error> {
     for core in &mut *cores {
         moved += core.pass(session)?;
     }
-    // Nothing that came since is of any use to who reads the file without it.
-    if let (true, [first, ..], [.., last]) = (moved > 0, &*cores, &*cores) {
+    // Whoever reads a file that was cut off knows so up to when a core's silence means something. A flight recorder's is made at once.
+    let tells = moved > 0 && session.device.keeps().is_none();
+    if let (true, [first, ..], [.., last]) = (tells, &*cores, &*cores) {
         session.append(|w| w.drained(Core(first.core), Core(last.core), Tsc(complete)));
     }
     Ok(moved)
+}
+
+fn windows(cores: &mut [CoreDrain]) -> Vec<CoreWindow> {
+    cores.iter_mut().filter_map(CoreDrain::window).collect()
 }
 
 /// The device did not answer the last disable: the ends of its streams may be missing.

@@ -103,6 +103,9 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// There is nothing to dump, or it could not be had.
+    #[error("no dump: {0}")]
+    Dump(String),
     /// A bug in the recorder.
     #[error("internal error, please report: {0}")]
     Panic(String),
@@ -130,6 +133,7 @@ impl Error {
             Self::Panic(_) => 6,
             Self::CodeMemory(_) => 7,
             Self::AlreadyStarted => 8,
+            Self::Dump(_) => 10,
         }
     }
 }

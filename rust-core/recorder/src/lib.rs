@@ -23,6 +23,7 @@ mod config;
 mod consumer;
 pub mod device;
 mod drain;
+mod dump;
 mod error;
 mod header;
 mod log;
@@ -30,8 +31,10 @@ mod recorder;
 mod ring;
 mod session;
 mod sys;
+mod window;
 
 pub use config::{Config, Source};
+pub use dump::SlowCall;
 pub use error::Error;
 pub use log::{Level, Log};
 pub use recorder::{Recorder, StopReason};

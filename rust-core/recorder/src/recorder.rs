@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::device::{self, Device};
 use crate::drain::{self, CORES_PER_THREAD, CoreDrain};
+use crate::dump::{self, SlowCall};
 use crate::error::Error;
 use crate::log::Level;
 use crate::ring::Ring;
@@ -14,6 +15,7 @@ use std::any::Any;
 use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{Builder, JoinHandle};
@@ -52,6 +54,8 @@ pub struct Recorder {
     session: Arc<Session>,
     /// `None` when the recording has been stopped.
     threads: Mutex<Option<Threads>>,
+    /// They write dumps.
+    writers: Mutex<Vec<JoinHandle<()>>>,
     end: Arc<Mutex<StopReason>>,
 }
 
@@ -91,14 +95,20 @@ impl Recorder {
             (0..device.config().cores as usize).step_by(CORES_PER_THREAD).map(|_| WaitingDrain::spawn());
         let crew: Vec<WaitingDrain> = crew.collect::<Result<_, _>>()?;
         let rings = device.rings()?;
-        let buffer_bytes = config.buffer_bytes;
+        let (buffer_bytes, config_snapshot) = (config.buffer_bytes, config.snapshot_bytes);
         let (session, consumer) = consumer.start(config, device)?;
-        let mut cores = rings.into_iter().map(|(core, rings)| CoreDrain::new(core, rings));
+        let keep = session.device.keeps();
+        if keep.is_none() && config_snapshot != 0 {
+            let text = "JPortalSnapshot is ignored: this source writes no trace";
+            session.log.line(Level::Warning, text);
+        }
+        let mut cores = rings.into_iter().map(|(core, rings)| CoreDrain::new(core, rings, keep));
         let drains = crew.into_iter().map(|thread| {
             let cores = cores.by_ref().take(CORES_PER_THREAD).collect();
             thread.start(Arc::clone(&session), cores)
         });
-        let drains = drains.collect();
+        let drains: Vec<_> = drains.collect();
+        session.drains.store(drains.len() as u64, Relaxed);
         let pt = session.device.config();
         if buffer_bytes != 0 && pt.source == sources::EMULATED && pt.aux_bytes != buffer_bytes {
             let text = format!(
@@ -109,7 +119,12 @@ impl Recorder {
         }
         let source = pt.source_name();
         session.log.line(Level::Info, &format!("recording to {} (source {source})", session.path.display()));
-        Ok(Self { session, threads: Mutex::new(Some(Threads { drains, consumer })), end })
+        Ok(Self {
+            session,
+            threads: Mutex::new(Some(Threads { drains, consumer })),
+            writers: Mutex::default(),
+            end,
+        })
     }
 
     /// Whether records are taken.
@@ -187,11 +202,61 @@ impl Recorder {
             thread.thread().unpark();
             join(thread, deadline);
         }
+        for writer in std::mem::take(&mut *lock(&self.writers)) {
+            join(writer, deadline);
+        }
         self.session.ring.close();
         join(threads.consumer, deadline);
         self.session.device.finish();
         self.warn_of_silence();
         self.session.log.line(Level::Info, &self.summary());
+    }
+
+    /// Writes what the flight recorder holds to a capture of its own, and goes on. `reason` stands in it, with the call that was
+    /// the cause if there was one.
+    ///
+    /// # Errors
+    /// When nothing is recorded, everything is, or the capture cannot be written.
+    pub fn dump(&self, path: &Path, reason: &str, slow: Option<SlowCall>) -> Result<(), Error> {
+        sys::with_signals_blocked(|| self.dump_blocked(path, reason, slow))
+    }
+
+    fn dump_blocked(&self, path: &Path, reason: &str, slow: Option<SlowCall>) -> Result<(), Error> {
+        let session = &self.session;
+        if session.device.keeps().is_none() {
+            return Err(Error::Dump(
+                "the recording is none of a flight recorder (-XX:JPortalSnapshot)".into(),
+            ));
+        }
+        Ring::check_unused(path)?;
+        // Held while windows are copied: a recording does not end meanwhile, and dumps take turns.
+        let running = lock(&self.threads);
+        let Some(threads) = running.as_ref().filter(|_| self.is_active()) else {
+            return Err(Error::Dump(self.failure().unwrap_or_else(|| "nothing is recorded".into())));
+        };
+        let drains = &threads.drains;
+        let wake = || drains.iter().for_each(|d| d.thread().unpark());
+        let (windows, mark) = dump::collect(session, drains.len(), wake)?;
+        drop(running);
+        session.dumps.fetch_add(1, Relaxed);
+        let (reason, path) = (reason.to_owned(), path.to_owned());
+        if slow.is_none() {
+            return dump::write(session, &path, &windows, mark, &reason, slow);
+        }
+        // The thread whose call was slow may be one that others wait for.
+        let own = Arc::clone(session);
+        let write = move || {
+            guarded(&own, || {
+                if let Err(e) = dump::write(&own, &path, &windows, mark, &reason, slow) {
+                    own.log.line(Level::Warning, &e.to_string());
+                }
+            });
+        };
+        let writer = spawn("jportal-dump", write)?;
+        let mut writers = lock(&self.writers);
+        writers.retain(|w| !w.is_finished());
+        writers.push(writer);
+        Ok(())
     }
 
     /// Async-signal-safe: the VM has met a fatal error. Producers are let go, the device is told to
@@ -200,6 +265,21 @@ impl Recorder {
         self.session.ring.mark_crashed();
         self.session.device.disable();
         self.session.stopping.store(true, Release);
+        if self.session.device.keeps().is_some() {
+            self.await_windows();
+        }
+    }
+
+    /// Gives the drain threads time to write what a flight recorder holds. Async-signal-safe.
+    fn await_windows(&self) {
+        const TURNS: u32 = 1000;
+        let drains = self.session.drains.load(Relaxed);
+        for _ in 0..TURNS {
+            if self.session.saved.load(Relaxed) >= drains {
+                return;
+            }
+            sys::sleep_ms(2);
+        }
     }
 
     /// Ends the recording because of an error outside of its threads.
@@ -223,10 +303,14 @@ impl Recorder {
             (None, false, false) => "stopped".into(),
         };
         let pt = s.device.config();
+        let mode =
+            s.device.keeps().map(|keep| format!("flight recorder, the last {keep} bytes of each core"));
         let lines = [
             ("state", state),
             ("file", s.path.display().to_string()),
             ("source", pt.source_name().into()),
+            ("mode", mode.unwrap_or_else(|| "everything".into())),
+            ("dumps", s.dumps.load(Relaxed).to_string()),
             ("cores", pt.cores.to_string()),
             ("file bytes", written.file.to_string()),
             ("trace bytes", written.pt.to_string()),

@@ -113,6 +113,11 @@ impl Ring {
         self.records.load(Relaxed)
     }
 
+    /// Position in the metadata stream behind the last record committed.
+    pub fn position(&self) -> u64 {
+        self.word(layout::BOUNDARY).load(Acquire)
+    }
+
     /// How often a producer found the ring full.
     pub fn waits(&self) -> u64 {
         self.waits.load(Relaxed)

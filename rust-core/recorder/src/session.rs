@@ -2,12 +2,13 @@
 
 use crate::config::Config;
 use crate::device::Device;
+use crate::dump::Requests;
 use crate::error::Error;
 use crate::log::{Level, Log};
 use crate::ring::Ring;
 use crate::sys::rdtsc;
 use jportal_capture::{CaptureWriter, Counter, EndReason, Header, Written};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,12 @@ pub(crate) struct Session {
     /// The device was told to stop: drain what is left.
     pub(crate) stopping: AtomicBool,
     pub(crate) stats: Stats,
+    /// Dumps of the flight recorder.
+    pub(crate) requests: Requests,
+    /// Drain threads that have written the windows of their cores at the end, and how many there are.
+    pub(crate) saved: AtomicU64,
+    pub(crate) drains: AtomicU64,
+    pub(crate) dumps: AtomicU64,
     writer: Mutex<Option<CaptureWriter>>,
     /// The capture refused something.
     broken: AtomicBool,
@@ -56,6 +63,10 @@ impl Session {
             header_is_new: AtomicBool::new(true),
             stopping: AtomicBool::new(false),
             stats: Stats::default(),
+            requests: Requests::default(),
+            saved: AtomicU64::new(0),
+            drains: AtomicU64::new(0),
+            dumps: AtomicU64::new(0),
             writer: Mutex::new(None),
             broken: AtomicBool::new(false),
             written: Mutex::new(Written::default()),
@@ -83,6 +94,21 @@ impl Session {
         drop(guard);
         self.fail(&Error::Capture { path: self.path.clone(), source });
         false
+    }
+
+    /// A copy of the capture at `path`, to be gone on with; `None` until it holds the metadata up to `mark`, and while its last
+    /// record is there in part. Others go on writing meanwhile.
+    pub(crate) fn copy_at(
+        &self,
+        path: &Path,
+        mark: u64,
+    ) -> Option<Result<CaptureWriter, jportal_capture::Error>> {
+        let copy = {
+            let guard = lock(&self.writer);
+            let writer = guard.as_ref().filter(|_| !self.broken.load(Relaxed))?;
+            (writer.written().metadata >= mark && writer.is_between_records()).then(|| writer.copy())?
+        };
+        Some(copy.and_then(|copy| copy.to(path)))
     }
 
     /// Writes the header if it has changed.
@@ -147,12 +173,13 @@ impl Session {
         *lock(&self.written)
     }
 
-    fn counters(&self) -> Vec<Counter> {
+    pub(crate) fn counters(&self) -> Vec<Counter> {
         let own = [
             ("records", self.ring.records()),
             ("ring_waits", self.ring.waits()),
             ("drain_passes", self.stats.drain_passes.load(Relaxed)),
             ("loss_notes", self.stats.losses.load(Relaxed)),
+            ("dumps", self.dumps.load(Relaxed)),
         ];
         let unit = self.device.counters();
         let unit = unit

@@ -30,6 +30,13 @@ pub(crate) fn cpu() -> (String, u16, u16, u16) {
     (vendor, family as u16, model as u16, (one.eax & 0xf) as u16)
 }
 
+/// Sleeps. Async-signal-safe.
+pub(crate) fn sleep_ms(ms: u32) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: i64::from(ms) * 1_000_000 };
+    // SAFETY: `time` is read, and nothing is written through the null pointer.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}
+
 /// Runs `f` with every signal blocked, so that a thread created in it never takes one.
 pub(crate) fn with_signals_blocked<T>(f: impl FnOnce() -> T) -> T {
     struct Restore(libc::sigset_t);

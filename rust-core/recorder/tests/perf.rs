@@ -9,9 +9,10 @@ use fake_kernel::{At, Call, FakeKernel, Rules, switch};
 use jportal_capture::header::{packet_flags, sources};
 use jportal_capture::{CaptureReader, LossReason};
 use jportal_perf_abi::kernel::{Kernel, Linux};
-use jportal_perf_abi::record::{Body, Record, RecordReader, Task};
+use jportal_perf_abi::record::{Body, Record, RecordReader, Task, aux_flags};
 use jportal_perf_abi::refusal::Cause;
 use jportal_perf_abi::ring::CoreProducer;
+use jportal_pt_packet::Encoder;
 use jportal_recorder::{Config, Error, Level, Log, Recorder, Source, StopReason, device};
 use jportal_units::Core;
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ struct Setting {
     source: Source,
     buffer: u64,
     code_cache: Option<File>,
+    snapshot: u64,
 }
 
 impl Setting {
@@ -43,6 +45,7 @@ impl Setting {
             source: Source::Perf,
             buffer: 0,
             code_cache: None,
+            snapshot: 0,
         }
     }
     fn new(rules: Rules) -> Self {
@@ -57,6 +60,7 @@ impl Setting {
             source: self.source,
             ring_bytes: 64 << 10,
             buffer_bytes: self.buffer,
+            snapshot_bytes: self.snapshot,
             log: self.log.clone(),
             ..Config::default()
         }
@@ -661,4 +665,78 @@ fn the_source_is_chosen_by_what_is_there() {
     std::fs::remove_file(kernel.root().join("sys/devices/system/cpu/possible")).unwrap();
     std::fs::remove_file(kernel.root().join("sys/devices/system/cpu/online")).unwrap();
     assert!(open(kernel, Source::Perf, None).unwrap_err().1.contains("names no core"));
+}
+
+/// Writes what the kernel's driver does in an AUX ring that is mapped read-only: a stay of thread `tid` from `tsc` on.
+fn overwrite(p: &mut CoreProducer, tid: u32, tsc: u64, bytes: usize) {
+    let mut packets = Encoder::new();
+    packets.psb();
+    packets.tsc(tsc + 1);
+    packets.psbend();
+    p.switch_in(tid, tsc).unwrap();
+    p.aux.overwrite(packets.bytes());
+    p.aux.overwrite(&vec![0; bytes]);
+    p.switch_out(tid, tsc + 2, false).unwrap();
+    let (offset, size) = (p.aux.publish_place(), p.aux.size());
+    p.record(Body::Aux { offset, size, flags: aux_flags::OVERWRITE }, tid, tsc + 2).unwrap();
+}
+
+#[test]
+fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
+    let setting = Setting { snapshot: 256 << 10, ..Setting::new(Rules::default()) };
+    let recorder = setting.run().unwrap();
+    let calls = setting.kernel.calls();
+    assert!((0..CORES).all(|core| calls.contains(&Call::MapAuxReadOnly(core))), "{calls:?}");
+    assert!(!calls.iter().any(|c| matches!(c, Call::MapAux(_))));
+    assert!(recorder.write(common::KIND, &[7; 8]));
+    let mut producers: Vec<CoreProducer> = (0..CORES).map(|core| setting.kernel.producer(core)).collect();
+    let now = setting.kernel.moment().tsc;
+    for (core, p) in producers.iter_mut().enumerate() {
+        for n in 0..100 {
+            overwrite(p, 40 + core as u32, now + 1000 * n, 10_000);
+        }
+    }
+    setting.kernel.forget_calls();
+    let dump = setting.folder.path().join("dump.jportal");
+    recorder.dump(&dump, "a test", None).unwrap();
+    let calls: Vec<Call> = setting.kernel.calls();
+    let place = |call: &Call| calls.iter().position(|c| c == call);
+    for core in 0..CORES {
+        // PT stands still until every window is there; who runs is told all the time.
+        let (off, on) = (place(&Call::Disable(core, true)), place(&Call::Enable(0, true)));
+        assert!(off.is_some() && !calls.contains(&Call::Disable(core, false)), "{calls:?}");
+        let last = calls.iter().rposition(|c| *c == Call::Enable(core, true));
+        assert!(last > off && on.is_some(), "{calls:?}");
+    }
+    let reader = CaptureReader::open(&dump).unwrap();
+    assert!(reader.completeness().is_whole());
+    assert_eq!(reader.metadata().count(), 1);
+    for core in 0..CORES {
+        let trace: Vec<u8> = reader.pt(Core(core)).iter().flat_map(|p| reader.read(p).unwrap()).collect();
+        assert!(trace.starts_with(&jportal_pt_packet::PSB) && trace.len() > (256 << 10) - 11_000);
+        let told = records(&reader, core);
+        assert!(matches!(told[0].body, Body::Lost { .. }));
+        let aux: Vec<u64> = told
+            .iter()
+            .filter_map(|r| if let Body::Aux { size, .. } = r.body { Some(size) } else { None })
+            .collect();
+        assert_eq!((aux.len(), aux.iter().sum::<u64>()), (26, trace.len() as u64));
+    }
+    // A dump again has nothing, and the end of the recording neither.
+    recorder.dump(&dump, "again", None).unwrap();
+    assert_eq!(CaptureReader::open(&dump).unwrap().completeness().end.as_ref().unwrap().pt_bytes, 0);
+    overwrite(&mut producers[2], 50, setting.kernel.moment().tsc, 500);
+    recorder.stop(StopReason::Exit);
+    let reader = setting.reader();
+    assert!(
+        reader.completeness().is_whole() && reader.pt(Core(2)).len() == 1 && reader.pt(Core(1)).is_empty()
+    );
+    assert!(matches!(recorder.dump(&dump, "late", None), Err(Error::Dump(_))));
+}
+
+#[test]
+fn a_window_without_psbs_is_refused() {
+    let setting = Setting { snapshot: 16 << 10, ..Setting::new(Rules::default()) };
+    let error = setting.start().err().unwrap().to_string();
+    assert!(error.starts_with("JPortalSnapshot: "), "{error}");
 }

@@ -10,6 +10,7 @@ mod configurations;
 mod degrade;
 mod died;
 mod faults;
+mod flight;
 mod identity;
 mod jacoco;
 mod live;

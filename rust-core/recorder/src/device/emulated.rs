@@ -1,5 +1,7 @@
 use super::{Cpu, Device};
+use crate::config::Config;
 use crate::error::Error;
+use crate::window::LEAST_PSBS;
 use jportal_capture::header::{packet_flags, return_pops, sources};
 use jportal_capture::{FilterRange, PtConfig};
 use jportal_perf_abi::emulated::{Counter, EmulatedUnit, PacketConfig, ReturnPop};
@@ -7,6 +9,7 @@ use jportal_perf_abi::record::SAMPLE_TYPE;
 use jportal_perf_abi::ring::CoreConsumer;
 use std::os::fd::RawFd;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -14,6 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 pub struct Emulated {
     unit: EmulatedUnit,
     enabled: AtomicBool,
+    /// Flight recorder: bytes kept of each core.
+    keep: Option<u64>,
+    filter: OnceLock<(u64, u64)>,
     /// Generation of the last disable.
     disabled: AtomicU64,
 }
@@ -22,14 +28,20 @@ impl Emulated {
     /// Opens the shared file of the unit that traces this process.
     ///
     /// # Errors
-    /// When there is no usable unit, or it traces another process.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    /// When there is no usable unit, it traces another process, or keeps too little for the flight recorder.
+    pub fn open(path: &Path, config: &Config) -> Result<Self, Error> {
         let unit = EmulatedUnit::open(path)?;
         let (owner, pid) = (unit.owner(), std::process::id());
         if owner != pid {
             return Err(Error::ForeignUnit { path: path.into(), owner, pid });
         }
-        Ok(Self { unit, enabled: AtomicBool::new(false), disabled: AtomicU64::new(0) })
+        let keep = (config.snapshot_bytes != 0).then(|| config.snapshot_bytes.min(unit.config().aux_bytes));
+        if let Some(keep) = keep {
+            check_window(keep, unit.config().packets.psb_period)?;
+        }
+        unit.set_overwrite(keep.is_some());
+        let (enabled, disabled) = (AtomicBool::new(false), AtomicU64::new(0));
+        Ok(Self { unit, enabled, keep, filter: OnceLock::new(), disabled })
     }
 }
 
@@ -70,10 +82,14 @@ impl Device for Emulated {
     }
 
     fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
-        (0..self.unit.config().cores).map(|core| Ok((core, fresh(self.unit.consumer(core)?)?))).collect()
+        let overwrites = self.keep.is_some();
+        (0..self.unit.config().cores)
+            .map(|core| Ok((core, fresh(self.unit.consumer(core)?, overwrites)?)))
+            .collect()
     }
 
     fn enable(&self, low: u64, high: u64, _file: Option<RawFd>) -> Result<Vec<FilterRange>, Error> {
+        let _ = self.filter.set((low, high));
         self.unit.enable(low, high);
         self.enabled.store(true, Release);
         Ok(vec![FilterRange { low, high }])
@@ -81,6 +97,25 @@ impl Device for Emulated {
 
     fn complete_until(&self) -> u64 {
         self.unit.complete_until()
+    }
+
+    fn keeps(&self) -> Option<u64> {
+        self.keep
+    }
+
+    fn pause(&self) {
+        if self.enabled.load(Acquire) {
+            self.disabled.store(self.unit.disable(), Release);
+        }
+    }
+
+    fn resume(&self) {
+        let Some(&(low, high)) = self.filter.get().filter(|_| self.enabled.load(Acquire)) else { return };
+        self.unit.enable(low, high);
+        if !self.enabled.load(Acquire) {
+            // Told to stop meanwhile.
+            self.disabled.store(self.unit.disable(), Release);
+        }
     }
 
     fn disable(&self) {
@@ -107,10 +142,22 @@ impl Device for Emulated {
 }
 
 /// Without what a recording before left when it did not wait for the unit.
-fn fresh(mut rings: CoreConsumer) -> Result<CoreConsumer, jportal_perf_abi::Error> {
-    rings.aux.discard()?;
+fn fresh(mut rings: CoreConsumer, overwrites: bool) -> Result<CoreConsumer, jportal_perf_abi::Error> {
+    if !overwrites {
+        rings.aux.discard()?;
+    }
     rings.data.discard()?;
     Ok(rings)
+}
+
+/// A window in which no PSB may be cannot be decoded.
+pub(in crate::device) fn check_window(bytes: u64, psb_period: u8) -> Result<(), Error> {
+    let least = LEAST_PSBS << (u32::from(psb_period) + 11);
+    if bytes >= least {
+        return Ok(());
+    }
+    let rule = "it must be four times the distance of PSB packets and must fit into the AUX buffer";
+    Err(Error::Configuration { field: "JPortalSnapshot", value: format!("{bytes} bytes"), rule })
 }
 
 fn packets(p: &PacketConfig) -> u8 {
@@ -170,13 +217,16 @@ mod tests {
             ..Default::default()
         };
         EmulatedUnit::create(&path, config).unwrap();
-        assert!(Emulated::open(&path).is_ok());
+        assert!(Emulated::open(&path, &Config::default()).is_ok());
         // The owner is the only word that holds our own process id.
         let mut file = std::fs::read(&path).unwrap();
         let own = std::process::id().to_le_bytes();
         let at = file.windows(4).position(|w| w == own).unwrap();
         file[at..at + 4].copy_from_slice(&1u32.to_le_bytes());
         std::fs::write(&path, file).unwrap();
-        assert!(matches!(Emulated::open(&path), Err(Error::ForeignUnit { owner: 1, .. })));
+        assert!(matches!(
+            Emulated::open(&path, &Config::default()),
+            Err(Error::ForeignUnit { owner: 1, .. })
+        ));
     }
 }

@@ -52,9 +52,13 @@ pub struct Perf {
     pt: Option<(PtPmu, PtPackets)>,
     /// Bytes of each core's largest ring that somebody asked for, 0: as many as may be had.
     requested: u64,
+    /// Flight recorder: bytes wanted of each core. The AUX rings are mapped read-only.
+    keep: Option<u64>,
     opened: OnceLock<Opened>,
     /// Tracing is wanted.
     enabled: AtomicBool,
+    /// Tracing shall go on soon.
+    paused: AtomicBool,
     /// Every event has been disabled since, and is not enabled any more.
     quiet: AtomicBool,
     rearmed: AtomicU64,
@@ -100,12 +104,15 @@ impl Perf {
         if machine.possible.is_empty() {
             return Err(Error::NoCores);
         }
+        let keep = (pt.is_some() && config.snapshot_bytes != 0).then_some(config.snapshot_bytes);
         Ok(Self {
             host: Host { kernel, machine, log: config.log.clone() },
             pt,
-            requested: config.buffer_bytes,
+            requested: if keep.is_some() { config.snapshot_bytes } else { config.buffer_bytes },
+            keep,
             opened: OnceLock::new(),
             enabled: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
             quiet: AtomicBool::new(true),
             rearmed: AtomicU64::new(0),
             restarted: AtomicU64::new(0),
@@ -139,6 +146,13 @@ impl Perf {
             for event in [c.pt.as_ref(), Some(&c.sideband)].into_iter().flatten() {
                 let _ = event.control(Control::Disable);
             }
+        }
+    }
+
+    /// A core that is gone cannot be told and need not be.
+    fn control_pt(&self, request: Control<'_>) {
+        for event in self.cores().iter().filter_map(|c| c.pt.as_ref()) {
+            let _ = event.control(request);
         }
     }
 
@@ -205,7 +219,7 @@ impl Device for Perf {
     }
 
     fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
-        let (opened, rings) = open::open(&self.host, self.pt.as_ref(), self.requested)?;
+        let (opened, rings) = open::open(&self.host, self.pt.as_ref(), self.requested, self.keep.is_some())?;
         opened.tell(&self.host);
         // Called once: nothing was opened before.
         let _ = self.opened.set(opened);
@@ -230,6 +244,31 @@ impl Device for Perf {
     /// A record is in its ring before its thread can run elsewhere. The millisecond is for the relation of the clocks.
     fn complete_until(&self) -> u64 {
         rdtsc().saturating_sub(self.tsc_khz())
+    }
+
+    fn keeps(&self) -> Option<u64> {
+        self.keep
+    }
+
+    /// PT alone: the sideband goes on telling who runs.
+    fn pause(&self) {
+        self.paused.store(true, SeqCst);
+        self.control_pt(Control::Disable);
+        self.quiet.store(true, SeqCst);
+    }
+
+    fn resume(&self) {
+        if !self.enabled.load(SeqCst) {
+            return;
+        }
+        self.quiet.store(false, SeqCst);
+        self.paused.store(false, SeqCst);
+        self.control_pt(Control::Enable);
+        if !self.enabled.load(SeqCst) {
+            // Told to stop meanwhile.
+            self.control_pt(Control::Disable);
+            self.quiet.store(true, SeqCst);
+        }
     }
 
     /// System calls alone: may run in a signal handler.
@@ -281,7 +320,8 @@ impl Device for Perf {
 
     fn keep_running(&self, core: u32, full: bool) {
         let Some(c) = self.core(core) else { return };
-        if !self.enabled.load(SeqCst) || !(full || c.is_due(REARM)) {
+        let traces = || self.enabled.load(SeqCst) && !self.paused.load(SeqCst);
+        if !traces() || !(full || c.is_due(REARM)) {
             return;
         }
         let events = [Some(&c.sideband), c.pt.as_ref()];
@@ -293,9 +333,10 @@ impl Device for Perf {
             let _ = event.control(Control::Enable);
         }
         self.rearmed.fetch_add(1, Relaxed);
-        if !self.enabled.load(SeqCst) {
+        if !traces() {
             // Told to stop meanwhile: whoever did may have disabled before we enabled.
-            for event in events.iter().rev().flatten() {
+            let pauses = self.enabled.load(SeqCst);
+            for event in events.iter().rev().flatten().take(if pauses { 1 } else { 2 }) {
                 let _ = event.control(Control::Disable);
             }
         }

@@ -24,6 +24,7 @@ pub enum Call {
     Probe,
     MapData(u32),
     MapAux(u32),
+    MapAuxReadOnly(u32),
     SetOutput(u32),
     SetFilter(u32, String),
     /// Core, and whether it is the PT event.
@@ -340,6 +341,16 @@ impl Kernel for FakeKernel {
         let e = state.events.get_mut(&event).unwrap();
         e.mapped += len as u64;
         *(if aux { &mut e.aux } else { &mut e.data }) = Some(block.clone());
+        Ok(block)
+    }
+
+    fn map_read_only(&self, event: Event, offset: u64, len: usize) -> io::Result<Block> {
+        assert_ne!(offset, 0, "the control page must be writable");
+        let block = self.map(event, offset, len)?;
+        let mut state = self.state();
+        let core = state.events[&event].core.unwrap();
+        assert_eq!(state.calls.pop(), Some(Call::MapAux(core)));
+        state.calls.push(Call::MapAuxReadOnly(core));
         Ok(block)
     }
 

@@ -1,5 +1,6 @@
 //! Opening the events of a recording and mapping their rings.
 
+use super::super::emulated::check_window;
 use super::{Host, Level, Span};
 use crate::error::Error;
 use jportal_perf_abi::attr::{self, Common};
@@ -127,6 +128,8 @@ struct Plan<'a> {
     pt: Option<(&'a PtPmu, PtPackets)>,
     common: Common,
     sizes: RingSizes,
+    /// The AUX rings are mapped read-only.
+    overwrite: bool,
 }
 
 type Rings = Vec<(u32, CoreConsumer)>;
@@ -136,6 +139,7 @@ pub(super) fn open(
     host: &Host,
     pt: Option<&(PtPmu, PtPackets)>,
     requested: u64,
+    overwrite: bool,
 ) -> Result<(Opened, Rings), Error> {
     let time = perf_time(host)?;
     let mut sizes = match requested {
@@ -143,8 +147,11 @@ pub(super) fn open(
         bytes => RingSizes::requested(bytes, pt.is_some()),
     };
     let (pt, common, reduced) = settings(host, pt, time.is_none(), sizes)?;
+    if let Some((_, packets)) = pt.as_ref().filter(|_| overwrite) {
+        check_window(requested, packets.psb_period)?;
+    }
     loop {
-        let plan = Plan { pt, common, sizes };
+        let plan = Plan { pt, common, sizes, overwrite };
         match open_cores(host, &plan) {
             Ok((cores, rings, absent)) => {
                 let packets = plan.pt.map(|(_, packets)| packets);
@@ -195,7 +202,7 @@ fn settings<'a>(
     for (pt, reduced) in tries {
         for threads_only in [true, false] {
             let common = Common { threads_only, raw_clock };
-            match try_settings(host, &Plan { pt, common, sizes }) {
+            match try_settings(host, &Plan { pt, common, sizes, overwrite: false }) {
                 Ok(()) => return Ok((pt, common, reduced)),
                 Err(r) if r.cause == Cause::Configuration => first.get_or_insert(r),
                 Err(r) => return Err(r.into()),
@@ -291,7 +298,12 @@ fn map(host: &Host, plan: &Plan<'_>, core: u32, event: &Open) -> Result<CoreMemo
         return Ok(CoreMemory::without_aux(page, data)?);
     }
     let offset = CoreMemory::announce_aux(&page, sizes.data, sizes.aux);
-    let aux = host.kernel.map(event.id(), offset, sizes.aux as usize);
+    let len = sizes.aux as usize;
+    let aux = if plan.overwrite {
+        host.kernel.map_read_only(event.id(), offset, len)
+    } else {
+        host.kernel.map(event.id(), offset, len)
+    };
     let aux = aux.map_err(|e| host.refusal(Request::MapAux { core, bytes: sizes.aux, all }, &e))?;
     Ok(CoreMemory::new(page, data, aux)?)
 }

@@ -22,6 +22,7 @@
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMarkers.hpp"
 #include "jportal/jportalRecording.hpp"
+#include "jportal/jportalSlowCalls.hpp"
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
 
@@ -29,6 +30,7 @@ void JPortalHooks::create_vm() {
   JPortalMarkers::initialize();
   JPortalKept::initialize();
   JPortalRecording::check_flags();
+  JPortalSlowCalls::check_flags();
   if (JPortalStart) {
     JPortalRecording::start_with_vm();
   }

@@ -67,6 +67,8 @@ class JPortalHooks : AllStatic {
   static void on_stubs_generated()                { if (JPortal) stubs_generated(); }
   // No Java thread runs any more (or the process is about to end anyway).
   static void on_vm_exit()                        { if (JPortal) vm_exit(); }
+  // The first OutOfMemoryError, by the thread that met it, in the VM.
+  static void on_java_out_of_memory()             { if (JPortal && JPortalSnapshot != 0) java_out_of_memory(); }
   // The VM crashed. Async-signal-safe.
   static void on_vm_error()                       { if (JPortal) vm_error(); }
 
@@ -161,6 +163,7 @@ class JPortalHooks : AllStatic {
   static void stubs_generated();
   static void vm_exit();
   static void vm_error();
+  static void java_out_of_memory();
 
   static void blob_created(CodeBlob* blob, const char* name);
   static void adapter_created(AdapterBlob* blob, AdapterHandlerEntry* entry);

@@ -29,6 +29,7 @@ int32_t JPortalBridge::start(const JPortalRecorderConfig& config) {
   c.source       = config.source;
   c.ring_size    = config.ring_size;
   c.buffer_size  = config.buffer_size;
+  c.snapshot_size = config.snapshot_size;
   c.log          = reinterpret_cast<size_t>(config.log);
   return jportal::recorder_start(c);
 }
@@ -59,6 +60,15 @@ bool JPortalBridge::active() {
 
 void JPortalBridge::stop(StopReason reason) {
   jportal::recorder_stop(reason);
+}
+
+int32_t JPortalBridge::dump(const char* path, const char* reason) {
+  return jportal::recorder_dump(path, reason, 0, 0, 0, 0);
+}
+
+int32_t JPortalBridge::dump_slow_call(const char* path, const char* reason, uint32_t tid, uint64_t method,
+                                      uint64_t began, uint64_t ended) {
+  return jportal::recorder_dump(path, reason, tid, method, began, ended);
 }
 
 size_t JPortalBridge::last_error(char* buffer, size_t size) {

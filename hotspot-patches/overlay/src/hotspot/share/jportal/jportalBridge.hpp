@@ -33,6 +33,7 @@ struct JPortalRecorderConfig {
   int32_t     source;          // JPortalBridge::Source
   uint64_t    ring_size;
   uint64_t    buffer_size;     // per core, 0: what the source thinks right
+  uint64_t    snapshot_size;   // flight recorder: bytes kept per core, 0: record everything
   void      (*log)(int level, const char* text);  // level 1 error, 2 warning, 3 info
 };
 
@@ -61,6 +62,12 @@ class JPortalBridge {
   static bool active();
   // Flushes everything and finishes the file. Idempotent.
   static void stop(StopReason reason);
+  // Writes what the flight recorder holds to 'path'; 'reason' stands in it. Waits for files and for
+  // threads of the recorder, for no lock of the VM. 0 = done.
+  static int32_t dump(const char* path, const char* reason);
+  // The same because of a call that was slow: OS thread, method, TSC at its beginning and end.
+  static int32_t dump_slow_call(const char* path, const char* reason, uint32_t tid, uint64_t method,
+                                uint64_t began, uint64_t ended);
   // Text of the last error, of the state: NUL-terminated, cut to 'size'. Both
   // return the whole length.
   static size_t last_error(char* buffer, size_t size);

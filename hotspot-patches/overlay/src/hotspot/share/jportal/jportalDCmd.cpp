@@ -19,6 +19,7 @@
 #include "jportal/jportal.hpp"
 #include "jportal/jportalBridge.hpp"
 #include "jportal/jportalDCmd.hpp"
+#include "jportal/jportalFlight.hpp"
 #include "jportal/jportalRecording.hpp"
 #include "services/diagnosticFramework.hpp"
 
@@ -59,9 +60,23 @@ void JPortalStopDCmd::execute(DCmdSource source, TRAPS) {
   }
 }
 
+JPortalDumpDCmd::JPortalDumpDCmd(outputStream* output, bool heap)
+  : JPortalControlDCmd(output, heap),
+    _file("file", "The capture; %p is replaced by the process id, %t by the time. Without it that of "
+          "-XX:JPortalFile, with .dump and a number behind it.", "STRING", false) {
+  _dcmdparser.add_dcmd_option(&_file);
+}
+
+void JPortalDumpDCmd::execute(DCmdSource source, TRAPS) {
+  if (is_possible()) {
+    JPortalFlight::dump(_file.value(), output(), THREAD);
+  }
+}
+
 void JPortalHooks::register_dcmds() {
   uint32_t full_export = DCmd_Source_Internal | DCmd_Source_AttachAPI | DCmd_Source_MBean;
   DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStatusDCmd>(full_export, true, false));
   DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStartDCmd>(full_export, true, false));
   DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalStopDCmd>(full_export, true, false));
+  DCmdFactory::register_DCmdFactory(new DCmdFactoryImpl<JPortalDumpDCmd>(full_export, true, false));
 }

@@ -69,4 +69,17 @@ class JPortalStopDCmd : public JPortalControlDCmd {
   virtual void execute(DCmdSource source, TRAPS);
 };
 
+class JPortalDumpDCmd : public JPortalControlDCmd {
+  DCmdArgument<char*> _file;
+
+ public:
+  JPortalDumpDCmd(outputStream* output, bool heap);
+  static const char* name()        { return "JPortal.dump"; }
+  static const char* description() { return "Write what the JPortal flight recorder holds (-XX:JPortalSnapshot)."; }
+  static const char* impact() {
+    return "Low: nothing is traced while the buffers are copied; what is traced until then is not in a later dump.";
+  }
+  virtual void execute(DCmdSource source, TRAPS);
+};
+
 #endif // SHARE_JPORTAL_JPORTALDCMD_HPP

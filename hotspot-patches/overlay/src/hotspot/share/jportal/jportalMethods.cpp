@@ -24,6 +24,7 @@
 #include "jportal/jportalKept.hpp"
 #include "jportal/jportalMethods.hpp"
 #include "jportal/jportalRecording.hpp"
+#include "jportal/jportalSlowCalls.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "logging/log.hpp"
 #include "memory/resourceArea.hpp"
@@ -217,6 +218,7 @@ void JPortalMethods::put_invokes(JPortalBuffer* b, Method* m, const u1* original
 // --- Hooks
 
 void JPortalHooks::class_defined(InstanceKlass* ik) {
+  JPortalSlowCalls::on_class_defined(ik);
   if (!JPortalRecording::is_on()) return;
   JPortalMethods::export_class(ik);
   if (log_is_enabled(Debug, jportal, class)) {

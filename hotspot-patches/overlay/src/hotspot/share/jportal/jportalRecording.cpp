@@ -148,6 +148,7 @@ static int32_t open_at(const char* path, int32_t source) {
   config.ring_size    = JPortalRingSize;
   // Not asked for: the recorder takes what the limit on locked memory allows.
   config.buffer_size  = FLAG_IS_DEFAULT(JPortalBufferSize) ? 0 : JPortalBufferSize;
+  config.snapshot_size = JPortalSnapshot;
   config.log          = log_line;
   return JPortalBridge::start(config);
 }
@@ -171,6 +172,11 @@ static bool path_for(const char* file, char* path, size_t size) {
     return jio_snprintf(path + length, size - length, ".%d", recordings + 1) > 0;
   }
   return true;
+}
+
+bool JPortalRecording::expand(const char* file, char* path, size_t size) {
+  const char* pattern = file != NULL ? file : JPortalFile != NULL ? JPortalFile : DefaultFile;
+  return expand_path(pattern, path, size);
 }
 
 void JPortalRecording::start_with_vm() {

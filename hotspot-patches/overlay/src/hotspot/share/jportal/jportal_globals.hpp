@@ -55,6 +55,17 @@
           "(default: up to 4M, as the limit on locked memory allows)")      \
           range(64*K, 1*G)                                                  \
                                                                             \
+  product(size_t, JPortalSnapshot, 0,                                       \
+          "Flight recorder: keep the last so many bytes of trace of each "  \
+          "core, in bytes, for JPortal.dump, OutOfMemoryError and fatal "   \
+          "errors, instead of recording everything (0: off)")               \
+          range(0, 1*G)                                                     \
+                                                                            \
+  product(ccstr, JPortalTrigger, NULL,                                      \
+          "class.method,millis: dump the JPortal flight recorder when a "   \
+          "call of that method takes longer; the method itself is "         \
+          "interpreted and not inlined")                                    \
+                                                                            \
   product(size_t, JPortalRingSize, 2*M,                                     \
           "Size of the ring through which the VM exports JPortal "          \
           "metadata, in bytes")                                             \

@@ -1,0 +1,91 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalBridge.hpp"
+#include "jportal/jportalFlight.hpp"
+#include "jportal/jportalRecording.hpp"
+#include "logging/log.hpp"
+#include "runtime/atomic.hpp"
+#include "runtime/interfaceSupport.inline.hpp"
+#include "runtime/thread.hpp"
+#include "utilities/ostream.hpp"
+
+volatile int JPortalFlight::_dumps = 0;
+
+bool JPortalFlight::next_path(char* path, size_t size) {
+  if (!JPortalRecording::expand(NULL, path, size)) return false;
+  const size_t length = strlen(path);
+  const int number = Atomic::add(&_dumps, 1);
+  return jio_snprintf(path + length, size - length, ".dump%d", number) > 0;
+}
+
+void JPortalFlight::dump(const char* file, outputStream* st, JavaThread* current) {
+  char path[JVM_MAXPATHLEN];
+  const bool fits = file != NULL ? JPortalRecording::expand(file, path, sizeof(path)) : next_path(path, sizeof(path));
+  if (!fits) {
+    st->print_cr("JPortal cannot dump: the name of the file is too long.");
+    return;
+  }
+  int32_t result;
+  {
+    // Waits for files and for threads of the recorder.
+    ThreadToNativeFromVM native(current);
+    result = JPortalBridge::dump(path, "asked for");
+  }
+  if (result != 0) {
+    char detail[1024];
+    JPortalBridge::last_error(detail, sizeof(detail));
+    st->print_cr("JPortal cannot dump: %s", detail);
+    return;
+  }
+  st->print_cr("dumped to: %s", path);
+}
+
+void JPortalFlight::dump_because_of(const char* reason) {
+  char path[JVM_MAXPATHLEN];
+  if (!next_path(path, sizeof(path))) return;
+  if (JPortalBridge::dump(path, reason) != 0) {
+    char detail[1024];
+    JPortalBridge::last_error(detail, sizeof(detail));
+    log_warning(jportal)("no dump because of %s: %s", reason, detail);
+    return;
+  }
+  log_info(jportal)("dumped to %s because of %s", path, reason);
+}
+
+void JPortalFlight::dump_slow_call(const char* reason, uint32_t tid, uint64_t method, uint64_t began, uint64_t ended) {
+  char path[JVM_MAXPATHLEN];
+  if (!next_path(path, sizeof(path))) return;
+  if (JPortalBridge::dump_slow_call(path, reason, tid, method, began, ended) != 0) {
+    char detail[1024];
+    JPortalBridge::last_error(detail, sizeof(detail));
+    log_warning(jportal)("no dump of %s: %s", reason, detail);
+  }
+}
+
+// Once, as for the other things that -XX flags have done then. May be met in a native or a VM state.
+void JPortalHooks::java_out_of_memory() {
+  Thread* const thread = Thread::current_or_null();
+  if (thread != NULL && thread->is_Java_thread() && thread->as_Java_thread()->thread_state() == _thread_in_vm) {
+    ThreadToNativeFromVM native(thread->as_Java_thread());
+    JPortalFlight::dump_because_of("OutOfMemoryError");
+  } else {
+    JPortalFlight::dump_because_of("OutOfMemoryError");
+  }
+}

@@ -1,0 +1,125 @@
+/*
+ * Copyright (c) 2026, the JPortal authors. All rights reserved.
+ * DO NOT ALTER OR REMOVE COPYRIGHT NOTICES OR THIS FILE HEADER.
+ *
+ * This code is free software; you can redistribute it and/or modify it
+ * under the terms of the GNU General Public License version 2 only, as
+ * published by the Free Software Foundation.  The copyright holders
+ * designate this particular file as subject to the "Classpath" exception
+ * as provided in the LICENSE file that accompanied this code.
+ *
+ * This code is distributed in the hope that it will be useful, but WITHOUT
+ * ANY WARRANTY; without even the implied warranty of MERCHANTABILITY or
+ * FITNESS FOR A PARTICULAR PURPOSE.  See the GNU General Public License
+ * version 2 for more details (a copy is included in the LICENSE file that
+ * accompanied this code).
+ */
+
+#include "precompiled.hpp"
+#include "jportal/jportal.hpp"
+#include "jportal/jportalFlight.hpp"
+#include "jportal/jportalSlowCalls.hpp"
+#include "oops/instanceKlass.hpp"
+#include "oops/method.hpp"
+#include "runtime/java.hpp"
+#include "runtime/os.hpp"
+#include "runtime/osThread.hpp"
+#include "runtime/thread.hpp"
+
+#include <x86intrin.h>
+
+THREAD_LOCAL JPortalSlowCalls::Nest* JPortalSlowCalls::_nest = NULL;
+char  JPortalSlowCalls::_class_name[1024];
+char  JPortalSlowCalls::_method_name[512];
+jlong JPortalSlowCalls::_limit_ns = 0;
+
+bool JPortalSlowCalls::is_on() {
+  return _limit_ns != 0;
+}
+
+// class.method,millis
+bool JPortalSlowCalls::parse() {
+  const char* comma = strrchr(JPortalTrigger, ',');
+  if (comma == NULL) return false;
+  const char* dot = comma;
+  while (dot > JPortalTrigger && *dot != '.') dot--;
+  const size_t in_class = dot - JPortalTrigger;
+  const size_t in_method = comma - dot - 1;
+  if (in_class == 0 || in_class >= sizeof(_class_name) || in_method == 0 || in_method >= sizeof(_method_name)) {
+    return false;
+  }
+  for (size_t i = 0; i < in_class; i++) {
+    _class_name[i] = JPortalTrigger[i] == '.' ? '/' : JPortalTrigger[i];
+  }
+  memcpy(_method_name, dot + 1, in_method);
+  char* end;
+  const long millis = strtol(comma + 1, &end, 10);
+  if (*end != '\0' || end == comma + 1 || millis <= 0) return false;
+  _limit_ns = (jlong)millis * NANOSECS_PER_MILLISEC;
+  return true;
+}
+
+void JPortalSlowCalls::check_flags() {
+  if (JPortalTrigger == NULL) return;
+  if (JPortalSnapshot == 0) {
+    vm_exit_during_initialization("JPortal cannot record", "-XX:JPortalTrigger dumps the flight recorder: it needs -XX:JPortalSnapshot=SIZE");
+  }
+  if (!parse()) {
+    vm_exit_during_initialization("JPortal cannot record", "-XX:JPortalTrigger is class.method,millis");
+  }
+}
+
+bool JPortalSlowCalls::matches(Method* method) {
+  return method->name()->equals(_method_name) && method->method_holder()->name()->equals(_class_name);
+}
+
+void JPortalSlowCalls::on_class_defined(InstanceKlass* ik) {
+  if (!is_on() || !ik->name()->equals(_class_name)) return;
+  Array<Method*>* methods = ik->methods();
+  for (int i = 0; i < methods->length(); i++) {
+    Method* m = methods->at(i);
+    if (matches(m)) {
+      m->set_dont_inline(true);
+      m->set_not_compilable_quietly("JPortal's trigger");
+    }
+  }
+}
+
+void JPortalSlowCalls::begin(JavaThread* thread, Method* method, intptr_t* fp) {
+  if (!matches(method)) return;
+  if (_nest == NULL) {
+    _nest = (Nest*)os::malloc(sizeof(Nest), mtTracing);
+    if (_nest == NULL) return;
+    memset(_nest, 0, sizeof(Nest));
+  }
+  if (_nest->depth == MostNested) return;
+  const int i = _nest->depth++;
+  _nest->fp[i] = fp;
+  _nest->began_ns[i] = os::javaTimeNanos();
+  _nest->began[i] = __rdtsc();
+}
+
+void JPortalSlowCalls::end(JavaThread* thread, Method* method, intptr_t* fp) {
+  Nest* const nest = _nest;
+  if (nest == NULL || !matches(method)) return;
+  // Calls of which the end was not seen.
+  while (nest->depth > 0 && nest->fp[nest->depth - 1] < fp) nest->depth--;
+  if (nest->depth == 0 || nest->fp[nest->depth - 1] != fp) return;
+  const int i = --nest->depth;
+  const jlong ns = os::javaTimeNanos() - nest->began_ns[i];
+  // A call is too slow by one inside of it: that one has been dumped.
+  if (ns > _limit_ns && !nest->told) {
+    dump(thread, method, nest->began[i], __rdtsc(), ns);
+    nest->told = true;
+  }
+  if (nest->depth == 0) {
+    nest->told = false;
+  }
+}
+
+void JPortalSlowCalls::dump(JavaThread* thread, Method* method, uint64_t began, uint64_t ended, jlong ns) {
+  const int tid = thread->osthread()->thread_id();
+  char reason[2048];
+  jio_snprintf(reason, sizeof(reason), "%s took " JLONG_FORMAT " us in thread %d", JPortalTrigger, ns / 1000, tid);
+  JPortalFlight::dump_slow_call(reason, (uint32_t)tid, (uint64_t)method, began, ended);
+}

@@ -1,0 +1,243 @@
+use super::*;
+use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
+use jportal_perf_abi::record::aux_flags;
+use jportal_perf_abi::ring::{CoreConsumer, CoreProducer};
+use jportal_pt_packet::Encoder;
+
+const RING: u64 = 8192;
+const PSB_EVERY: u64 = 512;
+
+/// A unit that writes bytes of which each tells its position, with a PSB+ here and there.
+struct Unit {
+    _dir: tempfile::TempDir,
+    producer: CoreProducer,
+    consumer: CoreConsumer,
+    keeper: Keeper,
+    now: u64,
+    last_psb: Option<u64>,
+}
+
+fn unit(keep: u64) -> Unit {
+    let dir = tempfile::tempdir().unwrap();
+    let config = UnitConfig { cores: 1, aux_bytes: RING, data_bytes: 65536, ..UnitConfig::default() };
+    let shared = EmulatedUnit::create(&dir.path().join("rings"), config).unwrap();
+    let (producer, consumer) = (shared.producer(0, 7).unwrap(), shared.consumer(0).unwrap());
+    let keeper = Keeper::new(0, &consumer.aux, keep, 1000);
+    Unit { _dir: dir, producer, consumer, keeper, now: 1000, last_psb: None }
+}
+
+impl Unit {
+    fn psb(&mut self) {
+        let mut packets = Encoder::new();
+        packets.psb();
+        packets.tsc(self.now);
+        packets.psbend();
+        self.producer.aux.overwrite(packets.bytes());
+        self.last_psb = Some(self.producer.aux.position());
+    }
+
+    /// Thread `tid` runs and writes at least `n` bytes. Time goes on with each.
+    fn stay(&mut self, tid: u32, n: u64) {
+        self.now += 10_000_000;
+        self.producer.switch_in(tid, self.now).unwrap();
+        let to = self.producer.aux.position() + n;
+        if self.last_psb.is_none() && n > 0 {
+            self.psb();
+        }
+        while self.producer.aux.position() < to {
+            self.now += 1000;
+            if self.last_psb.is_none_or(|p| self.producer.aux.position() - p >= PSB_EVERY) {
+                self.psb();
+            }
+            // A long TNT; of the thread's number, to be recognised.
+            self.producer.aux.overwrite(&[tid as u8 | 1, 0x55]);
+        }
+        self.now += 1000;
+        self.producer.switch_out(tid, self.now, false).unwrap();
+        let offset = self.producer.aux.publish_place();
+        let flags = aux_flags::OVERWRITE;
+        self.producer.record(Body::Aux { offset, size: RING, flags }, tid, self.now).unwrap();
+        let mut records = Vec::new();
+        self.consumer.data.drain(&mut records, usize::MAX).unwrap();
+        self.keeper.take(&records);
+    }
+
+    /// As [`Unit::stay`], with a PSB+ as the last packet; the next one begins at the very same time.
+    fn stay_to_a_psb(&mut self, tid: u32, n: u64) {
+        self.producer.switch_in(tid, self.now).unwrap();
+        for _ in 0..n / 2 {
+            self.producer.aux.overwrite(&[tid as u8 | 1, 0x55]);
+        }
+        self.now += 1000;
+        self.psb();
+        self.producer.switch_out(tid, self.now, false).unwrap();
+        let offset = self.producer.aux.publish_place();
+        let flags = aux_flags::OVERWRITE;
+        self.producer.record(Body::Aux { offset, size: RING, flags }, tid, self.now).unwrap();
+        let mut records = Vec::new();
+        self.consumer.data.drain(&mut records, usize::MAX).unwrap();
+        self.keeper.take(&records);
+    }
+
+    fn window(&mut self) -> CoreWindow {
+        self.now += 1000;
+        self.last_psb = None;
+        self.keeper.window(&self.consumer.aux, self.now)
+    }
+}
+
+/// Whose each byte of the window is, by the AUX records; all of it must be named, in order.
+fn owners(window: &CoreWindow) -> Vec<(u32, u64)> {
+    let (mut at, mut owners) = (0, Vec::new());
+    for record in RecordReader::new(&window.sideband) {
+        let record = record.unwrap();
+        if let Body::Aux { offset, size, flags } = record.body {
+            assert_eq!((offset, flags), (at, 0));
+            at += size;
+            owners.push((record.sample.tid, size));
+        }
+    }
+    assert_eq!(at, window.trace.len() as u64);
+    owners
+}
+
+/// The bytes between PSB+ are those of the thread that the records name.
+fn check_bytes(window: &CoreWindow) {
+    let mut at = 0;
+    for (tid, size) in owners(window) {
+        let bytes = &window.trace[at..at + size as usize];
+        at += size as usize;
+        let own = bytes.windows(2).filter(|w| *w == [tid as u8 | 1, 0x55]).count();
+        let all = bytes.iter().filter(|&&b| b == 0x55).count();
+        assert!(own + 2 >= all, "thread {tid}: {own} of {all}");
+    }
+}
+
+fn lost(window: &CoreWindow) -> bool {
+    RecordReader::new(&window.sideband).any(|r| matches!(r.unwrap().body, Body::Lost { .. }))
+}
+
+#[test]
+fn a_ring_that_is_not_full_is_told_whole() {
+    let mut u = unit(RING);
+    u.stay(10, 1000);
+    u.stay(12, 0);
+    u.stay(14, 2000);
+    let window = u.window();
+    assert!(window.trace.starts_with(&jportal_pt_packet::PSB));
+    assert_eq!(owners(&window).iter().map(|o| o.0).collect::<Vec<_>>(), [10, 14]);
+    assert!(!lost(&window) && window.known_since.is_none());
+    check_bytes(&window);
+    // The next one begins where this ended.
+    u.stay(16, 300);
+    let next = u.window();
+    assert_eq!(owners(&next).iter().map(|o| o.0).collect::<Vec<_>>(), [16]);
+    assert!(!lost(&next));
+    // And one of nothing is empty.
+    let nothing = u.window();
+    assert!(nothing.trace.is_empty() && nothing.sideband.is_empty());
+}
+
+#[test]
+fn of_a_ring_that_was_written_often_the_last_turn_is_told() {
+    for keep in [RING, RING / 2] {
+        let mut u = unit(keep);
+        for n in 0..200 {
+            u.stay(10 + 2 * (n % 5), 70 + 37 * u64::from(n % 30));
+        }
+        let window = u.window();
+        assert!(window.trace.starts_with(&jportal_pt_packet::PSB));
+        let len = window.trace.len() as u64;
+        assert!(len <= keep && len + PSB_EVERY + 64 >= keep, "{len} of {keep}");
+        assert!(lost(&window));
+        check_bytes(&window);
+        // Nothing is told of a time before the window's.
+        let known = window.known_since.unwrap();
+        assert!(RecordReader::new(&window.sideband).all(|r| r.unwrap().sample.time >= known));
+        assert!(u.keeper.stays.len() < 200);
+    }
+}
+
+#[test]
+fn a_stay_of_more_than_a_turn_has_all_of_the_window() {
+    for (n, behind) in [(RING + 100, 0), (3 * RING + 4000, 0), (RING + 3000, 900), (5 * RING + 17, 3000)] {
+        let mut u = unit(RING);
+        for _ in 0..10 {
+            u.stay(10, 500);
+        }
+        u.stay(12, n);
+        if behind > 0 {
+            u.stay(14, behind);
+        }
+        let window = u.window();
+        let tids: Vec<u32> = owners(&window).iter().map(|o| o.0).collect();
+        assert_eq!(tids, if behind > 0 { vec![12, 14] } else { vec![12] }, "{n} and {behind}");
+        assert!(window.trace.len() as u64 + PSB_EVERY + 64 >= RING && lost(&window));
+        check_bytes(&window);
+    }
+}
+
+#[test]
+fn a_psb_at_the_end_of_a_stay_is_not_of_the_next() {
+    let mut u = unit(RING);
+    for n in 0..100 {
+        u.stay_to_a_psb(10 + 2 * (n % 5), 300);
+    }
+    let window = u.window();
+    assert!(owners(&window).len() > 20, "{:?}", owners(&window));
+    check_bytes(&window);
+}
+
+#[test]
+fn a_turn_to_the_byte_is_not_told_as_another_threads() {
+    let mut u = unit(RING);
+    u.stay(10, 3000);
+    // As if it had written nothing.
+    let at = u.producer.aux.position();
+    u.stay(12, RING);
+    let more = RING - (u.producer.aux.position() - at) % RING;
+    u.producer.aux.overwrite(&vec![0; more as usize]);
+    let place = u.producer.aux.publish_place();
+    assert_eq!(place, at & (RING - 1));
+    let mut u = unit(RING);
+    u.stay(10, 3000);
+    let at = u.producer.aux.position();
+    u.keeper.head = RING + (at & (RING - 1));
+    // The whole ring is younger than the only record.
+    u.now += 1 << 30;
+    for _ in 0..40 {
+        u.psb();
+        u.producer.aux.overwrite(&[12; 300]);
+    }
+    let rest = RING - (u.producer.aux.position() - at) % RING;
+    u.producer.aux.overwrite(&vec![0; rest as usize]);
+    u.producer.aux.publish_place();
+    let window = u.window();
+    assert!(owners_of(&window).is_empty(), "{:?}", owners_of(&window));
+}
+
+fn owners_of(window: &CoreWindow) -> Vec<u32> {
+    let records = RecordReader::new(&window.sideband).map(|r| r.unwrap());
+    records.filter(|r| matches!(r.body, Body::Aux { .. })).map(|r| r.sample.tid).collect()
+}
+
+#[test]
+fn stale_blocks_keep_their_place() {
+    let mut u = unit(RING);
+    for _ in 0..20 {
+        u.stay(10, 900);
+    }
+    u.now += 10_000_000;
+    u.producer.switch_in(12, u.now).unwrap();
+    u.producer.aux.overwrite(&[13, 0x55, 13, 0x55]);
+    let offset = u.producer.aux.position();
+    u.producer.record(Body::StaleBlock { offset, address: 0x1000, bytes: vec![0x90] }, 12, u.now).unwrap();
+    u.stay(12, 200);
+    let window = u.window();
+    let stale = RecordReader::new(&window.sideband).map(|r| r.unwrap()).find_map(|r| match r.body {
+        Body::StaleBlock { offset, .. } => Some(offset),
+        _ => None,
+    });
+    let at = stale.unwrap();
+    assert_eq!(&window.trace[at as usize - 4..at as usize], [13, 0x55, 13, 0x55]);
+}

@@ -1,0 +1,259 @@
+//! The flight recorder: dumps on command, of a slow call, on `OutOfMemoryError` and at a fatal error.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use jportal_tests::died::moment;
+use jportal_tests::place::{self, Place};
+use jportal_tests::process::{self, Finished, Running};
+use jportal_tests::recording::LIMIT;
+
+/// Of a log of probes: its header, and an entry.
+const HEADER: u64 = 32;
+const ENTRY: u64 = 4;
+/// Entries of a log that a window is looked for in; none is so long.
+const RECENT: u64 = 2_000_000;
+
+/// `programs.Flight` under the emulated unit, in a VM that keeps the last trace only.
+struct Flight {
+    place: Place,
+    folder: tempfile::TempDir,
+}
+
+impl Flight {
+    fn new(test: &str) -> Option<Self> {
+        let place = place::installed(test)?;
+        Some(Self { place, folder: tempfile::tempdir().unwrap() })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, flags: &[&str], arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.place.jportal);
+        command.args(["run", "--emulate", "--cores", "3", "--on-full", "stall", "--timing", "tsc", "--java"]);
+        command.arg(&self.place.java).arg("-o").arg(self.file("flight.jportal"));
+        command.args(["--", "-XX:JPortalPrecision=exact"]).args(flags).arg("-cp");
+        command.arg(self.place.programs.join("programs.jar")).arg("programs.Flight").args(arguments);
+        command
+    }
+
+    fn run(&self, flags: &[&str], arguments: &[&str]) -> Finished {
+        process::run(&mut self.command(flags, arguments), LIMIT).unwrap()
+    }
+
+    /// The program with four threads at work, and its process.
+    fn start(&self, flags: &[&str]) -> (Running, u32) {
+        let running = process::start(&mut self.command(flags, &["run", "3000"])).unwrap();
+        running.wait_for(".\n", LIMIT).unwrap();
+        let said = running.stdout().unwrap();
+        let pid = said.lines().find_map(|l| l.strip_prefix("running ")?.strip_suffix('.'));
+        (running, pid.unwrap().parse().unwrap())
+    }
+
+    fn jcmd(&self, pid: u32, words: &[&str]) -> String {
+        let mut command = Command::new(self.place.java.with_file_name("jcmd"));
+        let finished = process::run(command.arg(pid.to_string()).args(words), LIMIT).unwrap();
+        assert!(finished.status.success(), "{words:?}: {} {}", finished.text(), finished.stderr);
+        finished.text()
+    }
+
+    fn dump(&self, pid: u32, name: &str) -> PathBuf {
+        let path = self.file(name);
+        let answer = self.jcmd(pid, &["JPortal.dump", &format!("file={}", path.display())]);
+        assert!(answer.contains(&format!("dumped to: {}", path.display())), "{answer}");
+        path
+    }
+
+    fn jportal(&self, words: &[&str], capture: &Path) -> Finished {
+        process::run(Command::new(&self.place.jportal).args(words).arg(capture), LIMIT).unwrap()
+    }
+
+    /// `jportal info --check` of a capture whose trace must be decoded all and contradict nothing.
+    fn info(&self, capture: &Path) -> Value {
+        let finished = self.jportal(&["info", "--json", "--check"], capture);
+        let report = finished.json().unwrap_or_else(|e| panic!("{e}: {}", finished.stderr));
+        let first = &report["check"]["first"];
+        assert_eq!(report["capture"]["whole"], Value::Bool(true), "{report}");
+        assert_eq!(report["completeness"].as_f64(), Some(1.0), "{first}");
+        for nothing in ["/errors/native_flow", "/metadata/oddities", "/metadata/damaged_records"] {
+            assert_eq!(count(&report, nothing), 0, "{nothing}: {first}");
+        }
+        assert!(count(&report, "/pt_bytes") > 0 && count(&report, "/bytecodes") > 1000, "{first}");
+        assert_eq!(count(&report, "/capture/counters/unit.anomalies"), 0);
+        report
+    }
+
+    /// That, and no contradiction in the flow.
+    fn sound(&self, capture: &Path) -> Value {
+        let report = self.info(capture);
+        assert_eq!(count(&report, "/errors/reconstruct"), 0, "{}", report["check"]["first"]);
+        assert_eq!(report["check"]["by_rule"], serde_json::json!({}), "{}", report["check"]["first"]);
+        report
+    }
+}
+
+fn count(report: &Value, pointer: &str) -> u64 {
+    report.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {report}"))
+}
+
+/// The last entries of each log in `from`, as a folder of logs.
+fn recent(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
+        let target = to.join(entry.file_name().unwrap());
+        if entry.extension().is_none_or(|e| e != "probes") {
+            std::fs::copy(&entry, target).unwrap();
+            continue;
+        }
+        let file = File::open(&entry).unwrap();
+        let (mut low, mut high) = (0, (file.metadata().unwrap().len() - HEADER) / ENTRY);
+        // What is not written yet is zero.
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut id = [0; ENTRY as usize];
+            file.read_exact_at(&mut id, HEADER + middle * ENTRY).unwrap();
+            if id == [0; 4] { high = middle } else { low = middle + 1 }
+        }
+        let n = low.min(RECENT);
+        let mut bytes = vec![0; (HEADER + n * ENTRY) as usize];
+        file.read_exact_at(&mut bytes[..HEADER as usize], 0).unwrap();
+        file.read_exact_at(&mut bytes[HEADER as usize..], HEADER + (low - n) * ENTRY).unwrap();
+        std::fs::write(target, bytes).unwrap();
+    }
+}
+
+/// Dumps at random moments of a program with four threads at work: each decodes from its first PSB on.
+fn dumps(test: &str, number: u64) {
+    let Some(flight) = Flight::new(test) else { return };
+    let (running, pid) = flight.start(&["-XX:JPortalSnapshot=128k"]);
+    let status = flight.jcmd(pid, &["JPortal.status"]);
+    assert!(status.contains("mode: flight recorder, the last 131072 bytes of each core"), "{status}");
+    let mut busy = 0;
+    for n in 0..number {
+        std::thread::sleep(moment(11, n) / 4);
+        let dump = flight.dump(pid, "dump.jportal");
+        let report = flight.sound(&dump);
+        assert!(count(&report, "/pt_bytes") <= 3 * 131_072, "dump {n}: {report}");
+        let workers = report["threads"].as_array().unwrap().iter();
+        let workers = workers.filter(|t| t["name"].as_str().is_some_and(|name| name.starts_with("worker")));
+        busy += u64::from(workers.filter(|t| t["bytecodes"].as_u64() > Some(0)).count() > 1);
+    }
+    assert!(busy > number / 2, "several threads in {busy} of {number} dumps only");
+    process::send(pid, libc::SIGTERM).unwrap();
+    running.wait(LIMIT).unwrap();
+    flight.sound(&flight.file("flight.jportal"));
+}
+
+#[test]
+fn dumps_at_random_moments_decode_from_their_first_psb_on() {
+    dumps("dumps_at_random_moments_decode_from_their_first_psb_on", 5);
+}
+
+#[test]
+#[ignore = "a quarter of an hour"]
+fn two_hundred_dumps_at_random_moments_decode_from_their_first_psb_on() {
+    dumps("two_hundred_dumps_at_random_moments_decode_from_their_first_psb_on", 200);
+}
+
+#[test]
+fn a_dump_tells_the_probes_that_were_passed() {
+    let Some(flight) = Flight::new("a_dump_tells_the_probes_that_were_passed") else { return };
+    let oracle = flight.file("oracle");
+    let agent = format!("-javaagent:{}=out={}", flight.place.oracle.display(), oracle.display());
+    let (running, pid) = flight.start(&["-XX:JPortalSnapshot=128k", &agent]);
+    let mut matched = 0;
+    for n in 0..3 {
+        std::thread::sleep(Duration::from_millis(300));
+        let dump = flight.dump(pid, "dump.jportal");
+        let log = flight.file(&format!("log{n}"));
+        recent(&oracle, &log);
+        flight.info(&dump);
+        let oracle = log.to_str().unwrap();
+        let words = ["verify", "--json", "--part", "--allow-gaps", "--oracle", oracle];
+        let finished = flight.jportal(&words, &dump);
+        let report = finished.json().unwrap_or_else(|e| panic!("{e}: {}", finished.stderr));
+        for nothing in ["/missing", "/extra", "/unresolved"] {
+            assert_eq!(count(&report, nothing), 0, "dump {n}, {nothing} of {}", report["threads"]);
+        }
+        matched += count(&report, "/matched");
+    }
+    assert!(matched > 10_000, "{matched} probes in three dumps");
+    process::send(pid, libc::SIGTERM).unwrap();
+    running.wait(LIMIT).unwrap();
+}
+
+#[test]
+fn a_slow_call_is_dumped_and_no_other() {
+    const CALLS: u64 = 5000;
+    const STEPS: usize = 60_000;
+    let Some(flight) = Flight::new("a_slow_call_is_dumped_and_no_other") else { return };
+    let which = 4000 + moment(3, 1).as_millis() as u64 % 900;
+    let words = ["slow", &CALLS.to_string(), &which.to_string(), &STEPS.to_string()];
+    let trigger = "-XX:JPortalTrigger=programs.Flight.answer,1500";
+    let program = flight.run(&["-XX:JPortalSnapshot=4m", trigger], &words);
+    assert!(program.status.success() && program.text().contains("answered 5000"), "{}", program.stderr);
+    let dump = flight.file("flight.jportal.dump1");
+    assert!(dump.exists() && !flight.file("flight.jportal.dump2").exists(), "one call was slow");
+    let report = flight.sound(&dump);
+    let text = report["capture"]["end_text"].as_str().unwrap();
+    assert!(text.starts_with("programs.Flight.answer,1500 took "), "{text}");
+    // The window ends in the call that was slow, and has all of it.
+    let printed = flight.jportal(&["print", "--thread", "main", "--level", "call"], &dump).text();
+    let begins = printed.rfind("> programs.Flight.answer(IIJ)J").unwrap();
+    let steps = printed[begins..].matches("> programs.Flight.step(J)J").count();
+    assert_eq!(steps, STEPS, "the last call of the dump");
+    // What came behind is in the capture that ends with the VM: so many calls that the one before was that one.
+    let capture = flight.file("flight.jportal");
+    flight.sound(&capture);
+    let printed = flight.jportal(&["print", "--thread", "main", "--level", "call"], &capture).text();
+    assert_eq!(printed.matches("> programs.Flight.answer(IIJ)J").count() as u64, CALLS - which - 1);
+}
+
+#[test]
+fn flags_that_make_no_sense_are_refused() {
+    let Some(flight) = Flight::new("flags_that_make_no_sense_are_refused") else { return };
+    for (flags, words) in [
+        (vec!["-XX:JPortalTrigger=a.B.c,5"], "it needs -XX:JPortalSnapshot=SIZE"),
+        (
+            vec!["-XX:JPortalSnapshot=1m", "-XX:JPortalTrigger=a.B.c"],
+            "-XX:JPortalTrigger is class.method,millis",
+        ),
+        (vec!["-XX:JPortalSnapshot=8k"], "JPortalSnapshot: 8192 bytes is not usable"),
+    ] {
+        let program = flight.run(&flags, &["memory"]);
+        let said = format!("{}{}", program.text(), program.stderr);
+        assert!(!program.status.success() && said.contains(words), "{flags:?}: {said}");
+    }
+}
+
+#[test]
+fn an_out_of_memory_error_is_dumped_once() {
+    let Some(flight) = Flight::new("an_out_of_memory_error_is_dumped_once") else { return };
+    let program = flight.run(&["-XX:JPortalSnapshot=256k", "-Xmx64m"], &["memory"]);
+    assert!(program.status.success() && program.text().contains("out of memory after"), "{}", program.stderr);
+    let dump = flight.file("flight.jportal.dump1");
+    assert!(dump.exists() && !flight.file("flight.jportal.dump2").exists());
+    assert_eq!(flight.sound(&dump)["capture"]["end_text"], "OutOfMemoryError");
+}
+
+#[test]
+fn a_vm_that_crashes_leaves_its_last_trace() {
+    let Some(flight) = Flight::new("a_vm_that_crashes_leaves_its_last_trace") else { return };
+    let report_file = format!("-XX:ErrorFile={}", flight.file("hs_err").display());
+    let (running, pid) =
+        flight.start(&["-XX:JPortalSnapshot=256k", "-XX:-CreateCoredumpOnCrash", &report_file]);
+    std::thread::sleep(Duration::from_millis(500));
+    process::send(pid, libc::SIGSEGV).unwrap();
+    running.wait(LIMIT).unwrap();
+    assert!(flight.file("hs_err").exists());
+    let report = flight.sound(&flight.file("flight.jportal"));
+    let workers = report["threads"].as_array().unwrap().iter();
+    assert!(workers.filter(|t| t["bytecodes"].as_u64() > Some(0)).count() > 1, "{}", report["threads"]);
+}
