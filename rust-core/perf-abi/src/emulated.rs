@@ -44,7 +44,7 @@ pub const ENVIRONMENT: &str = "JPORTAL_EMULATED_PT";
 /// First word of the file: `JPTUNIT1`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"JPTUNIT1");
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Largest number of cores.
 pub const MAX_CORES: u32 = 1024;
 
