@@ -32,6 +32,11 @@ fn both_sides_see_the_same_unit() {
         Command { generation: 1, enabled: true, low: 0x1000, high: 0x2000, overwrite: false }
     );
 
+    vm.set_overwrite(true);
+    vm.disable();
+    assert_eq!(vm.enable(0x1000, 0x2000), 3);
+    assert!(unit.command().overwrite && unit.command().enabled);
+
     let mut producer = unit.producer(1, 77).unwrap();
     producer.switch_in(78, 10).unwrap();
     producer.aux.write(b"trace").unwrap();

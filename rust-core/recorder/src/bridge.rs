@@ -325,7 +325,7 @@ unsafe fn recorder_dump(
     ended: u64,
 ) -> i32 {
     entry(6, || {
-        let Some(recorder) = recorder() else { return 9 };
+        let Some(recorder) = recorder() else { return note(&Error::Dump("nothing is recorded".into())) };
         // SAFETY: the caller passes NUL-terminated strings.
         let (path, reason) = unsafe { (CStr::from_ptr(path), CStr::from_ptr(reason)) };
         let path = Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));

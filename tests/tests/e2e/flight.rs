@@ -75,9 +75,9 @@ impl Flight {
         process::run(Command::new(&self.place.jportal).args(words).arg(capture), LIMIT).unwrap()
     }
 
-    /// `jportal info --check` of a capture whose trace must be decoded all and contradict nothing.
+    /// `jportal info --check` of a capture whose trace must be decoded all, what is inferred aside.
     fn info(&self, capture: &Path) -> Value {
-        let finished = self.jportal(&["info", "--json", "--check"], capture);
+        let finished = self.jportal(&["info", "--json", "--check", "--project", "none"], capture);
         let report = finished.json().unwrap_or_else(|e| panic!("{e}: {}", finished.stderr));
         let first = &report["check"]["first"];
         assert_eq!(report["capture"]["whole"], Value::Bool(true), "{report}");
@@ -85,15 +85,18 @@ impl Flight {
         for nothing in ["/errors/native_flow", "/metadata/oddities", "/metadata/damaged_records"] {
             assert_eq!(count(&report, nothing), 0, "{nothing}: {first}");
         }
+        assert_eq!(count(&report, "/errors/reconstruct"), 0, "{first}");
         assert!(count(&report, "/pt_bytes") > 0 && count(&report, "/bytecodes") > 1000, "{first}");
-        assert_eq!(count(&report, "/capture/counters/unit.anomalies"), 0);
+        // A VM that crashed has told no figures.
+        let anomalies = report["capture"]["counters"].get("unit.anomalies").and_then(Value::as_u64);
+        assert_eq!(anomalies.unwrap_or(0), 0);
         report
     }
 
-    /// That, and no contradiction in the flow.
+    /// That, no contradiction in the flow, and nothing for the checker to find. It would find code that is entered by on-stack
+    /// replacement of a frame that was older than the window, as there is while a program warms up.
     fn sound(&self, capture: &Path) -> Value {
         let report = self.info(capture);
-        assert_eq!(count(&report, "/errors/reconstruct"), 0, "{}", report["check"]["first"]);
         assert_eq!(report["check"]["by_rule"], serde_json::json!({}), "{}", report["check"]["first"]);
         report
     }
@@ -135,6 +138,9 @@ fn dumps(test: &str, number: u64) {
     let (running, pid) = flight.start(&["-XX:JPortalSnapshot=128k"]);
     let status = flight.jcmd(pid, &["JPortal.status"]);
     assert!(status.contains("mode: flight recorder, the last 131072 bytes of each core"), "{status}");
+    // Until all is compiled.
+    std::thread::sleep(Duration::from_secs(4));
+    flight.dump(pid, "dump.jportal");
     let mut busy = 0;
     for n in 0..number {
         std::thread::sleep(moment(11, n) / 4);
@@ -143,7 +149,7 @@ fn dumps(test: &str, number: u64) {
         assert!(count(&report, "/pt_bytes") <= 3 * 131_072, "dump {n}: {report}");
         let workers = report["threads"].as_array().unwrap().iter();
         let workers = workers.filter(|t| t["name"].as_str().is_some_and(|name| name.starts_with("worker")));
-        busy += u64::from(workers.filter(|t| t["bytecodes"].as_u64() > Some(0)).count() > 1);
+        busy += u64::from(workers.filter(|t| t["bytecodes"]["decoded"].as_u64() > Some(0)).count() > 1);
     }
     assert!(busy > number / 2, "several threads in {busy} of {number} dumps only");
     process::send(pid, libc::SIGTERM).unwrap();
@@ -174,7 +180,6 @@ fn a_dump_tells_the_probes_that_were_passed() {
         let dump = flight.dump(pid, "dump.jportal");
         let log = flight.file(&format!("log{n}"));
         recent(&oracle, &log);
-        flight.info(&dump);
         let oracle = log.to_str().unwrap();
         let words = ["verify", "--json", "--part", "--allow-gaps", "--oracle", oracle];
         let finished = flight.jportal(&words, &dump);
@@ -240,7 +245,7 @@ fn an_out_of_memory_error_is_dumped_once() {
     assert!(program.status.success() && program.text().contains("out of memory after"), "{}", program.stderr);
     let dump = flight.file("flight.jportal.dump1");
     assert!(dump.exists() && !flight.file("flight.jportal.dump2").exists());
-    assert_eq!(flight.sound(&dump)["capture"]["end_text"], "OutOfMemoryError");
+    assert_eq!(flight.info(&dump)["capture"]["end_text"], "OutOfMemoryError");
 }
 
 #[test]
@@ -253,7 +258,11 @@ fn a_vm_that_crashes_leaves_its_last_trace() {
     process::send(pid, libc::SIGSEGV).unwrap();
     running.wait(LIMIT).unwrap();
     assert!(flight.file("hs_err").exists());
-    let report = flight.sound(&flight.file("flight.jportal"));
+    let report = flight.info(&flight.file("flight.jportal"));
     let workers = report["threads"].as_array().unwrap().iter();
-    assert!(workers.filter(|t| t["bytecodes"].as_u64() > Some(0)).count() > 1, "{}", report["threads"]);
+    assert!(
+        workers.filter(|t| t["bytecodes"]["decoded"].as_u64() > Some(0)).count() > 1,
+        "{}",
+        report["threads"]
+    );
 }
