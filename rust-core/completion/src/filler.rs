@@ -46,6 +46,10 @@ pub(crate) struct Fill {
 pub(crate) trait Filler {
     /// The fill of the `index`-th place, with the frames below the last instruction in front of it.
     fn fill(&mut self, index: usize, before: &Sites) -> Option<Fill>;
+    /// What a callee of the invoke at `site` may have executed, where a fill goes on behind the call without it.
+    fn callee_of(&self, _site: Node) -> Option<Vec<Node>> {
+        None
+    }
     /// What that cost so far.
     fn work(&self) -> FillWork;
 }
@@ -76,6 +80,9 @@ impl Filler for Followed<'_> {
         let found = found?;
         let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();
         Some(Fill { nodes: found.nodes, confidence })
+    }
+    fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
+        self.follower.callee_of(site)
     }
     fn work(&self) -> FillWork {
         self.work

@@ -17,11 +17,16 @@
 //! anywhere in the run; else by the interpreter. If the frame turns out to be executed by another one behind the gap, it is
 //! replaced at the gap's end as on-stack replacement or deoptimisation does it.
 //!
+//! Compiled code may go past an invoke without a callee (intrinsics); the interpreter does not. Where a copy of it is executed by an
+//! interpreted frame whose method nobody compiled, the invoke gets the likeliest way through a callee, or a native method that the graph
+//! names there.
+//!
 //! # What is filled
 //! Gaps of all reasons but [`GapReason::Ambiguous`](jportal_flow::GapReason::Ambiguous). A gap with
 //! [`GapReason::Reconstruct`](jportal_flow::GapReason::Reconstruct) is filled like the others: no trace was lost, but the
 //! position was, up to the next frame that is found. Orphans, bytecodes in frames of which nothing is known, are part of the
-//! fill: one that does not begin and end with those around the gap, or in which those between two gaps do not come, is none. The fewer there are the better, so flows should
+//! fill: one that does not begin and end with those around the gap, or in which those between two gaps do not come, is none. A frame that is
+//! found behind the gap and returns before any of its bytecodes is known ends the fill. The fewer there are the better, so flows should
 //! come here with their orphans placed. Nothing is filled where an
 //! [`EventKind::Unresolved`](jportal_flow::EventKind::Unresolved) stretch is between the two ends, nor at the beginning and
 //! the end of a thread. What is not filled comes out as it went in, so a flow without gaps is not changed at all.

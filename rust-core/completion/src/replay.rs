@@ -11,13 +11,17 @@ use crate::holes::Place;
 use crate::stack::{Methods, NoWay, Stack};
 use crate::summary::Figures;
 use hashbrown::{HashMap, HashSet};
-use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode};
+use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowSink, Gap, GapReason, Orphan, Provenance, Tier};
 use jportal_units::{Core, MethodId, StreamOffset, Tsc};
 use std::time::{Duration, Instant};
 
 /// Events handed on at once.
 const FLUSH: usize = 8192;
+/// The confidence in a callee that no place in the same context had, at most.
+const CALLEE: f32 = 0.2;
+/// Invokes of one fill that are given a callee.
+const CALLED: usize = 64;
 /// The confidence in what joins both ends of a gap in which nothing seems to have run.
 const JOINED: f32 = 0.5;
 
@@ -83,6 +87,8 @@ struct Landing<'k> {
     last: Option<(MethodId, Tier)>,
     /// Methods that compiled code executes here, whoever did so last.
     compiled: Vec<(MethodId, Tier)>,
+    /// Native methods that the graph names at invokes where none was seen.
+    named: Vec<(Node, MethodId)>,
 }
 
 impl Landing<'_> {
@@ -93,6 +99,13 @@ impl Landing<'_> {
         self.compiled.extend(tier.map(|tier| (method, tier)));
         tier.is_some()
     }
+    /// Has `site` call a native method that the graph names there and that was called elsewhere. `false` where there is none.
+    fn name(&mut self, icfg: &Icfg, site: Node) -> bool {
+        let named = |native: &MethodId| icfg.may_call_method(site, *native);
+        let native = self.known.natives.values().copied().filter(named).min_by_key(|native| native.0);
+        self.named.extend(native.map(|native| (site, native)));
+        native.is_some()
+    }
 }
 
 impl Methods for Landing<'_> {
@@ -102,7 +115,8 @@ impl Methods for Landing<'_> {
         told.or_else(seen).unwrap_or(Tier::Interpreter)
     }
     fn native_callee(&self, site: Node) -> Option<MethodId> {
-        self.known.natives.get(&site).copied()
+        let named = || self.named.iter().find(|named| named.0 == site).map(|named| named.1);
+        self.known.natives.get(&site).copied().or_else(named)
     }
     fn was_called(&self, site: Node, callee: MethodId) -> bool {
         self.known.called.contains(&(site, callee))
@@ -304,8 +318,8 @@ impl<'r> Replay<'r> {
                 fill
             }
         };
-        let joined =
-            stretch.orphans.admit(&fill, to, self.icfg).then(|| self.joined(&stretch, &fill, to)).flatten();
+        let admitted = stretch.admits(&fill, to, &self.known, self.icfg);
+        let joined = admitted.then(|| self.joined(&stretch, &fill, to)).flatten();
         let Some(Joined { stack, own, kinds }) = joined else {
             self.figures.contradicted += u64::from(pending.place.is_some());
             return false;
@@ -332,12 +346,23 @@ impl<'r> Replay<'r> {
             arrival = kept.chain(arrival).collect();
             own_behind = arrival.len();
         }
-        let mut methods = Landing { known: &self.known, last: None, compiled: Vec::new() };
+        let mut methods = Landing { known: &self.known, last: None, compiled: Vec::new(), named: Vec::new() };
+        // The invokes without a callee of methods that nobody compiled.
+        let mut called: HashMap<Node, Vec<Node>> = HashMap::new();
         loop {
             methods.last = None;
-            match lead(stack.clone(), fill, to, &arrival, &mut methods) {
+            match lead(stack.clone(), fill, to, &arrival, &mut methods, &called) {
                 Ok((stack, kinds)) => return Some(Joined { stack, own: own_behind, kinds }),
-                Err(NoWay::Interpreted(method)) if methods.compile(method) => {}
+                Err(NoWay::Interpreted { method, .. }) if methods.compile(method) => {}
+                Err(NoWay::Interpreted { site, .. })
+                    if called.len() < CALLED && !called.contains_key(&site) =>
+                {
+                    let callee = self.filler.callee_of(site).filter(|nodes| !nodes.is_empty());
+                    if callee.is_none() && !methods.name(self.icfg, site) {
+                        return None;
+                    }
+                    called.insert(site, callee.unwrap_or_default());
+                }
                 Err(_) => return None,
             }
         }
@@ -446,29 +471,53 @@ impl Orphans {
 }
 
 /// Has `stack` execute `fill` and go on to `to`, where its innermost frames are `arrival`: the events in front of `to`, with their
-/// confidences.
+/// confidences. An interpreted invoke among those in `called` executes the callee that stands there.
 fn lead<'a>(
     mut stack: Stack<'a>,
     fill: &Fill,
     to: Node,
     arrival: &[(MethodId, Tier)],
     methods: &mut Landing<'_>,
+    called: &HashMap<Node, Vec<Node>>,
 ) -> Result<(Stack<'a>, Vec<(EventKind, f32)>), NoWay> {
     let mut all: Vec<(EventKind, f32)> = Vec::new();
     let mut kinds = Vec::new();
+    let mut last = JOINED;
     for (node, confidence) in fill.nodes.iter().zip(&fill.confidence) {
-        stack.advance(*node, methods, &mut kinds)?;
+        reach(&mut stack, (*node, *confidence), methods, called, (&mut all, &mut kinds))?;
         stack.execute(*node, &mut kinds);
+        last = *confidence;
         all.extend(kinds.drain(..).map(|kind| (kind, *confidence)));
     }
     methods.last = arrival.last().copied();
-    stack.advance(to, methods, &mut kinds)?;
+    reach(&mut stack, (to, last), methods, called, (&mut all, &mut kinds))?;
     if !stack.ends_with(arrival) || !stack.replace(arrival, &mut kinds) {
         return Err(NoWay::Frames);
     }
-    let confidence = fill.confidence.last().copied().unwrap_or(JOINED);
-    all.extend(kinds.into_iter().map(|kind| (kind, confidence)));
+    all.extend(kinds.into_iter().map(|kind| (kind, last)));
     Ok((stack, all))
+}
+
+/// Has `stack` go on to `to`: appends the events in front of it to the last list, and those of callees that had to be called first, with
+/// their confidences, to the other one, which takes what stood in the last.
+fn reach(
+    stack: &mut Stack<'_>,
+    (to, sure): (Node, f32),
+    methods: &Landing<'_>,
+    called: &HashMap<Node, Vec<Node>>,
+    (all, kinds): (&mut Vec<(EventKind, f32)>, &mut Vec<EventKind>),
+) -> Result<(), NoWay> {
+    let site = match stack.advance(to, methods, kinds) {
+        // That it lacks its callee is found before anything has happened.
+        Err(NoWay::Interpreted { site, .. }) if kinds.is_empty() && called.contains_key(&site) => site,
+        other => return other,
+    };
+    for node in &called[&site] {
+        stack.advance(*node, methods, kinds)?;
+        stack.execute(*node, kinds);
+        all.extend(kinds.drain(..).map(|kind| (kind, sure.min(CALLEE))));
+    }
+    stack.advance(to, methods, kinds)
 }
 
 /// Both ends of a place with a fill between them.
@@ -489,6 +538,8 @@ struct Stretch<'e> {
     lost: &'e [Event],
     /// The frames found: method and executor, outermost first.
     arrival: Vec<(MethodId, Tier)>,
+    /// The method of the frame that was found last and has returned since, before any instruction of it was known.
+    returned: Option<MethodId>,
     /// Whether the decoder's frames stay what they are.
     keeps_frames: bool,
     orphans: Orphans,
@@ -505,12 +556,18 @@ impl<'e> Stretch<'e> {
         };
         let (before, lost) = events.split_at(events.iter().position(loses).unwrap_or(events.len()));
         let mut keeps_frames = true;
-        let mut arrival = Vec::new();
+        let mut arrival: Vec<(MethodId, Tier)> = Vec::new();
+        let mut returned = None;
         for event in lost {
             match &event.kind {
                 EventKind::Time(_) | EventKind::Orphan(_) => {}
                 EventKind::Gap(gap) if arrival.is_empty() => keeps_frames &= !gap.stack_lost,
                 EventKind::Leave { exit: Exit::Lost, .. } if arrival.is_empty() => {}
+                EventKind::Leave { method, exit: Exit::Return }
+                    if arrival.pop_if(|f| f.0 == *method).is_some() =>
+                {
+                    returned = Some(*method);
+                }
                 EventKind::Enter { method, tier, entry } => {
                     keeps_frames &= *entry != Entry::Found;
                     arrival.push((*method, *tier));
@@ -525,7 +582,19 @@ impl<'e> Stretch<'e> {
             None => {}
         }
         let orphans = Orphans::among(events)?;
-        Some((Self { before, lost, arrival, keeps_frames, orphans }, to))
+        Some((Self { before, lost, arrival, returned, keeps_frames, orphans }, to))
+    }
+    /// Whether `fill` ends as what is known of the gap's end has it: with the orphans, and with the end of the frame that was seen to
+    /// return.
+    fn admits(&self, fill: &Fill, to: Node, known: &Known, icfg: &Icfg) -> bool {
+        let ends = |method| match (fill.nodes.last(), icfg.entry(method)) {
+            (Some(last), Some(_)) => {
+                icfg.method(*last) == method && icfg.opcode(*last).transfer() == Transfer::Return
+            }
+            (Some(last), None) => known.natives.get(last) == Some(&method),
+            (None, _) => false,
+        };
+        self.orphans.admit(fill, to, icfg) && self.returned.is_none_or(ends)
     }
 }
 

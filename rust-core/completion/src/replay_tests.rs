@@ -1,15 +1,19 @@
 use super::*;
 use crate::support::{at, calling, graph, method};
+use jportal_bytecode::Method;
 use jportal_recover::cut::Sites;
 use jportal_recover::fill::FillWork;
 use jportal_units::Bci;
 use std::sync::{Arc, Mutex};
 
-/// Gives each place the same instructions.
-struct Always(Vec<Node>);
+/// Gives each place the same instructions, and each invoke that lacks its callee the same callee.
+struct Always(Vec<Node>, Option<Vec<Node>>);
 impl Filler for Always {
     fn fill(&mut self, _: usize, _: &Sites) -> Option<Fill> {
         Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()] })
+    }
+    fn callee_of(&self, _: Node) -> Option<Vec<Node>> {
+        self.1.clone()
     }
     fn work(&self) -> FillWork {
         FillWork::default()
@@ -57,9 +61,18 @@ fn replay(
     range: std::ops::Range<u64>,
     fill: Vec<Node>,
 ) -> (Vec<EventKind>, Figures) {
+    replay_with(g, known, events, range, Always(fill, None))
+}
+fn replay_with(
+    g: &Icfg,
+    known: Known,
+    events: &[EventKind],
+    range: std::ops::Range<u64>,
+    mut filler: Always,
+) -> (Vec<EventKind>, Figures) {
     let place = Place { events: range, hole: None, after: Sites::default(), paths: (1, 1), expected: None };
     let kept = Arc::new(Mutex::new(Vec::new()));
-    let (places, mut filler) = ([place], Always(fill));
+    let places = [place];
     let mut replay = Replay::new(g, known, &places, &mut filler, Box::new(Keeps(Arc::clone(&kept))));
     events.iter().for_each(|e| replay.event(Event::decoded(e.clone())));
     let figures = replay.end().0;
@@ -111,6 +124,73 @@ fn compiled_code_executes_what_only_it_can() {
     let (all, figures) = replay(&g, Known::default(), &events, 3..6, fill);
     assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
     assert_eq!(all, events);
+}
+
+#[test]
+fn the_interpreter_calls_what_compiled_code_has_inlined() {
+    let g = program();
+    let (interpreter, f) = (Tier::Interpreter, at(&g, 2, &[0, 1]));
+    let main = enter(0, interpreter, Entry::Upcall);
+    let found = enter(0, interpreter, Entry::Found);
+    let events = [main, code(0, 0, interpreter), leave(0, Exit::Lost), gap(), found, code(0, 3, interpreter)];
+    let filled = |known, callee| replay_with(&g, known, &events, 2..5, Always(vec![], callee));
+    let (all, figures) = filled(Known::default(), Some(f));
+    assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
+    let call = enter(2, interpreter, Entry::Call);
+    assert_eq!(all[2..5], [call, code(2, 0, interpreter), code(2, 1, interpreter)]);
+    // No way out of the callee is known; what stands there is not the callee.
+    for callee in [None, Some(at(&g, 1, &[0, 3]))] {
+        let (all, figures) = filled(Known::default(), callee);
+        assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
+        assert_eq!(all, events);
+    }
+}
+
+#[test]
+fn a_native_method_is_called_where_the_graph_names_it() {
+    let native = Method { access_flags: 0x108, ..method("n", &[]) };
+    let caller = |name| calling(method(name, &[184, 0, 1, 177]), &["n"]);
+    let g = graph(vec![caller("main"), caller("other"), method("f", &[177]), native]);
+    let interpreter = Tier::Interpreter;
+    let main = enter(0, interpreter, Entry::Upcall);
+    let found = enter(0, interpreter, Entry::Found);
+    let events = [main, code(0, 0, interpreter), leave(0, Exit::Lost), gap(), found, code(0, 3, interpreter)];
+    let mut known = Known::default();
+    assert_eq!(replay(&g, known.clone(), &events, 2..5, vec![]).1.gaps_filled, 0);
+    known.called(&g, at(&g, 1, &[0])[0], MethodId(3));
+    let (all, figures) = replay(&g, known, &events, 2..5, vec![]);
+    assert_eq!(figures.gaps_filled, 1);
+    assert_eq!(all[2..4], [enter(3, Tier::Native, Entry::Call), leave(3, Exit::Return)]);
+}
+
+#[test]
+fn a_fill_ends_with_the_frame_that_was_seen_to_return() {
+    let g = program();
+    let interpreter = Tier::Interpreter;
+    let events = |returned| {
+        vec![
+            enter(0, interpreter, Entry::Upcall),
+            code(0, 0, interpreter),
+            leave(0, Exit::Lost),
+            gap(),
+            enter(returned, Tier::C1, Entry::Found),
+            leave(returned, Exit::Return),
+            enter(0, interpreter, Entry::Found),
+            code(0, 3, interpreter),
+        ]
+    };
+    let f = at(&g, 2, &[0, 1]);
+    let (all, figures) = replay(&g, Known::default(), &events(2), 2..7, f.clone());
+    assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
+    assert!(!all.iter().any(|e| matches!(e, EventKind::Enter { entry: Entry::Found, .. })), "{all:?}");
+    // Another one has returned; it was left in another way.
+    let mut unwound = events(2);
+    unwound[5] = leave(2, Exit::Unwind);
+    for (events, contradicted) in [(events(1), 1), (unwound, 0)] {
+        let (all, figures) = replay(&g, Known::default(), &events, 2..7, f.clone());
+        assert_eq!((figures.gaps_filled, figures.contradicted), (0, contradicted));
+        assert_eq!(all, events);
+    }
 }
 
 /// f's `iload_0` in a frame that nobody knows, the gap, f's `return` there, and main, which goes on behind its call.

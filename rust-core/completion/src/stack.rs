@@ -69,7 +69,7 @@ enum Step {
     /// A native method that comes and goes.
     Passes(MethodId),
     /// The interpreter, which executes this method here, would have called something.
-    Lacks(MethodId),
+    Lacks(MethodId, Node),
     /// No way leads there.
     Nowhere,
 }
@@ -78,7 +78,12 @@ enum Step {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NoWay {
     /// Only compiled code could have gone there, and the interpreter executes this method.
-    Interpreted(MethodId),
+    Interpreted {
+        /// The method.
+        method: MethodId,
+        /// The invoke that the interpreter would have executed with a callee.
+        site: Node,
+    },
     /// The frames do not allow it.
     Frames,
 }
@@ -176,7 +181,7 @@ impl<'a> Stack<'a> {
             let event = match step {
                 Step::Here => return Ok(()),
                 Step::Nowhere => return Err(NoWay::Frames),
-                Step::Lacks(method) => return Err(NoWay::Interpreted(method)),
+                Step::Lacks(method, site) => return Err(NoWay::Interpreted { method, site }),
                 Step::Catch => {
                     let (method, bci) = (self.icfg.method(to), self.icfg.bci(to));
                     self.take(EventKind::Catch { method, bci }, out);
@@ -283,7 +288,7 @@ impl<'a> Stack<'a> {
                     return match native {
                         Some(native) => Step::Passes(native),
                         // Compiled code has intrinsics, the interpreter calls.
-                        None if top.tier == Tier::Interpreter => Step::Lacks(top.method),
+                        None if top.tier == Tier::Interpreter => Step::Lacks(top.method, at),
                         None => Step::Here,
                     };
                 }

@@ -80,7 +80,10 @@ fn exceptions_unwind_frames_and_are_caught() {
 fn the_interpreter_calls_what_compiled_code_passes() {
     let g = program();
     let begun = |told| stack(&g, told, &[(0, 0)]);
-    assert_eq!(to(&begun(&INTERPRETED), &g, &INTERPRETED, (0, 3)), Err(NoWay::Interpreted(MethodId(0))));
+    assert_eq!(
+        to(&begun(&INTERPRETED), &g, &INTERPRETED, (0, 3)),
+        Err(NoWay::Interpreted { method: MethodId(0), site: Node(0) })
+    );
     let compiled = Told(Tier::C1, false, false);
     assert_eq!(to(&begun(&compiled), &g, &compiled, (0, 3)), Ok(vec![]));
     let native = Told(Tier::C1, true, false);

@@ -127,6 +127,13 @@ impl<'a> Follower<'a> {
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
         gaps.iter().map(|gap| self.recover_gap(gap)).collect()
     }
+    /// What runs in the likeliest callee of the invoke at `site` until it returns; `None` where nobody knows a way through one.
+    pub fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
+        self.passages().callee_of(site)
+    }
+    fn passages(&self) -> Passages<'_> {
+        Passages { icfg: self.icfg, frequencies: &self.learned.frequencies, known: &self.exited }
+    }
     /// The fill of one gap.
     pub fn recover_gap(&self, gap: &Gap<'_>) -> (Option<Recovered>, FillWork) {
         let mut work = FillWork::default();
@@ -165,8 +172,7 @@ impl<'a> Follower<'a> {
             let (place, before) = places.first().map_or((None, 0), |p| (Some(p.0), p.1));
             let mut trail = start.clone();
             trail.run(place, (expected.instructions / 2.0) as usize, &mut work);
-            let passages = Passages { icfg, frequencies: &learned.frequencies, known: &self.exited };
-            best = trail.pass(passages).map(|found| Choice { found, before, place });
+            best = trail.pass(self.passages()).map(|found| Choice { found, before, place });
         }
         let Some(Choice { found: (nodes, joint), before, place }) = best else { return (None, work) };
         let others = |p: &&(u32, usize)| Some(p.0) != place;

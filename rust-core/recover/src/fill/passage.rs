@@ -31,6 +31,8 @@ const STEP: f64 = 0.05;
 /// Times that a way out of unknown frames is looked for, and methods looked at each time.
 const CLIMBS: usize = 16;
 const CLIMBED: usize = 1 << 12;
+/// Callees that are asked for where none was seen.
+const CALLEES: usize = 4;
 /// What a callee costs that was never seen called here.
 const UNSEEN: f64 = 8.0;
 
@@ -121,11 +123,42 @@ impl<'a> Passages<'a> {
             all.push(Edge { to, callee: None, cost: STEP + cost });
         }
         if all.is_empty() {
-            let others =
-                g.callees(site).iter().take(4).filter_map(|entry| Some((*entry, self.through(*entry)?)));
+            let others = g
+                .callees(site)
+                .iter()
+                .take(CALLEES)
+                .filter_map(|entry| Some((*entry, self.through(*entry)?)));
             all.extend(others.map(|(entry, cost)| Edge { to, callee: Some(entry), cost: cost + UNSEEN }));
         }
         all
+    }
+    /// The likeliest way through a callee of `site`: the callee's instructions, and those of the methods that it calls.
+    pub(super) fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
+        let called = self.calls(site).into_iter().filter_map(|edge| Some((edge.callee?, edge.cost)));
+        let seen = called.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(entry, _)| entry);
+        // Where only compiled code was seen to go past the call.
+        let named =
+            || self.icfg.callees(site).iter().copied().take(CALLEES).find(|n| self.through(*n).is_some());
+        let entry = seen.or_else(named)?;
+        let mut nodes = Vec::new();
+        self.way_through(entry, &mut nodes, 0)?;
+        Some(nodes)
+    }
+    fn way_through(&self, entry: Node, nodes: &mut Vec<Node>, depth: usize) -> Option<()> {
+        let exits = self.exits(self.icfg.method(entry)).filter(|_| depth < DEPTH)?;
+        let mut at = entry;
+        nodes.push(at);
+        while let (_, Some(edge)) = exits.of(at) {
+            if let Some(entry) = edge.callee {
+                self.way_through(entry, nodes, depth + 1)?;
+            }
+            at = edge.to;
+            nodes.push(at);
+            if nodes.len() >= LARGEST {
+                return None;
+            }
+        }
+        (self.icfg.opcode(at).transfer() == Transfer::Return).then_some(())
     }
     /// What it costs to go through a callee.
     fn through(&self, entry: Node) -> Option<f64> {
