@@ -58,10 +58,14 @@ impl Exits {
     }
 }
 
+/// Where a method returns to, with what speaks against it.
+type Callers = Rc<[(Node, f64)]>;
+
 /// What is known of methods so far.
 #[derive(Debug, Default)]
 pub(super) struct Exited {
     methods: RefCell<HashMap<MethodId, Rc<Exits>>>,
+    callers: RefCell<HashMap<MethodId, Callers>>,
     /// Those that are being asked for, and, while some are, those of which that left no way out.
     open: RefCell<HashSet<MethodId>>,
     unsure: RefCell<HashSet<MethodId>>,
@@ -221,13 +225,15 @@ impl<'a> Passages<'a> {
         }
         Exits { first, ways }
     }
-    /// Where `method` returns to, with what speaks against it: behind the calls seen, or else behind those that the program has.
-    fn callers(&self, method: MethodId) -> Vec<(Node, f64)> {
-        let g = self.icfg;
-        let Some(entry) = g.entry(method) else { return Vec::new() };
-        let sites = self.frequencies.callers(g, entry);
-        let behind = |site: Node| g.edges(site).find(|(kind, _)| *kind == EdgeKind::Behind).map(|e| e.1);
-        sites.into_iter().filter_map(|(site, p)| Some((behind(site)?, STEP - p.ln()))).collect()
+    /// Where `method` returns to: behind the calls seen, or else behind those that the program has.
+    fn callers(&self, method: MethodId) -> Callers {
+        let mut known = self.known.callers.borrow_mut();
+        Rc::clone(known.entry(method).or_insert_with(|| {
+            let g = self.icfg;
+            let sites = g.entry(method).map(|entry| self.frequencies.callers(g, entry)).unwrap_or_default();
+            let behind = |site: Node| g.edges(site).find(|(kind, _)| *kind == EdgeKind::Behind).map(|e| e.1);
+            sites.into_iter().filter_map(|(site, p)| Some((behind(site)?, STEP - p.ln()))).collect()
+        }))
     }
     /// The likeliest ways from `from`, which was executed, to other instructions of its frame: by these the cost and the step
     /// that leads there.
@@ -429,7 +435,7 @@ impl Walk<'_, '_> {
                 let up = std::iter::successors(from.get(&method), |(_, _, callee)| from.get(callee));
                 return Some(up.map(|(_, behind, _)| *behind).collect());
             }
-            for (behind, surprise) in self.passages.callers(method) {
+            for &(behind, surprise) in &*self.passages.callers(method) {
                 let (caller, cost) = (g.method(behind), cost + surprise);
                 let is_better = from.get(&caller).is_none_or(|known| cost < known.0);
                 if is_better && !left.contains(&caller) {
