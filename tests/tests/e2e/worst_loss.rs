@@ -119,10 +119,15 @@ fn decoded_right(recording: &Recording, lossy: &Path, least: usize) {
     let bytecodes = |t: &&Value| (t["name"] != "main", t["bytecodes"]["decoded"].as_u64());
     let busy = |t: &&Value| bytecodes(t).1.is_some_and(|n| n > 20_000);
     let thread = whole.0["threads"].as_array().expect("threads").iter().filter(busy).max_by_key(bytecodes);
-    let tid = thread.expect("a thread that is busy")["tid"].to_string();
+    let thread = thread.expect("a thread that is busy");
+    // `DestroyJavaVM` has the id of `main`, and what it does may count as one's or the other's (`Lanes::of`).
+    let thread = match thread["name"].as_str() {
+        Some("main") => "main".to_owned(),
+        _ => thread["tid"].to_string(),
+    };
     let names = RandomState::new();
     let [part, all] = [(lossy, "60000"), (&recording.capture(), "700000")]
-        .map(|(of, n)| flow(recording, of, (&tid, n), &names));
+        .map(|(of, n)| flow(recording, of, (&thread, n), &names));
     let all: Vec<u64> = all.into_iter().flatten().collect();
     let (found, strange) = place_segments(&part, &all);
     println!("{found} segments in their place, {strange} bytecodes elsewhere, {} in all", part.len());
