@@ -117,6 +117,11 @@ void JPortalSlowCalls::end(JavaThread* thread, Method* method, intptr_t* fp) {
   }
 }
 
+void JPortalSlowCalls::on_thread_exit() {
+  os::free(_nest);
+  _nest = NULL;
+}
+
 void JPortalSlowCalls::dump(JavaThread* thread, Method* method, uint64_t began, uint64_t ended, jlong ns) {
   const int tid = thread->osthread()->thread_id();
   char reason[2048];

@@ -66,6 +66,9 @@ class JPortalSlowCalls : AllStatic {
   // The class has been linked, none of its methods can have been called.
   static void on_class_defined(InstanceKlass* ik);
 
+  // The thread that is running ends; its calls are forgotten.
+  static void on_thread_exit();
+
   // An interpreter frame is complete; it is about to be removed, with a result of 'state'.
   static void generate_begin(InterpreterMacroAssembler* masm);
   static void generate_end(InterpreterMacroAssembler* masm, TosState state);

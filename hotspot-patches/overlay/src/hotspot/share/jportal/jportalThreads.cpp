@@ -21,6 +21,7 @@
 #include "jportal/jportalBridge.hpp"
 #include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
+#include "jportal/jportalSlowCalls.hpp"
 #include "jportal/jportalThreads.hpp"
 #include "logging/log.hpp"
 #include "runtime/osThread.hpp"
@@ -89,6 +90,8 @@ void JPortalThreads::export_thread(Thread* t) {
 }
 
 void JPortalHooks::thread_exit(JavaThread* t) {
+  assert(t == Thread::current(), "a thread ends itself");
+  JPortalSlowCalls::on_thread_exit();
   if (!JPortalRecording::is_on()) return;
   char buf[NameSize];
   JPortalThreadExited r;
