@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -105,30 +105,19 @@ impl Death<'_> {
     }
 
     fn run(&self, way: Way, after: Duration) -> Result<Finished> {
-        let Place { jportal, java, oracle, programs, .. } = self.place;
-        let mut command = Command::new(jportal);
-        command.args(["run", "--emulate", "--cores", "3", "--on-full", "stall", "--java"]).arg(java);
-        command.arg("-o").arg(self.capture()).args(["--", "-XX:JPortalPrecision=exact"]);
+        let Place { oracle: agent, programs, .. } = self.place;
+        let mut command = self.place.run(&self.capture(), &[]);
+        command.arg("-XX:JPortalPrecision=exact");
         command.arg(format!("-XX:ErrorFile={}", self.folder.join("hs_err.log").display()));
-        command.arg(format!("-javaagent:{}=out={}", oracle.display(), self.log().display()));
+        command.arg(format!("-javaagent:{}=out={}", agent.display(), self.log().display()));
         command.arg("-cp").arg(programs.join("programs.jar")).args(["programs.Library", "1000000"]);
         let running = process::start(&mut command)?;
-        let pid = self.pid()?;
+        // The first probe.
+        let begun = || Ok(ProbeFile::find(&self.log())?.map_or(Ok(0), |log| log.passed())? > 0);
+        running.wait_until("a probe in the log", LIMIT, begun)?;
         std::thread::sleep(after);
-        process::send(pid, way.signal())?;
+        process::send(oracle::pid(&self.log())?, way.signal())?;
         running.wait(LIMIT)
-    }
-
-    /// Of the VM, when the program has passed its first probe.
-    fn pid(&self) -> Result<u32> {
-        let begin = Instant::now();
-        while ProbeFile::find(&self.log())?.map_or(Ok(0), |log| log.passed())? == 0 {
-            if begin.elapsed() > LIMIT {
-                return Err("the program has not begun".into());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        oracle::pid(&self.log())
     }
 
     fn judge(&self, way: Way, finished: &Finished) -> Result<Left> {
@@ -152,9 +141,9 @@ impl Death<'_> {
             }
         }
         // What a core had not handed over is lost, with its thread's return to a core that had.
-        let (gaps, since) =
-            (number(&info, "/gaps")?, |name: &str| info["gaps_by_reason"][name].as_u64().unwrap_or(0));
-        if gaps != since("truncated") + since("sideband") {
+        let (gaps, by) =
+            (number(&info, "/gaps")?, |reason: &str| info["gaps_by_reason"][reason].as_u64().unwrap_or(0));
+        if gaps != by("truncated") + by("sideband") {
             return Err(format!("gaps: {}", info["gaps_by_reason"]).into());
         }
         // How much of the log the flow has, and that it is the beginning of it: nothing less, nothing else.

@@ -12,7 +12,7 @@ use crate::Result;
 const HEADER: usize = 32;
 const ENTRY: usize = 4;
 
-/// The log of the only thread that hits probes, while the program runs or after that.
+/// The log of a thread that hits probes, while the program runs or after that.
 #[derive(Debug)]
 pub struct ProbeFile {
     path: PathBuf,
@@ -20,19 +20,27 @@ pub struct ProbeFile {
 }
 
 impl ProbeFile {
-    /// That of a log directory; `None` while there is none.
+    /// Those of all threads in a log directory; none if it is not there yet.
+    ///
+    /// # Errors
+    /// When one cannot be opened.
+    pub fn all(directory: &Path) -> Result<Vec<Self>> {
+        let Ok(all) = std::fs::read_dir(directory) else { return Ok(Vec::new()) };
+        let paths = all.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "probes"));
+        paths.map(|path| Ok(Self { file: File::open(&path)?, path })).collect()
+    }
+
+    /// That of the only thread with one; `None` while there is none.
     ///
     /// # Errors
     /// When several threads have one.
     pub fn find(directory: &Path) -> Result<Option<Self>> {
-        let Ok(all) = std::fs::read_dir(directory) else { return Ok(None) };
-        let mut logs =
-            all.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "probes"));
-        let Some(path) = logs.next() else { return Ok(None) };
-        if let Some(other) = logs.next() {
-            return Err(format!("{} and {}: two threads have probes", path.display(), other.display()).into());
+        let mut all = Self::all(directory)?;
+        if let [one, other, ..] = &all[..] {
+            let (one, other) = (one.path.display(), other.path.display());
+            return Err(format!("{one} and {other}: two threads have probes").into());
         }
-        Ok(Some(Self { file: File::open(&path)?, path }))
+        Ok(all.pop())
     }
 
     /// Probes that were passed by now.
@@ -51,7 +59,7 @@ impl ProbeFile {
         Ok(low)
     }
 
-    /// Makes `directory`, with a copy that holds the entries of `ranges` and no others.
+    /// Puts a copy into `directory` that holds the entries of `ranges` and no others.
     ///
     /// # Errors
     /// When one is not there, or it cannot be written.
@@ -61,7 +69,7 @@ impl ProbeFile {
         for range in ranges {
             bytes.extend(self.entries(range.clone())?);
         }
-        std::fs::create_dir(directory)?;
+        std::fs::create_dir_all(directory)?;
         std::fs::write(directory.join(self.path.file_name().unwrap_or_default()), bytes)?;
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! Where the built things are.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::skip;
+use crate::process;
+use crate::recording::LIMIT;
+use crate::{Result, skip};
 
 /// The paths below the repository that tests use; all exist.
 #[derive(Debug, Clone)]
@@ -49,6 +52,27 @@ pub fn installed(test: &str) -> Option<Place> {
 }
 
 impl Place {
+    /// `jportal run` with three cores of the emulated unit that lose nothing; `java`'s arguments are to follow.
+    pub fn run(&self, capture: &Path, options: &[&str]) -> Command {
+        let mut command = Command::new(&self.jportal);
+        command.args(["run", "--emulate", "--cores", "3", "--on-full", "stall"]).args(options);
+        command.arg("--java").arg(&self.java).arg("-o").arg(capture).arg("--");
+        command
+    }
+
+    /// What `jcmd` answers for the VM `pid`.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn jcmd(&self, pid: u32, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(self.java.with_file_name("jcmd"));
+        let finished = process::run(command.arg(pid.to_string()).args(words), LIMIT)?;
+        if !finished.status.success() {
+            return Err(format!("{words:?}: {} {}", finished.text(), finished.stderr).into());
+        }
+        Ok(finished.text())
+    }
+
     /// The same with the fastdebug VM, or `None` after counting the test as skipped.
     pub fn fastdebug(self, test: &str) -> Option<Self> {
         let java = self.root.join("build/jdk-fastdebug/bin/java");

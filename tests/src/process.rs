@@ -103,15 +103,35 @@ impl Running {
     /// Waits until standard output holds `text`.
     ///
     /// # Errors
-    /// When it does not within `limit`.
+    /// When it does not within `limit`, or ends without it.
     pub fn wait_for(&self, text: &str, limit: Duration) -> Result<()> {
-        while !self.stdout()?.contains(text) {
-            if self.started.elapsed() > limit {
-                return Err(format!("{text:?} did not appear within {limit:?}").into());
+        self.wait_until(&format!("{text:?} in its output"), limit, || Ok(self.stdout()?.contains(text)))
+    }
+
+    /// Waits until `happened`, which `what` names.
+    ///
+    /// # Errors
+    /// When it does not within `limit`, or the process ends without it.
+    pub fn wait_until(
+        &self,
+        what: &str,
+        limit: Duration,
+        mut happened: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        loop {
+            // In this order: it may happen last of all.
+            let has_ended = largest_kib(self.id()).is_none();
+            if happened()? {
+                return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(20));
+            if has_ended {
+                return Err(format!("it ended without {what}: {:.2000}", self.stderr()).into());
+            }
+            if self.started.elapsed() > limit {
+                return Err(format!("no {what} within {limit:?}").into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
-        Ok(())
     }
 
     /// Waits for the end.
@@ -194,6 +214,15 @@ pub fn size(path: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_for_a_process_that_has_ended_is_told() {
+        let running = start(Command::new("sh").args(["-c", "echo early; echo why >&2"])).unwrap();
+        running.wait_for("early", Duration::from_secs(60)).unwrap();
+        let told = running.wait_for("never", Duration::from_secs(60)).unwrap_err().to_string();
+        assert!(told.contains("ended without") && told.contains("why"), "{told}");
+        running.wait(Duration::from_secs(60)).unwrap();
+    }
 
     #[test]
     fn a_childs_memory_is_its_own() {

@@ -6,6 +6,7 @@ use jportal_tests::place::{self, Place};
 use jportal_tests::process;
 use jportal_tests::programs::{self, Size};
 use jportal_tests::recording::{LIMIT, Mode, Plan};
+use jportal_tests::scratch::Scratch;
 use jportal_tests::skip;
 
 use crate::programs::check;
@@ -14,7 +15,7 @@ use crate::programs::check;
 #[test]
 fn code_in_a_memfd_is_followed() {
     let Some(place) = place::installed("code_in_a_memfd_is_followed") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Scratch::new().expect("a folder");
     let log = folder.path().join("log");
     let flags = [
         "-XX:JPortalCodeCache=memfd".to_owned(),
@@ -34,7 +35,7 @@ fn code_in_a_memfd_is_followed() {
 /// How often the kernel saw a part of the code cache being mapped for execution, or made executable, after the filter would have
 /// been set. A filter on a file follows these: the kernel tells of them where it adapts filters (`perf_event_mmap`).
 fn mappings(place: &Place, code_cache: &str) -> Result<usize, String> {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Scratch::new().expect("a folder");
     let capture = folder.path().join("capture.jportal");
     let program = programs::by_name("h2").expect("a program of that name");
     let mut java = std::process::Command::new(&place.java);

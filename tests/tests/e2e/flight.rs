@@ -1,7 +1,5 @@
 //! The flight recorder: dumps on command, of a slow call, on `OutOfMemoryError` and at a fatal error.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -9,26 +7,25 @@ use std::time::Duration;
 use serde_json::Value;
 
 use jportal_tests::died::moment;
+use jportal_tests::oracle::ProbeFile;
 use jportal_tests::place::{self, Place};
 use jportal_tests::process::{self, Finished, Running};
 use jportal_tests::recording::LIMIT;
+use jportal_tests::scratch::Scratch;
 
-/// Of a log of probes: its header, and an entry.
-const HEADER: u64 = 32;
-const ENTRY: u64 = 4;
 /// Entries of a log that a window is looked for in; none is so long.
 const RECENT: u64 = 2_000_000;
 
 /// `programs.Flight` under the emulated unit, in a VM that keeps the last trace only.
 struct Flight {
     place: Place,
-    folder: tempfile::TempDir,
+    folder: Scratch,
 }
 
 impl Flight {
     fn new(test: &str) -> Option<Self> {
         let place = place::installed(test)?;
-        Some(Self { place, folder: tempfile::tempdir().unwrap() })
+        Some(Self { place, folder: Scratch::new().unwrap() })
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -36,10 +33,8 @@ impl Flight {
     }
 
     fn command(&self, flags: &[&str], arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.place.jportal);
-        command.args(["run", "--emulate", "--cores", "3", "--on-full", "stall", "--timing", "tsc", "--java"]);
-        command.arg(&self.place.java).arg("-o").arg(self.file("flight.jportal"));
-        command.args(["--", "-XX:JPortalPrecision=exact"]).args(flags).arg("-cp");
+        let mut command = self.place.run(&self.file("flight.jportal"), &["--timing", "tsc"]);
+        command.arg("-XX:JPortalPrecision=exact").args(flags).arg("-cp");
         command.arg(self.place.programs.join("programs.jar")).arg("programs.Flight").args(arguments);
         command
     }
@@ -58,10 +53,7 @@ impl Flight {
     }
 
     fn jcmd(&self, pid: u32, words: &[&str]) -> String {
-        let mut command = Command::new(self.place.java.with_file_name("jcmd"));
-        let finished = process::run(command.arg(pid.to_string()).args(words), LIMIT).unwrap();
-        assert!(finished.status.success(), "{words:?}: {} {}", finished.text(), finished.stderr);
-        finished.text()
+        self.place.jcmd(pid, words).unwrap()
     }
 
     fn dump(&self, pid: u32, name: &str) -> PathBuf {
@@ -108,27 +100,9 @@ fn count(report: &Value, pointer: &str) -> u64 {
 
 /// The last entries of each log in `from`, as a folder of logs.
 fn recent(from: &Path, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(|e| e.unwrap().path()) {
-        let target = to.join(entry.file_name().unwrap());
-        if entry.extension().is_none_or(|e| e != "probes") {
-            std::fs::copy(&entry, target).unwrap();
-            continue;
-        }
-        let file = File::open(&entry).unwrap();
-        let (mut low, mut high) = (0, (file.metadata().unwrap().len() - HEADER) / ENTRY);
-        // What is not written yet is zero.
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let mut id = [0; ENTRY as usize];
-            file.read_exact_at(&mut id, HEADER + middle * ENTRY).unwrap();
-            if id == [0; 4] { high = middle } else { low = middle + 1 }
-        }
-        let n = low.min(RECENT);
-        let mut bytes = vec![0; (HEADER + n * ENTRY) as usize];
-        file.read_exact_at(&mut bytes[..HEADER as usize], 0).unwrap();
-        file.read_exact_at(&mut bytes[HEADER as usize..], HEADER + (low - n) * ENTRY).unwrap();
-        std::fs::write(target, bytes).unwrap();
+    for log in ProbeFile::all(from).unwrap() {
+        let passed = log.passed().unwrap();
+        log.copy(std::slice::from_ref(&(passed.saturating_sub(RECENT)..passed)), to).unwrap();
     }
 }
 

@@ -27,10 +27,8 @@ impl Program {
         let log = folder.path().join("oracle");
         let mut java = programs::by_name("h2").unwrap().command(&place.root, &place.programs, Size::Small);
         java.push("1000000".to_owned());
-        let mut command = Command::new(&place.jportal);
-        command.args(["run", "--emulate", "--cores", "3", "--on-full", "stall", "--timing", "tsc", "--java"]);
-        command.arg(&place.java).arg("-o").arg(folder.path().join("unused.jportal"));
-        command.args(["--", "-XX:-JPortalStart", "-XX:JPortalPrecision=exact"]);
+        let mut command = place.run(&folder.path().join("unused.jportal"), &["--timing", "tsc"]);
+        command.args(["-XX:-JPortalStart", "-XX:JPortalPrecision=exact"]);
         command.arg(format!("-javaagent:{}=out={}", place.oracle.display(), log.display())).args(java);
         let running = process::start(&mut command).unwrap();
         running.wait_for("checksum", LIMIT).unwrap();
@@ -39,10 +37,7 @@ impl Program {
     }
 
     fn jcmd(&self, words: &[&str]) -> String {
-        let mut command = Command::new(self.place.java.with_file_name("jcmd"));
-        let finished = process::run(command.arg(self.pid.to_string()).args(words), LIMIT).unwrap();
-        assert!(finished.status.success(), "{words:?}: {} {}", finished.text(), finished.stderr);
-        finished.text()
+        self.place.jcmd(self.pid, words).unwrap()
     }
 
     /// The log of the main thread, the only one with probes.

@@ -10,6 +10,7 @@ use jportal_tests::figures::figure;
 use jportal_tests::place::{self, Place};
 use jportal_tests::process::{self, Finished};
 use jportal_tests::recording::LIMIT;
+use jportal_tests::scratch::Scratch;
 use jportal_tests::skip;
 
 /// What the VM's records and the kernel's may differ by: 50 microseconds at 4 GHz. Times are interpolated where the kernel's clock
@@ -21,7 +22,7 @@ const SWITCH_COST: f64 = 8e-6;
 
 /// A recorded run of `java/Switching.java`.
 struct Run {
-    folder: tempfile::TempDir,
+    folder: Scratch,
     place: Place,
     program: Finished,
 }
@@ -30,7 +31,7 @@ impl Run {
     /// `None` after counting the test as skipped: without the right to trace itself a process can record nothing.
     fn make(test: &str, threads: u32, length: Duration) -> Option<Self> {
         let place = place::installed(test)?;
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Scratch::new().expect("a folder");
         let source = place.root.join("tests/tests/e2e/java/Switching.java");
         let mut javac = std::process::Command::new(place.java.with_file_name("javac"));
         let made = process::run(javac.arg("-g").arg("-d").arg(folder.path()).arg(source), LIMIT);
