@@ -157,14 +157,13 @@ pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
 
 fn pass(session: &Session, cores: &mut [CoreDrain]) -> Result<usize, Error> {
     session.stats.drain_passes.fetch_add(1, Relaxed);
-    let complete = session.device.complete_until();
+    // Whoever reads a file that was cut off knows so up to when a core's silence means something. A flight recorder's is made at once.
+    let complete = session.device.keeps().is_none().then(|| session.device.complete_until());
     let mut moved = 0;
     for core in &mut *cores {
         moved += core.pass(session)?;
     }
-    // Whoever reads a file that was cut off knows so up to when a core's silence means something. A flight recorder's is made at once.
-    let tells = moved > 0 && session.device.keeps().is_none();
-    if let (true, [first, ..], [.., last]) = (tells, &*cores, &*cores) {
+    if let (Some(complete), [first, ..], [.., last]) = (complete.filter(|_| moved > 0), &*cores, &*cores) {
         session.append(|w| w.drained(Core(first.core), Core(last.core), Tsc(complete)));
     }
     Ok(moved)

@@ -95,10 +95,10 @@ impl Recorder {
             (0..device.config().cores as usize).step_by(CORES_PER_THREAD).map(|_| WaitingDrain::spawn());
         let crew: Vec<WaitingDrain> = crew.collect::<Result<_, _>>()?;
         let rings = device.rings()?;
-        let (buffer_bytes, config_snapshot) = (config.buffer_bytes, config.snapshot_bytes);
+        let (buffer_bytes, snapshot_bytes) = (config.buffer_bytes, config.snapshot_bytes);
         let (session, consumer) = consumer.start(config, device)?;
         let keep = session.device.keeps();
-        if keep.is_none() && config_snapshot != 0 {
+        if keep.is_none() && snapshot_bytes != 0 {
             let text = "JPortalSnapshot is ignored: this source writes no trace";
             session.log.line(Level::Warning, text);
         }

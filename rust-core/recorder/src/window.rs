@@ -5,17 +5,28 @@
 //! the last turn; [`Keeper::window`] joins them with the bytes when the unit stands still. What begins at a PSB has a
 //! time, and that decides whether bytes are older or newer than a record, so a turn that nobody saw is found.
 
+use crate::error::Error;
 use jportal_perf_abi::record::{Body, Record, RecordReader, SampleId, aux_flags};
 use jportal_perf_abi::ring::Consumer;
 use jportal_pt_packet::{Packet, PacketDecoder, find_psbs, nearest_tsc};
 use std::collections::VecDeque;
 
 /// A window of fewer PSB distances than this may have no PSB at all.
-pub(crate) const LEAST_PSBS: u64 = 4;
+const LEAST_PSBS: u64 = 4;
 /// Clocks of records and of packets agree so far: ticks of the TSC.
 const CLOCK_SLACK: u64 = 1 << 18;
 /// PSB+ is no longer than this.
 const PSB_PLUS: usize = 256;
+
+/// A window in which no PSB may be cannot be decoded.
+pub(crate) fn check_window(bytes: u64, psb_period: u8) -> Result<(), Error> {
+    let least = LEAST_PSBS << (u32::from(psb_period) + 11);
+    if bytes >= least {
+        return Ok(());
+    }
+    let rule = "it must be four times the distance of PSB packets and must fit into the AUX buffer";
+    Err(Error::Configuration { field: "JPortalSnapshot", value: format!("{bytes} bytes"), rule })
+}
 
 /// The records of one stop of the unit: its AUX record last.
 #[derive(Debug)]

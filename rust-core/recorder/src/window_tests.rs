@@ -53,13 +53,7 @@ impl Unit {
             self.producer.aux.overwrite(&[tid as u8 | 1, 0x55]);
         }
         self.now += 1000;
-        self.producer.switch_out(tid, self.now, false).unwrap();
-        let offset = self.producer.aux.publish_place();
-        let flags = aux_flags::OVERWRITE;
-        self.producer.record(Body::Aux { offset, size: RING, flags }, tid, self.now).unwrap();
-        let mut records = Vec::new();
-        self.consumer.data.drain(&mut records, usize::MAX).unwrap();
-        self.keeper.take(&records);
+        self.leave(tid);
     }
 
     /// As [`Unit::stay`], with a PSB+ as the last packet; the next one begins at the very same time.
@@ -70,6 +64,11 @@ impl Unit {
         }
         self.now += 1000;
         self.psb();
+        self.leave(tid);
+    }
+
+    /// Thread `tid` is switched out, and the unit stops.
+    fn leave(&mut self, tid: u32) {
         self.producer.switch_out(tid, self.now, false).unwrap();
         let offset = self.producer.aux.publish_place();
         let flags = aux_flags::OVERWRITE;

@@ -1,7 +1,7 @@
 use super::{Cpu, Device};
 use crate::config::Config;
 use crate::error::Error;
-use crate::window::LEAST_PSBS;
+use crate::window::check_window;
 use jportal_capture::header::{packet_flags, return_pops, sources};
 use jportal_capture::{FilterRange, PtConfig};
 use jportal_perf_abi::emulated::{Counter, EmulatedUnit, PacketConfig, ReturnPop};
@@ -148,16 +148,6 @@ fn fresh(mut rings: CoreConsumer, overwrites: bool) -> Result<CoreConsumer, jpor
     }
     rings.data.discard()?;
     Ok(rings)
-}
-
-/// A window in which no PSB may be cannot be decoded.
-pub(in crate::device) fn check_window(bytes: u64, psb_period: u8) -> Result<(), Error> {
-    let least = LEAST_PSBS << (u32::from(psb_period) + 11);
-    if bytes >= least {
-        return Ok(());
-    }
-    let rule = "it must be four times the distance of PSB packets and must fit into the AUX buffer";
-    Err(Error::Configuration { field: "JPortalSnapshot", value: format!("{bytes} bytes"), rule })
 }
 
 fn packets(p: &PacketConfig) -> u8 {

@@ -1,8 +1,8 @@
 //! Opening the events of a recording and mapping their rings.
 
-use super::super::emulated::check_window;
 use super::{Host, Level, Span};
 use crate::error::Error;
+use crate::window::check_window;
 use jportal_perf_abi::attr::{self, Common};
 use jportal_perf_abi::bindings::perf_event_attr;
 use jportal_perf_abi::kernel::{Control, Event, Kernel, Place};
