@@ -47,17 +47,27 @@ pub(crate) fn divided(a: &[u32], b: &[u32], cells: usize) -> Vec<(usize, usize)>
 }
 
 /// The length of the longest common subsequence of `b` and each beginning of `a`, shortest first.
+///
+/// A step per word of `b` over all of the row; where the word stands in `a` is no more than that again: of words that stand in
+/// more places than the row has parts, 64 at most, the masks are kept.
 fn lengths<'w>(a: impl ExactSizeIterator<Item = &'w u32>, b: impl Iterator<Item = &'w u32>) -> Vec<u32> {
     let len = a.len();
+    let mut row = vec![u64::MAX; len.div_ceil(64)];
     let mut places: HashMap<u32, Vec<u32>> = HashMap::new();
     a.enumerate().for_each(|(i, word)| places.entry(*word).or_default().push(i as u32));
-    let mut row = vec![u64::MAX; len.div_ceil(64)];
+    let places: HashMap<u32, Places> =
+        places.into_iter().map(|(word, all)| (word, Places::new(all, row.len()))).collect();
     let mut mask = vec![0u64; row.len()];
     for word in b {
-        let Some(places) = places.get(word) else { continue };
-        places.iter().for_each(|i| mask[*i as usize / 64] |= 1 << (i % 64));
-        step(&mut row, &mask);
-        places.iter().for_each(|i| mask[*i as usize / 64] = 0);
+        match places.get(word) {
+            None => {}
+            Some(Places::Dense(mask)) => step(&mut row, mask),
+            Some(Places::Sparse(all)) => {
+                all.iter().for_each(|i| mask[*i as usize / 64] |= 1 << (i % 64));
+                step(&mut row, &mask);
+                all.iter().for_each(|i| mask[*i as usize / 64] = 0);
+            }
+        }
     }
     let mut all = vec![0];
     all.extend((0..len).scan(0, |sum, i| {
@@ -65,6 +75,24 @@ fn lengths<'w>(a: impl ExactSizeIterator<Item = &'w u32>, b: impl Iterator<Item 
         Some(*sum)
     }));
     all
+}
+
+/// Where a word stands.
+enum Places {
+    Sparse(Vec<u32>),
+    /// A bit each.
+    Dense(Box<[u64]>),
+}
+
+impl Places {
+    fn new(all: Vec<u32>, width: usize) -> Self {
+        if all.len() <= width {
+            return Self::Sparse(all);
+        }
+        let mut mask = vec![0; width].into_boxed_slice();
+        all.iter().for_each(|i| mask[*i as usize / 64] |= 1 << (i % 64));
+        Self::Dense(mask)
+    }
 }
 
 /// The next row, for a word that stands where `mask` has ones.
