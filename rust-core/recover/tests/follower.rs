@@ -342,3 +342,36 @@ fn out_of_frames_that_nobody_knows() {
     );
     assert!(out > 1000 && fill.nodes.len() - out > 1000, "{out} {}", fill.nodes.len());
 }
+
+/// 0 main: calls f, of which there are two. 1 f: returns. 2 f: calls g, returns. 3 g: nop, returns.
+#[test]
+fn a_callee_is_the_one_that_was_seen_most_with_all_that_it_calls() {
+    let main = calling(method("main", &[184, 0, 1, 177]), &["f"]);
+    let long = calling(method("f", &[184, 0, 1, 177]), &["g"]);
+    let g = graph(vec![main, method("f", &[177]), long, method("g", &[0, 177])]);
+    let site = at(&g, 0, &[0])[0];
+    let short = at(&g, 1, &[0]);
+    let long = [at(&g, 2, &[0]), at(&g, 3, &[0, 1]), at(&g, 2, &[3])].concat();
+    for (often, seldom) in [(&short, &long), (&long, &short)] {
+        let mut captured = Captured::default();
+        for callee in [often, often, often, seldom] {
+            let nodes = [&at(&g, 0, &[0])[..], callee, &at(&g, 0, &[3])].concat();
+            push(&mut captured, &g, &nodes, 0);
+        }
+        let learned = Learned::new(&g, &captured);
+        let follower = Follower::new(&g, &captured, &learned, Settings::default());
+        assert_eq!(follower.callee_of(site).as_ref(), Some(often));
+        assert_eq!(follower.callee_of(at(&g, 2, &[0])[0]), Some(at(&g, 3, &[0, 1])));
+    }
+    // Where no callee was seen, the program names some.
+    let captured = Captured::default();
+    let learned = Learned::new(&g, &captured);
+    let follower = Follower::new(&g, &captured, &learned, Settings::default());
+    assert_eq!(follower.callee_of(site), Some(short));
+    // A callee that is never left is none.
+    let main = calling(method("main", &[184, 0, 1, 177]), &["f"]);
+    let g = graph(vec![main, method("f", &[167, 0, 0])]);
+    let learned = Learned::new(&g, &captured);
+    let follower = Follower::new(&g, &captured, &learned, Settings::default());
+    assert_eq!(follower.callee_of(at(&g, 0, &[0])[0]), None);
+}
