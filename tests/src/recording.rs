@@ -130,6 +130,11 @@ impl Recording {
         Ok(recording)
     }
 
+    /// Leaves its files where they are.
+    pub fn keep(self) -> PathBuf {
+        self.folder.keep()
+    }
+
     /// The capture.
     pub fn capture(&self) -> PathBuf {
         self.folder.path().join("capture.jportal")

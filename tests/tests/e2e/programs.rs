@@ -67,6 +67,11 @@ fn same_through_libipt(recording: &Recording, own: &Verdict) -> Result<()> {
 /// Records the program and lets oracle, checker and libipt judge; `mode` names the plan in the table of figures.
 pub(crate) fn check(place: &Place, program: &Program, plan: &Plan, mode: &str) -> Result<()> {
     let recording = Recording::make(place, program, plan)?;
+    let judged = judge(place, program, plan, mode, &recording);
+    judged.map_err(|e| format!("{e}; its files are in {}", recording.keep().display()).into())
+}
+
+fn judge(place: &Place, program: &Program, plan: &Plan, mode: &str, recording: &Recording) -> Result<()> {
     let info = recording.info(&recording.capture(), &["--check"])?;
     let checked = info.checked()?;
     let log = recording.oracle()?;
@@ -84,11 +89,11 @@ pub(crate) fn check(place: &Place, program: &Program, plan: &Plan, mode: &str) -
         recording.program.elapsed.as_secs_f64()
     ));
     figure(&format!("{mode}\t{}\tprobes by tier: {}", program.name, verdict.tiers()?));
-    sound(place, program, plan, &recording, &info)?;
+    sound(place, program, plan, recording, &info)?;
     possible(&checked)?;
     verdict.require_exact(&log)?;
     if with_libipt {
-        same_through_libipt(&recording, &verdict)?;
+        same_through_libipt(recording, &verdict)?;
     }
     let libipt = if with_libipt { "executes the same" } else { "is left to verify-all" };
     figure(&format!("{mode}\t{}\tlibipt {libipt}", program.name));
