@@ -5,7 +5,8 @@
 //! `;` begins a comment. Words before `expect`:
 //! ```text
 //! cache START SIZE                 the code cache, first line
-//! config NAME[=VALUE]...           retcomp=always|compressed  strict-tips  mtc=FREQ,NUM,DEN  slack=BEFORE,AFTER
+//! config NAME[=VALUE]...           retcomp=always|compressed  strict-tips  mtc=FREQ,NUM,DEN
+//!                                  nominal=RATIO  slack=BEFORE,AFTER
 //! install TIME ID START : BYTES    code, bytes in hexadecimal
 //! patch TIME ADDRESS : BYTES       free TIME START SIZE
 //! leaves-by-calls ID               control leaves the cache from this code by calls alone
@@ -128,6 +129,7 @@ impl Script {
             ("retcomp", "compressed", _) => self.config.return_compression = Some(PopRule::Compressed),
             ("strict-tips", ..) => self.config.deferred_tips = false,
             ("slack", _, &[before, after]) => self.config.slack = Slack { before, after },
+            ("nominal", _, &[ratio]) => self.config.nominal_ratio = Some(ratio as u8),
             ("mtc", _, &[f, n, d]) => {
                 let (frequency, numerator, denominator) = (f as u8, n as u32, d as u32);
                 self.config.mtc = Some(MtcConfig { frequency, numerator, denominator });

@@ -64,8 +64,9 @@ pub(super) struct Choice {
     /// Items there were, those handed out included.
     pub items: u64,
     seen: Seen,
-    /// Untried alternatives, the likeliest last: how many of the changes pending here are seen.
-    alternatives: Vec<usize>,
+    /// Untried alternatives, the likeliest last: of the changes pending here, those before this one are seen. (Not how many: when
+    /// the decoder comes back, time may say more of them than it did.)
+    alternatives: Vec<u32>,
     checkpoint: bool,
     decisions: usize,
     window: Window,
@@ -235,6 +236,8 @@ impl CoreDecoder {
     /// Decodes the block at `state.ip`; chooses if several versions are possible.
     pub(super) fn resolve(&mut self, image: &CodeHistory) -> Result<u32, Error> {
         let ip = self.state.ip;
+        // For this block and no other.
+        let forced = self.forced.take();
         if let Some(stale) = self.stale_bytes(ip) {
             let bytes = stale.into();
             let block = self.decode_stale(image)?;
@@ -254,7 +257,7 @@ impl CoreDecoder {
                 self.state.block = self.cache.insert(old?);
                 return Ok(self.state.block);
             }
-            _ => self.choose(&versions, &pending, image)?,
+            _ => self.choose(&versions, &pending, forced, image)?,
         };
         self.cache.blocks[SCRATCH as usize] = block;
         self.state.block = SCRATCH;
@@ -335,9 +338,11 @@ impl CoreDecoder {
         &mut self,
         all: &[Result<Block, Error>],
         pending: &[u32],
+        forced: Option<u32>,
         image: &CodeHistory,
     ) -> Result<Block, Error> {
-        if let Some(n) = self.forced.take().filter(|&n| n <= pending.len()) {
+        if let Some(unseen) = forced {
+            let n = pending.partition_point(|&c| c < unseen);
             let block = self.decode_at(self.state.ip, image, &pending[..n])?;
             self.pass_over(&pending[n..], &all[n..]);
             self.visit(&pending[n..], &block, image);
@@ -389,7 +394,8 @@ impl CoreDecoder {
         };
         if !versions.is_empty() && !self.surrender {
             self.statistics.choices += 1;
-            let alternatives = versions.iter().map(|&(n, _)| n).collect();
+            let unseen = |n: usize| near.get(n).copied().unwrap_or(u32::MAX);
+            let alternatives = versions.iter().map(|&(n, _)| unseen(n)).collect();
             self.remember(alternatives, false);
         }
         self.pass_over(&near[visible..], &versions_of_all[visible..]);
@@ -536,7 +542,7 @@ impl CoreDecoder {
         }
     }
 
-    fn remember(&mut self, alternatives: Vec<usize>, checkpoint: bool) {
+    fn remember(&mut self, alternatives: Vec<u32>, checkpoint: bool) {
         self.choices.push(Choice {
             state: State { block: NONE, ..self.state.clone() },
             items: self.handed + self.items.len() as u64,

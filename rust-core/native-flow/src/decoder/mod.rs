@@ -148,7 +148,7 @@ pub struct CoreDecoder {
     surrender: bool,
     give_up_at: u64,
     /// How many of the changes pending at the next choice to take as seen.
-    forced: Option<usize>,
+    forced: Option<u32>,
     window: Window,
     stretch: Option<Stretch>,
     lost: Option<Lost>,
