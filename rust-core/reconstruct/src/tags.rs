@@ -38,6 +38,8 @@ pub(crate) fn classify(body: &CodeBody) -> CodeClass {
             blob_kinds::RUNTIME_STUB if name.contains("rethrow") || name.contains("unwind_exception") => {
                 CodeClass::Unwind
             }
+            // `StubRoutines::throw_StackOverflowError_entry()` and others of its kind are runtime stubs.
+            blob_kinds::RUNTIME_STUB if name.contains("throw_exception") => CodeClass::Landmarks,
             blob_kinds::BUFFER | blob_kinds::STUB_ROUTINE | blob_kinds::INTERPRETER => CodeClass::Landmarks,
             _ => CodeClass::Transparent,
         },
@@ -158,4 +160,23 @@ fn jump_ends(history: &CodeHistory, range: AddressRange) -> Vec<Address> {
     let instructions = decoder.iter().take_while(|i| !i.is_invalid());
     let jumps = instructions.filter(|i| i.flow_control() == FlowControl::ConditionalBranch);
     jumps.map(|i| Address(i.next_ip())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stubs_are_told_apart_by_their_names() {
+        let class =
+            |kind, name: &str| classify(&CodeBody::Blob { kind, name: name.into(), entries: Box::default() });
+        let stub = |name| class(blob_kinds::RUNTIME_STUB, name);
+        // The callee of a call that exhausts the stack never had a frame: that shows at this stub only.
+        assert_eq!(stub("StackOverflowError throw_exception"), CodeClass::Landmarks);
+        assert_eq!(stub("_rethrow_Java"), CodeClass::Unwind);
+        assert_eq!(stub("unwind_exception Runtime1 stub"), CodeClass::Unwind);
+        assert_eq!(stub("resolve_static_call"), CodeClass::Transparent);
+        assert_eq!(class(blob_kinds::DEOPTIMIZATION, "DeoptimizationBlob"), CodeClass::Deoptimisation);
+        assert_eq!(class(blob_kinds::BUFFER, "StubRoutines (1)"), CodeClass::Landmarks);
+    }
 }

@@ -146,6 +146,19 @@ subjects! {
     batik = "batik", &["-Djava.awt.headless=true"];
 }
 
+/// Calls in C1's code of methods inlined into themselves, up to the end of the stack, and all the way back. (Code that counts nothing may
+/// have no branch at all: README, limits.)
+#[test]
+fn stacks_that_overflow_are_unwound_frame_by_frame() {
+    let Some(place) = place::installed("stacks_that_overflow_are_unwound_frame_by_frame") else { return };
+    let program = programs::by_name("exceptions").expect("a program of that name");
+    let recording =
+        record(&place, &program, Mode::Tiered, vec!["-XX:TieredStopAtLevel=3".to_owned()]).unwrap();
+    let info = recording.info(&recording.capture(), &["--check"]).unwrap();
+    sound(&info).unwrap();
+    assert_eq!(info.number("/gaps").unwrap(), 0.0, "{}", info.0["gaps_by_reason"]);
+}
+
 #[test]
 fn every_program_is_compared() {
     let main = |name: &&str| programs::by_name(name).expect("a program of that name").main;
