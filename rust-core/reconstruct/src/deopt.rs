@@ -33,17 +33,18 @@ impl Machine<'_> {
         }
         self.outcome = Default::default();
     }
-    /// An interpreted frame goes on in compiled code.
+    /// An interpreted frame goes on in compiled code; where its frame is not known, it is found there.
     pub(crate) fn on_stack_replacement(&mut self, compiled: Compiled, at: Position) {
         let tier = compiled.tier;
         let marked = self.is_marked(&compiled);
+        let entry = if self.stack.is_empty() { Entry::Found } else { Entry::Osr };
         if matches!(self.stack.last(), Some(Frame::Interpreted(_))) {
             self.pop(FrameExit::Replaced);
         }
         self.stack.push(Frame::Compiled(Compiled { chain: vec![at], ..compiled }));
         self.outcome = Default::default();
         self.throwing = false;
-        self.emit_enter(at.method, tier, Entry::Osr);
+        self.emit_enter(at.method, tier, entry);
         // With path markers the entry's own marker says it.
         if let Some(bci) = at.bci.filter(|_| !marked) {
             self.emit_bytecode(at.method, bci, tier);

@@ -5,7 +5,7 @@ use crate::machine::{Machine, Shared};
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::schema::*;
-use jportal_flow::{EventKind, Exit as FrameExit, Orphan};
+use jportal_flow::{Entry, EventKind, Exit as FrameExit, Orphan};
 use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
@@ -185,6 +185,7 @@ pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<
         .out
         .iter()
         .map(|e| match &e.kind {
+            EventKind::Enter { method, entry: Entry::Osr, .. } => format!("osr {method}"),
             EventKind::Enter { method, .. } => format!("> {method}"),
             EventKind::Bytecode { method, bci, .. } => format!("{method}@{bci}"),
             EventKind::Leave { method, exit: FrameExit::Unwind } => format!("! {method}"),

@@ -133,6 +133,20 @@ fn markers_at_blocks_and_on_edges_give_every_bytecode() {
 }
 
 #[test]
+fn only_a_frame_that_is_known_goes_on_by_osr() {
+    let [Record::NMethodInstalled(n), markers] = nmethod_records(NMETHOD, &[(0x40, &[(0, 0)])], &[], &[]) else {
+        unreachable!()
+    };
+    let n = Record::NMethodInstalled(NMethodInstalled { osr_bci: 0, osr_entry: 0x40, ..n });
+    let vm = vm_with(&[(&M0, &[]), (&M1, &[])], &[n, markers]);
+    let osr = |s: Script| s.nm(0x40, 0x48, Exit::Jump);
+    let known = osr(start().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true).op(Opcode::INVOKESTATIC));
+    assert_eq!(run(&vm, known).join(" "), "> m0 m0@0 m0@1 m0@4 < m0 osr m0 m0@0");
+    // The trace begins in the loop: whose frame it was is not known.
+    assert_eq!(run(&vm, osr(Script::default())).join(" "), "> m0 m0@0");
+}
+
+#[test]
 fn where_the_compiler_lost_the_path_nothing_is_guessed() {
     let cmove = (NO_CONTEXT, ambiguities::CONDITIONAL_MOVE);
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), cmove, (1, 5)])], &[], &[], &[]);
