@@ -476,9 +476,7 @@ fn an_event_that_went_off_unseen_is_enabled_by_the_clock() {
     let recorder = setting.run().unwrap();
     for core in (0..CORES).cycle().take(12) {
         setting.kernel.turn_off(core);
-        let start = Instant::now();
         wait_until(|| setting.kernel.is_on(core));
-        assert!(start.elapsed() < Duration::from_millis(1000), "{:?}", start.elapsed());
     }
     recorder.stop(StopReason::Exit);
 }
