@@ -56,7 +56,7 @@ mod ffi {
         /// Flight recorder: bytes to keep of each core, 0: record everything.
         snapshot_size: u64,
         /// 0, or the address of `void(*)(int level, const char* text)`; level 1 error, 2 warning, 3 info. It is
-        /// called from recorder threads (not attached to the VM, all signals blocked) and from callers.
+        /// called from recorder threads (not attached to the VM, all signals blocked but those of faults) and from callers.
         log: usize,
     }
 

@@ -1,5 +1,5 @@
 //! The thread that moves the export ring into the capture. It alone creates the file and ends
-//! it, so that every `write(2)` happens with all signals blocked.
+//! it, so that every `write(2)` happens with signals blocked.
 
 use crate::error::Error;
 use crate::session::Session;

@@ -37,7 +37,11 @@ pub(crate) fn sleep_ms(ms: u32) {
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
-/// Runs `f` with every signal blocked, so that a thread created in it never takes one.
+/// The signals of a thread's own faults. Blocked, such a fault would end the process without the VM's error report; and QEMU, which
+/// emulates the masks of SIGSEGV and SIGBUS, would leave one that was sent to the process with a thread that never takes it.
+const FAULTS: [libc::c_int; 5] = [libc::SIGILL, libc::SIGTRAP, libc::SIGBUS, libc::SIGFPE, libc::SIGSEGV];
+
+/// Runs `f` with every signal blocked but those of faults, so that a thread created in it never takes what is meant for the VM's.
 pub(crate) fn with_signals_blocked<T>(f: impl FnOnce() -> T) -> T {
     struct Restore(libc::sigset_t);
     impl Drop for Restore {
@@ -48,10 +52,13 @@ pub(crate) fn with_signals_blocked<T>(f: impl FnOnce() -> T) -> T {
     }
     let mut all = MaybeUninit::uninit();
     let mut old = MaybeUninit::uninit();
-    // SAFETY: both sets are writable; sigfillset initialises the first before it is read,
+    // SAFETY: both sets are writable; sigfillset initialises the first before it is changed and read,
     // and pthread_sigmask with a valid `how` cannot fail, so it fills in the second.
     let _restore = unsafe {
         libc::sigfillset(all.as_mut_ptr());
+        for fault in FAULTS {
+            libc::sigdelset(all.as_mut_ptr(), fault);
+        }
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr());
         Restore(old.assume_init())
     };

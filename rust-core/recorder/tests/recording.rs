@@ -199,6 +199,32 @@ fn a_unit_that_was_never_enabled_is_not_waited_for() {
 }
 
 #[test]
+fn threads_take_no_signals_but_of_their_own_faults() {
+    let place = Place::new();
+    let path = place.unit();
+    let _unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
+    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    let mut seen = [false; 2];
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        // Those of other tests end meanwhile.
+        let Ok(status) = std::fs::read_to_string(task.unwrap().path().join("status")) else { continue };
+        let value = |key: &str| status.lines().find_map(|l| l.strip_prefix(key)).unwrap().trim();
+        let Some(which) = ["jportal-drain", "jportal-export"].iter().position(|n| *n == value("Name:"))
+        else {
+            continue;
+        };
+        seen[which] = true;
+        let blocked = u64::from_str_radix(value("SigBlk:"), 16).unwrap();
+        let is_blocked = |signal: i32| blocked & 1 << (signal - 1) != 0;
+        let faults = [libc::SIGILL, libc::SIGTRAP, libc::SIGBUS, libc::SIGFPE, libc::SIGSEGV];
+        let others = [libc::SIGQUIT, libc::SIGTERM, libc::SIGXFSZ, libc::SIGPIPE, libc::SIGUSR2];
+        assert!(!faults.into_iter().any(is_blocked) && others.into_iter().all(is_blocked), "{blocked:x}");
+    }
+    assert_eq!(seen, [true; 2]);
+    recorder.stop(StopReason::Exit);
+}
+
+#[test]
 fn an_inverted_code_cache_is_refused() {
     let place = Place::new();
     let recorder = Recorder::start(place.config(Source::None)).unwrap();
