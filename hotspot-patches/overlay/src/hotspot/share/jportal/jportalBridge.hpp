@@ -43,7 +43,7 @@ class JPortalBridge {
   enum StopReason { VMExit = 0, AskedFor = 1, VMError = 2 };
 
   // Opens the capture and its sources and starts the recorder's threads, which
-  // have all signals blocked and never attach to the VM. 0 = recording. After stop()
+  // have signals blocked, but those of faults, and never attach to the VM. 0 = recording. After stop()
   // it may be called again, for another capture.
   static int32_t start(const JPortalRecorderConfig& config);
   // Whether the trace can be filtered only if the code cache is the memory of a file.
