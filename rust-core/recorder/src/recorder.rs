@@ -259,26 +259,19 @@ impl Recorder {
         Ok(())
     }
 
-    /// Async-signal-safe: the VM has met a fatal error. Producers are let go, the device is told to
-    /// stop, the threads go on draining while the process lives; the ring file stays.
+    /// Async-signal-safe: the VM has met a fatal error. The device is told to stop and given time to, producers are let go, the
+    /// threads go on draining while the process lives; the ring file stays.
     pub fn emergency(&self) {
-        self.session.ring.mark_crashed();
-        self.session.device.disable();
-        self.session.stopping.store(true, Release);
-        if self.session.device.keeps().is_some() {
-            self.await_windows();
-        }
-    }
-
-    /// Gives the drain threads time to write what a flight recorder holds. Async-signal-safe.
-    fn await_windows(&self) {
-        const TURNS: u32 = 1000;
-        let drains = self.session.drains.load(Relaxed);
-        for _ in 0..TURNS {
-            if self.session.saved.load(Relaxed) >= drains {
-                return;
-            }
-            sys::sleep_ms(2);
+        let session = &self.session;
+        session.device.disable();
+        session.stopping.store(true, Release);
+        // What runs until then is traced, and decoding that may need what other threads have yet to record.
+        give_time(500, || session.device.is_quiet());
+        session.ring.mark_crashed();
+        if session.device.keeps().is_some() {
+            // Drain threads write what a flight recorder holds.
+            let drains = session.drains.load(Relaxed);
+            give_time(1000, || session.saved.load(Relaxed) >= drains);
         }
     }
 
@@ -460,6 +453,16 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "panic without a message".into())
+}
+
+/// Waits until `done`, at most `turns` times two milliseconds. Async-signal-safe if that is.
+fn give_time(turns: u32, done: impl Fn() -> bool) {
+    for _ in 0..turns {
+        if done() {
+            return;
+        }
+        sys::sleep_ms(2);
+    }
 }
 
 /// Waits for a thread, at most until `deadline`.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{COMPLETE, FakeUnit, check_core, check_metadata, commit_from_threads, fresh, unit_config};
+use common::{COMPLETE, FakeUnit, KIND, check_core, check_metadata, commit_from_threads, fresh, unit_config};
 use jportal_capture::{CaptureReader, EndReason, LossReason, ring_file};
 use jportal_perf_abi::emulated::{ENVIRONMENT, EmulatedUnit, Mode};
 use jportal_recorder::{Config, Error, Level, Log, Recorder, Source, StopReason};
@@ -187,6 +187,24 @@ fn a_unit_that_never_answers_does_not_hold_up_a_dying_vm() {
 }
 
 #[test]
+fn records_are_taken_while_a_dying_vm_is_traced() {
+    let place = Place::new();
+    let path = place.unit();
+    let unit = EmulatedUnit::create(&path, unit_config(1, Mode::Stall)).unwrap();
+    let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
+    recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
+    assert!(unit.command().enabled);
+    std::thread::scope(|scope| {
+        let dying = scope.spawn(|| recorder.emergency());
+        wait_until(|| !unit.command().enabled);
+        assert!(recorder.write(KIND, &[1; 8]), "the unit may still trace");
+        unit.acknowledge(unit.generation());
+        dying.join().unwrap();
+    });
+    assert!(!recorder.write(KIND, &[2; 8]));
+}
+
+#[test]
 fn a_unit_that_was_never_enabled_is_not_waited_for() {
     let place = Place::new();
     let path = place.unit();
@@ -240,7 +258,7 @@ fn two_vms_cannot_share_a_capture() {
     let place = Place::new();
     let first = Recorder::start(place.config(Source::None)).unwrap();
     assert!(matches!(Recorder::start(place.config(Source::None)), Err(Error::InUse { .. })));
-    assert!(first.write(common::KIND, &[0; 8]));
+    assert!(first.write(KIND, &[0; 8]));
     first.stop(StopReason::Exit);
     assert_eq!(CaptureReader::open(&place.capture()).unwrap().metadata().count(), 1);
     Recorder::start(place.config(Source::None)).unwrap().stop(StopReason::Exit);
