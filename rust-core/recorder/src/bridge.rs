@@ -346,7 +346,7 @@ unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize {
 }
 
 fn recorder_emergency() {
-    // No guard: nothing here allocates, waits or panics. Only while a recording takes the place of one
+    // No guard: nothing here allocates or panics, and it sleeps some seconds at most. Only while a recording takes the place of one
     // that has ended is there no lock to be had, and nothing to be told.
     if let Ok(recorder) = RECORDER.try_read()
         && let Some(recorder) = recorder.as_ref()
