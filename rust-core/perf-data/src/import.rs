@@ -139,6 +139,8 @@ struct CoreState {
     end: u64,
     /// Zeros behind it, which may be perf's padding.
     zeros: u64,
+    /// End of the last range that a record names.
+    named: u64,
     records: Vec<u8>,
 }
 
@@ -188,7 +190,14 @@ impl Importer {
             return Ok(());
         };
         let clock = &self.info.clock;
-        let to = &mut self.cores.entry(trailer.cpu).or_default().records;
+        let state = self.cores.entry(trailer.cpu).or_default();
+        if kind == abi::PERF_RECORD_AUX
+            && let [Some(offset), Some(size)] = [0, 8].map(|at| body.get(at..).and_then(<[u8]>::first_chunk))
+        {
+            state.named =
+                state.named.max(u64::from_le_bytes(*offset).saturating_add(u64::from_le_bytes(*size)));
+        }
+        let to = &mut state.records;
         to.extend(kind.to_le_bytes());
         to.extend(misc.to_le_bytes());
         to.extend(size.to_le_bytes());
@@ -248,8 +257,8 @@ impl Importer {
         }
         for (&core, state) in &self.cores {
             self.writer.sideband(Core(core), &state.records)?;
-            // They cannot be told from padding, and decode as such.
-            let zeros = &[0; PADDING][..state.zeros as usize];
+            // Zeros that no record names are padding.
+            let zeros = &[0; PADDING][..state.zeros.min(state.named.saturating_sub(state.end)) as usize];
             self.writer.pt(Core(core), StreamOffset(state.end), zeros)?;
             self.done.cores += u64::from(state.end > 0);
         }

@@ -105,4 +105,10 @@ fn perf_lists_the_branches_of_the_machine_flow() {
     let (ours, theirs) = (blocks(&capture), blocks(&back));
     assert!(ours.iter().all(|core| core.gaps == 0 && core.blocks > 0), "{ours:?}");
     assert_eq!(ours, theirs);
+    // And who ran it: perf's padding is nobody's trace.
+    let flow = |file: &Path| {
+        let info = recording.jportal(&["info", "--json"], file, &[]).unwrap().json().unwrap();
+        ["bytecodes", "gaps", "unresolved", "completeness"].map(|what| info[what].clone())
+    };
+    assert_eq!(flow(&capture), flow(&back));
 }
