@@ -134,7 +134,8 @@ fn markers_at_blocks_and_on_edges_give_every_bytecode() {
 
 #[test]
 fn only_a_frame_that_is_known_goes_on_by_osr() {
-    let [Record::NMethodInstalled(n), markers] = nmethod_records(NMETHOD, &[(0x40, &[(0, 0)])], &[], &[]) else {
+    let [Record::NMethodInstalled(n), markers] = nmethod_records(NMETHOD, &[(0x40, &[(0, 0)])], &[], &[])
+    else {
         unreachable!()
     };
     let n = Record::NMethodInstalled(NMethodInstalled { osr_bci: 0, osr_entry: 0x40, ..n });
