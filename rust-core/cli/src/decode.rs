@@ -92,7 +92,16 @@ pub(crate) fn decode(
     let mut line = ProgressLine::new("decoding");
     let result = recording.decode(&options, consumer, &mut |done, all| line.update(done, all));
     drop(line);
-    result.with_context(|| format!("{}", args.capture.display()))
+    let summary = result.with_context(|| format!("{}", args.capture.display()))?;
+    for &(tid, started) in options.only.iter().flatten() {
+        if !summary.threads.iter().any(|t| (t.info.tid, t.info.started) == (tid, started)) {
+            say(&format!(
+                "nothing in the trace is known to be of thread {} that began at {}",
+                tid.0, started.0
+            ));
+        }
+    }
+    Ok(summary)
 }
 
 /// What the arguments leave out.
@@ -133,15 +142,12 @@ fn options(args: &DecodeArgs, recording: &Recording<'_>) -> Result<DecodeOptions
     })
 }
 
-/// The thread ids that `wanted` names; `None` for all.
-fn select(recording: &Recording<'_>, wanted: &[String]) -> Result<Option<Vec<Tid>>> {
+/// The threads that `wanted` names; `None` for all.
+fn select(recording: &Recording<'_>, wanted: &[String]) -> Result<Option<Vec<(Tid, Tsc)>>> {
     if wanted.is_empty() {
         return Ok(None);
     }
-    let mut chosen: Vec<Tid> = threads(recording, wanted)?.into_iter().map(|(tid, _)| tid).collect();
-    chosen.sort_unstable();
-    chosen.dedup();
-    Ok(Some(chosen))
+    threads(recording, wanted).map(Some)
 }
 
 /// The threads that `wanted` names: id and start of each.

@@ -16,7 +16,7 @@ use crate::watch::Watcher;
 use hashbrown::HashMap;
 use jportal_capture::header::sources;
 use jportal_flow::FlowConsumer;
-use jportal_units::Tid;
+use jportal_units::{Tid, Tsc};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Which decoder turns packets into machine blocks.
@@ -47,8 +47,8 @@ pub struct DecodeOptions {
     pub native_decoder: NativeDecoder,
     /// Positions in compiled code.
     pub positions: Positions,
-    /// Only these threads; all when `None`.
-    pub only: Option<Vec<Tid>>,
+    /// Only these threads, by id and start (ids come again); all when `None`.
+    pub only: Option<Vec<(Tid, Tsc)>>,
 }
 
 /// Batches a core's worker may be ahead.

@@ -81,7 +81,7 @@ impl Lane<'_> {
 /// The machines of all threads.
 pub(crate) struct Lanes<'a, 'c> {
     shared: &'a Shared<'a>,
-    only: Option<&'c [Tid]>,
+    only: Option<&'c [(Tid, Tsc)]>,
     consumer: &'c mut dyn FlowConsumer,
     /// By OS thread id and start, because ids come again.
     open: HashMap<(u32, u64), Lane<'a>>,
@@ -93,7 +93,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
     /// No thread has run yet. The consumer sees those of `only`, or all.
     pub(crate) fn new(
         shared: &'a Shared<'a>,
-        only: Option<&'c [Tid]>,
+        only: Option<&'c [(Tid, Tsc)]>,
         consumer: &'c mut dyn FlowConsumer,
     ) -> Self {
         Self { shared, only, consumer, open: HashMap::new(), closed: HashMap::new() }
@@ -118,7 +118,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
         let key = (info.tid.0, info.started.0);
         let (shared, only, consumer) = (self.shared, self.only, &mut *self.consumer);
         self.open.entry(key).or_insert_with(|| {
-            let wanted = only.is_none_or(|tids| tids.contains(&info.tid));
+            let wanted = only.is_none_or(|them| them.contains(&(info.tid, info.started)));
             let sink = wanted.then(|| consumer.thread(&info));
             Lane { machine: Machine::new(shared), sink, info, pt_bytes: 0 }
         })
@@ -211,7 +211,7 @@ mod tests {
 
     /// The names of the threads to which the stretches, (core, thread, time of the end), go in turn, and of those that
     /// the consumer saw.
-    fn turns(stretches: &[(u32, u32, u64)], only: Option<&[Tid]>) -> (Vec<String>, Vec<String>) {
+    fn turns(stretches: &[(u32, u32, u64)], only: Option<&[(Tid, Tsc)]>) -> (Vec<String>, Vec<String>) {
         let image = image();
         let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
         let shared = Shared::new(&image, &history, Positions::Markers, false);
@@ -295,7 +295,9 @@ mod tests {
         let stretches =
             [(0, MAIN, 50), (1, 9, 60), (0, MAIN, 90), (0, MAIN, 150), (1, 9, 160), (0, MAIN, 170)];
         assert_eq!(turns(&stretches, None).1, ["main", "other", "DestroyJavaVM"]);
-        assert_eq!(turns(&stretches, Some(&[Tid(9)])).1, ["other"]);
+        assert_eq!(turns(&stretches, Some(&[(Tid(9), Tsc(30))])).1, ["other"]);
+        // Of two with one id, the one that is wanted.
+        assert_eq!(turns(&stretches, Some(&[(Tid(MAIN), Tsc(10))])).1, ["main"]);
         // A thread that the VM never told of.
         assert_eq!(turns(&[(0, 77, 20)], None).1, [""]);
     }
