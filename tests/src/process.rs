@@ -56,10 +56,12 @@ impl Finished {
     }
 }
 
-/// A running process whose output goes to files.
+/// A running process whose output goes to files. It is killed with its children when this is dropped: a test that fails leaves
+/// nothing behind that runs for ever.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
+    reaped: bool,
     started: Instant,
     folder: tempfile::TempDir,
 }
@@ -75,7 +77,7 @@ pub fn start(command: &mut Command) -> Result<Running> {
         .stdout(File::create(folder.path().join("stdout"))?)
         .stderr(File::create(folder.path().join("stderr"))?);
     let child = command.spawn().map_err(|e| format!("cannot start {:?}: {e}", command.get_program()))?;
-    Ok(Running { child, started: Instant::now(), folder })
+    Ok(Running { child, reaped: false, started: Instant::now(), folder })
 }
 
 /// Runs `command` to its end, or kills it after `limit` and fails.
@@ -143,15 +145,26 @@ impl Running {
         loop {
             seen = largest_kib(self.child.id()).or(seen);
             if let Some((status, accounted)) = wait4(self.child.id(), false)? {
+                self.reaped = true;
                 return self.finished(status, seen.unwrap_or(accounted));
             }
             if self.started.elapsed() > limit {
-                self.child.kill()?;
-                wait4(self.child.id(), true)?;
+                self.kill();
                 return Err(format!("killed after {limit:?}; stderr: {:.2000}", self.stderr()).into());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Ends it, and what it has started itself: `jportal run` is killed before it can do so.
+    fn kill(&mut self) {
+        let id = self.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        for id in children.split_whitespace().filter_map(|id| id.parse().ok()).chain([id]) {
+            // Whoever has ended meanwhile needs no signal.
+            let _ = send(id, libc::SIGKILL);
+        }
+        self.reaped = wait4(id, true).is_ok();
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {
@@ -170,6 +183,14 @@ impl Running {
             peak_kib,
             elapsed: self.started.elapsed(),
         })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.kill();
+        }
     }
 }
 
@@ -222,6 +243,20 @@ mod tests {
         let told = running.wait_for("never", Duration::from_secs(60)).unwrap_err().to_string();
         assert!(told.contains("ended without") && told.contains("why"), "{told}");
         running.wait(Duration::from_secs(60)).unwrap();
+    }
+
+    #[test]
+    fn what_is_dropped_runs_no_more_nor_what_it_started() {
+        let running = start(Command::new("sh").args(["-c", "sleep 600 & echo $!; wait"])).unwrap();
+        running.wait_for("\n", Duration::from_secs(60)).unwrap();
+        let ids = [running.id(), running.stdout().unwrap().trim().parse().unwrap()];
+        assert!(ids.iter().all(|id| largest_kib(*id).is_some()));
+        drop(running);
+        let begun = Instant::now();
+        while ids.iter().any(|id| largest_kib(*id).is_some()) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "one of {ids:?} runs");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]
