@@ -52,7 +52,7 @@ impl<'a> Machine<'a> {
             _ => {
                 self.positions(n, from, to, exit);
                 if let Some(trail) = self.trail().filter(|_| from < n.stub) {
-                    trail.last = Some(Run { from, to, exit });
+                    trail.run(Run { from, to, exit });
                 }
             }
         }
@@ -146,6 +146,14 @@ impl<'a> Machine<'a> {
             self.pop(FrameExit::Return);
         }
     }
+    /// A stub runs: where compiled code jumped to it, that is told of the frame.
+    pub(crate) fn stub_after_jump(&mut self) {
+        let Before::Block { exit: Exit::Jump, class: CodeClass::NMethod, code } = self.before else { return };
+        match self.stack.last_mut() {
+            Some(Frame::Compiled(c)) if c.code == code => c.trail.left = true,
+            _ => {}
+        }
+    }
     /// Whether the lowest frame known has just returned. What lies below it was called before the trace began, or in a gap: at
     /// the bottom of a whole stack lies an upcall.
     fn lowest_returned(&self) -> bool {
@@ -153,7 +161,12 @@ impl<'a> Machine<'a> {
             (
                 [Frame::Compiled(Compiled { code: frame, .. }) | Frame::Native { code: Some(frame), .. }],
                 Before::Block { exit: Exit::Return, code, .. },
-            ) => frame == code,
+            ) if frame == code => true,
+            // From the handler of the poll at the callee's return, which that jumped to.
+            (
+                [Frame::Compiled(Compiled { trail: Trail { left: true, .. }, .. })],
+                Before::Block { exit: Exit::Return, class: CodeClass::Transparent, .. },
+            ) => true,
             // The interpreter's return is a jump.
             (
                 [Frame::Interpreted(_) | Frame::Native { code: None, .. }],

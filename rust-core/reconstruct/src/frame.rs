@@ -74,6 +74,8 @@ pub(crate) struct Trail {
     pub jumps: [Option<u32>; 2],
     /// The last block is where a call returned to.
     pub returned: bool,
+    /// The last block ended with a jump out of the code.
+    pub left: bool,
     /// The context of the markers in which the position stands, where it is known.
     pub context: Option<u32>,
     /// The scope at which the interpreter would start again, were the last call to end otherwise than by returning.
@@ -87,6 +89,7 @@ impl Trail {
     /// The frame executes `run`; returns what it executed before.
     pub fn run(&mut self, run: Run) -> Option<Run> {
         let last = self.last.replace(run);
+        self.left = false;
         self.returned = last.is_some_and(|l| {
             l.to == run.from && (l.exit == Exit::Call || l.exit == Exit::Cut && self.returned)
         });

@@ -260,7 +260,11 @@ impl<'a> Machine<'a> {
             CodeClass::NativeWrapper => self.wrapper_block(start, code, exit),
             CodeClass::MethodStubs => self.method_stub(start),
             CodeClass::Unwind => self.unwind_stub(),
-            CodeClass::Deoptimisation | CodeClass::Transparent => Ok(()),
+            CodeClass::Deoptimisation => Ok(()),
+            CodeClass::Transparent => {
+                self.stub_after_jump();
+                Ok(())
+            }
         };
         match walked {
             Ok(()) => self.before = Before::Block { exit, class, code },

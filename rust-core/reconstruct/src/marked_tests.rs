@@ -419,6 +419,18 @@ fn the_lowest_frame_known_returns_to_one_that_is_not() {
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
     let s = caller(found(NMETHOD).nm(0x20, 0x28, Exit::Return));
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
+    // Through the safepoint at its return, to other code and to an activation of the same.
+    let polled = |s: Script| caller(s.block(BLOB, BLOB + 8, Exit::Return));
+    let s = polled(found(NMETHOD_2).callee(0x20, 0x28, Exit::Jump));
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
+    let s = polled(found(NMETHOD).nm(0x20, 0x28, Exit::Jump));
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
+    // Where the jump leads to an instruction that faults, the same handler returns to that.
+    let s = found(NMETHOD)
+        .nm(0x20, 0x28, Exit::Jump)
+        .push(Item::Interrupt { ip: Address(address(NMETHOD + 0x18)) });
+    let flow = run(&vm, polled(s.enter(BLOB))).join(" ");
+    assert!(!flow.contains('<') && flow.ends_with(" m0@0"), "{flow}");
     // From the interpreter, whose return is a jump.
     let s = Script::default()
         .enter(CALL_STUB_RETURN)
