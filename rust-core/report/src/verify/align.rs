@@ -17,6 +17,9 @@
 //! *Unresolved stretches.* Compiled code between two known positions may have several paths;
 //! the flow says so and names none. Up to [`NEAR`] entries skipped there count as unresolved;
 //! what is said of loops holds too.
+//!
+//! *Parts.* The flow of a recording that began and ended while the program ran begins anywhere in the log. Its first hits are
+//! put where most of them agree, unresolved stretches and frames that are older than the recording aside.
 
 use std::collections::VecDeque;
 
@@ -25,7 +28,7 @@ use jportal_flow::{Cause, Tier};
 use crate::circumstance::{Behind, ByTier, Groups, Hidden, Kind, group};
 use crate::tally::Tally;
 use crate::verify::log::{LogError, ProbeLog};
-use crate::verify::place::first_place;
+use crate::verify::place::{best_place, first_place};
 use crate::verify::probes::Hit;
 
 /// Log entries looked at in a search.
@@ -44,6 +47,10 @@ const QUEUE_MAX: usize = 4096;
 const SINCE_MAX: usize = 1 << 20;
 /// Hits placed together behind a gap.
 const SEGMENT: usize = 4096;
+/// The same where the flow of a part of the run begins.
+const BEGINNING: usize = 1 << 17;
+/// Log entries among which these are looked for: a VM may have run for long before it was recorded.
+const BEGINNINGS: [usize; 6] = [1 << 14, 1 << 18, 1 << 22, 1 << 24, 1 << 26, 1 << 28];
 /// Log entries among which they are looked for, one after the other.
 const PLACES: [usize; 3] = [1 << 14, 1 << 18, 1 << 22];
 
@@ -131,6 +138,8 @@ pub(crate) struct Aligner {
     since: Option<Since>,
     /// The flow is that of a part of the run.
     part: bool,
+    /// The next hit is behind a hole.
+    holed: bool,
     consumed: u64,
     /// Agreements before the last mismatch.
     last_place: Option<u64>,
@@ -149,6 +158,7 @@ impl Aligner {
             placing: false,
             since: None,
             part: false,
+            holed: false,
             consumed: 0,
             last_place: None,
             last: None,
@@ -159,16 +169,17 @@ impl Aligner {
     /// The flow begins somewhere in the log and ends somewhere behind.
     pub(crate) fn of_part(log: Option<ProbeLog>) -> Self {
         let mut aligner = Self { part: true, ..Self::new(log) };
-        aligner.hole();
+        aligner.begin_placing();
         aligner
     }
 
     /// The next hit of the flow.
     pub(crate) fn hit(&mut self, hit: Hit) {
+        let hit = Hit { holed: std::mem::take(&mut self.holed), ..hit };
         self.out.flow += 1;
         if self.placing {
             self.queue.push_back(hit);
-            if self.queue.len() >= SEGMENT {
+            if self.queue.len() >= if self.begins() { BEGINNING } else { SEGMENT } {
                 self.place();
             }
             return;
@@ -184,13 +195,23 @@ impl Aligner {
 
     /// A gap in the flow.
     pub(crate) fn gap(&mut self) {
-        self.hole();
+        self.settle();
+        self.begin_placing();
         self.out.gaps += 1;
     }
 
-    /// A place at which entries may be missing because of an earlier gap.
+    /// A place at which entries may be missing because of an earlier gap. Where the flow of a part of the run begins, that is
+    /// before it, and each frame that was called then ends with one: of these few entries can be missing.
     pub(crate) fn hole(&mut self) {
-        self.settle();
+        if self.begins() && self.placing {
+            self.holed = true;
+        } else {
+            self.settle();
+            self.begin_placing();
+        }
+    }
+
+    fn begin_placing(&mut self) {
         self.since = Some(Since { hole: None, ids: Vec::new() });
         self.placing = true;
     }
@@ -218,14 +239,40 @@ impl Aligner {
     /// nowhere, the search for an agreement goes on as after a mismatch.
     fn place(&mut self) {
         self.placing = false;
-        let found = PLACES.into_iter().find_map(|n| {
-            self.fill(n);
-            first_place(&self.queue, &self.window)
-        });
+        let found = if self.begins() { self.beginning() } else { self.first_place(0) };
         if let Some(missing) = found {
             self.skip(0, missing);
             self.agree_on();
         }
+    }
+
+    /// Whether nothing is known yet of where in the log the flow of a part of the run begins.
+    fn begins(&self) -> bool {
+        self.part && self.out.matched.total() == 0
+    }
+
+    fn first_place(&mut self, narrowest: usize) -> Option<usize> {
+        PLACES.into_iter().skip(narrowest).find_map(|n| {
+            self.fill(n);
+            first_place(&self.queue, &self.window)
+        })
+    }
+
+    /// Where the flow of a part of the run begins. A program that does the same over and over passes the first few probes many
+    /// times: the place is taken from which on most agree.
+    fn beginning(&mut self) -> Option<usize> {
+        let mut best = None;
+        for n in BEGINNINGS {
+            if best.is_some() && self.log.as_ref().is_none_or(ProbeLog::is_done) {
+                break;
+            }
+            self.fill(n);
+            match best_place(&self.queue, &self.window, NEAR) {
+                Some((place, true)) => return Some(place),
+                found => best = found.map(|(place, _)| place),
+            }
+        }
+        best
     }
 
     /// Takes hits from the queue as long as they agree.
@@ -269,7 +316,9 @@ impl Aligner {
 
     /// Takes the hit if it agrees with the next entry.
     fn try_agree(&mut self, hit: Hit) -> bool {
-        if hit.loose.is_some() && !self.just_behind_gap() {
+        if hit.holed {
+            self.since = Some(Since { hole: None, ids: Vec::new() });
+        } else if hit.loose.is_some() && !self.just_behind_gap() {
             self.since = Some(Since { hole: hit.loose, ids: Vec::new() });
         }
         let agrees = self.front() == Some(hit.id);
@@ -342,7 +391,7 @@ impl Aligner {
     fn run_agrees(&self, extra: usize, missing: usize, run: usize) -> bool {
         let mut at = missing;
         for (k, hit) in self.queue.range(extra..extra + run).enumerate() {
-            let leeway = match (k, hit.loose.is_some()) {
+            let leeway = match (k, hit.may_skip()) {
                 (0, _) => 1,
                 (_, true) => LOOSE_LEEWAY,
                 (1, false) => 1,
@@ -377,10 +426,7 @@ impl Aligner {
     /// Behind a gap more may be missing than [`WINDOW`].
     fn farther(&mut self) -> Option<(usize, usize)> {
         self.since.as_ref().filter(|s| s.hole.is_none())?;
-        PLACES.into_iter().skip(1).find_map(|n| {
-            self.fill(n);
-            first_place(&self.queue, &self.window).map(|missing| (0, missing))
-        })
+        self.first_place(1).map(|missing| (0, missing))
     }
 
     fn skip(&mut self, extra: usize, missing: usize) {

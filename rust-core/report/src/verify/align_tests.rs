@@ -11,24 +11,39 @@ fn aligner(log: &[u32]) -> Aligner {
 
 /// In a flow: the next hit is behind an unresolved stretch.
 const LOOSE: u32 = u32::MAX;
+/// In a flow: a frame that an earlier gap dropped is found again.
+const FOUND: u32 = u32::MAX - 1;
 
 const HOLE: Option<(Tier, Cause)> = Some((Tier::C2, Cause::EmptyDiamond));
 
 fn hit(id: u32, event: u64, loose: Option<(Tier, Cause)>) -> Hit {
-    Hit { id, event, provenance: Provenance::Decoded, tier: Tier::C1, behind: Behind::default(), loose }
+    Hit {
+        id,
+        event,
+        provenance: Provenance::Decoded,
+        tier: Tier::C1,
+        behind: Behind::default(),
+        loose,
+        holed: false,
+    }
 }
 
-/// A flow: ids, 0 for a gap, [`LOOSE`].
-fn align_as(flow: &[u32], log: &[u32], cut_off: bool) -> Outcome {
-    let mut a = aligner(log);
+/// A flow: ids, 0 for a gap, [`LOOSE`], [`FOUND`].
+fn hand(a: &mut Aligner, flow: &[u32]) {
     let mut loose = false;
     for (event, &id) in (0..).zip(flow) {
         match id {
             0 => a.gap(),
             LOOSE => loose = true,
+            FOUND => a.hole(),
             id => a.hit(hit(id, event, HOLE.filter(|_| std::mem::take(&mut loose)))),
         }
     }
+}
+
+fn align_as(flow: &[u32], log: &[u32], cut_off: bool) -> Outcome {
+    let mut a = aligner(log);
+    hand(&mut a, flow);
     a.finish(cut_off)
 }
 
@@ -133,15 +148,62 @@ fn what_a_gap_swallowed_is_lost_and_no_mismatch() {
     assert_eq!((align(&flow, &log).lost, align(&flow, &log).mismatches), (7, 0));
 }
 
+fn align_part(flow: &[u32], log: &[u32]) -> Outcome {
+    let source = ProbeLog::open(Box::new(Cursor::new(log_bytes(1, 0, log)))).unwrap();
+    let mut a = Aligner::of_part(Some(source));
+    hand(&mut a, flow);
+    a.finish(true)
+}
+
+/// Rounds of a program that does the same over and over, and tells in which round it is behind 2000 probes.
+fn rounds() -> Vec<u32> {
+    (0..8).flat_map(|round| (0..2000).map(|i| 1 + i % 50).chain([100 + round])).collect()
+}
+
+#[test]
+fn a_part_begins_where_all_of_it_agrees_whatever_unresolved_stretches_hide() {
+    let log = rounds();
+    // Rounds 3 to 5; each hundredth probe is hidden.
+    let part = 3 * 2001 + 30..6 * 2001 - 30;
+    let hidden = |i: &usize| (i - part.start) % 100 == 70;
+    let flow: Vec<u32> = part.clone().map(|i| if hidden(&i) { LOOSE } else { log[i] }).collect();
+    let n = part.clone().filter(hidden).count() as u64;
+    let out = align_part(&flow, &log);
+    assert_eq!((out.mismatches, out.unresolved, out.lost), (0, n, 0), "{out:?}");
+    assert_eq!(out.outside, (log.len() - part.len()) as u64);
+    // What nothing hides is missing.
+    let mut holed = flow.clone();
+    holed.remove(3000);
+    let out = align_part(&holed, &log);
+    assert!(out.mismatches > 0 && out.missing > 0, "{out:?}");
+}
+
+#[test]
+fn frames_that_are_older_than_the_recording_do_not_hide_where_it_begins() {
+    let log = rounds();
+    let part = 3 * 2001 + 30..6 * 2001 - 30;
+    // Three such frames: of the second the first probes are missing.
+    let found = [40, 60, 90].map(|n| part.start + n);
+    let gone = found[1]..found[1] + 3;
+    let flow = |frame: u32| {
+        let of = |i: usize| {
+            let told = Some(log[i]).filter(|_| !gone.contains(&i));
+            found.contains(&i).then_some(frame).into_iter().chain(told)
+        };
+        part.clone().flat_map(of).collect::<Vec<u32>>()
+    };
+    let out = align_part(&flow(FOUND), &log);
+    assert_eq!((out.mismatches, out.lost, out.gaps), (0, 3, 0), "{out:?}");
+    assert_eq!(out.outside, (log.len() - part.len()) as u64);
+    // Behind a gap anything may be missing.
+    let out = align_part(&flow(0), &log);
+    assert_eq!((out.mismatches, out.gaps), (0, 3), "{out:?}");
+}
+
 #[test]
 fn a_part_of_the_run_is_found_in_the_log_and_must_be_whole() {
     let log = noise(200_000, 5000);
-    let part = |flow: &[u32]| {
-        let source = ProbeLog::open(Box::new(Cursor::new(log_bytes(1, 0, &log)))).unwrap();
-        let mut a = Aligner::of_part(Some(source));
-        (0..).zip(flow).for_each(|(event, &id)| a.hit(hit(id, event, None)));
-        a.finish(true)
-    };
+    let part = |flow: &[u32]| align_part(flow, &log);
     let out = part(&log[70_000..130_000]);
     assert_eq!((out.matched.total(), out.outside, out.log), (60_000, 140_000, 200_000));
     assert_eq!((out.mismatches, out.lost, out.gaps), (0, 0, 0));

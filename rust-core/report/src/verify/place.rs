@@ -10,25 +10,60 @@ use crate::verify::probes::Hit;
 /// What is behind an unresolved stretch need not follow directly, so only the hits before
 /// the first such one are placed.
 pub(crate) fn first_place(segment: &VecDeque<Hit>, log: &VecDeque<u32>) -> Option<usize> {
-    let solid = segment.iter().skip(1).position(|h| h.loose.is_some()).map_or(segment.len(), |n| n + 1);
-    let ids: Vec<u32> = segment.iter().take(solid).map(|h| h.id).collect();
-    if ids.is_empty() {
-        return Some(0);
+    places(segment, log).next()
+}
+
+/// The place from which on most hits of `segment` agree, and whether all do; of several the first. Behind an unresolved stretch
+/// up to `leeway` entries may be left out.
+pub(crate) fn best_place(
+    segment: &VecDeque<Hit>,
+    log: &VecDeque<u32>,
+    leeway: usize,
+) -> Option<(usize, bool)> {
+    let mut best: Option<(usize, usize)> = None;
+    for place in places(segment, log) {
+        let agree = agreeing(segment, log, place, leeway);
+        if agree == segment.len() {
+            return Some((place, true));
+        }
+        if best.is_none_or(|(most, _)| agree > most) {
+            best = Some((agree, place));
+        }
     }
+    best.map(|(_, place)| (place, false))
+}
+
+/// How many hits of `segment` agree with the log from `at` on.
+fn agreeing(segment: &VecDeque<Hit>, log: &VecDeque<u32>, mut at: usize, leeway: usize) -> usize {
+    let agrees = |hit: &&Hit| {
+        let leeway = if hit.may_skip() { leeway } else { 0 };
+        let skip = log.range(at.min(log.len())..).take(leeway + 1).position(|&id| id == hit.id);
+        at += skip.map_or(0, |n| n + 1);
+        skip.is_some()
+    };
+    segment.iter().take_while(agrees).count()
+}
+
+/// All places at which the hits before the first one that [may skip](Hit::may_skip) stand in a row.
+fn places(segment: &VecDeque<Hit>, log: &VecDeque<u32>) -> impl Iterator<Item = usize> {
+    let solid = segment.iter().skip(1).position(Hit::may_skip).map_or(segment.len(), |n| n + 1);
+    let ids: Vec<u32> = segment.iter().take(solid).map(|h| h.id).collect();
     let borders = borders(&ids);
+    let nothing = ids.is_empty().then_some(0);
     let mut matched = 0;
-    for (at, &entry) in log.iter().enumerate() {
-        while matched > 0 && ids[matched] != entry {
+    let found = log.iter().enumerate().filter_map(move |(at, &entry)| {
+        if ids.is_empty() {
+            return None;
+        }
+        while matched > 0 && (matched == ids.len() || ids[matched] != entry) {
             matched = borders[matched - 1];
         }
         if ids[matched] == entry {
             matched += 1;
         }
-        if matched == ids.len() {
-            return Some(at + 1 - matched);
-        }
-    }
-    None
+        (matched == ids.len()).then(|| at + 1 - matched)
+    });
+    nothing.into_iter().chain(found)
 }
 
 /// For each prefix the length of its longest proper border.
@@ -62,6 +97,7 @@ mod tests {
             tier: Tier::C2,
             behind: Default::default(),
             loose: hole.filter(|_| id == 9),
+            holed: false,
         };
         first_place(&segment.iter().map(hit).collect(), &log.iter().copied().collect())
     }

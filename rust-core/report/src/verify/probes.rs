@@ -86,6 +86,15 @@ pub(crate) struct Hit {
     pub(crate) behind: Behind,
     /// The flow is unresolved between the hit before and this one: the last such stretch.
     pub(crate) loose: Option<(Tier, Cause)>,
+    /// The aligner was told of a hole between the hit before and this one ([`Aligner::hole`](super::align::Aligner::hole)).
+    pub(crate) holed: bool,
+}
+
+impl Hit {
+    /// Whether entries of the log may be left out in front of it.
+    pub(crate) const fn may_skip(&self) -> bool {
+        self.holed || self.loose.is_some()
+    }
 }
 
 /// Turns events into hits. A probe call counts when it got into the native method: the
@@ -113,7 +122,7 @@ impl HitFinder {
             && let Some(id) = probes.at(method, bci)
         {
             let (behind, loose) = (self.circumstances.take(), self.circumstances.take_hole());
-            let hit = Hit { id, event: index, provenance: e.provenance, tier, behind, loose };
+            let hit = Hit { id, event: index, provenance: e.provenance, tier, behind, loose, holed: false };
             self.pending = Some((hit, method, bci));
             (self.entered, self.replaced) = (false, false);
         }
