@@ -317,7 +317,7 @@ impl Aligner {
     /// Takes the hit if it agrees with the next entry.
     fn try_agree(&mut self, hit: Hit) -> bool {
         if hit.holed {
-            self.since = Some(Since { hole: None, ids: Vec::new() });
+            self.skip_hole(hit.id);
         } else if hit.loose.is_some() && !self.just_behind_gap() {
             self.since = Some(Since { hole: hit.loose, ids: Vec::new() });
         }
@@ -326,6 +326,15 @@ impl Aligner {
             self.agree(hit);
         }
         agrees
+    }
+
+    /// A [hole](Self::hole) where a recording begins: what was left out when its place was looked for.
+    fn skip_hole(&mut self, id: u32) {
+        self.since = Some(Since { hole: None, ids: Vec::new() });
+        self.fill(NEAR + 1);
+        if let Some(missing @ 1..) = self.window.iter().take(NEAR + 1).position(|&entry| entry == id) {
+            self.skip(0, missing);
+        }
     }
 
     fn just_behind_gap(&self) -> bool {

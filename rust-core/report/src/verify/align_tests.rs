@@ -195,6 +195,11 @@ fn frames_that_are_older_than_the_recording_do_not_hide_where_it_begins() {
     let out = align_part(&flow(FOUND), &log);
     assert_eq!((out.mismatches, out.lost, out.gaps), (0, 3, 0), "{out:?}");
     assert_eq!(out.outside, (log.len() - part.len()) as u64);
+    // Of two places the one is taken from which on less is missing.
+    let mut twice = log.clone();
+    twice.splice(part.start..part.start, log[part.start..found[0]].to_vec());
+    let out = align_part(&flow(FOUND), &twice);
+    assert_eq!((out.mismatches, out.lost), (0, 3), "{out:?}");
     // Behind a gap anything may be missing.
     let out = align_part(&flow(0), &log);
     assert_eq!((out.mismatches, out.gaps), (0, 3), "{out:?}");

@@ -1,5 +1,6 @@
 //! Where a whole segment of hits lies in the log.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use crate::verify::probes::Hit;
@@ -13,35 +14,45 @@ pub(crate) fn first_place(segment: &VecDeque<Hit>, log: &VecDeque<u32>) -> Optio
     places(segment, log).next()
 }
 
-/// The place from which on most hits of `segment` agree, and whether all do; of several the first. Behind an unresolved stretch
-/// up to `leeway` entries may be left out.
+/// Entries behind a place from which on all hits agree, among which one may be nearer to it.
+const NEARER: usize = 1 << 10;
+
+/// The place from which on most hits of `segment` agree, and whether all do; of several that from which on the fewest entries are
+/// left out, up to `leeway` in front of each hit that [may skip](Hit::may_skip).
 pub(crate) fn best_place(
     segment: &VecDeque<Hit>,
     log: &VecDeque<u32>,
     leeway: usize,
 ) -> Option<(usize, bool)> {
-    let mut best: Option<(usize, usize)> = None;
+    let mut best: Option<((usize, Reverse<usize>), usize)> = None;
+    let mut whole = None;
     for place in places(segment, log) {
-        let agree = agreeing(segment, log, place, leeway);
-        if agree == segment.len() {
-            return Some((place, true));
+        if whole.is_some_and(|first| place > first + NEARER) {
+            break;
         }
-        if best.is_none_or(|(most, _)| agree > most) {
-            best = Some((agree, place));
+        let (agree, skipped) = agreeing(segment, log, place, leeway);
+        if agree == segment.len() {
+            whole.get_or_insert(place);
+        }
+        let found = (agree, Reverse(skipped));
+        if best.is_none_or(|(most, _)| found > most) {
+            best = Some((found, place));
         }
     }
-    best.map(|(_, place)| (place, false))
+    best.map(|(_, place)| (place, whole.is_some()))
 }
 
-/// How many hits of `segment` agree with the log from `at` on.
-fn agreeing(segment: &VecDeque<Hit>, log: &VecDeque<u32>, mut at: usize, leeway: usize) -> usize {
+/// How many hits of `segment` agree with the log from `from` on, and how many entries are left out.
+fn agreeing(segment: &VecDeque<Hit>, log: &VecDeque<u32>, from: usize, leeway: usize) -> (usize, usize) {
+    let mut at = from;
     let agrees = |hit: &&Hit| {
         let leeway = if hit.may_skip() { leeway } else { 0 };
         let skip = log.range(at.min(log.len())..).take(leeway + 1).position(|&id| id == hit.id);
         at += skip.map_or(0, |n| n + 1);
         skip.is_some()
     };
-    segment.iter().take_while(agrees).count()
+    let agree = segment.iter().take_while(agrees).count();
+    (agree, at - from - agree)
 }
 
 /// All places at which the hits before the first one that [may skip](Hit::may_skip) stand in a row.
