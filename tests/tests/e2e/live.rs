@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -16,7 +15,7 @@ use jportal_tests::scratch::Scratch;
 /// H2 without end under the emulated unit, with the oracle, in a VM that does not record yet.
 struct Program {
     // Ends before its folder does.
-    _running: Running,
+    running: Running,
     folder: Scratch,
     place: Place,
     pid: u32,
@@ -34,7 +33,7 @@ impl Program {
         let running = process::start(&mut command).unwrap();
         running.wait_for("checksum", LIMIT).unwrap();
         let pid = oracle::pid(&log).unwrap();
-        Self { _running: running, folder, place, pid }
+        Self { running, folder, place, pid }
     }
 
     fn jcmd(&self, words: &[&str]) -> String {
@@ -58,7 +57,8 @@ impl Program {
         let answer = self.jcmd(&["JPortal.start", &format!("file={}", capture.display())]);
         assert!(answer.contains("state: recording"), "{answer}");
         let first = self.passed();
-        std::thread::sleep(Duration::from_millis(400));
+        let enough = || Ok(self.passed() > first + 20_000);
+        self.running.wait_until("probes in the log", LIMIT, enough).unwrap();
         let last = self.passed();
         let answer = self.jcmd(&["JPortal.stop"]);
         assert!(answer.contains("state: stopped") && answer.contains("losses: 0"), "{answer}");
@@ -104,7 +104,7 @@ fn three(program: &Program) -> Vec<Part> {
 /// `jportal verify` says, and its figures in words.
 fn all_of(program: &Program, n: usize, part: &Part) -> (Value, String) {
     let inner = part.last - part.first;
-    assert!(inner > 10_000, "recording {n}: only {inner} probes between the commands");
+    assert!(inner > 20_000, "recording {n}: only {inner} probes between the commands");
     let log = program.log_of(&format!("part{n}"), std::slice::from_ref(&(part.before..part.behind)));
     let (code, report) = program.verify(&part.capture, &log);
     let figures = format!("recording {n}, {inner} probes between the commands: {}", report["threads"]);
