@@ -75,6 +75,33 @@ struct Sights {
     new: Vec<(usize, Stop)>,
 }
 
+/// What a core had not seen yet, from each place on: the place, and the time of the first change that it does not know there or
+/// later. The clock of a change is read behind the store (the thread may lose its core in between), so what this core does
+/// up to there it does before that time.
+struct Unseen(Vec<(Place, u64)>);
+
+impl Unseen {
+    fn of(core: &CorePlan, history: &CodeHistory) -> Self {
+        let mut first = u64::MAX;
+        let old = core.scan.sights.iter().rev().filter(|s| !s.new);
+        let mut all: Vec<(Place, u64)> = old
+            .filter_map(|s| {
+                first = first.min(history.change(s.change)?.0.0);
+                Some((s.stop.place?, first))
+            })
+            .collect();
+        all.reverse();
+        Self(all)
+    }
+
+    /// The core did what it did at `stop` before this time.
+    fn before(&self, stop: &Stop) -> u64 {
+        let Some(place) = stop.place else { return u64::MAX };
+        let n = self.0.partition_point(|u| u.0 < place);
+        self.0.get(n).map_or(u64::MAX, |u| u.1)
+    }
+}
+
 /// Settles all times and fills in the insertions.
 pub(crate) fn settle(history: &CodeHistory, clock: &PerfClock, cores: &mut [CorePlan]) -> Times {
     let mut sights: HashMap<u32, Sights> = HashMap::new();
@@ -84,11 +111,12 @@ pub(crate) fn settle(history: &CodeHistory, clock: &PerfClock, cores: &mut [Core
             if s.new { entry.new.push((n, s.stop)) } else { entry.old.push((n, s.stop)) }
         }
     }
+    let unseen: Vec<Unseen> = cores.iter().map(|c| Unseen::of(c, history)).collect();
     let mut times = Times::default();
     for _ in 0..ROUNDS {
         let turns = settle_turns(clock, cores);
         let before: usize = cores.iter().map(|c| c.insertions.len()).sum();
-        times.changes = settle_changes(history, clock, cores, &sights);
+        times.changes = settle_changes(history, clock, cores, (&sights, &unseen));
         let after: usize = cores.iter().map(|c| c.insertions.len()).sum();
         if !turns && before == after {
             break;
@@ -110,7 +138,7 @@ fn settle_changes(
     history: &CodeHistory,
     clock: &PerfClock,
     cores: &mut [CorePlan],
-    sights: &HashMap<u32, Sights>,
+    (sights, unseen): (&HashMap<u32, Sights>, &[Unseen]),
 ) -> Vec<Tsc> {
     let mut raised: Vec<Raised> = cores.iter().map(|c| Raised::of(&c.insertions)).collect();
     let mut lines: HashMap<u64, u64> = HashMap::new();
@@ -126,9 +154,12 @@ fn settle_changes(
         let placed = s.new.iter().filter(|(_, stop)| stop.place.is_some());
         let high = placed.map(|(c, stop)| raised[*c].at(stop)).min().unwrap_or(u64::MAX);
         let least = clock.up(Tsc((low + 1).max(ordered))).0;
-        let wanted = clock.up(change.tsc).0;
+        let stamped = clock.up(change.tsc).0;
         // What ran the old bytes longer ago than that, the decoder did not look at.
-        let earliest = wanted.saturating_sub(Slack::default().before);
+        let earliest = stamped.saturating_sub(Slack::default().before);
+        // Whoever saw it and not yet an older one saw it before the older one's time.
+        let before = s.new.iter().map(|(c, stop)| unseen[*c].before(stop)).min().unwrap_or(u64::MAX);
+        let wanted = if before < stamped { clock.down(Tsc(before - 1)).0 } else { stamped };
         let time = match wanted > high && high > earliest {
             true => clock.down(Tsc(high)).0.max(least),
             false => wanted.max(least),

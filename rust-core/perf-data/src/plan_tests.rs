@@ -45,7 +45,11 @@ fn core(sights: Vec<Sight>) -> CorePlan {
 /// Times of the changes behind the first, and all packets put in.
 fn settled(patches: &[u64], cores: &mut [CorePlan]) -> (Vec<u64>, Vec<(u64, u64)>, u64) {
     let patches: Vec<u64> = patches.iter().map(|p| BASE + p).collect();
-    let times = settle(&history(&patches), &clock(), cores);
+    settled_of(&history(&patches), cores)
+}
+
+fn settled_of(history: &CodeHistory, cores: &mut [CorePlan]) -> (Vec<u64>, Vec<(u64, u64)>, u64) {
+    let times = settle(history, &clock(), cores);
     let changes = times.changes[1..].iter().map(|t| t.0 - BASE).collect();
     let put = cores.iter().flat_map(|c| &c.insertions).map(|(p, t)| (p.offset, t - BASE)).collect();
     (changes, put, times.misplaced)
@@ -79,6 +83,29 @@ fn a_core_that_was_idle_long_does_not_drag_a_change_back() {
     let mut cores = [core(vec![sight(1, true, stop(20, 100))])];
     let at = long_ago + 500;
     assert_eq!(settled(&[at], &mut cores), (vec![at], vec![(20, at)], 0));
+}
+
+#[test]
+fn a_change_that_was_seen_before_an_older_one_is_told_before_it() {
+    // Its thread lost its core between the store and the look at the clock, for longer than the decoder's tolerance. The core has
+    // not looked at a clock for long, either.
+    let late = Slack::default().before + 5000;
+    let mut history = CodeHistory::new(AddressRange::at(Address(LOW), 0x1000)).unwrap();
+    history.install(Tsc(1), Address(LOW), &[0x90; 256], CodeId(0)).unwrap();
+    for (tsc, at) in [(1000, 8), (1000 + late, 200)] {
+        history.patch(Tsc(BASE + tsc), Address(LOW + at), &[1], None, Patch::Other).unwrap();
+    }
+    let seen = |old: u64| vec![sight(2, true, stop(20, 100)), sight(1, false, stop(old, 100))];
+    for old in [20, 30] {
+        let told = settled_of(&history, &mut [core(seen(old))]);
+        assert_eq!(told, (vec![1000, 999], vec![(20, 999)], 0), "{old}");
+    }
+    // An older one that was unknown only before says nothing.
+    let (changes, put, _) = settled_of(
+        &history,
+        &mut [core(vec![sight(1, false, stop(10, 100)), sight(2, true, stop(20, 100))])],
+    );
+    assert_eq!((changes, put), (vec![1000, 1000 + late], vec![(20, 1000 + late)]));
 }
 
 #[test]
