@@ -47,12 +47,12 @@ const QUEUE_MAX: usize = 4096;
 const SINCE_MAX: usize = 1 << 20;
 /// Hits placed together behind a gap.
 const SEGMENT: usize = 4096;
-/// The same where the flow of a part of the run begins.
-const BEGINNING: usize = 1 << 17;
-/// Log entries among which these are looked for: a VM may have run for long before it was recorded.
-const BEGINNINGS: [usize; 6] = [1 << 14, 1 << 18, 1 << 22, 1 << 24, 1 << 26, 1 << 28];
 /// Log entries among which they are looked for, one after the other.
 const PLACES: [usize; 3] = [1 << 14, 1 << 18, 1 << 22];
+/// Hits placed together where the flow of a part of the run begins.
+const BEGINNING: usize = 1 << 17;
+/// Log entries among which they are looked for: a VM may have run for long before it was recorded.
+const BEGINNINGS: [usize; 6] = [1 << 14, 1 << 18, 1 << 22, 1 << 24, 1 << 26, 1 << 28];
 
 /// A place where flow and log disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
