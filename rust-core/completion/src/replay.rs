@@ -21,7 +21,9 @@ const FLUSH: usize = 8192;
 /// The confidence in a callee that no place in the same context had, at most.
 const CALLEE: f32 = 0.2;
 /// Invokes of one fill that are given a callee.
-const CALLED: usize = 64;
+const CALLED: usize = 1 << 12;
+/// Such callees inside each other.
+const DEPTH: usize = 8;
 /// The confidence in what joins both ends of a gap in which nothing seems to have run.
 const JOINED: f32 = 0.5;
 
@@ -89,6 +91,9 @@ struct Landing<'k> {
     compiled: Vec<(MethodId, Tier)>,
     /// Native methods that the graph names at invokes where none was seen.
     named: Vec<(Node, MethodId)>,
+    /// Asked for the callees of invokes that a fill goes past without one, and what came of it.
+    filler: &'k dyn Filler,
+    called: HashMap<Node, Option<Vec<Node>>>,
 }
 
 impl Landing<'_> {
@@ -105,6 +110,14 @@ impl Landing<'_> {
         let native = self.known.natives.values().copied().filter(named).min_by_key(|native| native.0);
         self.named.extend(native.map(|native| (site, native)));
         native.is_some()
+    }
+    /// What a callee of `site` executes, if there is one.
+    fn callee(&mut self, site: Node) -> Option<Vec<Node>> {
+        if self.called.len() >= CALLED && !self.called.contains_key(&site) {
+            return None;
+        }
+        let ask = || self.filler.callee_of(site).filter(|nodes| !nodes.is_empty());
+        self.called.entry(site).or_insert_with(ask).clone()
     }
 }
 
@@ -346,24 +359,16 @@ impl<'r> Replay<'r> {
             arrival = kept.chain(arrival).collect();
             own_behind = arrival.len();
         }
-        let mut methods = Landing { known: &self.known, last: None, compiled: Vec::new(), named: Vec::new() };
-        // The invokes without a callee of methods that nobody compiled.
-        let mut called: HashMap<Node, Vec<Node>> = HashMap::new();
+        let (compiled, named, called) = (Vec::new(), Vec::new(), HashMap::new());
+        let filler = &*self.filler;
+        let mut methods = Landing { known: &self.known, last: None, compiled, named, filler, called };
+        // Once more with the methods compiled that the first pass found to be; more than that needs who stands below.
         loop {
             methods.last = None;
-            match lead(stack.clone(), fill, to, &arrival, &mut methods, &called) {
-                Ok((stack, kinds)) => return Some(Joined { stack, own: own_behind, kinds }),
-                Err(NoWay::Interpreted { method, .. }) if methods.compile(method) => {}
-                Err(NoWay::Interpreted { site, .. })
-                    if called.len() < CALLED && !called.contains_key(&site) =>
-                {
-                    let callee = self.filler.callee_of(site).filter(|nodes| !nodes.is_empty());
-                    if callee.is_none() && !methods.name(self.icfg, site) {
-                        return None;
-                    }
-                    called.insert(site, callee.unwrap_or_default());
-                }
-                Err(_) => return None,
+            let known = methods.compiled.len();
+            let led = lead(self.icfg, stack.clone(), fill, to, &arrival, &mut methods);
+            if methods.compiled.len() == known {
+                return led.ok().map(|(stack, kinds)| Joined { stack, own: own_behind, kinds });
             }
         }
     }
@@ -471,26 +476,26 @@ impl Orphans {
 }
 
 /// Has `stack` execute `fill` and go on to `to`, where its innermost frames are `arrival`: the events in front of `to`, with their
-/// confidences. An interpreted invoke among those in `called` executes the callee that stands there.
+/// confidences. Where [`Landing::compiled`] is longer behind that than before, it has to be asked once more.
 fn lead<'a>(
+    icfg: &Icfg,
     mut stack: Stack<'a>,
     fill: &Fill,
     to: Node,
     arrival: &[(MethodId, Tier)],
     methods: &mut Landing<'_>,
-    called: &HashMap<Node, Vec<Node>>,
 ) -> Result<(Stack<'a>, Vec<(EventKind, f32)>), NoWay> {
-    let mut all: Vec<(EventKind, f32)> = Vec::new();
+    let mut all: Vec<(EventKind, f32)> = Vec::with_capacity(fill.nodes.len());
     let mut kinds = Vec::new();
     let mut last = JOINED;
     for (node, confidence) in fill.nodes.iter().zip(&fill.confidence) {
-        reach(&mut stack, (*node, *confidence), methods, called, (&mut all, &mut kinds))?;
+        reach(icfg, &mut stack, (*node, *confidence), methods, DEPTH, (&mut all, &mut kinds))?;
         stack.execute(*node, &mut kinds);
         last = *confidence;
         all.extend(kinds.drain(..).map(|kind| (kind, *confidence)));
     }
     methods.last = arrival.last().copied();
-    reach(&mut stack, (to, last), methods, called, (&mut all, &mut kinds))?;
+    reach(icfg, &mut stack, (to, last), methods, DEPTH, (&mut all, &mut kinds))?;
     if !stack.ends_with(arrival) || !stack.replace(arrival, &mut kinds) {
         return Err(NoWay::Frames);
     }
@@ -499,25 +504,43 @@ fn lead<'a>(
 }
 
 /// Has `stack` go on to `to`: appends the events in front of it to the last list, and those of callees that had to be called first, with
-/// their confidences, to the other one, which takes what stood in the last.
+/// their confidences, to the other one, which takes what stood in the last. Callees that lack one themselves get it, up to `depth` inside
+/// each other.
 fn reach(
+    icfg: &Icfg,
     stack: &mut Stack<'_>,
     (to, sure): (Node, f32),
-    methods: &Landing<'_>,
-    called: &HashMap<Node, Vec<Node>>,
+    methods: &mut Landing<'_>,
+    depth: usize,
     (all, kinds): (&mut Vec<(EventKind, f32)>, &mut Vec<EventKind>),
 ) -> Result<(), NoWay> {
-    let site = match stack.advance(to, methods, kinds) {
-        // That it lacks its callee is found before anything has happened.
-        Err(NoWay::Interpreted { site, .. }) if kinds.is_empty() && called.contains_key(&site) => site,
-        other => return other,
-    };
-    for node in &called[&site] {
-        stack.advance(*node, methods, kinds)?;
-        stack.execute(*node, kinds);
-        all.extend(kinds.drain(..).map(|kind| (kind, sure.min(CALLEE))));
+    let mut tried = None;
+    loop {
+        let site = match stack.advance(to, methods, kinds) {
+            Err(NoWay::Interpreted { method, .. }) if methods.compile(method) => {
+                // Only to find what else there is: all of it is done once more.
+                stack.compile(methods.tier(method));
+                continue;
+            }
+            Err(NoWay::Interpreted { site, .. }) if depth > 0 && tried != Some(site) => site,
+            other => return other,
+        };
+        tried = Some(site);
+        let Some(callee) = methods.callee(site) else {
+            if methods.name(icfg, site) {
+                continue;
+            }
+            return Err(NoWay::Frames);
+        };
+        // Up to the site all is as it has to be: a class initialiser that the invoke needed has returned, for example.
+        all.extend(kinds.drain(..).map(|kind| (kind, sure)));
+        let sure = sure.min(CALLEE);
+        for node in callee {
+            reach(icfg, stack, (node, sure), methods, depth - 1, (all, kinds))?;
+            stack.execute(node, kinds);
+            all.extend(kinds.drain(..).map(|kind| (kind, sure)));
+        }
     }
-    stack.advance(to, methods, kinds)
 }
 
 /// Both ends of a place with a fill between them.

@@ -19,6 +19,19 @@ impl Filler for Always {
         FillWork::default()
     }
 }
+/// Fills with these instructions, and knows the callee of some invokes.
+struct Named(Vec<Node>, Vec<(Node, Vec<Node>)>);
+impl Filler for Named {
+    fn fill(&mut self, _: usize, _: &Sites) -> Option<Fill> {
+        Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()] })
+    }
+    fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
+        self.1.iter().find(|known| known.0 == site).map(|known| known.1.clone())
+    }
+    fn work(&self) -> FillWork {
+        FillWork::default()
+    }
+}
 struct Keeps(Arc<Mutex<Vec<Event>>>);
 impl FlowSink for Keeps {
     fn events(&mut self, events: &[Event]) {
@@ -68,7 +81,7 @@ fn replay_with(
     known: Known,
     events: &[EventKind],
     range: std::ops::Range<u64>,
-    mut filler: Always,
+    mut filler: impl Filler,
 ) -> (Vec<EventKind>, Figures) {
     let place = Place { events: range, hole: None, after: Sites::default(), paths: (1, 1), expected: None };
     let kept = Arc::new(Mutex::new(Vec::new()));
@@ -141,6 +154,39 @@ fn the_interpreter_calls_what_compiled_code_has_inlined() {
     // No way out of the callee is known; what stands there is not the callee.
     for callee in [None, Some(at(&g, 1, &[0, 3]))] {
         let (all, figures) = filled(Known::default(), callee);
+        assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
+        assert_eq!(all, events);
+    }
+}
+
+#[test]
+fn callees_call_what_they_lack_themselves() {
+    // main calls f, which calls g; main's class may have to be initialised before.
+    let caller = |name, callee| calling(method(name, &[184, 0, 1, 177]), &[callee]);
+    let g =
+        graph(vec![caller("main", "f"), caller("f", "g"), method("g", &[177]), method("<clinit>", &[177])]);
+    let n = |m, b| at(&g, m, &[b])[0];
+    let interpreter = Tier::Interpreter;
+    let main = enter(0, interpreter, Entry::Upcall);
+    let found = enter(0, interpreter, Entry::Found);
+    let events = [main, code(0, 0, interpreter), leave(0, Exit::Lost), gap(), found, code(0, 3, interpreter)];
+    let callees = vec![(n(0, 0), at(&g, 1, &[0, 3])), (n(1, 0), vec![n(2, 0)])];
+    let filled = |fill, callees| replay_with(&g, Known::default(), &events, 2..5, Named(fill, callees));
+    let run = |all: &[EventKind]| -> Vec<(u32, u16)> {
+        let ran = |e: &EventKind| match e {
+            EventKind::Bytecode { method, bci, .. } => Some((method.0, bci.0)),
+            _ => None,
+        };
+        all.iter().filter_map(ran).collect()
+    };
+    for fill in [vec![], vec![n(3, 0)]] {
+        let begin: Vec<(u32, u16)> = fill.iter().map(|_| (3, 0)).collect();
+        let (all, figures) = filled(fill.clone(), callees.clone());
+        assert_eq!((figures.gaps_filled, figures.contradicted), (1, 0), "{all:?}");
+        let expected = [vec![(0, 0)], begin, vec![(1, 0), (2, 0), (1, 3), (0, 3)]].concat();
+        assert_eq!(run(&all), expected);
+        // Of g nobody knows anything.
+        let (all, figures) = filled(fill, callees[..1].to_vec());
         assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
         assert_eq!(all, events);
     }

@@ -168,7 +168,8 @@ impl<'a> Stack<'a> {
     /// Executes `to` next: appends the events that come in front of it, and follows them.
     ///
     /// # Errors
-    /// Why that cannot be; then what stands in `out` and the frames mean nothing.
+    /// Why that cannot be. [`NoWay::Interpreted`]: all up to the invoke is in `out` and has been followed; else what stands there and the
+    /// frames mean nothing.
     pub(crate) fn advance(
         &mut self,
         to: Node,
@@ -209,6 +210,12 @@ impl<'a> Stack<'a> {
     fn take(&mut self, kind: EventKind, out: &mut Vec<EventKind>) {
         self.follow(&kind);
         out.push(kind);
+    }
+    /// The innermost frame is one of code of this compiler.
+    pub(crate) fn compile(&mut self, tier: Tier) {
+        if let Some(top) = self.frames.last_mut() {
+            top.tier = tier;
+        }
     }
     /// The event of `to` itself, once [`Self::advance`] has led there.
     pub(crate) fn execute(&mut self, to: Node, out: &mut Vec<EventKind>) {
