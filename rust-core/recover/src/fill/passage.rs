@@ -35,6 +35,10 @@ const CLIMBED: usize = 1 << 12;
 const CALLEES: usize = 4;
 /// What a callee costs that was never seen called here.
 const UNSEEN: f64 = 8.0;
+/// What it costs to go past a call that was never seen, and of which the callee may be nowhere in the graph.
+const UNKNOWN: f64 = 40.0;
+/// Methods of which the ways out are asked for at once.
+const SOLVED: usize = 1 << 14;
 
 /// A step inside a frame: to an instruction of the same method, perhaps through a callee.
 #[derive(Clone, Copy, Debug)]
@@ -66,9 +70,6 @@ type Callers = Rc<[(Node, f64)]>;
 pub(super) struct Exited {
     methods: RefCell<HashMap<MethodId, Rc<Exits>>>,
     callers: RefCell<HashMap<MethodId, Callers>>,
-    /// Those that are being asked for, and, while some are, those of which that left no way out.
-    open: RefCell<HashSet<MethodId>>,
-    unsure: RefCell<HashSet<MethodId>>,
 }
 
 /// Looks for passages.
@@ -95,8 +96,17 @@ impl Ord for Cost {
 }
 
 impl<'a> Passages<'a> {
-    /// The steps from `node`, which was executed, that stay in its frame.
+    /// The steps from `node`, which was executed, that stay in its frame, each with what is known to speak against it and against its
+    /// callee.
     fn edges(&self, node: Node) -> Vec<Edge> {
+        let through = |edge: Edge| {
+            let callee = edge.callee.map_or(Some(0.0), |entry| self.through(entry));
+            callee.map(|cost| Edge { cost: edge.cost + cost, ..edge })
+        };
+        self.steps(node).into_iter().filter_map(through).collect()
+    }
+    /// The same without what speaks against the callees.
+    fn steps(&self, node: Node) -> Vec<Edge> {
         let g = self.icfg;
         match g.opcode(node).transfer() {
             Transfer::Return | Transfer::Throw => Vec::new(),
@@ -118,27 +128,22 @@ impl<'a> Passages<'a> {
             return Vec::new();
         };
         let seen = self.frequencies.after(g, site);
-        let called = seen.iter().filter(|(n, _)| g.may_call(site, *n)).filter_map(|(entry, p)| {
-            Some(Edge { to, callee: Some(*entry), cost: STEP - p.ln() + self.through(*entry)? })
-        });
+        let called = seen.iter().filter(|(n, _)| g.may_call(site, *n));
+        let called = called.map(|(entry, p)| Edge { to, callee: Some(*entry), cost: STEP - p.ln() });
         let mut all: Vec<Edge> = called.collect();
         let passed = seen.iter().find(|(n, _)| *n == to).map(|(_, p)| -p.ln());
-        if let Some(cost) = passed.or_else(|| (all.is_empty() && g.passes(site)).then_some(UNSEEN)) {
+        if let Some(cost) = passed.or_else(|| g.passes(site).then_some(UNKNOWN)) {
             all.push(Edge { to, callee: None, cost: STEP + cost });
         }
-        if all.is_empty() {
-            let others = g
-                .callees(site)
-                .iter()
-                .take(CALLEES)
-                .filter_map(|entry| Some((*entry, self.through(*entry)?)));
-            all.extend(others.map(|(entry, cost)| Edge { to, callee: Some(entry), cost: cost + UNSEEN }));
-        }
+        let others = g.callees(site).iter().filter(|entry| seen.iter().all(|(n, _)| n != *entry));
+        all.extend(others.take(CALLEES).map(|entry| Edge { to, callee: Some(*entry), cost: STEP + UNSEEN }));
         all
     }
     /// The likeliest way through a callee of `site`: the callee's instructions, and those of the methods that it calls.
     pub(super) fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
         let called = self.calls(site).into_iter().filter_map(|edge| Some((edge.callee?, edge.cost)));
+        // What the VM called there, to link it for example, is no callee.
+        let called = called.filter(|(entry, _)| self.icfg.names(site, *entry));
         let seen = called.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(entry, _)| entry);
         // Where only compiled code was seen to go past the call.
         let named =
@@ -169,61 +174,14 @@ impl<'a> Passages<'a> {
         let cost = self.exits(self.icfg.method(entry))?.of(entry).0;
         cost.is_finite().then_some(cost)
     }
-    /// The ways out of `method`; `None` where it is being asked for already, or is too large or too deep.
+    /// The ways out of `method`; `None` where it has no code, or too much.
     fn exits(&self, method: MethodId) -> Option<Rc<Exits>> {
-        if let Some(known) = self.known.methods.borrow().get(&method) {
-            return Some(Rc::clone(known));
-        }
-        let nodes = self.icfg.nodes_of(method);
-        if nodes.is_empty()
-            || nodes.len() > LARGEST
-            || self.known.unsure.borrow().contains(&method)
-            || self.known.open.borrow().len() >= DEPTH
-            || !self.known.open.borrow_mut().insert(method)
-        {
-            return None;
-        }
-        let exits = Rc::new(self.exits_of(nodes));
-        self.known.open.borrow_mut().remove(&method);
-        // A way through a method that is being asked for was not seen.
-        if self.known.open.borrow().is_empty() {
-            self.known.unsure.borrow_mut().clear();
-        } else if !exits.ways[0].0.is_finite() {
-            self.known.unsure.borrow_mut().insert(method);
-            return None;
-        }
-        self.known.methods.borrow_mut().insert(method, Rc::clone(&exits));
-        Some(exits)
-    }
-    fn exits_of(&self, nodes: std::ops::Range<u32>) -> Exits {
-        let first = nodes.start;
-        let mut into: Vec<Vec<(u32, Edge)>> = vec![Vec::new(); nodes.len()];
-        let mut ways = vec![(f64::INFINITY, None); nodes.len()];
-        let mut queue = BinaryHeap::new();
-        for from in nodes.clone() {
-            if self.icfg.opcode(Node(from)).transfer() == Transfer::Return {
-                ways[(from - first) as usize].0 = STEP;
-                queue.push(Reverse((Cost(STEP), from)));
-            }
-            for edge in self.edges(Node(from)) {
-                if nodes.contains(&edge.to.0) {
-                    into[(edge.to.0 - first) as usize].push((from, edge));
-                }
-            }
-        }
-        while let Some(Reverse((Cost(cost), at))) = queue.pop() {
-            if cost > ways[(at - first) as usize].0 {
-                continue;
-            }
-            for (from, edge) in &into[(at - first) as usize] {
-                let way = &mut ways[(*from - first) as usize];
-                if cost + edge.cost < way.0 {
-                    *way = (cost + edge.cost, Some(*edge));
-                    queue.push(Reverse((Cost(way.0), *from)));
-                }
-            }
-        }
-        Exits { first, ways }
+        let known = |method| self.known.methods.borrow().get(&method).map(Rc::clone);
+        known(method).or_else(|| {
+            let found = Solve::of(self, method).run();
+            self.known.methods.borrow_mut().extend(found);
+            known(method)
+        })
     }
     /// Where `method` returns to: behind the calls seen, or else behind those that the program has.
     fn callers(&self, method: MethodId) -> Callers {
@@ -268,6 +226,126 @@ impl<'a> Passages<'a> {
             Walk { passages: self, frames, back, spots: &spots, length, last, nodes: Vec::new(), depth: 0 };
         let spot = walk.lead()?;
         Some((walk.nodes, spot))
+    }
+}
+
+/// The ways out of a method, of those that it may call, and so on.
+///
+/// A way through a call costs what the callee's costs and what the rest of the way does. Ways are found cheapest first, all methods
+/// together (Knuth, "A generalization of Dijkstra's algorithm", 1977), so that recursion is no matter: a way through
+/// itself is never a method's cheapest.
+struct Solve<'p, 'a> {
+    passages: &'p Passages<'a>,
+    /// The methods with their first nodes, and where these stand below.
+    methods: Vec<(MethodId, u32, usize)>,
+    index: HashMap<MethodId, usize>,
+    /// Of each node the cheapest way known and its next step.
+    ways: Vec<(f64, Option<Edge>)>,
+    settled: Vec<bool>,
+    /// Steps that wait for a node, the one that they lead to or the entry of their callee: the last one of each node, and of each of them
+    /// the step and the one before.
+    waiting: Vec<u32>,
+    steps: Vec<(Node, Edge, u32)>,
+    queue: BinaryHeap<Reverse<(Cost, u32)>>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'p, 'a> Solve<'p, 'a> {
+    /// For `method` and what it may call, but for what is known already.
+    fn of(passages: &'p Passages<'a>, method: MethodId) -> Self {
+        let (ways, settled, waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let (methods, index) = (Vec::new(), HashMap::new());
+        let (steps, queue) = (Vec::new(), BinaryHeap::new());
+        let mut all = Self { passages, methods, index, ways, settled, waiting, steps, queue };
+        all.add(method);
+        let mut done = 0;
+        while let Some((_, first, base)) = all.methods.get(done).copied() {
+            let len = passages.icfg.nodes_of(all.methods[done].0).len();
+            (0..len).for_each(|at| all.node(Node(first + at as u32), base + at));
+            done += 1;
+        }
+        all
+    }
+    /// Adds a method, unless it is there, known, or too much.
+    fn add(&mut self, method: MethodId) {
+        let nodes = self.passages.icfg.nodes_of(method);
+        if nodes.is_empty()
+            || nodes.len() > LARGEST
+            || self.methods.len() >= SOLVED
+            || self.index.contains_key(&method)
+            || self.passages.known.methods.borrow().contains_key(&method)
+        {
+            return;
+        }
+        self.index.insert(method, self.methods.len());
+        self.methods.push((method, nodes.start, self.ways.len()));
+        let len = self.ways.len() + nodes.len();
+        self.ways.resize(len, (f64::INFINITY, None));
+        self.settled.resize(len, false);
+        self.waiting.resize(len, NONE);
+    }
+    /// Where a node stands here.
+    fn at(&self, node: Node) -> Option<usize> {
+        let (_, first, base) = self.methods[*self.index.get(&self.passages.icfg.method(node))?];
+        Some(base + (node.0 - first) as usize)
+    }
+    fn node(&mut self, node: Node, at: usize) {
+        if self.passages.icfg.opcode(node).transfer() == Transfer::Return {
+            self.ways[at].0 = STEP;
+            self.queue.push(Reverse((Cost(STEP), node.0)));
+        }
+        for mut edge in self.passages.steps(node) {
+            if let Some(entry) = edge.callee {
+                let method = self.passages.icfg.method(entry);
+                self.add(method);
+                if let Some(exits) = self.passages.known.methods.borrow().get(&method) {
+                    edge.cost += exits.of(entry).0;
+                }
+            }
+            if edge.cost.is_finite() {
+                let callee = edge.callee.and_then(|entry| self.at(entry));
+                [self.at(edge.to), callee].into_iter().flatten().for_each(|target| {
+                    self.steps.push((node, edge, self.waiting[target]));
+                    self.waiting[target] = self.steps.len() as u32 - 1;
+                });
+            }
+        }
+    }
+    /// What `edge` costs with what follows, if that is settled; `None` where its callee is left out.
+    fn cost(&self, edge: &Edge) -> Option<f64> {
+        let settled = |node: Node| self.at(node).filter(|at| self.settled[*at]).map(|at| self.ways[at].0);
+        let callee = match edge.callee {
+            None => 0.0,
+            Some(entry) if self.at(entry).is_some() => settled(entry)?,
+            // What is known already is in the cost.
+            Some(entry) => {
+                let known = self.passages.known.methods.borrow();
+                known.get(&self.passages.icfg.method(entry)).map(|_| 0.0)?
+            }
+        };
+        Some(edge.cost + callee + settled(edge.to)?)
+    }
+    fn run(mut self) -> Vec<(MethodId, Rc<Exits>)> {
+        while let Some(Reverse((_, node))) = self.queue.pop() {
+            let Some(at) = self.at(Node(node)).filter(|at| !self.settled[*at]) else { continue };
+            self.settled[at] = true;
+            let mut next = self.waiting[at];
+            while let Some((from, edge, before)) = self.steps.get(next as usize).copied() {
+                next = before;
+                let Some((cost, way)) = self.cost(&edge).zip(self.at(from)) else { continue };
+                if cost < self.ways[way].0 {
+                    self.ways[way] = (cost, Some(edge));
+                    self.queue.push(Reverse((Cost(cost), from.0)));
+                }
+            }
+        }
+        let icfg = self.passages.icfg;
+        let all = self.methods.iter().map(|(method, first, base)| {
+            let ways = self.ways[*base..*base + icfg.nodes_of(*method).len()].to_vec();
+            (*method, Rc::new(Exits { first: *first, ways }))
+        });
+        all.collect()
     }
 }
 
