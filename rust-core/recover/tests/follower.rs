@@ -375,3 +375,43 @@ fn a_callee_is_the_one_that_was_seen_most_with_all_that_it_calls() {
     let follower = Follower::new(&g, &captured, &learned, Settings::default());
     assert_eq!(follower.callee_of(at(&g, 0, &[0])[0]), None);
 }
+
+/// 0 main: calls mid, then other. 1 mid: calls a. 2 other: calls b. 3 a and 4 b: loops. Nobody saw any frame but the loops.
+#[test]
+fn by_way_of_a_caller_of_both() {
+    let main = calling(method("main", &[184, 0, 1, 184, 0, 2, 177]), &["mid", "other"]);
+    let caller = |name, callee| calling(method(name, &[184, 0, 1, 177]), &[callee]);
+    let (mid, other) = (caller("mid", "a"), caller("other", "b"));
+    let g = graph(vec![main, mid, other, method("a", &LOOP), method("b", &LOOP)]);
+    let rounds = |m: u32| at(&g, m, &[0, 1, 4, 5, 6]).into_iter().cycle().take(5000).collect::<Vec<_>>();
+    let mut captured = Captured::default();
+    let before = push(&mut captured, &g, &rounds(3), 0);
+    let after = push(&mut captured, &g, &rounds(4)[2..], 200_000);
+    let hole = Hole { before, after, time: Some(100_000) };
+    let fill = one(&g, &captured, unknown(hole)).unwrap();
+    let out = fill.nodes.iter().position(|n| *n == at(&g, 1, &[3])[0]).unwrap();
+    let way =
+        [at(&g, 3, &[0, 1, 9]), at(&g, 1, &[3]), at(&g, 0, &[3]), at(&g, 2, &[0]), at(&g, 4, &[0, 1, 4])];
+    assert_eq!(fill.nodes[out - 3..out + 6], way.concat());
+    assert!(out > 1000 && fill.nodes.len() - out > 1000, "{out} {}", fill.nodes.len());
+    // From a frame below which nothing lies nobody comes to main.
+    let gap = gap(hole, Below::Frames(&[]), Below::Unknown);
+    assert_eq!(one(&g, &captured, gap), None);
+}
+
+/// 0 main calls f, which calls g, which may call f or return.
+#[test]
+fn methods_that_call_each_other_have_an_end() {
+    let caller = |name, callee| calling(method(name, &[184, 0, 1, 177]), &[callee]);
+    let either = calling(method("g", &[26, 153, 0, 6, 184, 0, 1, 177]), &["f"]);
+    let g = graph(vec![caller("main", "f"), caller("f", "g"), either]);
+    let captured = Captured::default();
+    let learned = Learned::new(&g, &captured);
+    let follower = Follower::new(&g, &captured, &learned, Settings::default());
+    let through_g = at(&g, 2, &[0, 1, 7]);
+    let through_f = [at(&g, 1, &[0]), through_g.clone(), at(&g, 1, &[3])].concat();
+    // Whoever is asked for first.
+    assert_eq!(follower.callee_of(at(&g, 2, &[4])[0]), Some(through_f.clone()));
+    assert_eq!(follower.callee_of(at(&g, 0, &[0])[0]), Some(through_f));
+    assert_eq!(follower.callee_of(at(&g, 1, &[0])[0]), Some(through_g));
+}

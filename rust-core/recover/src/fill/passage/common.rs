@@ -1,0 +1,210 @@
+//! A passage by way of a common caller: out of the frames in front of a gap up to a method that leads, call by call, to those behind it.
+//!
+//! Where nothing is known of who called either end, the likeliest callers of both are gone up to where they meet.
+
+use super::super::back::Spot;
+use super::walk::Walk;
+use super::{Cost, Reached};
+use jportal_bytecode::{EdgeKind, Node, Transfer};
+use jportal_units::MethodId;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+/// Places in callers that are looked at, on either side.
+const CALLERS: usize = 1 << 11;
+/// Common callers in which a way from one call to the other is looked for.
+const TRIED: usize = 32;
+
+/// How a method leads to the outermost frame that is known behind the gap.
+#[derive(Clone, Copy)]
+struct Down {
+    cost: f64,
+    /// What it calls, and where.
+    site: Node,
+    callee: MethodId,
+}
+
+/// A place in front of the gap, or behind a call in one of the callers there.
+struct Place {
+    /// Where the frame goes on; the first place has been executed.
+    at: Node,
+    cost: f64,
+    /// The place in the callee.
+    from: Option<usize>,
+}
+
+/// The likeliest common caller, and the way in it from the place to the call.
+struct Meeting {
+    place: usize,
+    site: Node,
+    reached: Reached,
+}
+
+impl Walk<'_, '_> {
+    /// The instructions that lead to a spot, and that.
+    pub(super) fn by_common_caller(mut self) -> Option<(Vec<Node>, Spot)> {
+        let (known, whole) = self.back.below(0);
+        if whole {
+            return None;
+        }
+        let outermost = known.first().copied().or_else(|| self.back.first())?;
+        let (bottom, level) = (self.passages.icfg.method(outermost), known.len() as u32);
+        let down = self.down(bottom);
+        let places = self.places();
+        let Meeting { place, site, reached } = self.meeting(&places, &down)?;
+        let mut way: Vec<usize> = std::iter::successors(Some(place), |at| places[*at].from).collect();
+        way.reverse();
+        let (_, left) = way.split_last()?;
+        for place in left {
+            self.leave_place(places[*place].at, *place == 0)?;
+        }
+        let at = places[place].at;
+        if at != site || place == 0 {
+            if place != 0 {
+                self.go(at)?;
+            }
+            self.go_to(&reached, at, site)?;
+        }
+        let spot = self.call_down(site, &down, (bottom, level))?;
+        Some((self.into_nodes(), spot))
+    }
+    /// The methods that lead to `bottom`, the likeliest way of each.
+    fn down(&self, bottom: MethodId) -> HashMap<MethodId, Down> {
+        let g = self.passages.icfg;
+        let mut all: HashMap<MethodId, Down> = HashMap::new();
+        let mut queue = BinaryHeap::from([Reverse((Cost(0.0), bottom))]);
+        let mut settled = HashSet::new();
+        while let Some(Reverse((Cost(cost), callee))) = queue.pop() {
+            if settled.len() >= CALLERS || !settled.insert(callee) {
+                continue;
+            }
+            for &(behind, surprise) in &*self.passages.callers(callee) {
+                let (caller, cost) = (g.method(behind), cost + surprise);
+                let Some(site) = g.site_before(behind).filter(|_| !settled.contains(&caller)) else {
+                    continue;
+                };
+                if all.get(&caller).is_none_or(|known| cost < known.cost) {
+                    all.insert(caller, Down { cost, site, callee });
+                    queue.push(Reverse((Cost(cost), caller)));
+                }
+            }
+        }
+        // It calls itself only by way of others.
+        all.remove(&bottom);
+        all
+    }
+    /// Where the walk is, where the frames below go on, as far as they are known, and then their likeliest callers.
+    fn places(&self) -> Vec<Place> {
+        let g = self.passages.icfg;
+        let mut all = vec![Place { at: self.last, cost: 0.0, from: None }];
+        let mut left = self.cost_of_leaving(self.last, true);
+        for site in self.frames.sites().iter().rev() {
+            let Some((_, at)) = g.edges(*site).find(|(kind, _)| *kind == EdgeKind::Behind) else {
+                return all;
+            };
+            all.push(Place { at, cost: left, from: Some(all.len() - 1) });
+            left += self.cost_of_leaving(at, false);
+        }
+        if self.frames.is_whole() {
+            return all;
+        }
+        let mut queue = BinaryHeap::from([Reverse((Cost(left), all.len() - 1))]);
+        let mut known = HashSet::new();
+        while let Some(Reverse((Cost(left), from))) = queue.pop() {
+            for &(at, surprise) in &*self.passages.callers(g.method(all[from].at)) {
+                if all.len() >= CALLERS || !left.is_finite() {
+                    return all;
+                }
+                if known.insert(at) {
+                    let cost = left + surprise;
+                    queue.push(Reverse((Cost(cost + self.cost_of_leaving(at, false)), all.len())));
+                    all.push(Place { at, cost, from: Some(from) });
+                }
+            }
+        }
+        all
+    }
+    /// What it costs to leave the frame that goes on at `at`, or went on there already.
+    fn cost_of_leaving(&self, at: Node, executed: bool) -> f64 {
+        let g = self.passages.icfg;
+        let Some(exits) = self.passages.exits(g.method(at)) else { return f64::INFINITY };
+        match (executed, g.opcode(at).transfer()) {
+            (true, Transfer::Return) => 0.0,
+            (false, _) => exits.of(at).0,
+            (true, _) => {
+                let edges = self.passages.edges(at).into_iter();
+                edges.map(|edge| edge.cost + exits.of(edge.to).0).fold(f64::INFINITY, f64::min)
+            }
+        }
+    }
+    fn meeting(&self, places: &[Place], down: &HashMap<MethodId, Down>) -> Option<Meeting> {
+        let g = self.passages.icfg;
+        let lead = |(at, place): (usize, &Place)| {
+            let down = down.get(&g.method(place.at)).filter(|_| place.cost.is_finite())?;
+            let ended = at == 0 && g.opcode(place.at).transfer() == Transfer::Return;
+            (!ended).then_some((place.cost + down.cost, at, down.site))
+        };
+        let mut all: Vec<_> = places.iter().enumerate().filter_map(lead).collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut best: Option<(f64, Meeting)> = None;
+        for (cost, place, site) in all.into_iter().take(TRIED) {
+            let least = best.as_ref().map_or(f64::INFINITY, |best| best.0);
+            if cost >= least {
+                break;
+            }
+            let at = places[place].at;
+            let reached = self.passages.reach(at);
+            let between = if place != 0 && at == site { Some(0.0) } else { reached.get(&site).map(|r| r.0) };
+            if let Some(cost) = between.map(|between| cost + between).filter(|cost| *cost < least) {
+                best = Some((cost, Meeting { place, site, reached }));
+            }
+        }
+        best.map(|best| best.1)
+    }
+    /// Goes from `at`, which has been `executed` or comes next, to where its frame ends.
+    fn leave_place(&mut self, at: Node, executed: bool) -> Option<()> {
+        if !executed {
+            self.go(at)?;
+        }
+        if self.passages.icfg.opcode(at).transfer() == Transfer::Return {
+            return Some(());
+        }
+        let exits = self.passages.exits(self.passages.icfg.method(at))?;
+        let cost = |edge: &super::Edge| edge.cost + exits.of(edge.to).0;
+        let edges = self.passages.edges(at).into_iter().filter(|edge| cost(edge).is_finite());
+        let edge = edges.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+        self.step(edge)?;
+        self.leave(edge.to)
+    }
+    /// Executes `site`, goes on from call to call into the frame `bottom`, of which the level is known behind the gap, and there to a
+    /// spot.
+    fn call_down(
+        &mut self,
+        mut site: Node,
+        down: &HashMap<MethodId, Down>,
+        (bottom, level): (MethodId, u32),
+    ) -> Option<Spot> {
+        let g = self.passages.icfg;
+        loop {
+            self.go(site)?;
+            let callee = down.get(&g.method(site))?.callee;
+            let entry = g.entry(callee).filter(|entry| g.may_call(site, *entry))?;
+            if callee == bottom {
+                if let Some(spot) = self.spot_at(entry) {
+                    return Some(spot);
+                }
+                self.go(entry)?;
+                let reached = self.passages.reach(entry);
+                let target = self.nearest(&reached, entry, Some(level))?;
+                return self.arrive(&reached, entry, target);
+            }
+            let next = down.get(&callee)?.site;
+            if next != entry {
+                self.go(entry)?;
+                let reached = self.passages.reach(entry);
+                self.go_to(&reached, entry, next)?;
+            }
+            site = next;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The ways out of methods.
+
+use super::{Cost, Edge, Exits, LARGEST, Passages, STEP};
+use jportal_bytecode::{Node, Transfer};
+use jportal_units::MethodId;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::rc::Rc;
+
+/// Methods of which the ways out are asked for at once.
+const SOLVED: usize = 1 << 14;
+const NONE: u32 = u32::MAX;
+
+/// The ways out of a method, of those that it may call, and so on.
+///
+/// A way through a call costs what the callee's costs and what the rest of the way does. Ways are found cheapest first, all methods
+/// together (Knuth, "A generalization of Dijkstra's algorithm", 1977), so that recursion is no matter: a way through
+/// itself is never a method's cheapest.
+pub(super) struct Solve<'p, 'a> {
+    passages: &'p Passages<'a>,
+    /// The methods with their first nodes, and where these stand below.
+    methods: Vec<(MethodId, u32, usize)>,
+    index: HashMap<MethodId, usize>,
+    /// Of each node the cheapest way known and its next step.
+    ways: Vec<(f64, Option<Edge>)>,
+    settled: Vec<bool>,
+    /// Steps that wait for a node, the one that they lead to or the entry of their callee: the last one of each node, and of each of them
+    /// the step and the one before.
+    waiting: Vec<u32>,
+    steps: Vec<(Node, Edge, u32)>,
+    queue: BinaryHeap<Reverse<(Cost, u32)>>,
+}
+
+impl<'p, 'a> Solve<'p, 'a> {
+    /// For `method` and what it may call, but for what is known already.
+    pub(super) fn of(passages: &'p Passages<'a>, method: MethodId) -> Self {
+        let (ways, settled, waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let (methods, index) = (Vec::new(), HashMap::new());
+        let (steps, queue) = (Vec::new(), BinaryHeap::new());
+        let mut all = Self { passages, methods, index, ways, settled, waiting, steps, queue };
+        all.add(method);
+        let mut done = 0;
+        while let Some((_, first, base)) = all.methods.get(done).copied() {
+            let len = passages.icfg.nodes_of(all.methods[done].0).len();
+            (0..len).for_each(|at| all.node(Node(first + at as u32), base + at));
+            done += 1;
+        }
+        all
+    }
+    /// Adds a method, unless it is there, known, or too much.
+    fn add(&mut self, method: MethodId) {
+        let nodes = self.passages.icfg.nodes_of(method);
+        if nodes.is_empty()
+            || nodes.len() > LARGEST
+            || self.methods.len() >= SOLVED
+            || self.index.contains_key(&method)
+            || self.passages.known.methods.borrow().contains_key(&method)
+        {
+            return;
+        }
+        self.index.insert(method, self.methods.len());
+        self.methods.push((method, nodes.start, self.ways.len()));
+        let len = self.ways.len() + nodes.len();
+        self.ways.resize(len, (f64::INFINITY, None));
+        self.settled.resize(len, false);
+        self.waiting.resize(len, NONE);
+    }
+    /// Where a node stands here.
+    fn at(&self, node: Node) -> Option<usize> {
+        let (_, first, base) = self.methods[*self.index.get(&self.passages.icfg.method(node))?];
+        Some(base + (node.0 - first) as usize)
+    }
+    fn node(&mut self, node: Node, at: usize) {
+        if self.passages.icfg.opcode(node).transfer() == Transfer::Return {
+            self.ways[at].0 = STEP;
+            self.queue.push(Reverse((Cost(STEP), node.0)));
+        }
+        for mut edge in self.passages.steps(node) {
+            if let Some(entry) = edge.callee {
+                let method = self.passages.icfg.method(entry);
+                self.add(method);
+                if let Some(exits) = self.passages.known.methods.borrow().get(&method) {
+                    edge.cost += exits.of(entry).0;
+                }
+            }
+            if edge.cost.is_finite() {
+                let callee = edge.callee.and_then(|entry| self.at(entry));
+                [self.at(edge.to), callee].into_iter().flatten().for_each(|target| {
+                    self.steps.push((node, edge, self.waiting[target]));
+                    self.waiting[target] = self.steps.len() as u32 - 1;
+                });
+            }
+        }
+    }
+    /// What `edge` costs with what follows, if that is settled; `None` where its callee is left out.
+    fn cost(&self, edge: &Edge) -> Option<f64> {
+        let settled = |node: Node| self.at(node).filter(|at| self.settled[*at]).map(|at| self.ways[at].0);
+        let callee = match edge.callee {
+            None => 0.0,
+            Some(entry) if self.at(entry).is_some() => settled(entry)?,
+            // What is known already is in the cost.
+            Some(entry) => {
+                let known = self.passages.known.methods.borrow();
+                known.get(&self.passages.icfg.method(entry)).map(|_| 0.0)?
+            }
+        };
+        Some(edge.cost + callee + settled(edge.to)?)
+    }
+    pub(super) fn run(mut self) -> Vec<(MethodId, Rc<Exits>)> {
+        while let Some(Reverse((_, node))) = self.queue.pop() {
+            let Some(at) = self.at(Node(node)).filter(|at| !self.settled[*at]) else { continue };
+            self.settled[at] = true;
+            let mut next = self.waiting[at];
+            while let Some((from, edge, before)) = self.steps.get(next as usize).copied() {
+                next = before;
+                let Some((cost, way)) = self.cost(&edge).zip(self.at(from)) else { continue };
+                if cost < self.ways[way].0 {
+                    self.ways[way] = (cost, Some(edge));
+                    self.queue.push(Reverse((Cost(cost), from.0)));
+                }
+            }
+        }
+        let icfg = self.passages.icfg;
+        let all = self.methods.iter().map(|(method, first, base)| {
+            let ways = self.ways[*base..*base + icfg.nodes_of(*method).len()].to_vec();
+            (*method, Rc::new(Exits { first: *first, ways }))
+        });
+        all.collect()
+    }
+}
