@@ -33,6 +33,9 @@ impl Node {
 /// The set of the sites that may call out of the graph, and of the methods that can be entered from outside.
 const OUTSIDE: u32 = 0;
 
+/// A byte inside an instruction. A method has 65,535 bytes of code at most (JVMS 4.7.3), so it is no index of a node.
+const INSIDE: u16 = u16::MAX;
+
 /// The graph; see the module's text.
 #[derive(Debug, Default)]
 pub struct Icfg {
@@ -41,6 +44,10 @@ pub struct Icfg {
     methods: Box<[MethodId]>,
     /// First node of each method, and the number of nodes.
     first: Box<[u32]>,
+    /// Where the bytecodes of each method begin in `at_bci`, and the number of all.
+    code_first: Box<[u32]>,
+    /// Of each byte of code up to the last instruction: which of its method's nodes begins there, or [`INSIDE`].
+    at_bci: Box<[u16]>,
     /// First edge of each node, and the number of edges. The first slot of an invoke is no edge but its set.
     edge_first: Box<[u32]>,
     edge_to: Box<[u32]>,
@@ -119,9 +126,10 @@ impl Icfg {
     }
     /// The node at `bci` of `method`.
     pub fn node_at(&self, method: MethodId, bci: Bci) -> Option<Node> {
-        let nodes = self.nodes_of(method);
-        let bcis = &self.bcis[nodes.start as usize..nodes.end as usize];
-        bcis.binary_search(&bci).ok().map(|i| Node(nodes.start + i as u32))
+        let at = method.0 as usize;
+        let code = slice(&self.code_first, &self.at_bci, at);
+        let index = code.get(usize::from(bci.0)).filter(|index| **index != INSIDE)?;
+        Some(Node(self.first[at] + u32::from(*index)))
     }
     /// The first node of `method`; `None` for one without code.
     pub fn entry(&self, method: MethodId) -> Option<Node> {
@@ -246,7 +254,13 @@ impl Icfg {
         let sets = &self.sets;
         let per_node = self.opcodes.len() * (1 + 2 + 4) + self.edge_first.len() * 4;
         let edges = self.edge_to.len() * 5 + self.jumps.len() * 8 + self.rows.len() * size_of::<HandlerRow>();
-        let per_method = (self.first.len() + self.row_first.len() + sets.of_first.len() + sets.of.len()) * 4;
+        let per_method = self.at_bci.len() * 2
+            + (self.code_first.len()
+                + self.first.len()
+                + self.row_first.len()
+                + sets.of_first.len()
+                + sets.of.len())
+                * 4;
         let per_set = (sets.entry_first.len() + sets.behind_first.len()) * 4 + sets.passes.len() * 2;
         per_node + edges + per_method + per_set + (sets.entries.len() + sets.behind.len()) * 4
     }

@@ -1,6 +1,6 @@
 //! From methods to the graph.
 
-use super::{CallSite, CalleeResolver, Callees, Icfg, Node, OUTSIDE, Sets, Target};
+use super::{CallSite, CalleeResolver, Callees, INSIDE, Icfg, Node, OUTSIDE, Sets, Target};
 use crate::cfg::{Cfg, EdgeKind, HandlerRow};
 use crate::method::{Method, MethodTable};
 use crate::opcode::{Opcode, Transfer};
@@ -103,11 +103,14 @@ impl Builder {
         self.jumps.sort_unstable();
         self.jumps.dedup();
         let sets = self.make_sets(methods, resolver);
+        let (code_first, at_bci) = self.by_bci();
         Icfg {
             opcodes: self.opcodes.into(),
             bcis: self.bcis.into(),
             methods: self.methods.into(),
             first: self.first.into(),
+            code_first,
+            at_bci,
             edge_first: self.edge_first.into(),
             edge_to: self.edge_to.into(),
             edge_kinds: self.edge_kinds.into(),
@@ -117,6 +120,20 @@ impl Builder {
             sets,
             left_out: self.left_out,
         }
+    }
+    /// Where the code of each method begins, and which of its nodes stands at each byte.
+    fn by_bci(&self) -> (Box<[u32]>, Box<[u16]>) {
+        let mut first = vec![0];
+        let mut all: Vec<u16> = Vec::new();
+        for nodes in self.first.windows(2) {
+            let start = all.len();
+            for (index, bci) in self.bcis[nodes[0] as usize..nodes[1] as usize].iter().enumerate() {
+                all.resize(start + usize::from(bci.0), INSIDE);
+                all.push(index as u16);
+            }
+            first.push(all.len() as u32);
+        }
+        (first.into(), all.into())
     }
     fn entry(&self, method: MethodId) -> Option<Node> {
         let at = method.0 as usize;

@@ -6,12 +6,11 @@
 
 use super::{Captured, SegmentId, Tier};
 use jportal_bytecode::Node;
-use std::collections::VecDeque;
 
 /// Transfers of control that are hashed.
 const SCALES: [usize; 4] = [1, 4, 16, 64];
-/// Places kept with one hash.
-const WAYS: usize = 8;
+/// Places kept with one hash: with their number they are half a cache line.
+const WAYS: usize = 7;
 /// Most hashes kept on a scale.
 const SLOTS: usize = 1 << 19;
 const EMPTY: u32 = u32::MAX;
@@ -24,6 +23,7 @@ pub struct Contexts {
 
 /// Some of the places with a hash.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 struct Sample {
     places: [u32; WAYS],
     /// How many there were.
@@ -42,6 +42,40 @@ impl Sample {
         if let Some(kept) = self.places.get_mut(way) {
             *kept = place;
         }
+    }
+}
+
+/// The hashes of the transfers of a segment up to each of some of them, and the places next to these.
+#[derive(Default)]
+struct Batch {
+    /// The first is that of none, or of those before.
+    hashes: Vec<u64>,
+    places: Vec<u32>,
+    /// So many are in the tables already, or of no place.
+    done: usize,
+}
+
+/// Places that are added to the tables at once.
+const BATCH: usize = 1 << 10;
+
+impl Batch {
+    fn begin(&mut self) {
+        (self.hashes, self.places, self.done) = (vec![0], vec![EMPTY], 1);
+    }
+    fn push(&mut self, node: Node, place: u32) {
+        let hash = self.hashes.last().copied().unwrap_or_default();
+        self.hashes.push(extend(hash, node));
+        self.places.push(place);
+    }
+    fn is_full(&self) -> bool {
+        self.hashes.len() - self.done >= BATCH
+    }
+    /// Keeps what the hashes of those that follow need.
+    fn keep(&mut self) {
+        let from = self.hashes.len().saturating_sub(Contexts::longest());
+        self.hashes.drain(..from);
+        self.places.drain(..from);
+        self.done = self.hashes.len();
     }
 }
 
@@ -76,14 +110,15 @@ impl Contexts {
         let slots = control.len().next_power_of_two().clamp(16, SLOTS);
         let mut all = Self { tables: SCALES.map(|_| vec![Sample::NONE; slots]) };
         let powers = SCALES.map(power);
+        let mut batch = Batch::default();
         for segment in 0..captured.len() as u32 {
             let range = captured.range(SegmentId(segment));
-            let (mut prefixes, mut hash) = (VecDeque::from([0]), 0);
+            batch.begin();
             let mut add = |position: usize| {
-                hash = extend(hash, captured.nodes()[position]);
-                prefixes.push_front(hash);
-                prefixes.truncate(SCALES[SCALES.len() - 1] + 1);
-                all.add(&prefixes, &powers, position as u32 + u32::from(!backwards));
+                batch.push(captured.nodes()[position], position as u32 + u32::from(!backwards));
+                if batch.is_full() {
+                    all.add(&mut batch, &powers);
+                }
             };
             let is_transfer = |position: &usize| rank(*position) != rank(*position + 1);
             if backwards {
@@ -91,16 +126,21 @@ impl Contexts {
             } else {
                 range.filter(is_transfer).for_each(&mut add);
             }
+            all.add(&mut batch, &powers);
         }
         all
     }
-    fn add(&mut self, prefixes: &VecDeque<u64>, powers: &[u64; SCALES.len()], position: u32) {
-        for (scale, table) in self.tables.iter_mut().enumerate() {
-            let Some(before) = prefixes.get(SCALES[scale]) else { return };
-            let hash = prefixes[0].wrapping_sub(before.wrapping_mul(powers[scale]));
-            let slot = slot_of(hash, table.len());
-            table[slot].add(position);
+    /// Adds the places of a batch, one table after the other: what is fetched for one place need not be there for the next.
+    fn add(&mut self, batch: &mut Batch, powers: &[u64; SCALES.len()]) {
+        let new = batch.done..batch.hashes.len();
+        for ((table, scale), power) in self.tables.iter_mut().zip(SCALES).zip(powers) {
+            for at in new.start.max(scale)..new.end {
+                let before = batch.hashes[at - scale].wrapping_mul(*power);
+                let slot = slot_of(batch.hashes[at].wrapping_sub(before), table.len());
+                table[slot].add(batch.places[at]);
+            }
         }
+        batch.keep();
     }
     /// Places next to `transfers`, the last of which is the nearest to them: those on the largest scale first. Some may stand
     /// next to other transfers.
@@ -169,5 +209,20 @@ mod tests {
         assert_eq!(contexts.places(&nodes(&[22, 4, 6, 8])), [3, 10]);
         assert_eq!(contexts.places(&nodes(&[10])), []);
         assert!(contexts.memory() > 0);
+    }
+
+    #[test]
+    fn long_segments_are_added_in_parts() {
+        let all: Vec<Node> = (0..4 * BATCH as u32).map(|i| Node(2 * i)).collect();
+        let mut captured = Captured::default();
+        captured.push(&Even, &all, &[]).unwrap();
+        let (front, behind) = (Contexts::new(&captured), Contexts::backwards(&captured));
+        for end in [1, 64, 65, BATCH, BATCH + 1, BATCH + 63, BATCH + 64, 3 * BATCH + 17] {
+            let context = &all[end.saturating_sub(Contexts::longest())..end];
+            assert!(front.places(context).contains(&(end as u32)), "{end}");
+            let mut next = all[end..all.len().min(end + Contexts::longest())].to_vec();
+            next.reverse();
+            assert!(behind.places(&next).contains(&(end as u32)), "{end}");
+        }
     }
 }
