@@ -112,8 +112,9 @@ fn a_failed_exec_changes_nothing() {
 
 #[test]
 fn stopping_and_starting_inside_the_range() {
-    let (_, matched) = checked("toggle", 30_000, &Setup::new("cores=2,quantum=2000,slice=100"));
-    assert!(matched.switches > 20, "{}", matched.switches);
+    let (_, matched) = checked("toggle", 300, &Setup::new("cores=2,quantum=2000,slice=100"));
+    // Eleven times on, in each of which all three threads enter a core.
+    assert!(matched.switches >= 33, "{}", matched.switches);
 }
 
 #[test]

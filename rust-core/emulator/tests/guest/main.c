@@ -367,18 +367,42 @@ static void scenario_exec(unsigned long n) {
     pt_expect(choose, 2 * n);
 }
 
-/* Tracing stops and starts again while threads are inside the range. */
+/* Tracing stops and starts again while threads are inside the range. Each time lasts until every thread
+ * has had its turns in it, however late the host lets it run. */
+static atomic_int toggling;
+static atomic_ulong turns[3];
+
+TRACED static void* run_turns(void* of) {
+    atomic_ulong* mine = of;
+    while (atomic_load(&toggling)) {
+        worker(rounds);
+        atomic_fetch_add(mine, 1);
+    }
+    return NULL;
+}
+
+static void wait_for_turns(void) {
+    for (int i = 0; i < 3; i++) {
+        /* The one that was begun before, and a whole one. */
+        unsigned long wanted = atomic_load(&turns[i]) + 2;
+        while (atomic_load(&turns[i]) < wanted) usleep(200);
+    }
+}
+
 static void scenario_toggle(unsigned long n) {
     pthread_t threads[3];
     pt_enable((uint64_t)__start_traced, (uint64_t)__stop_traced);
     rounds = n;
-    for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, run_worker, NULL);
+    atomic_store(&toggling, 1);
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, run_turns, &turns[i]);
     for (int i = 0; i < 10; i++) {
+        wait_for_turns();
         pt_disable();
-        usleep(1000);
+        wait_for_turns();
         pt_enable((uint64_t)__start_traced, (uint64_t)__stop_traced);
-        usleep(2000);
     }
+    wait_for_turns();
+    atomic_store(&toggling, 0);
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
     pt_disable();
 }
