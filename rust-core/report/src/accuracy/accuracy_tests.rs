@@ -55,6 +55,15 @@ fn loss(since: u64, until: u64) -> Event {
     })))
 }
 
+/// A gap without lost trace.
+fn contradiction(since: u64, until: u64) -> Event {
+    let mut gap = loss(since, until);
+    if let EventKind::Gap(g) = &mut gap.kind {
+        g.reason = GapReason::Reconstruct("top frame".into());
+    }
+    gap
+}
+
 /// Each bytecode of m0 and m1 has its own number: 0 to 9 and 10 to 19.
 fn run(numbers: impl IntoIterator<Item = u32>) -> Vec<Event> {
     numbers.into_iter().map(|n| bytecode(n / 10, (n % 10) as u16)).collect()
@@ -147,11 +156,7 @@ fn what_ran_in_a_gap_that_was_filled_was_lost() {
         tested.extend(run(0..5));
         tested.extend(run(guessed.iter().copied()).into_iter().map(|e| recovered(0.7, e)));
         tested.push(time(109));
-        let mut end = loss(109, 109);
-        if let EventKind::Gap(g) = &mut end.kind {
-            g.reason = GapReason::Reconstruct("leads nowhere".into());
-        }
-        tested.push(recovered(0.7, end));
+        tested.push(recovered(0.7, contradiction(109, 109)));
         tested.extend(run(15..20));
         let t = one(&truth, &tested).total;
         let found = guessed.len() as u64;
@@ -172,6 +177,19 @@ fn what_is_missing_in_a_loop_is_missing_at_the_gap() {
     tested.extend(truth[57..].iter().cloned());
     let t = one(&truth, &tested).total;
     assert_eq!((t.lost, t.missing_lost, t.missing_captured), (42, 42, 0));
+}
+
+#[test]
+fn both_flows_go_on_where_a_fill_long_before_is_given_up() {
+    let truth: Vec<Event> = run((0..3).chain((3..9).cycle().take(360)).chain(9..12));
+    // What was recovered ends in front of the third round; two more rounds, and the two behind them were not decoded.
+    let mut tested = truth[..15].to_vec();
+    tested.push(recovered(0.7, contradiction(105, 105)));
+    tested.extend(truth[15..27].iter().cloned());
+    tested.push(contradiction(106, 107));
+    tested.extend(truth[39..].iter().cloned());
+    let t = one(&truth, &tested).total;
+    assert_eq!((t.lost, t.missing_lost, t.missing_captured, t.wrong.decoded), (0, 0, 12, 0));
 }
 
 #[test]
@@ -247,11 +265,7 @@ fn projected_bytecodes_are_captured_ones() {
 #[test]
 fn a_gap_without_lost_trace_is_not_lost() {
     let mut tested = run(0..5);
-    let mut contradiction = loss(5, 8);
-    if let EventKind::Gap(g) = &mut contradiction.kind {
-        g.reason = GapReason::Reconstruct("top frame".into());
-    }
-    tested.push(contradiction);
+    tested.push(contradiction(5, 8));
     tested.extend(run(8..20));
     let t = one(&run(0..20), &tested).total;
     assert_eq!((t.lost, t.missing_captured, t.other_gaps, t.right.decoded), (0, 3, 1, 17));

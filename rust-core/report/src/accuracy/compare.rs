@@ -174,7 +174,8 @@ impl<'a> Thread<'a> {
         };
         (self.reliability.all, self.reliability.claimed) = (tested.by_bin, tested.confidence);
         let times = &self.truth.times;
-        let cuts: Vec<Cut> = tested.breaks.iter().map(|b| cut(b, times, all)).collect();
+        let cuts = tested.breaks.iter().filter(|b| !b.given_up);
+        let cuts: Vec<Cut> = cuts.map(|b| cut(b, times, all)).collect();
         let captured = tested.captured.len();
         let guide = Guide::new(times, all, &tested.times);
         let mut found = Found {
@@ -265,6 +266,9 @@ impl Found<'_> {
     /// What lies between the last aligned stretch and the next, which begins at `next`.
     fn hole(&mut self, truth: &mut Words, tested: &mut Words, next: (u64, u64)) -> io::Result<()> {
         let (expected, found) = (self.end.0..next.0, self.end.1..next.1);
+        // Both went on together across these.
+        let inside = |b: &&Break| b.given_up && b.at < found.start;
+        self.broken += self.breaks[self.broken..].iter().take_while(inside).count();
         let first = self.broken;
         while self.breaks.get(self.broken).is_some_and(|b| b.at <= next.1) {
             self.broken += 1;

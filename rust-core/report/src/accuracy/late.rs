@@ -4,7 +4,8 @@
 //! rounds too early; then words of the reference are missing further on, where nothing is cut. If all from the cut to there
 //! stands right before the place where both go on as well, it is put there: as many words are equal, and those that are missing are
 //! missing at the cut. A few may be missing in between, as where callees are known and not all of their callers; and words that are
-//! one of several possible paths may be wrong there.
+//! one of several possible paths may be wrong there: such words may fit in another round by chance, and those that fit nowhere do not
+//! part what stands on both sides of them.
 
 use std::io;
 use std::ops::Range;
@@ -27,7 +28,7 @@ pub(crate) struct Late<'a> {
     cuts: &'a [Cut],
     guide: &'a Guide,
     to: &'a mut dyn Matches,
-    /// The stretches from the last cut on, while they are without a break in the tested sequence.
+    /// The stretches from the last cut on, while nothing stands between them in the tested sequence but what is one of several paths.
     held: Vec<Match>,
 }
 
@@ -51,13 +52,15 @@ impl<'a> Late<'a> {
         found: Match,
         cut: bool,
     ) -> io::Result<()> {
-        let goes_on =
-            self.held_range().is_some_and(|h| h.end == found.tested && found.tested - h.start <= MOST);
+        let goes_on = match self.held_range() {
+            Some(held) => found.tested - held.start <= MOST && are_choices(tested, held.end..found.tested)?,
+            None => false,
+        };
         if cut || !goes_on {
             self.flush(reference, tested)?;
         }
         match self.held_range() {
-            Some(held) => self.put_before(reference, tested, held, found)?,
+            Some(held) => self.put_before(reference, tested, held.start..found.tested, found)?,
             None if !cut => return self.to.found(reference, tested, found),
             None => {}
         }
@@ -74,7 +77,7 @@ impl<'a> Late<'a> {
     ) -> io::Result<()> {
         let len = held.end - held.start;
         let (first, last) = (self.held[0], self.held[self.held.len() - 1]);
-        let place = next.reference - len;
+        let Some(place) = next.reference.checked_sub(len) else { return Ok(()) };
         let mut told = self.guide.anchors(held.start).iter().take_while(|a| a.0 < held.end);
         let elsewhere = told.any(|a| a.1 != place + (a.0 - held.start));
         if last.reference + last.len == next.reference || elsewhere {
@@ -83,14 +86,46 @@ impl<'a> Late<'a> {
         let before = first.reference..next.reference;
         if equal_before(reference, before, tested, held.clone())? == len {
             self.held = vec![Match { reference: place, tested: held.start, len }];
-        } else if let Some(strewn) = strewn_before(reference, tested, held, next)? {
-            let span = |all: &[Match]| all.first().map_or(0, |m| next.reference - m.reference);
-            if span(&strewn) < span(&self.held) {
-                self.held = strewn;
-            }
+            return Ok(());
+        }
+        let there = match even_before(reference, tested, held.clone(), next)? {
+            None => strewn_before(reference, tested, held, next)?,
+            even => even,
+        };
+        let span = |all: &[Match]| all.first().map_or(u64::MAX, |m| next.reference - m.reference);
+        if let Some(there) = there.filter(|there| span(there) < span(&self.held)) {
+            self.held = there;
         }
         Ok(())
     }
+}
+
+/// Whether all of a part of the tested sequence is one of several paths.
+fn are_choices(tested: &mut Words, mut part: Range<u64>) -> io::Result<bool> {
+    part.try_fold(true, |all, at| Ok(all && tested.raw(at)? >> WORD_BITS == SEVERAL_PATHS))
+}
+
+/// The stretches of `held` right before `next`, word for word, if all of it stands there but for what is one of several paths.
+fn even_before(
+    reference: &mut Words,
+    tested: &mut Words,
+    held: Range<u64>,
+    next: Match,
+) -> io::Result<Option<Vec<Match>>> {
+    let place = next.reference - (held.end - held.start);
+    let mut found: Vec<Match> = Vec::new();
+    for (reference_at, at) in (place..).zip(held) {
+        if reference.get(reference_at)? != tested.get(at)? {
+            if tested.raw(at)? >> WORD_BITS != SEVERAL_PATHS {
+                return Ok(None);
+            }
+        } else if let Some(last) = found.last_mut().filter(|last| last.tested + last.len == at) {
+            last.len += 1;
+        } else {
+            found.push(Match { reference: reference_at, tested: at, len: 1 });
+        }
+    }
+    Ok(Some(found))
 }
 
 /// The stretches of `held` right before `next` with words of the reference missing in between, if all of it stands there but for what
@@ -127,13 +162,17 @@ impl Matches for Late<'_> {
         let mut cut = false;
         while let Some(next) = self.cuts.first().filter(|c| c.at < found.tested + found.len) {
             self.cuts = &self.cuts[1..];
-            let before = next.at.saturating_sub(found.tested);
-            if before > 0 {
+            let (at, before) = (next.at, next.at.saturating_sub(found.tested));
+            if before == 0 {
+                // What is in front of it is no part of what is behind.
+                self.flush(reference, tested)?;
+                cut = are_choices(tested, at..found.tested)?;
+            } else {
                 self.part((reference, tested), Match { len: before, ..found }, cut)?;
                 let (at, place) = (found.tested + before, found.reference + before);
                 found = Match { reference: place, tested: at, len: found.len - before };
+                cut = true;
             }
-            cut = next.at == found.tested;
         }
         self.part((reference, tested), found, cut)
     }
@@ -202,6 +241,28 @@ mod tests {
         assert_eq!(found, [(0, 0, 3), (2998, 3, 3), (3001, 7, 2)]);
         let tested = [0, 1, 2, 0, 1, 2, 5, 8, 9];
         assert_eq!(late(&truth, &tested, 3, &Guide::default(), &given), given, "it is no choice");
+    }
+
+    #[test]
+    fn one_of_several_paths_tells_no_round() {
+        // Three rounds alike, three that begin otherwise; behind the cut the last one, whose first word is one of the others by the
+        // projection.
+        let truth: Vec<u32> =
+            [[4, 2, 3], [5, 2, 3]].iter().flat_map(|round| round.repeat(3)).chain([8, 9]).collect();
+        let several = |n: u32| n | SEVERAL_PATHS << WORD_BITS;
+        let tested = [4, 2, 3, several(4), 2, 3, 8, 9];
+        let given = [(0, 0, 6), (18, 6, 2)];
+        let found = late(&truth, &tested, 3, &Guide::default(), &given);
+        assert_eq!(found, [(0, 0, 3), (16, 4, 2), (18, 6, 2)]);
+        // One that fits nowhere stands between what is behind the cut and what follows.
+        let tested = [4, 2, 3, 2, 3, several(7), 8, 9];
+        let truth = [&truth[..18], &[6], &truth[18..]].concat();
+        let found = late(&truth, &tested, 3, &Guide::default(), &[(0, 0, 3), (4, 3, 2), (19, 6, 2)]);
+        assert_eq!(found, [(0, 0, 3), (16, 3, 2), (19, 6, 2)]);
+        // The same right behind the cut: what stands behind it is put late, and what is in front of it is not.
+        let tested = [4, 2, 3, several(7), 2, 3, 6, 8, 9];
+        let found = late(&truth, &tested, 3, &Guide::default(), &[(0, 0, 3), (4, 4, 2), (18, 6, 3)]);
+        assert_eq!(found, [(0, 0, 3), (16, 4, 2), (18, 6, 3)]);
     }
 
     #[test]

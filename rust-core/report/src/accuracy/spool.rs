@@ -75,6 +75,8 @@ pub(crate) struct Break {
     pub(crate) loss: bool,
     /// The same, but what stands here was recovered, if it is nothing but the end of a fill that leads nowhere.
     pub(crate) filled: bool,
+    /// Nothing but the end of a fill that leads nowhere, which may have been a good way back: both flows may go on here.
+    pub(crate) given_up: bool,
     /// Last time known before, of all gaps here.
     pub(crate) since: Option<u64>,
     /// First time known behind the last gap here.
@@ -96,6 +98,7 @@ impl Break {
         self.until = if behind.loss { behind.until } else { self.until };
         self.loss |= behind.loss;
         self.filled |= behind.filled;
+        self.given_up &= behind.given_up;
         self.resumed = self.resumed.max(behind.resumed);
         self.next = behind.next;
         self.recovered.1 = behind.recovered.1;
@@ -230,7 +233,7 @@ impl FlowSink for Sink {
             }
             EventKind::Gap(ref gap) => {
                 match e.provenance {
-                    Provenance::Recovered { .. } => spool.here().filled = true,
+                    Provenance::Recovered { .. } => spool.give_up(),
                     _ => spool.gap(gap),
                 }
                 Ok(())
@@ -272,7 +275,7 @@ impl Spool {
                 let so_far = self.recovered.len();
                 let here = self.here();
                 here.recovered.1 = so_far;
-                here.filled = true;
+                (here.filled, here.given_up) = (true, false);
                 Ok(())
             }
             Provenance::Projected { paths } => {
@@ -286,6 +289,7 @@ impl Spool {
         let loss = is_loss(&gap.reason);
         self.other_gaps += u64::from(!loss);
         let here = self.here();
+        here.given_up = false;
         if loss {
             // Of gaps in a row, the first begins and the last ends it.
             here.since = if here.loss { here.since } else { gap.since.map(Tsc::get) };
@@ -293,6 +297,14 @@ impl Spool {
             here.resumed = here.resumed.max(here.until);
             here.loss = true;
         }
+    }
+    /// What was recovered led nowhere.
+    fn give_up(&mut self) {
+        let at = self.captured.len();
+        let new = self.breaks.last().is_none_or(|b| b.at != at);
+        let here = self.here();
+        here.filled = true;
+        here.given_up |= new;
     }
     fn orphan(&mut self) {
         self.orphans += 1;
