@@ -243,6 +243,14 @@ impl Icfg {
         let own = |set: &u32| self.sets_of(method).contains(set) || self.sets.calling_any.contains(set);
         self.set(site).is_some_and(|set| own(&(set as u32)))
     }
+    /// Whether a frame of `method` may return to the invoke at `site`, what is called back from outside included: whether what stands
+    /// behind the site is one of [`Self::behind_calls_of`].
+    pub fn may_return_to(&self, site: Node, method: MethodId) -> bool {
+        let sets = self.sets_of(method);
+        let own =
+            |set: usize| sets.contains(&(set as u32)) || self.sets.outside[set] && sets.contains(&OUTSIDE);
+        self.set(site).is_some_and(own)
+    }
     /// The invoke that stands in front of `node`, if `node` is where its callee returns to.
     pub fn site_before(&self, node: Node) -> Option<Node> {
         let site = node.0.checked_sub(1).map(Node)?;

@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use jportal_bytecode::{ByName, Icfg, MethodTable, Node};
+use jportal_bytecode::{ByName, Icfg, MethodTable, Node, Transfer};
+use jportal_recover::Outcome;
 use jportal_recover::project::paths::Below;
 use jportal_recover::project::{
     Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projected, Projection,
 };
 
-use crate::stretch::Stretch;
+use crate::stretch::{Begin, Bytecode, Stretch};
 use crate::summary::Summary;
 
 /// How stretches are placed.
@@ -30,8 +31,9 @@ pub struct Settings {
     pub method: Method,
     /// Limits for one attempt.
     pub limits: Limits,
-    /// Attempts for one stretch: where it fits only in part, or a limit is met in its middle, it is divided.
-    pub attempts: usize,
+    /// Where a stretch fits only in part, or a limit is met in its middle, it is divided. So many of its bytecodes are looked at for that:
+    /// at first, and for each of them.
+    pub looked_at: (usize, usize),
     /// Events of a stretch; a longer one is divided.
     pub buffered: usize,
     /// Transitions for all stretches of a thread: at first, and for each of its orphans.
@@ -41,8 +43,9 @@ pub struct Settings {
 impl Settings {
     /// With limits that keep projection cheaper than decoding: what is too wide somewhere is divided there.
     pub const fn new(method: Method) -> Self {
-        let limits = Limits { transitions: 2_000_000, width: 1 << 14, stacked: 1 << 10, cached: 1 << 15 };
-        Self { method, limits, attempts: 16, buffered: 1 << 20, budget: (200_000_000, 1000) }
+        let limits =
+            Limits { transitions: 500_000, width: 1 << 14, stacked: 1 << 10, cached: 1 << 15, returns: 16 };
+        Self { method, limits, looked_at: (1 << 22, 16), buffered: 1 << 20, budget: (200_000_000, 1000) }
     }
 }
 
@@ -105,20 +108,29 @@ impl Placer {
     pub(crate) fn place(&self, stretch: &Stretch, anchor: Option<Node>, summary: &mut Summary) -> Vec<Part> {
         let all = stretch.bytecodes.len();
         let (mut parts, mut from) = (Vec::new(), 0);
+        let mut begin = anchor.map_or(Begin::Anywhere, Begin::At);
         summary.stretches += 1;
         summary.orphans += all as u64;
-        for _ in 0..self.settings.attempts {
-            if from == all {
-                return parts;
-            }
-            let found = self.part(stretch, from..all, anchor.filter(|_| from == 0), summary);
+        let (at_first, each) = self.settings.looked_at;
+        let mut left = at_first.saturating_add(each.saturating_mul(all));
+        while from < all && left > 0 {
+            left = left.saturating_sub(all - from);
+            let found = self.part(stretch, from..all, begin, summary);
             let mut gave_up = matches!(found.fit, Fit::GivenUp { .. });
             let (to, place) = match found.fit {
                 Fit::Paths(place) => (all, Some(place)),
+                // What returned may have been called by the VM, as class initialisers are.
+                Fit::Nowhere { .. } if matches!(begin, Begin::Behind(_)) => {
+                    begin = Begin::Anywhere;
+                    continue;
+                }
+                Fit::GivenUp { resume, front: Some(front) } => (from + resume, Some(front)),
+                Fit::GivenUp { resume, front: None } => {
+                    (stretch.behind_returns(all.min(from + resume)), None)
+                }
                 // What fits is asked for again: where it ends, nothing constrains it.
-                Fit::Nowhere { matched } | Fit::GivenUp { matched } if matched > 1 => {
-                    let found =
-                        self.part(stretch, from..from + matched, anchor.filter(|_| from == 0), summary);
+                Fit::Nowhere { matched } if matched > 1 => {
+                    let found = self.part(stretch, from..from + matched, begin, summary);
                     gave_up = matches!(found.fit, Fit::GivenUp { .. });
                     match found.fit {
                         Fit::Paths(place) => (from + matched, Some(place)),
@@ -126,7 +138,7 @@ impl Placer {
                     }
                 }
                 // Behind its first bytecode it may be easier.
-                Fit::Nowhere { .. } | Fit::GivenUp { .. } => (from + 1, None),
+                Fit::Nowhere { .. } => (from + 1, None),
             };
             let len = (to - from) as u64;
             match &place {
@@ -138,7 +150,9 @@ impl Placer {
                 None if gave_up => summary.given_up += len,
                 None => summary.nowhere += len,
             }
-            parts.push(Part { bytecodes: from..to, place });
+            let part = Part { bytecodes: from..to, place };
+            begin = self.behind(stretch, &part);
+            parts.push(part);
             from = to;
         }
         if from < all {
@@ -147,12 +161,21 @@ impl Placer {
         }
         parts
     }
+    /// What `part` says of the bytecode behind it.
+    fn behind(&self, stretch: &Stretch, part: &Part) -> Begin {
+        let icfg = self.icfg();
+        let returns = |b: &Bytecode| b.opcode.transfer() == Transfer::Return && b.outcome == Outcome::Open;
+        let last =
+            stretch.bytecodes[part.bytecodes.clone()].last().filter(|b| returns(b) && part.ends_certain());
+        let node = last.and(part.place.as_ref()).and_then(|place| place.nodes.last());
+        node.map_or(Begin::Anywhere, |node| Begin::Behind(icfg.method(*node)))
+    }
     /// Where some bytecodes of `stretch` fit, for what is left of the thread's budget.
     fn part(
         &self,
         stretch: &Stretch,
         bytecodes: Range<usize>,
-        anchor: Option<Node>,
+        begin: Begin,
         summary: &mut Summary,
     ) -> Projected {
         let (icfg, places) = self.program();
@@ -160,7 +183,7 @@ impl Placer {
         let left = (at_first + each * summary.orphans).saturating_sub(summary.transitions);
         let limits = &self.settings.limits;
         let limits = &Limits { transitions: limits.transitions.min(left), ..*limits };
-        let segment = stretch.segment(icfg, bytecodes, anchor);
+        let segment = stretch.segment(icfg, bytecodes, begin);
         let found = match self.settings.method {
             Method::Enumerate => Enumerate::new(icfg, Extent::All).project(&segment, limits),
             Method::Guided => Guided::new(icfg, Extent::All).project(&segment, limits),

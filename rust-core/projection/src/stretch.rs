@@ -51,6 +51,17 @@ enum Visit {
     Upcall,
 }
 
+/// What is known of the place of a bytecode from what stands in front of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// Nothing.
+    Anywhere,
+    /// It stands here.
+    At(Node),
+    /// A frame of this method returned to it.
+    Behind(MethodId),
+}
+
 /// What an event is to a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
@@ -63,7 +74,7 @@ pub enum Taken {
 impl Stretch {
     /// One that begins behind a call of `after`.
     pub fn new(after: Option<MethodId>) -> Self {
-        Self { ends: Ends { after, into: None }, ..Self::default() }
+        Self { ends: Ends { after, ..Ends::default() }, ..Self::default() }
     }
     /// Takes the next event if it belongs to the stretch.
     pub fn take(&mut self, event: &Event) -> Taken {
@@ -150,12 +161,18 @@ impl Stretch {
         let returns = |b: &Bytecode| b.opcode.transfer() == Transfer::Return && b.outcome == Outcome::Open;
         self.depth == 0 && self.bytecodes.last().is_some_and(returns)
     }
-    /// Some of its bytecodes as a segment; `anchor`: where the first of them stands, if that is known.
-    pub fn segment(&self, icfg: &Icfg, bytecodes: Range<usize>, anchor: Option<Node>) -> Segment {
+    /// The last of the returns in a row that bytecode `from` is the first of; `from` where it is none. Each of them may lead almost
+    /// anywhere.
+    pub fn behind_returns(&self, from: usize) -> usize {
+        let returns = |b: &&Bytecode| b.opcode.transfer() == Transfer::Return;
+        from + self.bytecodes[from..].iter().take_while(returns).count().saturating_sub(1)
+    }
+    /// Some of its bytecodes as a segment, by what is known of the first of them.
+    pub fn segment(&self, icfg: &Icfg, bytecodes: Range<usize>, begin: Begin) -> Segment {
         let Range { start, end } = bytecodes;
         let symbol = |b: &Bytecode| Symbol::with(b.opcode, b.outcome);
         let mut segment = Segment::new(self.bytecodes[start..end].iter().map(symbol).collect());
-        if let Some(node) = anchor {
+        if let Begin::At(node) = begin {
             // One that does not fit is none.
             let _ = segment.anchor(icfg, 0, icfg.method(node), icfg.bci(node));
         }
@@ -167,7 +184,11 @@ impl Stretch {
         }
         let after = self.ends.after.filter(|_| start == 0);
         let into = self.ends.into.filter(|_| end == self.bytecodes.len());
-        segment.end(Ends { after, into });
+        let returned = match begin {
+            Begin::Behind(method) => Some(method),
+            _ => None,
+        };
+        segment.end(Ends { after, returned, into });
         segment
     }
 }

@@ -62,6 +62,12 @@ pub(crate) fn methods() -> Arc<MethodTable> {
     t.push(method("choosing", &choosing, &[(0, "outer"), (6, "other")]));
     // 0 iconst_4; 1 invokestatic inner; 4 istore_1; 5 return
     t.push(method("twin", &[7, 184, 0, 1, 60, 177], &[(1, "inner")]));
+    // 0 fconst_0; 1 return
+    t.push(method("initialiser", &[11, 177], &[]));
+    // 0 invokestatic initialiser; 3 dup; 4 pop2; 5 areturn
+    t.push(method("calling", &[184, 0, 1, 89, 88, 176], &[(0, "initialiser")]));
+    // 0 new; 3 dup; 4 dup2; 5 areturn
+    t.push(method("creating", &[187, 0, 1, 89, 92, 176], &[]));
     Arc::new(t)
 }
 

@@ -74,8 +74,10 @@ pub enum Fit {
     },
     /// A limit was met first.
     GivenUp {
-        /// So many symbols from the front on have a path that ends in one place; 0 where none is known.
-        matched: usize,
+        /// The paths of the first symbols, which end in one place, or in few where they never are in one.
+        front: Option<Projection>,
+        /// The symbol behind these; where there are none, one from which on more is known, not 0.
+        resume: usize,
     },
 }
 

@@ -75,6 +75,8 @@ pub struct Segment {
 pub struct Ends {
     /// The first symbol stands behind a call of this method.
     pub after: Option<MethodId>,
+    /// A frame of this method returned to the first symbol; it may have been called from outside of the graph.
+    pub returned: Option<MethodId>,
     /// The last symbol, a return, leads behind this invoke.
     pub into: Option<Node>,
 }
@@ -118,10 +120,11 @@ impl Segment {
             Err(_) => true,
         };
         let follows = |method| icfg.site_before(node).is_some_and(|site| icfg.may_call_method(site, method));
+        let returned = |method| icfg.site_before(node).is_some_and(|site| icfg.may_return_to(site, method));
         let returns = |site| icfg.may_call_method(site, icfg.method(node));
         (self.anchors.is_empty() || self.anchor_at(index).is_none_or(|a| a == node))
             && (self.callees.is_empty() || calls())
-            && (index > 0 || self.ends.after.is_none_or(follows))
+            && (index > 0 || self.ends.after.is_none_or(follows) && self.ends.returned.is_none_or(returned))
             && (!is_last || self.ends.into.is_none_or(returns))
     }
     /// Notes that symbol `index` is the instruction at `bci` of `method`. Anchors come in ascending order.
@@ -203,7 +206,7 @@ mod tests {
         let leaf = |name| crate::support::method(name, &[172]);
         let g = graph(vec![caller, leaf("f1"), leaf("f2")]);
         let mut segment = open(&[Opcode::IRETURN]);
-        segment.end(Ends { after: None, into: Some(Node(0)) });
+        segment.end(Ends { into: Some(Node(0)), ..Ends::default() });
         let admitted: Vec<u32> = g.nodes().filter(|n| segment.admits(&g, 0, *n)).map(|n| n.0).collect();
         // f0's own nodes are no callee's; the symbol is not compared.
         assert_eq!(admitted, [2]);

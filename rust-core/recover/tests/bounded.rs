@@ -9,7 +9,9 @@ use jportal_recover::fill::{
 };
 use jportal_recover::project::paths::Below;
 use jportal_recover::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, Project};
+use jportal_recover::segment::Ends;
 use jportal_recover::{Outcome, Segment, Symbol};
+use jportal_units::MethodId;
 use support::{calling, catching, graph, method, open, some, sym};
 
 /// A loop in each of `count` methods: 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return.
@@ -96,9 +98,40 @@ fn where_a_search_gives_up_its_begin_may_be_known() {
     let open = |all: &[Opcode]| Segment::new(all.iter().map(|o| Symbol::open(*o)).collect());
     let segment = open(&[Opcode::ICONST_0, Opcode::POP, Opcode::RETURN, Opcode::ICONST_1, Opcode::POP]);
     let narrow = Limits { width: 100, cached: 100, ..Limits::default() };
-    assert_eq!(Indexed::new(&g).project(&segment, &narrow).fit, Fit::GivenUp { matched: 3 });
+    let fit = Indexed::new(&g).project(&segment, &narrow).fit;
+    let Fit::GivenUp { front: Some(front), resume: 3 } = &fit else { panic!("{fit:?}") };
+    assert_eq!((front.paths, front.nodes.len()), (1, 3));
+    // Where it is to go no further than to few places, it does not look at the others.
+    let few = Limits { returns: 16, ..Limits::default() };
+    let found = Indexed::new(&g).project(&segment, &few);
+    assert_eq!(found.fit, fit);
+    assert!(found.work.transitions < 10, "{}", found.work.transitions);
     let Fit::Paths(paths) = Indexed::new(&g).project(&segment, &Limits::default()).fit else { panic!() };
     assert_eq!(paths.paths, 3_001);
+    // What is behind the return has these places by itself, too.
+    let mut rest = open(&[Opcode::ICONST_1, Opcode::POP]);
+    rest.end(Ends { returned: Some(MethodId(1)), ..Ends::default() });
+    let Fit::Paths(paths) = Indexed::new(&g).project(&rest, &few).fit else { panic!() };
+    assert_eq!(paths.paths, 3_001);
+}
+
+/// A loop of one method that has a copy: two paths however long it is.
+#[test]
+fn copies_of_a_method_are_told_apart_nowhere() {
+    // 0 iconst_0; 1 pop; 2 goto 0
+    let g = graph(["f", "g"].map(|name| method(name, &[3, 87, 167, 0xff, 0xfe])).to_vec());
+    let round = [Opcode::ICONST_0, Opcode::POP, Opcode::GOTO].map(Symbol::open);
+    let segment = Segment::new(round.repeat(20_000));
+    let limits = Limits { cached: 1 << 15, ..Limits::default() };
+    let Fit::Paths(paths) = Indexed::new(&g).project(&segment, &limits).fit else { panic!() };
+    assert_eq!((paths.paths, paths.nodes.len(), paths.is_certain(59_999)), (2, 60_000, false));
+    // Up to where it would be looked for in too many places.
+    let few = Limits { transitions: 50_000, ..limits };
+    let Fit::GivenUp { front: Some(front), resume } = Indexed::new(&g).project(&segment, &few).fit else {
+        panic!()
+    };
+    assert_eq!((front.paths, front.nodes.len()), (2, resume));
+    assert!(resume > 10_000);
 }
 
 #[test]

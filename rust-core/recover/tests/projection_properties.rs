@@ -55,7 +55,7 @@ fn everywhere_and_indexed(g: &Icfg, segment: &Segment) -> (Projected, Projected)
     let limits = Limits { stacked: 100, ..Limits::default() };
     let everywhere: Vec<Node> = g.nodes().collect();
     let mut work = Work::default();
-    let fit = search(&Nfa::new(g), segment, &everywhere, Below::Unknown, &limits, &mut work);
+    let fit = search(&Nfa::new(g), segment, (&everywhere, None), Below::Unknown, &limits, &mut work);
     (Projected { fit, work }, Indexed::new(g).project(segment, &limits))
 }
 
@@ -187,6 +187,40 @@ proptest! {
         }
     }
 
+    /// Divided behind returns to frames of which nothing is known, a segment has the same paths.
+    #[test]
+    fn what_is_divided_behind_returns_loses_no_path(
+        drafts in drafts(),
+        choices in prop::collection::vec(any::<u8>(), 2..120),
+        cut: usize,
+        hidden: u64,
+    ) {
+        let g = program(&drafts);
+        let walk = walk(&g, &choices);
+        let segment = walk.segment(&g, cut % walk.nodes.len(), hidden);
+        let limits = Limits { stacked: 100, ..Limits::default() };
+        let whole = Indexed::new(&g).project(&segment, &limits);
+        prop_assume!(whole.work.forgotten == 0);
+        let whole = paths(&whole.fit).expect("the walk fits");
+        let certain = |p: &Projection| (0..p.nodes.len()).map(|at| p.is_certain(at).then_some(p.nodes[at])).collect::<Vec<_>>();
+        let (mut count, mut nodes, mut returned) = (1u64, Vec::new(), None);
+        while nodes.len() < segment.len() {
+            let mut part = Segment::new(segment.symbols()[nodes.len()..].to_vec());
+            part.end(Ends { returned, ..Ends::default() });
+            let found = Indexed::new(&g).project(&part, &Limits { returns: 0, ..limits });
+            prop_assume!(found.work.forgotten == 0);
+            let front = match found.fit {
+                Fit::Paths(all) => all,
+                Fit::GivenUp { front: Some(front), resume } if resume == front.nodes.len() => front,
+                other => panic!("{other:?}"),
+            };
+            count = count.saturating_mul(front.paths);
+            returned = front.nodes.last().map(|n| g.method(*n));
+            nodes.extend(certain(&front));
+        }
+        prop_assert_eq!((count, nodes), (whole.paths, certain(whole)));
+    }
+
     /// Pairing calls with returns leaves the walk and takes others away.
     #[test]
     fn a_known_stack_constrains_returns(
@@ -205,7 +239,7 @@ proptest! {
         let mut last = u64::MAX;
         for below in [Below::Unpaired, Below::Unknown, Below::Top(&stack), Below::Frames(&stack)] {
             let starts: Vec<Node> = g.nodes().collect();
-            let fit = search(&nfa, &segment, &starts, below, &limits, &mut work);
+            let fit = search(&nfa, &segment, (&starts, None), below, &limits, &mut work);
             let found = paths(&fit).expect("the walk fits");
             prop_assert!(is_path_of(&g, &found.nodes, &segment));
             for (index, node) in walk.nodes[cut..].iter().enumerate() {
@@ -227,6 +261,7 @@ proptest! {
         cut: usize,
         hidden: u64,
         others: bool,
+        width in 1..12usize,
     ) {
         let g = program(&drafts);
         let walk = walk(&g, &choices);
@@ -235,6 +270,11 @@ proptest! {
         let (all, found) = everywhere_and_indexed(&g, &segment);
         if all.work.forgotten + found.work.forgotten == 0 {
             prop_assert_eq!(&found.fit, &all.fit);
+        }
+        // With less room it may find nothing, but no less than all.
+        let narrow = Indexed::new(&g).project(&segment, &Limits { width, stacked: 100, ..Limits::default() });
+        if paths(&narrow.fit).is_some() && all.work.forgotten + narrow.work.forgotten == 0 {
+            prop_assert_eq!(&narrow.fit, &all.fit);
         }
         let fits = paths(&found.fit).expect("the walk fits");
         for (index, node) in nodes.iter().enumerate() {
@@ -291,6 +331,6 @@ fn without_visits(g: &Icfg, walk: &Walk, cut: usize, hidden: u64) -> (Segment, V
     }
     let mut segment = Segment::new(symbols);
     callees.iter().for_each(|(at, callee)| segment.call(*at, *callee).unwrap());
-    segment.end(Ends { after, into: None });
+    segment.end(Ends { after, ..Ends::default() });
     (segment, nodes)
 }

@@ -96,31 +96,74 @@ impl<'a> Backwards<'a> {
         }
         looked
     }
-    /// The nodes that symbol 0 of `segment` may be where symbol `index` is one of `nodes`; `None` when a limit is met.
-    pub fn starts(
+    /// The nodes that the symbols of `segment` up to `index` may be where that one is one of `nodes`, back to symbol 0 or to where a limit
+    /// is met.
+    pub fn reach(
         &self,
         segment: &Segment,
         index: usize,
         nodes: Vec<Node>,
         limits: &Limits,
         work: &mut Work,
-    ) -> Option<Vec<Node>> {
+    ) -> Reach {
         let (mut states, mut before) = (nodes, Vec::new());
+        states.sort_unstable();
+        let mut reach = Reach { first: index, last: index, nodes: states.clone(), ends: vec![states.len()] };
         for at in (0..index).rev() {
             before.clear();
             let symbol = segment.symbols()[at];
             for to in &states {
                 work.transitions += self.predecessors(*to, symbol, &mut |n| before.push(n));
                 if work.exhausted(limits) || before.len() > limits.width {
-                    return None;
+                    return reach;
                 }
             }
             before.sort_unstable();
             before.dedup();
             before.retain(|n| segment.admits(self.icfg(), at, *n));
             std::mem::swap(&mut states, &mut before);
+            reach.push(&states);
         }
-        Some(states)
+        reach
+    }
+}
+
+/// The nodes that some symbols of a segment may be, by what is known further on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reach {
+    /// The first and the last symbol of which that is known.
+    first: usize,
+    last: usize,
+    /// From the last symbol backwards, of each ascending.
+    nodes: Vec<Node>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Reach {
+    /// Notes what the symbol in front of the first may be.
+    fn push(&mut self, nodes: &[Node]) {
+        self.first -= 1;
+        self.nodes.extend(nodes);
+        self.ends.push(self.nodes.len());
+    }
+    /// The first symbol of which something is known.
+    pub const fn first(&self) -> usize {
+        self.first
+    }
+    /// The last one.
+    pub const fn last(&self) -> usize {
+        self.last
+    }
+    /// The nodes that symbol `index` may be, ascending; `None` where nothing is known.
+    pub fn at(&self, index: usize) -> Option<&[Node]> {
+        let at = self.last.checked_sub(index).filter(|_| index >= self.first)?;
+        let from = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.nodes[from..self.ends[at]])
+    }
+    /// Whether symbol `index` may be `node`.
+    pub fn admits(&self, index: usize, node: Node) -> bool {
+        self.at(index).is_none_or(|nodes| nodes.binary_search(&node).is_ok())
     }
 }
 

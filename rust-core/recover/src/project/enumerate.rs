@@ -43,7 +43,7 @@ pub(super) fn try_starts(
     let mut work = Work::default();
     let mut accepted = Vec::new();
     let mut longest = 0;
-    let given_up = |work| Projected { fit: Fit::GivenUp { matched: 0 }, work };
+    let given_up = |work| Projected { fit: Fit::GivenUp { front: None, resume: 1 }, work };
     if segment.is_empty() {
         return Projected { fit: Fit::Nowhere { matched: 0 }, work };
     }
@@ -62,6 +62,6 @@ pub(super) fn try_starts(
     if accepted.is_empty() {
         return Projected { fit: Fit::Nowhere { matched: longest }, work };
     }
-    let fit = search(nfa, segment, &accepted, Below::Unpaired, limits, &mut work);
+    let fit = search(nfa, segment, (&accepted, None), Below::Unpaired, limits, &mut work);
     Projected { fit, work }
 }

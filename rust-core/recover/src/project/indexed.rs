@@ -2,18 +2,19 @@
 //!
 //! 1. The first anchor, if there is one, fixes a position. Otherwise what stands in the fewest places is taken: a window of the
 //!    segment that the [index](Places) knows, an invoke whose callee is known, what stands behind a call, or a return to a known one.
-//! 2. From there the segment is resolved backwards to its first symbol, which gives the starts.
-//! 3. From the starts the paths are searched with calls and returns paired, down to the frames that survived the gap.
+//! 2. From there the segment is resolved backwards to its first symbol: the nodes that each symbol on the way may be.
+//! 3. Through these the paths are searched with calls and returns paired, down to the frames that survived the gap.
 //!
 //! A segment with neither anchor nor window (shorter than a run) is begun wherever its first symbol stands.
 
-use super::backwards::Backwards;
+use super::backwards::{Backwards, Reach};
 use super::nfa::Nfa;
 use super::paths::{Below, search};
 use super::places::{Places, Window};
 use super::work::{Limits, Work};
 use super::{Fit, Project, Projected};
 use crate::Segment;
+use crate::segment::Ends;
 use jportal_bytecode::{Icfg, Node};
 use jportal_units::MethodId;
 use std::borrow::Cow;
@@ -50,29 +51,55 @@ impl<'a> Indexed<'a> {
             return Projected { fit: Fit::Nowhere { matched: 0 }, work };
         };
         let everywhere = self.places.of(first.opcode);
-        let found = self.starts(segment, limits, &mut work);
-        // Where the segment cannot be, the search says how much of it can be.
-        let starts = found.as_deref().filter(|starts| !starts.is_empty()).unwrap_or(everywhere);
+        let reach = self.reach(segment, limits, &mut work);
+        let behind = match reach.as_ref() {
+            Some(reach) if reach.first() == 0 => None,
+            _ => self.behind_calls(segment),
+        };
+        let starts = match (&reach, &behind) {
+            (_, Some(behind)) => behind,
+            (Some(reach), _) => reach.at(0).unwrap_or_default(),
+            (None, None) => everywhere,
+        };
         work.candidates = starts.len() as u64;
-        let fit = search(&self.nfa, segment, starts, below, limits, &mut work);
+        let mut find = |starts, reach| search(&self.nfa, segment, (starts, reach), below, limits, &mut work);
+        let fit = match &reach {
+            // Nobody knows what leads to where more is known.
+            Some(reach) if reach.first() > 0 && behind.is_none() => {
+                Fit::GivenUp { front: None, resume: reach.first() }
+            }
+            // Where the segment cannot be, the search says how much of it can be.
+            Some(reach) => match find(starts, Some(reach)) {
+                Fit::Nowhere { matched } if matched <= reach.last() => find(everywhere, None),
+                fit => fit,
+            },
+            None => find(starts, None),
+        };
         Projected { fit, work }
     }
-    /// The nodes that may be symbol 0; `None` where nothing tells or a limit was met.
-    fn starts(&self, segment: &Segment, limits: &Limits, work: &mut Work) -> Option<Vec<Node>> {
+    /// What stands where the calls lead of which symbol 0 stands behind one; `None` where nobody knows of any.
+    fn behind_calls(&self, segment: &Segment) -> Option<Vec<Node>> {
+        let Ends { after, returned, .. } = segment.ends();
+        let rare = after.map(Rare::After).or(returned.map(Rare::Returned))?;
+        Some(once(self.behind(segment, &rare).flatten().copied()))
+    }
+    /// The nodes that the symbols may be up to the one that tells most; `None` where nothing tells.
+    fn reach(&self, segment: &Segment, limits: &Limits, work: &mut Work) -> Option<Reach> {
         let (index, nodes) = match segment.anchors().first() {
             Some((index, node)) => (*index as usize, vec![*node]),
             None => self.rarest(segment)?,
         };
         // Resolving backwards has half of what there is.
         let half = Limits { transitions: limits.transitions / 2, ..*limits };
-        Backwards::new(self.nfa, &self.places).starts(segment, index, nodes, &half, work)
+        Some(Backwards::new(self.nfa, &self.places).reach(segment, index, nodes, &half, work))
     }
     /// A symbol, and the nodes that it may be, which are few.
     fn rarest(&self, segment: &Segment) -> Option<(usize, Vec<Node>)> {
         let window = self.best_window(segment).map(|w| (self.places.candidates(&w).len(), Rare::Window(w)));
         let calls =
             segment.callees().iter().take(CALLS).map(|(at, method)| Rare::Call(*at as usize, *method));
-        let after = segment.ends().after.map(Rare::After);
+        let Ends { after, returned, .. } = segment.ends();
+        let after = after.map(Rare::After).or(returned.map(Rare::Returned));
         let behind =
             calls.chain(after).map(|rare| (self.behind(segment, &rare).map(<[Node]>::len).sum(), rare));
         let into = segment.ends().into.and_then(|site| self.returns(segment, site));
@@ -84,7 +111,7 @@ impl<'a> Indexed<'a> {
         let nodes: Vec<Node> = match &rare {
             Rare::Window(window) => self.places.candidates(window).collect(),
             Rare::Into(nodes) => nodes.clone(),
-            Rare::After(_) => self.behind(segment, &rare).flatten().copied().collect(),
+            Rare::After(_) | Rare::Returned(_) => self.behind(segment, &rare).flatten().copied().collect(),
             Rare::Call(..) => {
                 self.behind(segment, &rare).flatten().filter_map(|n| g.site_before(*n)).collect()
             }
@@ -94,12 +121,15 @@ impl<'a> Indexed<'a> {
     /// What stands behind the calls that `rare` names; of all in front of the first symbol, what has its opcode.
     fn behind(&self, segment: &Segment, rare: &Rare) -> impl Iterator<Item = &'a [Node]> + use<'a> {
         let g = self.nfa.icfg();
-        let (method, opcode) = match rare {
-            Rare::Call(_, method) => (Some(*method), None),
-            Rare::After(method) => (Some(*method), segment.symbols().first().map(|s| s.opcode)),
-            _ => (None, None),
+        let first = segment.symbols().first().map(|s| s.opcode);
+        let (own, any, opcode) = match rare {
+            Rare::Call(_, method) => (Some(*method), None, None),
+            Rare::After(method) => (Some(*method), None, first),
+            Rare::Returned(method) => (None, Some(*method), first),
+            _ => (None, None, None),
         };
-        let behind = method.into_iter().flat_map(|m| g.behind_own_calls_of(m));
+        let behind = own.into_iter().flat_map(|m| g.behind_own_calls_of(m));
+        let behind = behind.chain(any.into_iter().flat_map(|m| g.behind_calls_of(m)));
         behind.map(move |nodes| opcode.map_or(nodes, |opcode| g.with_opcode(nodes, opcode)))
     }
     /// The returns, with the opcode of the last symbol, of the methods that `site` may call; `None` if it may call any.
@@ -138,6 +168,8 @@ enum Rare {
     Call(usize, MethodId),
     /// The method that returned to the first symbol.
     After(MethodId),
+    /// The same, and it may have been called from outside.
+    Returned(MethodId),
     /// What the last symbol may be.
     Into(Vec<Node>),
 }
@@ -147,7 +179,7 @@ impl Rare {
         match self {
             Self::Window(window) => window.index,
             Self::Call(at, _) => *at,
-            Self::After(_) => 0,
+            Self::After(_) | Self::Returned(_) => 0,
             Self::Into(_) => segment.len() - 1,
         }
     }

@@ -8,12 +8,13 @@
 //! many all are forgotten: from there on returns may lead anywhere until calls have been seen again, so more paths fit
 //! than really do, but none that does is lost.
 
+use super::backwards::Reach;
 use super::nfa::{Nfa, Step};
 use super::stacks::{Stack, Stacks};
 use super::work::{Limits, Work};
 use super::{Fit, Projection};
 use crate::segment::{Outcome, Segment};
-use jportal_bytecode::Node;
+use jportal_bytecode::{Node, Transfer};
 use std::ops::Range;
 
 /// What is known of the frames below a segment's first symbol.
@@ -47,26 +48,29 @@ struct Layer {
     preds: Vec<u32>,
 }
 
-/// Finds the paths of `segment` that begin at one of `starts`.
+/// Finds the paths of `segment` that begin at one of `starts` and go through the nodes of `reach`.
 pub fn search(
     nfa: &Nfa<'_>,
     segment: &Segment,
-    starts: &[Node],
+    (starts, reach): (&[Node], Option<&Reach>),
     below: Below<'_>,
     limits: &Limits,
     work: &mut Work,
 ) -> Fit {
-    let mut search = Search::new(*nfa, segment, below);
+    let mut search = Search::new(*nfa, segment, reach, below);
     if segment.is_empty() {
         return Fit::Nowhere { matched: 0 };
     }
-    let begins = |n: &Node| nfa.matches(*n, segment, 0) && search.is_called(*n);
+    let begins = |n: &Node| search.is_within(0, *n) && nfa.matches(*n, segment, 0) && search.is_called(*n);
     let starts: Vec<Node> = starts.iter().copied().filter(begins).collect();
     if starts.is_empty() {
         return Fit::Nowhere { matched: 0 };
     }
     search.begin(&starts);
     for index in 1..segment.len() {
+        if search.leads_anywhere(index, limits) {
+            return search.given_up();
+        }
         if search.advance_single(index, work) {
             if work.exhausted(limits) {
                 return search.given_up();
@@ -89,12 +93,16 @@ pub fn search(
     Fit::Paths(search.finish())
 }
 
+/// Predecessors of a symbol that are kept however many symbols stay ambiguous, and places at which a path may end that goes no
+/// further: methods may be copies of each other.
+const FEW: usize = 4;
 /// Layers are settled when so many have come together.
 const SETTLE: usize = 1 << 12;
 
 struct Search<'a> {
     nfa: Nfa<'a>,
     segment: &'a Segment,
+    reach: Option<&'a Reach>,
     paired: bool,
     stacks: Stacks,
     root: Stack,
@@ -106,7 +114,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(nfa: Nfa<'a>, segment: &'a Segment, below: Below<'_>) -> Self {
+    fn new(nfa: Nfa<'a>, segment: &'a Segment, reach: Option<&'a Reach>, below: Below<'_>) -> Self {
         let mut stacks = Stacks::new();
         let (sites, bottom): (&[Node], _) = match below {
             Below::Unpaired | Below::Unknown => (&[], Stack::UNKNOWN),
@@ -116,7 +124,7 @@ impl<'a> Search<'a> {
         let root = sites.iter().fold(bottom, |rest, site| stacks.push(*site, rest));
         let paired = below != Below::Unpaired;
         let (layers, nodes, ambiguous) = (Vec::new(), Vec::new(), Vec::new());
-        Self { nfa, segment, paired, stacks, root, layers, pending: 0, nodes, ambiguous }
+        Self { nfa, segment, reach, paired, stacks, root, layers, pending: 0, nodes, ambiguous }
     }
     /// Whether the frame below, if it is known, may have called the method of `start`.
     fn is_called(&self, start: Node) -> bool {
@@ -131,10 +139,38 @@ impl<'a> Search<'a> {
         let paths = vec![1; states.len()];
         self.layers = vec![Layer { states, paths, ..Layer::default() }];
     }
-    /// How far the paths were one.
-    fn given_up(&self) -> Fit {
-        let single = self.layers.iter().rposition(|l| l.states.len() == 1);
-        Fit::GivenUp { matched: single.map_or(0, |at| self.nodes.len() + at + 1) }
+    /// Up to where the paths led to one place last, or to few if they never did.
+    fn given_up(mut self) -> Fit {
+        let last = |most| self.layers.iter().rposition(|l: &Layer| l.states.len() <= most);
+        let Some(last) = last(1).or_else(|| last(FEW)) else {
+            let resume = self.reach.map_or(1, |reach| reach.first().max(1));
+            return Fit::GivenUp { resume, front: None };
+        };
+        self.layers.truncate(last + 1);
+        let front = self.finish();
+        Fit::GivenUp { resume: front.nodes.len(), front: Some(front) }
+    }
+    /// Whether the only state in front of symbol `index` is a return to more places than a search is to begin with, of which
+    /// nothing but the symbols tells.
+    fn leads_anywhere(&self, index: usize, limits: &Limits) -> bool {
+        let Some(Layer { states, .. }) = self.layers.last() else { return false };
+        let ([from], None) = (&states[..], self.reach.and_then(|r| r.at(index))) else { return false };
+        let (g, symbols) = (self.nfa.icfg(), self.segment.symbols());
+        let returns = g.opcode(from.node).transfer() == Transfer::Return && !symbols[index - 1].throws();
+        let unknown = self.paired && from.stack == Stack::UNKNOWN;
+        let behind = || g.behind_calls_of(g.method(from.node));
+        returns
+            && unknown
+            && behind().map(|nodes| g.with_opcode(nodes, symbols[index].opcode).len()).sum::<usize>()
+                > limits.returns
+    }
+    /// Whether symbol `index` may be `node` by what is known further on.
+    fn is_within(&self, index: usize, node: Node) -> bool {
+        self.reach.is_none_or(|reach| reach.admits(index, node))
+    }
+    /// Whether symbol `index` may be `node`.
+    fn admits(&self, index: usize, node: Node) -> bool {
+        self.is_within(index, node) && self.segment.admits(self.nfa.icfg(), index, node)
     }
     /// The usual case without a list: one state, nothing pending before it, one successor. Otherwise nothing is done.
     fn advance_single(&mut self, index: usize, work: &mut Work) -> bool {
@@ -142,11 +178,14 @@ impl<'a> Search<'a> {
         let [from] = states[..] else { return false };
         let outcome = self.segment.symbols()[index - 1].outcome;
         let (mut next, mut others) = (None, false);
+        let reach = self.reach;
         self.expand(from, outcome, index, work, &mut |to| {
-            others |= next.is_some_and(|n| n != to);
-            next = Some(to);
+            if reach.is_none_or(|reach| reach.admits(index, to.node)) {
+                others |= next.is_some_and(|n| n != to);
+                next = Some(to);
+            }
         });
-        let next = next.filter(|n| self.segment.admits(self.nfa.icfg(), index, n.node));
+        let next = next.filter(|n| self.admits(index, n.node));
         let (Some(next), false) = (next, others) else { return false };
         self.nodes.push(from.node);
         self.layers[0].states[0] = next;
@@ -156,19 +195,20 @@ impl<'a> Search<'a> {
     /// are handlers.
     fn advance(&mut self, index: usize, limits: &Limits, work: &mut Work) -> Option<Layer> {
         let outcome = self.segment.symbols()[index - 1].outcome;
-        let (segment, icfg) = (self.segment, self.nfa.icfg());
+        let (segment, reach, icfg) = (self.segment, self.reach, self.nfa.icfg());
         let Some(last) = self.layers.pop() else { return Some(Layer::default()) };
         let most = limits.cached.max(limits.width);
         let mut found = Vec::with_capacity(last.states.len());
         for (pred, state) in (0..).zip(&last.states) {
             let before = found.len();
             self.expand(*state, outcome, index, work, &mut |next| {
-                if segment.admits(icfg, index, next.node) {
+                let within = reach.is_none_or(|reach| reach.admits(index, next.node));
+                if within && segment.admits(icfg, index, next.node) {
                     found.push((next, pred));
                 }
             });
             drop_repeated(&mut found, before);
-            if self.pending + found.len() > most || work.exhausted(limits) {
+            if self.pending + found.len() > most + FEW * index || work.exhausted(limits) {
                 self.layers.push(last);
                 return None;
             }
@@ -195,7 +235,7 @@ impl<'a> Search<'a> {
         let known = self.stacks.pop(from.stack);
         if self.paired && (known.is_some() || from.stack == Stack::BOTTOM) {
             let g = self.nfa.icfg();
-            let returns = g.opcode(from.node).transfer() == jportal_bytecode::Transfer::Return;
+            let returns = g.opcode(from.node).transfer() == Transfer::Return;
             match outcome {
                 Outcome::Unwound => return self.unwind(from, want, work, each),
                 Outcome::Thrown => {}

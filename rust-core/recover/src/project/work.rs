@@ -10,13 +10,23 @@ pub struct Limits {
     /// States with stacks at one symbol; beyond that the stacks are forgotten.
     pub stacked: usize,
     /// States of the [`Dfa`](super::Dfa) kept, counted by their members, and predecessors kept of a stretch that is still
-    /// ambiguous.
+    /// ambiguous, beside four for each symbol.
     pub cached: usize,
+    /// Where a return to a frame of which nothing is known may lead to more places than these, and one place is all there is in front
+    /// of it, the search ends: what follows is a [segment of its own](crate::segment::Ends::returned), of which something further on
+    /// may tell more. No path is lost so.
+    pub returns: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { transitions: 200_000_000, width: 1 << 20, stacked: 1 << 12, cached: 4 << 20 }
+        Self {
+            transitions: 200_000_000,
+            width: 1 << 20,
+            stacked: 1 << 12,
+            cached: 4 << 20,
+            returns: usize::MAX,
+        }
     }
 }
 
