@@ -161,7 +161,8 @@ fn run() -> Result<()> {
         if let Some(missing) = program.missing() {
             return Err(format!("{name}: {missing}; run scripts/setup").into());
         }
-        let plan = Plan { oracle: false, size: options.size, ..Plan::new(Mode::Tiered) };
+        // The clock that `jportal run` has by default: recovery goes by it.
+        let plan = Plan { oracle: false, size: options.size, timing: "mtc", ..Plan::new(Mode::Tiered) };
         let recording = Recording::make(&place, &program, &plan)?;
         let truth = recording.capture();
         for loss in &options.losses {
