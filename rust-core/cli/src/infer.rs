@@ -10,6 +10,7 @@ use jportal_projection::Projector;
 use jportal_reconstruct::{DecodeSummary, Recording};
 use jportal_report::Execution;
 use jportal_report::execution::{Listener, Visits};
+use jportal_units::Tsc;
 
 use crate::args::{DecodeArgs, InferArgs, Project, Recover};
 use crate::{decode, say};
@@ -48,7 +49,12 @@ pub(crate) fn decode_inferred(
     let methods = recording.methods();
     let icfg = Arc::new(Icfg::build(methods, &mut ByName::new(methods)));
     let open = |_: &ThreadInfo| Ok(Box::new(tempfile::tempfile()?) as Box<dyn Storage>);
-    let mut completion = Completion::new(Arc::clone(&icfg), Settings::with(method), open);
+    let on_core = Arc::clone(&visits);
+    let clock = move |thread: &ThreadInfo, time: Tsc| {
+        on_core.ticks((thread.tid.get(), thread.started.get()), time.get())
+    };
+    let mut completion =
+        Completion::new(Arc::clone(&icfg), Settings::with(method), open).timed_by(Arc::new(clock));
     let (summary, projection, decoded) = {
         let mut decoded = Listener::new(Arc::clone(&visits), &mut completion);
         let (summary, projection) = decode_projected(args, infer, (recording, Some(icfg)), &mut decoded)?;

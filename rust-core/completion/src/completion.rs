@@ -8,13 +8,13 @@ use crate::spool::{Spool, Storage};
 use crate::summary::{Summary, ThreadFigures};
 use jportal_bytecode::Icfg;
 use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
-use jportal_recover::cut::Cutter;
+use jportal_recover::cut::{Cutter, Piece};
 use jportal_recover::fill::{
     Calibration, Captured, Follower, Learned as Patterns, Parameters, Rehearsal, SegmentId,
     Settings as Following, Walker,
 };
 use jportal_recover::project::paths::Below;
-use jportal_units::{Bci, MethodId};
+use jportal_units::{Bci, MethodId, Tsc};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -45,10 +45,15 @@ const SEGMENT: usize = 1 << 18;
 /// Opens what the events of a thread are written to.
 pub type Open<'o> = dyn FnMut(&ThreadInfo) -> io::Result<Box<dyn Storage>> + 'o;
 
+/// Ticks that a thread has had up to some time. A thread that sleeps or waits for a core executes nothing, so how much it may have
+/// executed in a gap is told by the time that it had a core.
+pub type Clock = Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync>;
+
 /// Takes the flows of all threads, and gives them on with their gaps filled; see the crate's text.
 pub struct Completion<'o> {
     icfg: Arc<Icfg>,
     settings: Settings,
+    clock: Clock,
     open: Box<Open<'o>>,
     shared: Arc<Mutex<Shared>>,
 }
@@ -81,7 +86,13 @@ impl<'o> Completion<'o> {
         settings: Settings,
         open: impl FnMut(&ThreadInfo) -> io::Result<Box<dyn Storage>> + 'o,
     ) -> Self {
-        Self { icfg, settings, open: Box::new(open), shared: Arc::default() }
+        let clock: Clock = Arc::new(|_, time| time.get());
+        Self { icfg, settings, clock, open: Box::new(open), shared: Arc::default() }
+    }
+    /// Gaps are as long as `clock` says; without it, as the flows' own times say.
+    #[must_use]
+    pub fn timed_by(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
     /// Whether something went wrong already: the rest of the decode is of no use.
     pub fn has_failed(&self) -> bool {
@@ -205,6 +216,8 @@ impl FlowConsumer for Completion<'_> {
         };
         Box::new(Sink {
             slot,
+            info: info.clone(),
+            clock: Arc::clone(&self.clock),
             longest: self.settings.longest_captured,
             shared: Arc::clone(&self.shared),
             icfg: Arc::clone(&self.icfg),
@@ -220,6 +233,8 @@ impl FlowConsumer for Completion<'_> {
 /// Takes the flow of one thread.
 struct Sink {
     slot: usize,
+    info: ThreadInfo,
+    clock: Clock,
     longest: usize,
     shared: Arc<Mutex<Shared>>,
     icfg: Arc<Icfg>,
@@ -255,9 +270,16 @@ impl Sink {
         Ok(())
     }
     fn learn(&mut self) {
+        let pieces: Vec<Piece> = self.cutter.drain().collect();
+        self.add(pieces);
+    }
+    /// The thread's next pieces.
+    fn add(&mut self, pieces: Vec<Piece>) {
         let mut shared = lock(&self.shared);
-        let pieces = self.cutter.drain();
-        pieces.for_each(|piece| self.places.add(&mut shared.learned, &*self.icfg, piece, self.longest));
+        for mut piece in pieces {
+            piece.retime(|time| (self.clock)(&self.info, time));
+            self.places.add(&mut shared.learned, &*self.icfg, piece, self.longest);
+        }
     }
     fn fail(&mut self, error: Error) {
         self.spool = None;
@@ -276,9 +298,10 @@ impl FlowSink for Sink {
         if let Some(Err(error)) = self.spool.as_mut().map(Spool::close) {
             self.fail(error);
         }
-        let Self { slot, longest, shared, icfg, spool, cutter, mut places, known, .. } = *self;
+        let pieces = self.cutter.finish();
+        self.add(pieces);
+        let Self { slot, shared, spool, places, known, .. } = *self;
         let mut shared = lock(&shared);
-        cutter.finish().into_iter().for_each(|p| places.add(&mut shared.learned, &*icfg, p, longest));
         shared.known.merge(known);
         let thread = spool.map(|spool| Thread { spool, places: places.finish() });
         if let Some((_, ended)) = shared.threads.get_mut(slot) {

@@ -54,7 +54,7 @@ mod summary;
 #[path = "../../recover/tests/support/mod.rs"]
 mod support;
 
-pub use completion::{Completion, Open, Settings};
+pub use completion::{Clock, Completion, Open, Settings};
 pub use error::Error;
 pub use filler::Method;
 pub use spool::Storage;

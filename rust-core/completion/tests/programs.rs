@@ -5,7 +5,7 @@ mod support;
 
 use jportal_bytecode::{Icfg, Method, MethodTable, Node, Transfer};
 use jportal_check::{Checker, Options};
-use jportal_completion::{Completion, Method as By, Settings, Storage, Summary};
+use jportal_completion::{Clock, Completion, Method as By, Settings, Storage, Summary};
 use jportal_flow::{
     Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, GapReason, Orphan, Provenance, ThreadInfo,
     Tier,
@@ -47,8 +47,21 @@ impl FlowSink for KeptSink {
 
 /// Completes the flows of some threads, which arrive in turn.
 fn complete(g: &Arc<Icfg>, settings: Settings, flows: &[&[Event]]) -> (Vec<Vec<Event>>, Summary) {
+    complete_timed(g, settings, flows, None)
+}
+
+/// The same with a clock.
+fn complete_timed(
+    g: &Arc<Icfg>,
+    settings: Settings,
+    flows: &[&[Event]],
+    clock: Option<Clock>,
+) -> (Vec<Vec<Event>>, Summary) {
     let open = |_: &ThreadInfo| Ok(Box::new(Cursor::new(Vec::new())) as Box<dyn Storage>);
     let mut completion = Completion::new(Arc::clone(g), settings, open);
+    if let Some(clock) = clock {
+        completion = completion.timed_by(clock);
+    }
     let mut sinks: Vec<_> = (0..flows.len()).map(|i| completion.thread(&info(i as u32))).collect();
     let longest = flows.iter().map(|f| f.len()).max().unwrap_or(0);
     for from in (0..longest).step_by(7) {
@@ -283,6 +296,34 @@ fn calls() -> (Vec<Method>, Vec<Node>, Vec<Outcome>, Arc<Icfg>) {
     let nodes: Vec<Node> = round.concat().into_iter().cycle().take(8 * 200).collect();
     let outcomes = vec![Outcome::Open; nodes.len()];
     (methods, nodes, outcomes, Arc::new(g))
+}
+
+/// A gap in which the thread slept is no longer than the time for which it had a core.
+#[test]
+fn sleep_is_no_time() {
+    const SLEPT: u64 = 1_000_000;
+    let (_, nodes, outcomes, g) = calls();
+    let whole = flow(&g, &nodes, &outcomes);
+    let truth: Vec<Event> = whole.iter().map(|e| Event::decoded(e.1.clone())).collect();
+    let mut events = lossy(&g, &whole, &[(800, 829)], false, false);
+    // It slept in the middle of the gap.
+    let late = |time: &mut Tsc| time.0 += if time.0 > 8150 { SLEPT } else { 0 };
+    for event in &mut events {
+        match &mut event.kind {
+            EventKind::Time(time) => late(time),
+            EventKind::Gap(gap) => [&mut gap.since, &mut gap.until].into_iter().flatten().for_each(late),
+            _ => {}
+        }
+    }
+    let on_core = |thread: &ThreadInfo, time: Tsc| {
+        assert_eq!(thread.tid.0, 0);
+        if time.0 > 8150 + SLEPT { time.0 - SLEPT } else { time.0.min(8150) }
+    };
+    let settings = Settings::with(By::Follow(Default::default()));
+    let (completed, _) = complete_timed(&g, settings, &[&events], Some(Arc::new(on_core)));
+    assert_eq!(codes(&completed[0]), codes(&truth));
+    let (completed, _) = complete(&g, settings, &[&events]);
+    assert_ne!(codes(&completed[0]), codes(&truth));
 }
 
 fn codes(events: &[Event]) -> Vec<(u32, u16)> {

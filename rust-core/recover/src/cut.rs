@@ -3,7 +3,7 @@
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, Gap, GapReason, Orphan, Provenance};
-use jportal_units::{Bci, MethodId};
+use jportal_units::{Bci, MethodId, Tsc};
 use std::ops::{Deref, Range};
 
 /// Call sites of frames, as far as they are known.
@@ -70,6 +70,13 @@ impl Piece {
     pub fn lost_time(&self) -> Option<u64> {
         let gap = self.gap()?;
         Some(gap.until?.get().saturating_sub(gap.since?.get()))
+    }
+    /// Puts what `clock` says of each time, which ascends as they do, in its place.
+    pub fn retime(&mut self, clock: impl Fn(Tsc) -> u64) {
+        self.marks.iter_mut().for_each(|mark| mark.1 = clock(Tsc(mark.1)));
+        if let Behind::Gap(gap) = &mut self.behind {
+            [&mut gap.since, &mut gap.until].into_iter().flatten().for_each(|time| *time = Tsc(clock(*time)));
+        }
     }
 }
 
@@ -169,11 +176,11 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         self.done.drain(..self.done.len().saturating_sub(held))
     }
     /// The pieces that were not drained, when the flow is over.
-    pub fn finish(mut self) -> Vec<Piece> {
+    pub fn finish(&mut self) -> Vec<Piece> {
         if !self.piece.nodes.is_empty() {
             self.cut(Behind::Nothing);
         }
-        self.done
+        std::mem::take(&mut self.done)
     }
     fn enter(&mut self, method: MethodId, entry: Entry) {
         let before = match entry {
@@ -594,6 +601,18 @@ mod tests {
             (&Behind::More, &[(0, 9)][..], Some(10))
         );
         assert_eq!(pieces[2].marks, []);
+    }
+
+    #[test]
+    fn times_by_another_clock() {
+        let g = program();
+        let mut events = lost_in_f();
+        events.insert(1, EventKind::Time(Tsc(1)));
+        let piece = &mut cut(&g, events)[0];
+        piece.retime(|time| 100 * time.0);
+        assert_eq!((&piece.marks[..], piece.lost_time()), (&[(0, 100)][..], Some(100)));
+        let gap = piece.gap().unwrap();
+        assert_eq!((gap.since, gap.until), (Some(Tsc(100)), Some(Tsc(200))));
     }
 
     #[test]

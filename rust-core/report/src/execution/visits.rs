@@ -30,7 +30,7 @@ impl Visits {
         }
     }
     /// Ticks of the thread on all cores up to `until`.
-    pub(super) fn ticks(&self, thread: Key, until: u64) -> u64 {
+    pub fn ticks(&self, thread: (u32, u64), until: u64) -> u64 {
         self.0.get(&thread).into_iter().flat_map(HashMap::values).map(|spans| up_to(spans, until)).sum()
     }
     /// Ticks of the thread on that core from `since` to `until`.
