@@ -1,3 +1,4 @@
+use crate::stretch::{Stretch, Taken};
 use crate::testing::*;
 use crate::{Method, Settings};
 use jportal_bytecode::Opcode;
@@ -180,6 +181,14 @@ fn behind_a_return_only_callers_fit() {
     let flow = join(&[&flow, &orphans(&[Opcode::RETURN])]);
     let expected = [">f1~1", "1@0~1", "1@1~1", "<r1~1", ">f8~1", "8@4~1", "8@5~1", "<r8~1"];
     assert_eq!((divided(&flow), run(&flow)), (expected.map(String::from).to_vec(), run(&flow)));
+}
+
+#[test]
+fn returns_in_a_row_are_given_up_together() {
+    let mut stretch = Stretch::new(None);
+    let flow = orphans(&[Opcode::DUP, Opcode::IRETURN, Opcode::IRETURN, Opcode::RETURN, Opcode::DUP]);
+    flow.iter().for_each(|event| assert_eq!(stretch.take(event), Taken::Inside));
+    assert_eq!([0, 1, 2, 3, 4].map(|from| stretch.behind_returns(from)), [0, 3, 3, 3, 4]);
 }
 
 #[test]

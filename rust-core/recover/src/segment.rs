@@ -213,6 +213,25 @@ mod tests {
     }
 
     #[test]
+    fn a_return_leads_to_the_first_symbol() {
+        // f0 calls f1; f2 may be called from outside alone, and so behind f3, which calls what the graph does not hold.
+        let calling = |name, callee| {
+            crate::support::calling(crate::support::method(name, &[184, 0, 1, 172]), &[callee])
+        };
+        let leaf = |name| crate::support::method(name, &[172]);
+        let g = graph(vec![calling("f0", "f1"), leaf("f1"), leaf("f2"), calling("f3", "elsewhere")]);
+        let mut segment = open(&[Opcode::IRETURN]);
+        let mut admitted = |ends| {
+            segment.end(ends);
+            g.nodes().filter(|n| segment.admits(&g, 0, *n)).map(|n| n.0).collect::<Vec<u32>>()
+        };
+        let returned = |method| Ends { returned: Some(MethodId(method)), ..Ends::default() };
+        assert_eq!((admitted(returned(1)), admitted(returned(2))), (vec![1, 5], vec![5]));
+        let after = Ends { after: Some(MethodId(1)), ..Ends::default() };
+        assert_eq!(admitted(after), [1]);
+    }
+
+    #[test]
     fn control_is_what_transfers_it() {
         assert!(Symbol::open(Opcode::GOTO).is_control() && Symbol::open(Opcode::INVOKESTATIC).is_control());
         assert!(!Symbol::open(Opcode::IDIV).is_control());

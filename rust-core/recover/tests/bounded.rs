@@ -122,7 +122,7 @@ fn copies_of_a_method_are_told_apart_nowhere() {
     let g = graph(["f", "g"].map(|name| method(name, &[3, 87, 167, 0xff, 0xfe])).to_vec());
     let round = [Opcode::ICONST_0, Opcode::POP, Opcode::GOTO].map(Symbol::open);
     let segment = Segment::new(round.repeat(20_000));
-    let limits = Limits { cached: 1 << 15, ..Limits::default() };
+    let limits = Limits { cached: 1 << 15, width: 1 << 14, ..Limits::default() };
     let Fit::Paths(paths) = Indexed::new(&g).project(&segment, &limits).fit else { panic!() };
     assert_eq!((paths.paths, paths.nodes.len(), paths.is_certain(59_999)), (2, 60_000, false));
     // Up to where it would be looked for in too many places.

@@ -263,6 +263,8 @@ mod tests {
         let tested = [4, 2, 3, several(7), 2, 3, 6, 8, 9];
         let found = late(&truth, &tested, 3, &Guide::default(), &[(0, 0, 3), (4, 4, 2), (18, 6, 3)]);
         assert_eq!(found, [(0, 0, 3), (16, 4, 2), (18, 6, 3)]);
+        let (tested, given) = ([4, 2, 3, 7, 2, 3, 6, 8, 9], [(0, 0, 3), (4, 4, 2), (18, 6, 3)]);
+        assert_eq!(late(&truth, &tested, 3, &Guide::default(), &given), given, "it is no choice");
     }
 
     #[test]
