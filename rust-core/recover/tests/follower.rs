@@ -86,6 +86,24 @@ fn nothing_is_filled_when_nothing_joins_in_time() {
 }
 
 #[test]
+fn nothing_is_read_for_a_gap_that_is_too_long() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 1000), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
+    let after = push(&mut captured, &g, &rounds(&g, 20), 200_000);
+    let settings = Settings { longest: 1000, ..Settings::default() };
+    let learned = Learned::new(&g, &captured);
+    let follower = Follower::new(&g, &captured, &learned, settings);
+    // Half of it may be missing.
+    for (instructions, fits) in [(1990, true), (2010, false)] {
+        let hole = Hole { before, after, time: Some(10 * instructions) };
+        let (fill, work) = follower.recover_gap(&unknown(hole));
+        assert_eq!((fill.is_some(), work.read > 0), (fits, fits), "{instructions} {work:?}");
+    }
+}
+
+#[test]
 fn the_icfg_leads_where_nothing_was_seen_to_go() {
     let g = looping();
     let mut captured = Captured::default();

@@ -142,6 +142,11 @@ impl<'a> Follower<'a> {
         if captured.segment(gap.hole.before).is_empty() || captured.segment(gap.hole.after).is_empty() {
             return (None, work);
         }
+        // No fill may be as long as the shortest that fits: nothing need be read to know that.
+        let shortest = gap.expected.map_or(0.0, |e| e.instructions - settings.misfit * e.scale());
+        if shortest > settings.longest as f64 {
+            return (None, work);
+        }
         let mut back = Back::new(ground, gap);
         let (forced_back, led) = back.run(&mut work);
         let mut start = Trail::new(ground, gap, &back);
