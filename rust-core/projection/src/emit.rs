@@ -1,6 +1,6 @@
 //! From a stretch and the places of its bytecodes to events.
 
-use jportal_bytecode::{Icfg, Node, Transfer};
+use jportal_bytecode::{EdgeKind, Icfg, Node, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, Orphan, Provenance, Tier};
 use jportal_recover::Outcome;
 use jportal_units::MethodId;
@@ -50,8 +50,11 @@ pub(crate) fn emit(
                     let paths = if place.is_certain(symbol) { 1 } else { place.paths };
                     let paths = u32::try_from(paths).unwrap_or(u32::MAX);
                     emitter.provenance = Provenance::Projected { paths };
-                    let before = last.filter(|l| l.1 && !begins).map(|l| l.0);
-                    emitter.bytecode(place.nodes[symbol], bytecode, before);
+                    let before = last.filter(|l| l.1).map(|l| l.0);
+                    if begins {
+                        emitter.go_on(place.nodes[symbol], before.map(|b| b.outcome));
+                    }
+                    emitter.bytecode(place.nodes[symbol], bytecode, before.filter(|_| !begins));
                 } else {
                     leave_all(icfg, emitter.frames, Exit::Lost, emitter.out);
                     emitter.out.push(event.clone());
@@ -109,6 +112,20 @@ impl Emitter<'_> {
     }
     fn top(&self) -> Option<MethodId> {
         self.frames.last().map(|f| self.icfg.method(f.0))
+    }
+    /// A part begins at `node`: frames that an earlier one led to are given up, unless the highest of them goes on there. `outcome` is that
+    /// of the bytecode in front of it, if the same stretch holds it.
+    fn go_on(&mut self, node: Node, outcome: Option<Outcome>) {
+        let admits = |kind| match outcome {
+            Some(Outcome::Taken) => kind == EdgeKind::Taken,
+            Some(Outcome::NotTaken) => kind == EdgeKind::NotTaken,
+            Some(Outcome::Thrown | Outcome::Unwound) => false,
+            Some(Outcome::Open | Outcome::Returned) | None => true,
+        };
+        let leads = |site: Node| self.icfg.edges(site).any(|(kind, to)| to == node && admits(kind));
+        if !self.frames.last().is_some_and(|top| leads(top.0)) {
+            leave_all(self.icfg, self.frames, Exit::Lost, self.out);
+        }
     }
     /// `node` is `bytecode`; `before` is the one in front of it on the same path.
     fn bytecode(&mut self, node: Node, bytecode: &Bytecode, before: Option<&Bytecode>) {

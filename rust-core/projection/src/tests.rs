@@ -233,6 +233,15 @@ fn a_part_does_not_go_on_where_the_one_before_ended() {
     let loops = orphans(&[Opcode::DLOAD_0, Opcode::DSTORE_1]);
     let words = run(&join(&[&loops, &[throw()], &either()]));
     assert_eq!(words[..6], [">f5~1", "5@0~1", "5@1~1", "<l5~1", ">f0~2", "0@5~2"]);
+    // Nor in another place of the same method.
+    let twice = run(&join(&[&loops, &loops]));
+    let once = [">f5~1", "5@0~1", "5@1~1", "<l5~1"];
+    assert_eq!(twice, [once, once].concat());
+    // A branch that was taken leads nowhere but to its target.
+    let branch = [orphan(Opcode::IFEQ, Some(true))];
+    let other = orphans(&[Opcode::ICONST_2, Opcode::IRETURN]);
+    let flow = join(&[&called(), &orphans(&[Opcode::ILOAD_1]), &branch, &other]);
+    assert_eq!(run(&flow)[6..], ["0@4~1", "0@5~1", "0@6~1", "<l0~1", ">f0~2", "0@9~2", "0@10~2", "<r0~2"]);
 }
 
 #[test]
