@@ -20,6 +20,15 @@ pub enum Place {
     Core(u32),
 }
 
+/// Whose an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thread {
+    /// The calling thread's.
+    Calling,
+    /// That of a thread of this process.
+    Of(u32),
+}
+
 /// `ioctl` on an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control<'a> {
@@ -46,11 +55,11 @@ pub struct Moment {
 pub trait Kernel: Send + Sync {
     /// Where `/proc` and `/sys` are.
     fn root(&self) -> &Path;
-    /// `perf_event_open` for the calling thread, closed on `exec`.
+    /// `perf_event_open`, closed on `exec`.
     ///
     /// # Errors
     /// The kernel's answer.
-    fn open(&self, attr: &perf_event_attr, place: Place) -> io::Result<Event>;
+    fn open(&self, attr: &perf_event_attr, thread: Thread, place: Place) -> io::Result<Event>;
     /// Closes an event. All that it was inherited to go, too.
     fn close(&self, event: Event);
     /// An `ioctl`. Async-signal-safe.
@@ -72,6 +81,13 @@ pub trait Kernel: Send + Sync {
     fn locked_memory_limit(&self) -> Option<u64>;
     /// `RLIMIT_NOFILE`, `None` for unlimited or unknown.
     fn open_files_limit(&self) -> Option<u64>;
+    /// The calling thread.
+    fn this_thread(&self) -> u32;
+    /// All threads of this process (`/proc/self/task`).
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    fn threads(&self) -> io::Result<Vec<u32>>;
     /// Now, in both clocks.
     fn moment(&self) -> Moment;
 }
@@ -91,19 +107,23 @@ impl Kernel for Linux {
         Path::new("/")
     }
 
-    fn open(&self, attr: &perf_event_attr, place: Place) -> io::Result<Event> {
+    fn open(&self, attr: &perf_event_attr, thread: Thread, place: Place) -> io::Result<Event> {
         let core = match place {
             Place::Anywhere => -1,
             Place::Core(core) => i64::from(core),
         };
-        let (this_thread, no_group) = (0i64, -1i64);
+        let thread = match thread {
+            Thread::Calling => 0,
+            Thread::Of(tid) => i64::from(tid),
+        };
+        let no_group = -1i64;
         // SAFETY: the kernel reads `attr.size` bytes, which is not more than the structure has, and writes at most that field.
         let fd = unsafe {
             let attr: *const perf_event_attr = attr;
             libc::syscall(
                 libc::SYS_perf_event_open,
                 attr,
-                this_thread,
+                thread,
                 core,
                 no_group,
                 u64::from(PERF_FLAG_FD_CLOEXEC),
@@ -144,6 +164,19 @@ impl Kernel for Linux {
 
     fn open_files_limit(&self) -> Option<u64> {
         limit(libc::RLIMIT_NOFILE)
+    }
+
+    fn this_thread(&self) -> u32 {
+        // SAFETY: no arguments, and it cannot fail.
+        unsafe { libc::gettid() as u32 }
+    }
+
+    fn threads(&self) -> io::Result<Vec<u32>> {
+        let mut all = Vec::new();
+        for entry in std::fs::read_dir("/proc/self/task")? {
+            all.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+        }
+        Ok(all)
     }
 
     /// Of a few attempts the one that was interrupted least: the clock was read between two reads of the TSC.
@@ -204,6 +237,22 @@ mod tests {
         let passed = second.ns - first.ns;
         assert!(passed >= 19_000_000 && passed <= start.elapsed().as_nanos() as u64 * 2, "{passed} ns");
         assert!(second.tsc > first.tsc);
+    }
+
+    #[test]
+    fn threads_are_those_of_the_process() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            tell.send(Linux.this_thread()).unwrap();
+            stopped.recv().unwrap_err();
+        });
+        let id = told.recv().unwrap();
+        assert_ne!(id, Linux.this_thread());
+        let all = Linux.threads().unwrap();
+        assert!(all.contains(&id) && all.contains(&Linux.this_thread()), "{all:?}");
+        drop(stop);
+        other.join().unwrap();
     }
 
     #[test]

@@ -221,7 +221,11 @@ fn opening(request: &Request, errno: i32, machine: &Machine) -> Explanation {
         }
         libc::EMFILE | libc::ENFILE => said(
             Cause::Files,
-            format!("too many open files: a recording needs 2 for each of {} cores", machine.possible.len()),
+            format!(
+                "too many open files: a recording needs 2 for each of {} cores, and where the VM runs already so many for each of its \
+                 threads",
+                machine.possible.len()
+            ),
             if errno == libc::EMFILE {
                 "raise the limit: `ulimit -n`"
             } else {

@@ -20,12 +20,14 @@
 
 use crate::code_memory;
 use crate::config::{Config, Source};
+use crate::device;
 use crate::dump::SlowCall;
 use crate::error::Error;
 use crate::log::Log;
 use crate::recorder::{Recorder, StopReason, panic_text};
 use crate::session::lock;
 use crate::sys::Callback;
+use jportal_perf_abi::kernel::Linux;
 use std::ffi::CStr;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -55,6 +57,8 @@ mod ffi {
         buffer_size: u64,
         /// Flight recorder: bytes to keep of each core, 0: record everything.
         snapshot_size: u64,
+        /// The VM runs already: all of its threads are recorded, not only the calling one and those that it makes.
+        attach: bool,
         /// 0, or the address of `void(*)(int level, const char* text)`; level 1 error, 2 warning, 3 info. It is
         /// called from recorder threads (not attached to the VM, all signals blocked but those of faults) and from callers.
         log: usize,
@@ -74,9 +78,9 @@ mod ffi {
         /// `size` bytes can be written at `buf`.
         unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize;
 
-        /// Whether the processor trace can be filtered only if the code cache is the memory of a file. False: it makes no
-        /// difference, or nothing is being recorded.
-        fn recorder_filters_files_only() -> bool;
+        /// Whether the processor trace can be filtered only if the code cache is the memory of a file: that of the recording, else of
+        /// one that begins later from `source`. False: it makes no difference.
+        fn recorder_filters_files_only(source: i32) -> bool;
 
         /// Makes the code cache, reserved at `[low, high)`, the memory of a file, readable, writable and executable as a whole
         /// from now on. Otherwise it stays reserved. Before `recorder_set_code_cache`, which uses the file.
@@ -222,6 +226,7 @@ unsafe fn to_config(from: &RecorderConfig) -> Result<Config, Error> {
         ring_bytes: from.ring_size,
         buffer_bytes: from.buffer_size,
         snapshot_bytes: from.snapshot_size,
+        attach: from.attach,
         vm_version: text(from.vm_version),
         vm_flags: text(from.vm_flags),
         java_command: text(from.java_command),
@@ -251,8 +256,14 @@ unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize {
     entry(0, || unsafe { copy_text(&lock(&LAST_ERROR), buf, size) })
 }
 
-fn recorder_filters_files_only() -> bool {
-    entry(false, || recorder().is_some_and(|r| r.filters_files_only()))
+fn recorder_filters_files_only(source: i32) -> bool {
+    entry(false, || match (recorder(), Source::try_from(source)) {
+        (Some(recorder), _) => recorder.filters_files_only(),
+        (None, Ok(source)) => {
+            device::will_filter_files_only(Arc::new(Linux), &Config { source, ..Config::default() })
+        }
+        (None, Err(_)) => false,
+    })
 }
 
 /// # Safety

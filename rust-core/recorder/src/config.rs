@@ -57,6 +57,9 @@ pub struct Config {
     pub buffer_bytes: u64,
     /// Flight recorder: keep the last so many bytes of each core for dumps, 0: record everything.
     pub snapshot_bytes: u64,
+    /// The VM runs already: its threads are traced, too, and not only the calling one and those that it makes. The emulated unit
+    /// traces them all anyway.
+    pub attach: bool,
     /// For the capture's header.
     pub vm_version: String,
     /// For the capture's header: non-default flags.

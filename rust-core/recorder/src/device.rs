@@ -49,17 +49,17 @@ pub trait Device: Send + Sync {
         TimeConversion::default()
     }
     /// The consuming half of each core's rings, with the core's number. The calling thread and those it creates later are
-    /// traced, those that exist are not.
+    /// traced, and with [`Config::attach`] those that are there when it is enabled, but for `own`, the recorder's.
     ///
     /// # Errors
     /// When a ring cannot be had.
-    fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error>;
+    fn rings(&self, own: &[u32]) -> Result<Vec<(u32, CoreConsumer)>, Error>;
     /// Whether only the mapping of a file can be filtered: then the code cache should be one. Asked between `rings` and `enable`.
     fn filters_files_only(&self) -> bool {
         false
     }
     /// Traces code in `low..high` from now on, of which `file` is the whole memory when it is no anonymous one. Returns what is
-    /// let through: nothing when nothing is filtered out.
+    /// let through: nothing when nothing is filtered out. Of a VM that runs already: at a safepoint, so that few threads come meanwhile.
     ///
     /// # Errors
     /// When the device refuses.
@@ -130,6 +130,17 @@ pub fn open_on(
     })
 }
 
+/// Whether a recording that begins later could be filtered only if the code cache is the memory of a file
+/// ([`Device::filters_files_only`]).
+pub fn will_filter_files_only(kernel: Arc<dyn Kernel>, config: &Config) -> bool {
+    if !matches!(config.source, Source::Auto | Source::Perf) {
+        return false;
+    }
+    // Without PT, or the right to use it, there will be nothing to filter.
+    let Ok(Some(pmu)) = PtPmu::read(kernel.root()) else { return false };
+    Perf::intel_pt(kernel, config, pmu).is_ok_and(|perf| perf.would_filter_files_only())
+}
+
 /// Why this machine has no Intel PT.
 fn without_pt(kernel: &dyn Kernel) -> String {
     let processor = Machine::read(kernel.root()).processor;
@@ -159,7 +170,7 @@ impl Device for Metadata {
     fn tsc_khz(&self) -> u64 {
         0
     }
-    fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
+    fn rings(&self, _own: &[u32]) -> Result<Vec<(u32, CoreConsumer)>, Error> {
         Ok(Vec::new())
     }
     fn enable(&self, _low: u64, _high: u64, _file: Option<RawFd>) -> Result<Vec<FilterRange>, Error> {

@@ -46,6 +46,20 @@ pub enum Error {
     /// The kernel does not tell which cores there are.
     #[error("/sys/devices/system/cpu/possible names no core; mount sysfs, or use -XX:JPortalSource=none")]
     NoCores,
+    /// The kernel does not tell which threads there are.
+    #[error(
+        "/proc/self/task: {0}; mount /proc in this mount namespace, or start the VM with -XX:+JPortalStart"
+    )]
+    Threads(std::io::Error),
+    /// Threads came while events were opened for those that were there.
+    #[error(
+        "new threads of native code came each of the {attempts} times that events were opened for those that were there; try again, or \
+         start the VM with -XX:+JPortalStart"
+    )]
+    ThreadsComing {
+        /// How often.
+        attempts: usize,
+    },
     /// The emulated unit belongs to another process (inherited environment).
     #[error(
         "the emulated PT unit {path} traces process {owner}, this is {pid}: a child VM needs an emulated unit of its \
@@ -124,6 +138,8 @@ impl Error {
             | Self::NoUnit { .. }
             | Self::NoCores
             | Self::Refused(_)
+            | Self::Threads(_)
+            | Self::ThreadsComing { .. }
             | Self::ForeignUnit { .. }
             | Self::Device(_)
             | Self::Unit(_) => 2,

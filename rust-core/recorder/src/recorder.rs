@@ -94,7 +94,8 @@ impl Recorder {
         let crew =
             (0..device.config().cores as usize).step_by(CORES_PER_THREAD).map(|_| WaitingDrain::spawn());
         let crew: Vec<WaitingDrain> = crew.collect::<Result<_, _>>()?;
-        let rings = device.rings()?;
+        let own: Vec<u32> = crew.iter().map(|drain| drain.tid).chain([consumer.tid]).collect();
+        let rings = device.rings(&own)?;
         let (buffer_bytes, snapshot_bytes) = (config.buffer_bytes, config.snapshot_bytes);
         let (session, consumer) = consumer.start(config, device)?;
         let keep = session.device.keeps();
@@ -340,18 +341,22 @@ impl Recorder {
 /// A drain thread that has nothing to do yet.
 struct WaitingDrain {
     thread: JoinHandle<()>,
+    tid: u32,
     work: mpsc::SyncSender<(Arc<Session>, Vec<CoreDrain>)>,
 }
 
 impl WaitingDrain {
     fn spawn() -> Result<Self, Error> {
         let (work, given) = mpsc::sync_channel::<(Arc<Session>, Vec<CoreDrain>)>(1);
+        let (id, own_id) = mpsc::sync_channel(1);
         let body = move || {
+            let _ = id.send(sys::this_thread());
             if let Ok((session, cores)) = given.recv() {
                 guarded(&session, || drain::run(&session, cores));
             }
         };
-        Ok(Self { thread: spawn("jportal-drain", body)?, work })
+        let thread = spawn("jportal-drain", body)?;
+        Ok(Self { thread, tid: own_id.recv().unwrap_or_default(), work })
     }
 
     fn start(self, session: Arc<Session>, cores: Vec<CoreDrain>) -> JoinHandle<()> {
@@ -367,6 +372,7 @@ type Assignment = (Config, Box<dyn Device>);
 /// signals blocked.
 struct WaitingConsumer {
     thread: JoinHandle<()>,
+    tid: u32,
     work: mpsc::SyncSender<Assignment>,
     answer: mpsc::Receiver<Result<Arc<Session>, Error>>,
 }
@@ -375,7 +381,9 @@ impl WaitingConsumer {
     fn spawn(end: Arc<Mutex<StopReason>>) -> Result<Self, Error> {
         let (work, given) = mpsc::sync_channel::<Assignment>(1);
         let (to_starter, answer) = mpsc::sync_channel(1);
+        let (id, own_id) = mpsc::sync_channel(1);
         let body = move || {
+            let _ = id.send(sys::this_thread());
             let Ok((config, device)) = given.recv() else { return };
             match catch_unwind(AssertUnwindSafe(|| open_session(&config, device))) {
                 Ok(Ok(session)) => {
@@ -390,7 +398,8 @@ impl WaitingConsumer {
                 Err(panic) => drop(to_starter.send(Err(Error::Panic(panic_text(&*panic))))),
             }
         };
-        Ok(Self { thread: spawn("jportal-export", body)?, work, answer })
+        let thread = spawn("jportal-export", body)?;
+        Ok(Self { thread, tid: own_id.recv().unwrap_or_default(), work, answer })
     }
 
     /// Gives the thread its work and waits until ring and capture are there.

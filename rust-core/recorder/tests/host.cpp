@@ -23,7 +23,7 @@ extern "C" __attribute__((visibility("default"))) int host_main(const char* capt
   if (jportal::recorder_active() || jportal::recorder_ring_write(12, body, 8)) return 1;
   if (jportal::recorder_stop(0) != 9 || jportal::recorder_set_code_cache(1, 2) != 9) return 2;
   jportal::recorder_emergency();
-  if (jportal::recorder_filters_files_only()) return 15;
+  if (jportal::recorder_filters_files_only(3)) return 15;
 
   // The code cache may be a file's memory before anything is recorded, and without.
   const size_t size = 1 << 20;
@@ -65,7 +65,7 @@ extern "C" __attribute__((visibility("default"))) int host_main(const char* capt
   config.capture_path = second;
   config.vm_version = "host again";
   if (jportal::recorder_start(config) != 0 || !jportal::recorder_active()) return 11;
-  if (jportal::recorder_filters_files_only()) return 17;
+  if (jportal::recorder_filters_files_only(3)) return 17;
   if (jportal::recorder_set_code_cache(low, low + size) != 0) return 12;
   for (std::uint64_t n = 0; n < 10; n++) {
     memcpy(body, &n, 8);

@@ -34,6 +34,7 @@ struct Setting {
     buffer: u64,
     code_cache: Option<File>,
     snapshot: u64,
+    attach: bool,
 }
 
 impl Setting {
@@ -46,6 +47,7 @@ impl Setting {
             buffer: 0,
             code_cache: None,
             snapshot: 0,
+            attach: false,
         }
     }
     fn new(rules: Rules) -> Self {
@@ -61,6 +63,7 @@ impl Setting {
             ring_bytes: 64 << 10,
             buffer_bytes: self.buffer,
             snapshot_bytes: self.snapshot,
+            attach: self.attach,
             log: self.log.clone(),
             ..Config::default()
         }
@@ -737,4 +740,150 @@ fn a_window_without_psbs_is_refused() {
     let setting = Setting { snapshot: 16 << 10, ..Setting::new(Rules::default()) };
     let error = setting.start().err().unwrap().to_string();
     assert!(error.starts_with("JPortalSnapshot: "), "{error}");
+}
+
+/// A VM that runs already, with threads 61, 62 and 63 beside the one that starts the recording.
+fn running() -> Setting {
+    let setting = Setting { attach: true, ..Setting::new(Rules::default()) };
+    setting.kernel.have_threads(&[61, 62, 63]);
+    setting
+}
+
+fn check_attached(setting: &Setting, threads: &[u32]) {
+    for core in 0..CORES {
+        for pt in [true, false] {
+            assert_eq!(setting.kernel.attached(core, pt), (threads.to_vec(), true), "core {core}, PT {pt}");
+        }
+    }
+}
+
+#[test]
+fn threads_that_are_there_get_events_of_their_own() {
+    let setting = running();
+    let recorder = setting.start().unwrap();
+    assert_eq!(setting.kernel.attached(0, true).0, [], "not before it is enabled");
+    setting.kernel.forget_calls();
+    setting.set_code_cache(&recorder).unwrap();
+    check_attached(&setting, &[61, 62, 63]);
+    let calls = setting.kernel.calls();
+    // What a thread's events write goes to the core's ring before anything runs.
+    let each = |tid, core| {
+        [
+            Call::AttachPt(tid, core),
+            Call::SetOutput(core),
+            Call::AttachSideband(tid, core),
+            Call::SetOutput(core),
+        ]
+    };
+    let expected: Vec<Call> =
+        [61, 62, 63].iter().flat_map(|&tid| (0..CORES).flat_map(move |core| each(tid, core))).collect();
+    assert_eq!(calls[..expected.len()], expected);
+    let filters = calls.iter().filter(|c| matches!(c, Call::SetFilter(..))).count();
+    let enables = |pt| calls.iter().filter(|c| matches!(c, Call::Enable(_, p) if *p == pt)).count();
+    // A drain may have enabled one once more meanwhile.
+    assert!(filters == 16 && enables(true) >= 16 && enables(false) >= 16, "{calls:?}");
+    assert!(recorder.status().contains("state: recording"));
+    recorder.stop(StopReason::Asked);
+    assert_eq!(setting.kernel.open_events(), 0);
+    let counters = setting.reader().completeness().end.clone().unwrap().counters;
+    assert_eq!(counters.iter().find(|c| c.name.text() == "unit.threads_attached").unwrap().value, 3);
+}
+
+#[test]
+fn only_a_running_vm_is_attached_to() {
+    let setting = Setting { attach: false, ..running() };
+    let recorder = setting.run().unwrap();
+    assert_eq!(setting.kernel.attached(0, true).0, []);
+    recorder.stop(StopReason::Exit);
+}
+
+#[test]
+fn events_of_all_threads_run_again_after_a_loss() {
+    let setting = running();
+    let recorder = setting.run().unwrap();
+    let mut producer = setting.kernel.producer(1);
+    setting.kernel.overrun(&mut producer, 1, 62, 5_000);
+    wait_until(|| setting.kernel.attached(1, true).1 && setting.kernel.is_on(1));
+    recorder.stop(StopReason::Asked);
+    assert_eq!(setting.kernel.open_events(), 0);
+}
+
+#[test]
+fn a_thread_that_comes_meanwhile_begins_it_anew() {
+    let setting = running();
+    // 70 inherits its events or does not: all are opened once more when it is seen.
+    setting.kernel.change_thread(9, 70);
+    let recorder = setting.run().unwrap();
+    check_attached(&setting, &[61, 62, 63, 70]);
+    recorder.stop(StopReason::Asked);
+    assert_eq!(setting.kernel.open_events(), 0);
+}
+
+#[test]
+fn a_thread_that_ends_meanwhile_is_left_out() {
+    let setting = running();
+    setting.kernel.change_thread(9, 62);
+    let recorder = setting.run().unwrap();
+    check_attached_but(&setting, 62);
+    recorder.stop(StopReason::Asked);
+    assert_eq!(setting.kernel.open_events(), 0);
+}
+
+/// All others have events, and that one some at most.
+fn check_attached_but(setting: &Setting, gone: u32) {
+    for core in 0..CORES {
+        let mut all = setting.kernel.attached(core, true).0;
+        all.retain(|tid| *tid != gone);
+        assert_eq!(all, [61, 63], "core {core}");
+    }
+}
+
+#[test]
+fn threads_that_do_not_stop_coming_are_an_error() {
+    let setting = running();
+    for n in 0..400 {
+        setting.kernel.change_thread(n * 24, 100 + n as u32);
+    }
+    let recorder = setting.start().unwrap();
+    let error = setting.set_code_cache(&recorder).unwrap_err();
+    assert!(matches!(error, Error::ThreadsComing { .. }), "{error}");
+    assert!(error.to_string().contains("-XX:+JPortalStart"), "{error}");
+    recorder.stop(StopReason::Asked);
+    assert_eq!(setting.kernel.open_events(), 0);
+}
+
+#[test]
+fn what_a_thread_is_refused_ends_the_start() {
+    let cases = [
+        (At::AttachPt, libc::EBUSY, Cause::Busy, "stop the other one"),
+        (At::AttachPt, libc::EMFILE, Cause::Files, "ulimit -n"),
+        (At::AttachSideband, libc::ENOMEM, Cause::Memory, "free memory"),
+    ];
+    for (at, errno, cause, remedy) in cases {
+        let setting = running();
+        setting.kernel.refuse(at, errno, Some(2));
+        let recorder = setting.start().unwrap();
+        let error = setting.set_code_cache(&recorder).unwrap_err();
+        assert!(matches!(&error, Error::Refused(r) if r.cause == cause), "{error}");
+        assert!(error.to_string().contains(remedy), "{error}");
+        recorder.stop(StopReason::Asked);
+        assert_eq!(setting.kernel.open_events(), 0);
+    }
+}
+
+#[test]
+fn a_vm_that_will_record_later_learns_what_filters_there_are() {
+    let config = |source| Config { source, ..Config::default() };
+    let ask = |rules: Rules, source| {
+        let kernel = Arc::new(FakeKernel::new(rules, &[]));
+        let answer = device::will_filter_files_only(kernel.clone(), &config(source));
+        assert_eq!(kernel.open_events(), 0);
+        answer
+    };
+    let older = Rules { knows_plain_filters: false, ..Rules::default() };
+    assert!(ask(older, Source::Auto) && ask(older, Source::Perf));
+    assert!(!ask(older, Source::Sideband) && !ask(Rules::default(), Source::Auto));
+    let without = Arc::new(FakeKernel::without_pt(older));
+    assert!(!device::will_filter_files_only(without.clone(), &config(Source::Auto)));
+    assert_eq!(without.calls(), [], "nothing is tried where there is no PT");
 }

@@ -1,6 +1,8 @@
 //! The kernel itself, for all of a recording but PT: who ran when, on a native VM with many threads.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use jportal_capture::CaptureReader;
@@ -8,7 +10,7 @@ use jportal_perf_abi::record::{Body, Record, RecordReader};
 use jportal_reconstruct::Recording;
 use jportal_tests::figures::figure;
 use jportal_tests::place::{self, Place};
-use jportal_tests::process::{self, Finished};
+use jportal_tests::process::{self, Finished, Running};
 use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
 use jportal_tests::skip;
@@ -20,6 +22,29 @@ const SLACK: u64 = 200_000;
 /// Most of a switch that the kernel counts for the thread, seconds.
 const SWITCH_COST: f64 = 8e-6;
 
+/// `java` with `java/Switching.java`, compiled in `folder`.
+fn switching(place: &Place, folder: &Scratch, flags: &[&str], threads: u32, length: Duration) -> Command {
+    let source = place.root.join("tests/tests/e2e/java/Switching.java");
+    let mut javac = Command::new(place.java.with_file_name("javac"));
+    let made = process::run(javac.arg("-g").arg("-d").arg(folder.path()).arg(source), LIMIT);
+    assert!(made.expect("javac runs").status.success(), "Switching.java does not compile");
+    let mut java = Command::new(&place.java);
+    java.args(["-XX:+JPortal", "-XX:JPortalSource=sideband", "-Xlog:jportal*=warning:stderr"]);
+    java.arg(format!("-XX:JPortalFile={}", folder.path().join("capture.jportal").display()));
+    java.args(flags).arg("-cp").arg(folder.path()).arg("programs.Switching");
+    java.args([threads.to_string(), length.as_millis().to_string()]);
+    java
+}
+
+/// Counts the test as skipped if the kernel has refused: without the right to trace itself a process can record nothing.
+fn refused(test: &str, said: &str) -> bool {
+    let refused = said.contains("perf_event_open");
+    if refused {
+        skip::skip(test, &format!("the kernel lets nobody record: {said:.300}"));
+    }
+    refused
+}
+
 /// A recorded run of `java/Switching.java`.
 struct Run {
     folder: Scratch,
@@ -28,25 +53,13 @@ struct Run {
 }
 
 impl Run {
-    /// `None` after counting the test as skipped: without the right to trace itself a process can record nothing.
+    /// `None` after counting the test as skipped.
     fn make(test: &str, threads: u32, length: Duration) -> Option<Self> {
         let place = place::installed(test)?;
         let folder = Scratch::new().expect("a folder");
-        let source = place.root.join("tests/tests/e2e/java/Switching.java");
-        let mut javac = std::process::Command::new(place.java.with_file_name("javac"));
-        let made = process::run(javac.arg("-g").arg("-d").arg(folder.path()).arg(source), LIMIT);
-        assert!(made.expect("javac runs").status.success(), "Switching.java does not compile");
-        let mut java = std::process::Command::new(&place.java);
-        java.args(["-XX:+JPortal", "-XX:JPortalSource=sideband", "-Xlog:jportal*=warning:stderr"]);
-        java.arg(format!("-XX:JPortalFile={}", folder.path().join("capture.jportal").display()));
-        java.arg("-cp").arg(folder.path()).arg("programs.Switching");
-        java.args([threads.to_string(), length.as_millis().to_string()]);
+        let mut java = switching(&place, &folder, &[], threads, length);
         let program = process::run(&mut java, LIMIT).expect("java runs");
-        if program.text().contains("perf_event_open") || program.stderr.contains("perf_event_open") {
-            skip::skip(
-                test,
-                &format!("the kernel lets nobody record: {:.300}{:.300}", program.text(), program.stderr),
-            );
+        if refused(test, &program.text()) || refused(test, &program.stderr) {
             return None;
         }
         assert!(program.status.success(), "{}: {}", program.status, program.stderr);
@@ -54,8 +67,12 @@ impl Run {
     }
 
     fn reader(&self) -> CaptureReader {
-        CaptureReader::open(&self.folder.path().join("capture.jportal")).expect("a capture")
+        reader(&self.folder.path().join("capture.jportal"))
     }
+}
+
+fn reader(path: &Path) -> CaptureReader {
+    CaptureReader::open(path).expect("a capture")
 }
 
 /// All records with the number of their core, each core's in order.
@@ -144,11 +161,26 @@ fn check(reader: &CaptureReader) -> (BTreeMap<String, Presence>, usize) {
             *unknown.entry(tid).or_default() += 1;
         }
     }
+    let first = records.iter().map(|(_, r)| r.sample.time).min();
+    unknown.retain(|tid, _| !lives.get(tid).is_some_and(|of| is_cut_off(of, &records, reader)));
+    let of_unknown = |r: &&(u32, Record)| unknown.contains_key(&r.1.sample.tid);
     assert!(
         unknown.is_empty(),
-        "of {switches} switches: ids without a name, and their switches: {unknown:?}"
+        "of {switches} switches from {first:?} on: ids without a name, and their switches: {unknown:?}: {:?}",
+        records.iter().filter(of_unknown).take(8).collect::<Vec<_>>()
     );
     (visits(&recording), switches)
+}
+
+/// Of a recording that begins and ends while the VM runs: whether the thread ended when it began, which the VM had forgotten by then,
+/// or began when it ended, and had not told its name yet.
+fn is_cut_off(lives: &[Life], records: &[(u32, Record)], reader: &CaptureReader) -> bool {
+    const BRIEF_MS: u64 = 50;
+    let brief = reader.header().tsc_khz * BRIEF_MS;
+    let times = || records.iter().map(|(_, r)| r.sample.time);
+    let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+    let [life] = lives else { return false };
+    life.from == 0 && life.to < first + brief || life.to == u64::MAX && life.from + brief > last
 }
 
 /// Seconds on a core by name; nobody may be on two cores at once, and no core may have two threads.
@@ -218,9 +250,7 @@ fn sixteen_threads(test: &str, length: Duration) {
         reader.cores().len()
     ));
     let info = process::run(
-        std::process::Command::new(&run.place.jportal)
-            .args(["info"])
-            .arg(run.folder.path().join("capture.jportal")),
+        Command::new(&run.place.jportal).args(["info"]).arg(run.folder.path().join("capture.jportal")),
         LIMIT,
     );
     let info = info.expect("info runs");
@@ -239,4 +269,116 @@ fn every_switch_is_of_a_thread_with_a_name() {
 #[ignore = "one minute; scripts/verify-all runs it"]
 fn every_switch_of_a_minute_is_of_a_thread_with_a_name() {
     sixteen_threads("every_switch_of_a_minute_is_of_a_thread_with_a_name", Duration::from_secs(60));
+}
+
+/// A VM with threads that run, which does not record yet.
+struct Attached {
+    running: Running,
+    folder: Scratch,
+    place: Place,
+}
+
+/// Name of each thread and the nanoseconds that it has been on a core, by its id (`/proc/PID/task/TID/schedstat`).
+type OnCore = BTreeMap<u32, (String, u64)>;
+
+impl Attached {
+    const THREADS: usize = 16;
+
+    fn start(place: Place) -> Self {
+        let folder = Scratch::new().expect("a folder");
+        let flags = ["-XX:-JPortalStart"];
+        let mut java = switching(&place, &folder, &flags, Self::THREADS as u32, Duration::from_secs(600));
+        let running = process::start(&mut java).expect("java runs");
+        let this = Self { running, folder, place };
+        let all = || Ok(this.switchers().len() == Self::THREADS);
+        this.running.wait_until("16 threads", LIMIT, all).expect("16 threads");
+        this
+    }
+
+    fn file(&self, tid: u32, name: &str) -> Option<String> {
+        // It may end meanwhile.
+        std::fs::read_to_string(format!("/proc/{}/task/{tid}/{name}", self.running.id())).ok()
+    }
+
+    fn threads(&self) -> Vec<u32> {
+        let entries = std::fs::read_dir(format!("/proc/{}/task", self.running.id())).expect("its threads");
+        entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+    }
+
+    fn switchers(&self) -> Vec<u32> {
+        let mut all = self.threads();
+        all.retain(|tid| self.file(*tid, "comm").is_some_and(|name| name.starts_with("switcher-")));
+        all
+    }
+
+    fn on_core(&self) -> OnCore {
+        let spent = |tid| self.file(tid, "schedstat")?.split(' ').next()?.parse().ok();
+        let of = |tid| Some((tid, (self.file(tid, "comm")?, spent(tid)?)));
+        self.threads().into_iter().filter_map(of).collect()
+    }
+
+    fn jcmd(&self, words: &[&str]) -> String {
+        self.place.jcmd(self.running.id(), words).expect("jcmd answers")
+    }
+}
+
+/// Seconds on a core by thread id.
+fn seconds(recording: &Recording<'_>) -> BTreeMap<u32, Presence> {
+    let hz = recording.reader().header().tsc_khz as f64 * 1000.0;
+    let mut all: BTreeMap<u32, Presence> = BTreeMap::new();
+    for (_, _, visit) in recording.visits() {
+        let presence = all.entry(visit.tid.get()).or_default();
+        presence.seconds += (visit.left.get() - visit.came.get()) as f64 / hz;
+        presence.visits += 1.0;
+    }
+    all
+}
+
+/// A recording that begins while threads run has what each of them does from then on, and none of the recorder's own.
+#[test]
+fn threads_that_run_already_are_recorded() {
+    let test = "threads_that_run_already_are_recorded";
+    let Some(place) = place::installed(test) else { return };
+    let vm = Attached::start(place);
+    for round in 0..3 {
+        let capture = vm.folder.path().join(format!("{round}.jportal"));
+        let before = vm.on_core();
+        let answer = vm.jcmd(&["JPortal.start", &format!("file={}", capture.display())]);
+        if refused(test, &answer) {
+            return;
+        }
+        assert!(answer.contains("state: recording"), "{answer}");
+        let first = vm.on_core();
+        std::thread::sleep(Duration::from_secs(2));
+        let last = vm.on_core();
+        let answer = vm.jcmd(&["JPortal.stop"]);
+        let behind = vm.on_core();
+        assert!(answer.contains("state: stopped") && answer.contains("losses: 0"), "{answer}");
+
+        let reader = reader(&capture);
+        let (by_name, switches) = check(&reader);
+        let seen = seconds(&Recording::open(&reader).expect("a recording"));
+        let mut compared = 0;
+        for (tid, (name, last)) in &last {
+            let of = |when: &OnCore| when.get(tid).map(|t| t.1);
+            let spent = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
+            let least = spent(of(&first).unwrap_or(0), *last);
+            let most = spent(of(&before).unwrap_or(0), of(&behind).unwrap_or(u64::MAX));
+            let ours = name.starts_with("jportal-");
+            let Presence { seconds, visits } = seen.get(tid).copied().unwrap_or_default();
+            assert!(!ours || visits == 0.0, "{name} was traced");
+            // As in `compare`; a stay that goes on at the end of the recording has no end.
+            let range = least * 0.97 - 0.02 - visits * SWITCH_COST..most * 1.25 + 0.1;
+            assert!(
+                ours || range.contains(&seconds),
+                "{name}: {seconds:.3} s in {visits} visits, not {range:?}"
+            );
+            compared += 1;
+        }
+        let brief = by_name.keys().filter(|n| n.starts_with("brief-")).count();
+        assert!(compared > Attached::THREADS && brief > 10, "{compared} threads, {brief} brief ones");
+        figure(&format!(
+            "sideband, started in a running VM: {switches} switches, {compared} threads compared, {brief} new ones"
+        ));
+    }
 }

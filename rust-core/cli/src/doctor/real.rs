@@ -2,7 +2,7 @@
 
 use std::io;
 
-use jportal_perf_abi::kernel::{Control, Kernel, Place};
+use jportal_perf_abi::kernel::{Control, Kernel, Place, Thread};
 use jportal_perf_abi::machine::{Machine, THREADS_ONLY_SINCE};
 use jportal_perf_abi::pmu::PtPmu;
 use jportal_perf_abi::refusal::{Refusal, Request};
@@ -221,7 +221,7 @@ impl Facts {
         let wanted = 2 * self.machine.possible.len() as u64 + OTHERS;
         let limit = self.files_limit.unwrap_or(u64::MAX);
         let found = format!(
-            "{} may be open, 2 for each core are needed",
+            "{} may be open, 2 for each core are needed, by JPortal.start as many for each thread",
             self.files_limit.map_or("any number".into(), |n| n.to_string())
         );
         if limit >= wanted {
@@ -282,7 +282,7 @@ fn attempt(
     attr: &jportal_perf_abi::bindings::perf_event_attr,
     core: u32,
 ) -> io::Result<()> {
-    let event = kernel.open(attr, Place::Core(core))?;
+    let event = kernel.open(attr, Thread::Calling, Place::Core(core))?;
     let _ = kernel.control(event, Control::Disable);
     kernel.close(event);
     Ok(())

@@ -17,7 +17,7 @@ impl Kernel for Machinery {
     fn root(&self) -> &Path {
         self.root.path()
     }
-    fn open(&self, _: &perf_event_attr, _: Place) -> io::Result<Event> {
+    fn open(&self, _: &perf_event_attr, _: Thread, _: Place) -> io::Result<Event> {
         if self.errno == 0 { Ok(5) } else { Err(io::Error::from_raw_os_error(self.errno)) }
     }
     fn close(&self, _: Event) {}
@@ -35,6 +35,12 @@ impl Kernel for Machinery {
     }
     fn open_files_limit(&self) -> Option<u64> {
         Some(self.files)
+    }
+    fn this_thread(&self) -> u32 {
+        1
+    }
+    fn threads(&self) -> io::Result<Vec<u32>> {
+        panic!("the doctor looks at no threads")
     }
     fn moment(&self) -> Moment {
         Moment::default()

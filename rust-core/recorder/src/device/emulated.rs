@@ -81,7 +81,7 @@ impl Device for Emulated {
         self.unit.config().tsc_khz
     }
 
-    fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
+    fn rings(&self, _own: &[u32]) -> Result<Vec<(u32, CoreConsumer)>, Error> {
         let overwrites = self.keep.is_some();
         (0..self.unit.config().cores)
             .map(|core| Ok((core, fresh(self.unit.consumer(core)?, overwrites)?)))

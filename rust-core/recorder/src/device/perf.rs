@@ -13,7 +13,11 @@
 //! switches by exchanging the events, and PT goes on (`perf_event_context_sched_out`): no AUX record says where the one ends and the
 //! other begins. A thread that opens an event of its own, be it for a moment, is no copy any more (`find_get_context`,
 //! `unclone_ctx`): so each does when it begins, and from then on its AUX records are its own.
+//!
+//! Where the VM runs already ([`Config::attach`]) the threads that are there have inherited nothing: each gets events of its own on
+//! each core, whose output are the rings of that core, as `perf record -p` does it ([`attach`]).
 
+mod attach;
 mod clock;
 mod filter;
 mod open;
@@ -28,13 +32,13 @@ use jportal_capture::header::{packet_flags, return_pops, sources};
 use jportal_capture::{FilterRange, PtConfig, TimeConversion};
 use jportal_perf_abi::Refusal;
 use jportal_perf_abi::attr;
-use jportal_perf_abi::kernel::{Control, Kernel, Place};
+use jportal_perf_abi::kernel::{Control, Kernel, Place, Thread};
 use jportal_perf_abi::machine::Machine;
 use jportal_perf_abi::pmu::{PtPackets, PtPmu};
 use jportal_perf_abi::record::{SAMPLE_TYPE, map_times};
 use jportal_perf_abi::refusal::Request;
 use jportal_perf_abi::ring::{CoreConsumer, PerfTime};
-use open::{CoreEvents, Opened};
+use open::{CoreEvents, Open, Opened, Plan};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -44,6 +48,8 @@ use std::time::Duration;
 
 /// How often events are enabled that may have been turned off unseen.
 const REARM: Duration = Duration::from_millis(20);
+/// Where a core has events of so many threads, half as often, and so on.
+const OFTEN: usize = 32;
 
 /// The events of a recording.
 pub struct Perf {
@@ -55,6 +61,10 @@ pub struct Perf {
     /// Flight recorder: bytes wanted of each core. The AUX rings are mapped read-only.
     keep: Option<u64>,
     opened: OnceLock<Opened>,
+    /// Traced are threads that are there before the recording.
+    attach: bool,
+    /// The recorder's threads.
+    own_threads: OnceLock<Vec<u32>>,
     /// Tracing is wanted.
     enabled: AtomicBool,
     /// Tracing shall go on soon.
@@ -111,6 +121,8 @@ impl Perf {
             requested: if keep.is_some() { config.snapshot_bytes } else { config.buffer_bytes },
             keep,
             opened: OnceLock::new(),
+            attach: config.attach,
+            own_threads: OnceLock::new(),
             enabled: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             quiet: AtomicBool::new(true),
@@ -132,7 +144,7 @@ impl Perf {
     /// Enables the sideband first: what PT records has a thread then.
     fn enable_all(&self) -> Result<(), Error> {
         for c in self.cores() {
-            for event in [Some(&c.sideband), c.pt.as_ref()].into_iter().flatten() {
+            for event in c.sidebands().chain(c.pts()) {
                 let enabled = event.control(Control::Enable);
                 enabled.map_err(|e| self.host.refusal(Request::Enable { core: c.core }, &e))?;
             }
@@ -143,7 +155,7 @@ impl Perf {
     /// PT first, so that the sideband covers all of the trace. A core that is gone cannot be disabled and need not be.
     fn disable_all(&self) {
         for c in self.cores() {
-            for event in [c.pt.as_ref(), Some(&c.sideband)].into_iter().flatten() {
+            for event in c.pts().chain(c.sidebands()) {
                 let _ = event.control(Control::Disable);
             }
         }
@@ -151,9 +163,27 @@ impl Perf {
 
     /// A core that is gone cannot be told and need not be.
     fn control_pt(&self, request: Control<'_>) {
-        for event in self.cores().iter().filter_map(|c| c.pt.as_ref()) {
+        for event in self.cores().iter().flat_map(CoreEvents::pts) {
             let _ = event.control(request);
         }
+    }
+
+    /// [`Device::filters_files_only`] before anything is open.
+    pub(super) fn would_filter_files_only(&self) -> bool {
+        let Some((pmu, _)) = &self.pt else { return false };
+        let pt = open::one_pt(&self.host, self.pt.as_ref());
+        pt.is_ok_and(|pt| pt.is_some_and(|pt| filter::needs_file(&self.host, pmu, &pt)))
+    }
+
+    /// For how many threads that were there before events were opened.
+    fn attached(&self) -> u64 {
+        self.cores().first().map_or(0, |c| c.opened_for() as u64 - 1)
+    }
+
+    /// What was opened for the thread that did it.
+    fn plan<'a>(&'a self, opened: &Opened) -> Plan<'a> {
+        let pt = self.pt.as_ref().zip(opened.packets).map(|((pmu, _), packets)| (pmu, packets));
+        Plan { pt, common: opened.common, sizes: opened.sizes, overwrite: self.keep.is_some() }
     }
 
     fn detail(&self) -> String {
@@ -191,7 +221,7 @@ impl Device for Perf {
             tsc_ctc_denominator: pmu.tsc_ctc.1,
             nominal_ratio: u8::try_from(pmu.max_nonturbo_ratio).unwrap_or(0),
             perf_config: packets.config,
-            aux_bytes: opened.map_or(0, |o| o.aux_bytes),
+            aux_bytes: opened.map_or(0, |o| o.sizes.aux),
             ..common
         }
     }
@@ -218,7 +248,8 @@ impl Device for Perf {
         })
     }
 
-    fn rings(&self) -> Result<Vec<(u32, CoreConsumer)>, Error> {
+    fn rings(&self, own: &[u32]) -> Result<Vec<(u32, CoreConsumer)>, Error> {
+        let _ = self.own_threads.set(own.to_vec());
         let (opened, rings) = open::open(&self.host, self.pt.as_ref(), self.requested, self.keep.is_some())?;
         opened.tell(&self.host);
         // Called once: nothing was opened before.
@@ -227,10 +258,16 @@ impl Device for Perf {
     }
 
     fn filters_files_only(&self) -> bool {
-        self.pt.as_ref().is_some_and(|(pmu, _)| filter::needs_file(&self.host, pmu, self.cores()))
+        let Some((pmu, _)) = &self.pt else { return false };
+        let first = self.cores().first().and_then(|c| c.pts().next());
+        first.is_some_and(|pt| filter::needs_file(&self.host, pmu, pt))
     }
 
     fn enable(&self, low: u64, high: u64, file: Option<RawFd>) -> Result<Vec<FilterRange>, Error> {
+        if let Some(opened) = self.opened.get().filter(|_| self.attach) {
+            let own = self.own_threads.get().map_or(&[][..], Vec::as_slice);
+            attach::all(&self.host, opened, &self.plan(opened), own)?;
+        }
         let filter = match &self.pt {
             Some((pmu, _)) => filter::set(&self.host, pmu, self.cores(), (low, high), file)?,
             None => Vec::new(),
@@ -292,7 +329,7 @@ impl Device for Perf {
             return;
         }
         let kernel = &self.host.kernel;
-        match kernel.open(&attr::probe(), Place::Anywhere) {
+        match kernel.open(&attr::probe(), Thread::Calling, Place::Anywhere) {
             Ok(event) => {
                 kernel.close(event);
                 self.own.fetch_add(1, Relaxed);
@@ -321,23 +358,26 @@ impl Device for Perf {
     fn keep_running(&self, core: u32, full: bool) {
         let Some(c) = self.core(core) else { return };
         let traces = || self.enabled.load(SeqCst) && !self.paused.load(SeqCst);
-        if !traces() || !(full || c.is_due(REARM)) {
+        let interval = REARM * (c.opened_for() / OFTEN + 1) as u32;
+        if !traces() || !(full || c.is_due(interval)) {
             return;
         }
-        let events = [Some(&c.sideband), c.pt.as_ref()];
-        if let Some(pt) = c.pt.as_ref().filter(|_| full) {
-            let _ = pt.control(Control::Disable);
+        let all = |events: &mut dyn Iterator<Item = &Open>, request: Control<'_>| {
+            for event in events {
+                let _ = event.control(request);
+            }
+        };
+        if full && self.pt.is_some() {
+            all(&mut c.pts(), Control::Disable);
             self.restarted.fetch_add(1, Relaxed);
         }
-        for event in events.iter().flatten() {
-            let _ = event.control(Control::Enable);
-        }
+        all(&mut c.sidebands().chain(c.pts()), Control::Enable);
         self.rearmed.fetch_add(1, Relaxed);
         if !traces() {
             // Told to stop meanwhile: whoever did may have disabled before we enabled.
-            let pauses = self.enabled.load(SeqCst);
-            for event in events.iter().rev().flatten().take(if pauses { 1 } else { 2 }) {
-                let _ = event.control(Control::Disable);
+            all(&mut c.pts(), Control::Disable);
+            if !self.enabled.load(SeqCst) {
+                all(&mut c.sidebands(), Control::Disable);
             }
         }
     }
@@ -349,6 +389,7 @@ impl Device for Perf {
             ("cores_possible", possible),
             ("rearmed", self.rearmed.load(Relaxed)),
             ("restarted", self.restarted.load(Relaxed)),
+            ("threads_attached", self.attached()),
             ("threads_own", self.own.load(Relaxed)),
             ("threads_copies", self.copies.load(Relaxed)),
         ]

@@ -3,12 +3,12 @@
 
 use jportal_perf_abi::PAGE_SIZE;
 use jportal_perf_abi::bindings::perf_event_attr;
-use jportal_perf_abi::kernel::{Control, Event, Kernel, Linux, Moment, Place};
+use jportal_perf_abi::kernel::{Control, Event, Kernel, Linux, Moment, Place, Thread};
 use jportal_perf_abi::memory::Block;
 use jportal_perf_abi::record::{Body, aux_flags};
 use jportal_perf_abi::ring::{CoreMemory, CoreProducer, PerfTime};
 use jportal_perf_abi::testing::{MACHINE, SKYLAKE_PMU, write_tree};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,11 +16,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Type of the PT PMU in [`SKYLAKE_PMU`].
 const PT: u32 = 8;
 
+/// The thread that opens the events.
+const OPENER: u32 = 50;
+
 /// A system call, as the tests compare it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
     OpenPt(u32),
     OpenSideband(u32),
+    /// For another thread: its id, and the core.
+    AttachPt(u32, u32),
+    AttachSideband(u32, u32),
     Probe,
     MapData(u32),
     MapAux(u32),
@@ -38,6 +44,8 @@ pub enum Call {
 pub enum At {
     OpenPt,
     OpenSideband,
+    AttachPt,
+    AttachSideband,
     Probe,
     MapData,
     MapAux,
@@ -85,6 +93,8 @@ impl Default for Rules {
 struct Opened {
     attr: perf_event_attr,
     core: Option<u32>,
+    /// Another thread than the one that opened it.
+    thread: Option<u32>,
     data: Option<Block>,
     aux: Option<Block>,
     output: Option<Event>,
@@ -98,6 +108,10 @@ struct State {
     calls: Vec<Call>,
     refuse: Vec<Refuse>,
     next: Event,
+    /// Other threads of the process than those that call.
+    threads: BTreeSet<u32>,
+    /// Behind so many more events of other threads this one comes or goes.
+    changes: Vec<(usize, u32)>,
 }
 
 /// Something that happens in the middle of a call.
@@ -162,6 +176,27 @@ impl FakeKernel {
         self.state().calls.clear();
     }
 
+    /// The process has these threads beside the one that opens the events.
+    pub fn have_threads(&self, threads: &[u32]) {
+        self.state().threads.extend(threads);
+    }
+
+    /// When so many more events of other threads were opened, `thread` comes, or goes if it was there.
+    pub fn change_thread(&self, behind: usize, thread: u32) {
+        self.state().changes.push((behind, thread));
+    }
+
+    /// The threads that have an event of PT or, if not `pt`, of the sideband on `core`, each as often as it has one, and whether all
+    /// of them run.
+    pub fn attached(&self, core: u32, pt: bool) -> (Vec<u32>, bool) {
+        let state = self.state();
+        let of = |e: &&Opened| e.core == Some(core) && e.thread.is_some() && (e.attr.type_ == PT) == pt;
+        let all: Vec<_> = state.events.values().filter(of).collect();
+        let mut threads: Vec<u32> = all.iter().filter_map(|e| e.thread).collect();
+        threads.sort_unstable();
+        (threads, all.iter().all(|e| e.enabled))
+    }
+
     pub fn open_events(&self) -> usize {
         self.state().events.len()
     }
@@ -208,6 +243,17 @@ impl FakeKernel {
         }
     }
 
+    /// The next event of another thread is being opened.
+    fn threads_change(state: &mut State) {
+        for (behind, thread) in std::mem::take(&mut state.changes) {
+            match behind.checked_sub(1) {
+                Some(behind) => state.changes.push((behind, thread)),
+                None if state.threads.remove(&thread) => {}
+                None => drop(state.threads.insert(thread)),
+            }
+        }
+    }
+
     fn answer(state: &State, at: At, core: Option<u32>) -> io::Result<()> {
         let matching = |r: &&Refuse| r.at == at && (r.core.is_none() || r.core == core);
         state.refuse.iter().find(matching).map_or(Ok(()), |r| Err(refused(r.errno)))
@@ -240,24 +286,44 @@ impl Kernel for FakeKernel {
         self.root.path()
     }
 
-    fn open(&self, attr: &perf_event_attr, place: Place) -> io::Result<Event> {
+    fn open(&self, attr: &perf_event_attr, thread: Thread, place: Place) -> io::Result<Event> {
         let core = match place {
             Place::Core(core) => Some(core),
             Place::Anywhere => None,
         };
         let mut state = self.state();
-        let (at, call) = match (attr.type_, core) {
-            (PT, Some(core)) => (At::OpenPt, Call::OpenPt(core)),
-            (_, Some(core)) => (At::OpenSideband, Call::OpenSideband(core)),
-            (_, None) => (At::Probe, Call::Probe),
+        let (at, call) = match (attr.type_, core, thread) {
+            (PT, Some(core), Thread::Calling) => (At::OpenPt, Call::OpenPt(core)),
+            (_, Some(core), Thread::Calling) => (At::OpenSideband, Call::OpenSideband(core)),
+            (PT, Some(core), Thread::Of(tid)) => (At::AttachPt, Call::AttachPt(tid, core)),
+            (_, Some(core), Thread::Of(tid)) => (At::AttachSideband, Call::AttachSideband(tid, core)),
+            (_, None, _) => (At::Probe, Call::Probe),
         };
         state.calls.push(call);
         Self::answer(&state, at, core)?;
         self.check_attr(attr)?;
+        let thread = match thread {
+            Thread::Calling => None,
+            Thread::Of(tid) => {
+                Self::threads_change(&mut state);
+                if !state.threads.contains(&tid) {
+                    return Err(refused(libc::ESRCH));
+                }
+                Some(tid)
+            }
+        };
         state.next += 1;
         let event = state.next;
-        let opened =
-            Opened { attr: *attr, core, data: None, aux: None, output: None, enabled: false, mapped: 0 };
+        let opened = Opened {
+            attr: *attr,
+            core,
+            thread,
+            data: None,
+            aux: None,
+            output: None,
+            enabled: false,
+            mapped: 0,
+        };
         state.events.insert(event, opened);
         Ok(event)
     }
@@ -360,6 +426,16 @@ impl Kernel for FakeKernel {
 
     fn open_files_limit(&self) -> Option<u64> {
         Some(1024)
+    }
+
+    fn this_thread(&self) -> u32 {
+        OPENER
+    }
+
+    fn threads(&self) -> io::Result<Vec<u32>> {
+        let mut all: Vec<u32> = self.state().threads.iter().copied().collect();
+        all.push(OPENER);
+        Ok(all)
     }
 
     fn moment(&self) -> Moment {

@@ -4,7 +4,7 @@
 //! the code cache must be a mapping of one, a memfd, which `/proc/self/fd` names (`perf_event_parse_addr_filter`). The kernel
 //! itself is asked, not its release: distributions carry changes back.
 
-use super::open::CoreEvents;
+use super::open::{CoreEvents, Open};
 use super::{Host, Level};
 use crate::error::Error;
 use jportal_capture::FilterRange;
@@ -16,12 +16,12 @@ use std::ffi::CString;
 use std::os::fd::RawFd;
 
 /// Whether the kernel refuses a plain range for being one. Tried on an event that does not run yet; [`set`] replaces the range.
-pub(super) fn needs_file(host: &Host, pmu: &PtPmu, cores: &[CoreEvents]) -> bool {
+pub(super) fn needs_file(host: &Host, pmu: &PtPmu, pt: &Open) -> bool {
     if pmu.address_filters == 0 {
         return false;
     }
     let page = format!("filter {PAGE_SIZE:#x}/{PAGE_SIZE:#x}");
-    set_all(host, cores.get(..1).unwrap_or_default(), &page).is_err_and(|r| r.cause == Cause::Filter)
+    set_one(host, pt, &page).is_err_and(|r| r.cause == Cause::Filter)
 }
 
 /// Sets the filter on every core's event, before they are enabled. Empty: nothing is filtered out.
@@ -57,13 +57,14 @@ pub(super) fn set(
 }
 
 fn set_all(host: &Host, cores: &[CoreEvents], text: &str) -> Result<(), Refusal> {
+    cores.iter().flat_map(CoreEvents::pts).try_for_each(|pt| set_one(host, pt, text))
+}
+
+fn set_one(host: &Host, pt: &Open, text: &str) -> Result<(), Refusal> {
     // The text is made of numbers: it holds no NUL.
     let filter = CString::new(text).unwrap_or_default();
-    for pt in cores.iter().filter_map(|c| c.pt.as_ref()) {
-        let set = pt.control(Control::SetFilter(&filter));
-        set.map_err(|e| host.refusal(Request::SetFilter { text: text.to_owned() }, &e))?;
-    }
-    Ok(())
+    let set = pt.control(Control::SetFilter(&filter));
+    set.map_err(|e| host.refusal(Request::SetFilter { text: text.to_owned() }, &e))
 }
 
 fn unfiltered(host: &Host, why: &str) -> Vec<FilterRange> {

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::window::check_window;
 use jportal_perf_abi::attr::{self, Common};
 use jportal_perf_abi::bindings::perf_event_attr;
-use jportal_perf_abi::kernel::{Control, Event, Kernel, Place};
+use jportal_perf_abi::kernel::{Control, Event, Kernel, Place, Thread};
 use jportal_perf_abi::pmu::{PtPackets, PtPmu};
 use jportal_perf_abi::refusal::{Cause, Request};
 use jportal_perf_abi::ring::{CoreConsumer, CoreMemory, PerfTime};
@@ -14,7 +14,7 @@ use jportal_perf_abi::{PAGE_SIZE, Refusal};
 use std::io;
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// An open event, closed when it is dropped.
@@ -27,12 +27,17 @@ pub(super) struct Open {
 const CLOSED: Event = -1;
 
 impl Open {
-    fn new(kernel: &Arc<dyn Kernel>, attr: &perf_event_attr, place: Place) -> io::Result<Self> {
-        let event = kernel.open(attr, place)?;
+    fn new(
+        kernel: &Arc<dyn Kernel>,
+        attr: &perf_event_attr,
+        thread: Thread,
+        place: Place,
+    ) -> io::Result<Self> {
+        let event = kernel.open(attr, thread, place)?;
         Ok(Self { kernel: Arc::clone(kernel), event: AtomicI32::new(event) })
     }
 
-    fn id(&self) -> Event {
+    pub(super) fn id(&self) -> Event {
         self.event.load(Acquire)
     }
 
@@ -57,16 +62,59 @@ impl Drop for Open {
     }
 }
 
+/// The events of one thread, and of those that it makes, on one core.
+pub(super) struct ThreadEvents {
+    pub(super) pt: Option<Open>,
+    pub(super) sideband: Open,
+}
+
 /// The events of one core.
 pub(super) struct CoreEvents {
     pub(super) core: u32,
-    pub(super) pt: Option<Open>,
-    pub(super) sideband: Open,
+    /// Of the thread that opened them; the core's rings are theirs.
+    opener: ThreadEvents,
+    /// Of threads that were there before.
+    attached: OnceLock<Vec<ThreadEvents>>,
     pub(super) span: Mutex<Span>,
     rearmed: Mutex<Instant>,
 }
 
 impl CoreEvents {
+    fn new(core: u32, opener: ThreadEvents, span: Span) -> Self {
+        let (span, rearmed) = (Mutex::new(span), Mutex::new(Instant::now()));
+        Self { core, opener, attached: OnceLock::new(), span, rearmed }
+    }
+
+    /// Of all threads. Async-signal-safe, as are [`Self::pts`] and [`Self::sidebands`].
+    fn threads(&self) -> impl Iterator<Item = &ThreadEvents> {
+        std::iter::once(&self.opener).chain(self.attached.get().into_iter().flatten())
+    }
+
+    /// The PT events of all threads.
+    pub(super) fn pts(&self) -> impl Iterator<Item = &Open> {
+        self.threads().filter_map(|t| t.pt.as_ref())
+    }
+
+    /// The sideband's.
+    pub(super) fn sidebands(&self) -> impl Iterator<Item = &Open> {
+        self.threads().map(|t| &t.sideband)
+    }
+
+    /// For how many threads events were opened.
+    pub(super) fn opened_for(&self) -> usize {
+        1 + self.attached.get().map_or(0, Vec::len)
+    }
+
+    /// Once.
+    pub(super) fn attach(&self, threads: Vec<ThreadEvents>) {
+        let _ = self.attached.set(threads);
+    }
+
+    /// The event whose rings are the core's.
+    pub(super) fn output(&self) -> Event {
+        self.opener.pt.as_ref().unwrap_or(&self.opener.sideband).id()
+    }
+
     /// Whether `interval` has passed since this was last true.
     pub(super) fn is_due(&self, interval: Duration) -> bool {
         let mut last = self.rearmed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +126,7 @@ impl CoreEvents {
     }
 
     pub(super) fn close(&self) {
-        for event in [self.pt.as_ref(), Some(&self.sideband)].into_iter().flatten() {
+        for event in self.pts().chain(self.sidebands()) {
             event.close();
         }
     }
@@ -90,7 +138,9 @@ pub(super) struct Opened {
     pub(super) common: Common,
     pub(super) packets: Option<PtPackets>,
     pub(super) time: Option<PerfTime>,
-    pub(super) aux_bytes: u64,
+    pub(super) sizes: RingSizes,
+    /// The thread that opened it.
+    pub(super) opener: u32,
     /// Cores of which the kernel says that they are not there.
     absent: Vec<u32>,
     /// Packets that were wanted and are not had.
@@ -124,12 +174,12 @@ impl Opened {
 }
 
 /// What to open on every core.
-struct Plan<'a> {
-    pt: Option<(&'a PtPmu, PtPackets)>,
-    common: Common,
-    sizes: RingSizes,
+pub(super) struct Plan<'a> {
+    pub(super) pt: Option<(&'a PtPmu, PtPackets)>,
+    pub(super) common: Common,
+    pub(super) sizes: RingSizes,
     /// The AUX rings are mapped read-only.
-    overwrite: bool,
+    pub(super) overwrite: bool,
 }
 
 type Rings = Vec<(u32, CoreConsumer)>;
@@ -155,8 +205,9 @@ pub(super) fn open(
         match open_cores(host, &plan) {
             Ok((cores, rings, absent)) => {
                 let packets = plan.pt.map(|(_, packets)| packets);
-                let aux_bytes = sizes.aux;
-                return Ok((Opened { cores, common, packets, time, aux_bytes, absent, reduced }, rings));
+                let opener = host.kernel.this_thread();
+                let opened = Opened { cores, common, packets, time, sizes, opener, absent, reduced };
+                return Ok((opened, rings));
             }
             Err(Error::Refused(r)) if requested == 0 && r.cause == Cause::LockedMemory => {
                 let Some(smaller) = sizes.halved() else { return Err(r.into()) };
@@ -173,7 +224,7 @@ pub(super) fn open(
 fn perf_time(host: &Host) -> Result<Option<PerfTime>, Error> {
     let refused = |request| move |e| host.refusal(request, &e);
     let core = host.machine.possible.first().copied().unwrap_or(0);
-    let probe = Open::new(&host.kernel, &attr::probe(), Place::Anywhere);
+    let probe = Open::new(&host.kernel, &attr::probe(), Thread::Calling, Place::Anywhere);
     let probe = probe.map_err(refused(Request::OpenSideband { core }))?;
     let page = host.kernel.map(probe.id(), 0, PAGE_SIZE);
     let page = page.map_err(refused(Request::MapData { core, all: PAGE_SIZE as u64 }))?;
@@ -181,6 +232,15 @@ fn perf_time(host: &Host) -> Result<Option<PerfTime>, Error> {
 }
 
 type Settings<'a> = (Option<(&'a PtPmu, PtPackets)>, Common, bool);
+
+/// The PT event of the first core that is there, for asking the kernel; without rings.
+pub(super) fn one_pt(host: &Host, pt: Option<&(PtPmu, PtPackets)>) -> Result<Option<Open>, Error> {
+    let sizes = RingSizes::fitting(&host.machine, pt.is_some());
+    let (pt, common, _) = settings(host, pt, false, sizes)?;
+    let plan = Plan { pt, common, sizes, overwrite: false };
+    let mut there = host.machine.possible.iter().map(|core| open_pt(host, &plan, Thread::Calling, *core));
+    there.find(|opened| !matches!(opened, Err(r) if r.cause == Cause::NoCore)).map_or(Ok(None), |o| Ok(o?))
+}
 
 /// What this kernel takes of what is wanted: tried on the first core that is there. `EINVAL` may be the fault of
 /// `inherit_thread`, which older kernels do not know, or of a period of PT's packets.
@@ -215,7 +275,9 @@ fn settings<'a>(
 fn try_settings(host: &Host, plan: &Plan<'_>) -> Result<(), Refusal> {
     let mut absent = None;
     for &core in &host.machine.possible {
-        match open_event(host, plan, core).and_then(|_| open_sideband(host, plan, core)) {
+        match open_pt(host, plan, Thread::Calling, core)
+            .and_then(|_| open_sideband(host, plan, Thread::Calling, core))
+        {
             Ok(_) => return Ok(()),
             Err(r) if r.cause == Cause::NoCore => absent = Some(r),
             Err(r) => return Err(r),
@@ -224,17 +286,27 @@ fn try_settings(host: &Host, plan: &Plan<'_>) -> Result<(), Refusal> {
     absent.map_or(Ok(()), Err)
 }
 
-/// The PT event of a core, if PT is wanted.
-fn open_event(host: &Host, plan: &Plan<'_>, core: u32) -> Result<Option<Open>, Refusal> {
+/// The PT event of a thread on a core, if PT is wanted.
+pub(super) fn open_pt(
+    host: &Host,
+    plan: &Plan<'_>,
+    thread: Thread,
+    core: u32,
+) -> Result<Option<Open>, Refusal> {
     let Some((pmu, packets)) = &plan.pt else { return Ok(None) };
     let attr = attr::pt(pmu.kind, packets.config, plan.sizes.aux, plan.common);
-    let opened = Open::new(&host.kernel, &attr, Place::Core(core));
+    let opened = Open::new(&host.kernel, &attr, thread, Place::Core(core));
     opened.map(Some).map_err(|e| host.refusal(Request::OpenPt { core, config: packets.config }, &e))
 }
 
-fn open_sideband(host: &Host, plan: &Plan<'_>, core: u32) -> Result<Open, Refusal> {
+pub(super) fn open_sideband(
+    host: &Host,
+    plan: &Plan<'_>,
+    thread: Thread,
+    core: u32,
+) -> Result<Open, Refusal> {
     let attr = attr::sideband(plan.sizes.data, plan.common);
-    let opened = Open::new(&host.kernel, &attr, Place::Core(core));
+    let opened = Open::new(&host.kernel, &attr, thread, Place::Core(core));
     opened.map_err(|e| host.refusal(Request::OpenSideband { core }, &e))
 }
 
@@ -262,22 +334,27 @@ fn open_cores(host: &Host, plan: &Plan<'_>) -> Result<(Vec<CoreEvents>, Rings, V
 }
 
 fn open_core(host: &Host, plan: &Plan<'_>, core: u32) -> Result<(CoreEvents, CoreConsumer), Error> {
-    let pt = open_event(host, plan, core)?;
+    let pt = open_pt(host, plan, Thread::Calling, core)?;
     let (memory, sideband) = match &pt {
         Some(pt) => {
             let memory = map(host, plan, core, pt)?;
-            let sideband = open_sideband(host, plan, core)?;
-            let redirected = sideband.control(Control::SetOutput(pt.id()));
-            redirected.map_err(|e| host.refusal(Request::SetOutput { core }, &e))?;
+            let sideband = open_sideband(host, plan, Thread::Calling, core)?;
+            redirect(host, core, &sideband, pt.id())?;
             (memory, sideband)
         }
         None => {
-            let sideband = open_sideband(host, plan, core)?;
+            let sideband = open_sideband(host, plan, Thread::Calling, core)?;
             (map(host, plan, core, &sideband)?, sideband)
         }
     };
-    let (span, rearmed) = (Mutex::new(Span::new(host.kernel.moment())), Mutex::new(Instant::now()));
-    Ok((CoreEvents { core, pt, sideband, span, rearmed }, memory.consumer()))
+    let events = CoreEvents::new(core, ThreadEvents { pt, sideband }, Span::new(host.kernel.moment()));
+    Ok((events, memory.consumer()))
+}
+
+/// What `event` writes goes to the ring of `output`.
+pub(super) fn redirect(host: &Host, core: u32, event: &Open, output: Event) -> Result<(), Refusal> {
+    let redirected = event.control(Control::SetOutput(output));
+    redirected.map_err(|e| host.refusal(Request::SetOutput { core }, &e))
 }
 
 /// Maps control page and data ring, then, with PT, the AUX ring, whose place the control page must name first.

@@ -30,12 +30,13 @@ int32_t JPortalBridge::start(const JPortalRecorderConfig& config) {
   c.ring_size    = config.ring_size;
   c.buffer_size  = config.buffer_size;
   c.snapshot_size = config.snapshot_size;
+  c.attach       = config.attach;
   c.log          = reinterpret_cast<size_t>(config.log);
   return jportal::recorder_start(c);
 }
 
-bool JPortalBridge::filters_files_only() {
-  return jportal::recorder_filters_files_only();
+bool JPortalBridge::filters_files_only(Source source) {
+  return jportal::recorder_filters_files_only(source);
 }
 
 int32_t JPortalBridge::back_code_cache(uint64_t low, uint64_t high) {

@@ -34,6 +34,7 @@ struct JPortalRecorderConfig {
   uint64_t    ring_size;
   uint64_t    buffer_size;     // per core, 0: what the source thinks right
   uint64_t    snapshot_size;   // flight recorder: bytes kept per core, 0: record everything
+  bool        attach;          // the VM runs already: all of its threads are recorded
   void      (*log)(int level, const char* text);  // level 1 error, 2 warning, 3 info
 };
 
@@ -46,8 +47,9 @@ class JPortalBridge {
   // have signals blocked, but those of faults, and never attach to the VM. 0 = recording. After stop()
   // it may be called again, for another capture.
   static int32_t start(const JPortalRecorderConfig& config);
-  // Whether the trace can be filtered only if the code cache is the memory of a file.
-  static bool filters_files_only();
+  // Whether the trace can be filtered only if the code cache is the memory of a file: that of the
+  // recording, else of one that begins later from 'source'.
+  static bool filters_files_only(Source source);
   // Makes the code cache that: the reserved, empty [low, high) is committed as a whole, and
   // must not be committed, uncommitted, protected or mapped again. 0 = done; otherwise it is
   // reserved as before. Before set_code_cache().

@@ -76,7 +76,7 @@ static int32_t value_of(const char* flag, const char* given, const NamedValue* v
   return values[0].value;
 }
 
-static int32_t requested_source() {
+static JPortalBridge::Source requested_source() {
   static const NamedValue sources[] = {
     { "auto",     JPortalBridge::Auto },
     { "perf",     JPortalBridge::Perf },
@@ -84,7 +84,8 @@ static int32_t requested_source() {
     { "none",     JPortalBridge::None },
     { "sideband", JPortalBridge::Sideband }
   };
-  return value_of("JPortalSource", JPortalSource, sources, ARRAY_SIZE(sources), "auto, perf, emulated, none, sideband");
+  return (JPortalBridge::Source)value_of("JPortalSource", JPortalSource, sources, ARRAY_SIZE(sources),
+                                         "auto, perf, emulated, none, sideband");
 }
 
 enum CodeMemory { AsNeeded, Anonymous, Memfd };
@@ -134,7 +135,7 @@ static void print_flags(outputStream* st) {
 }
 
 // 0, or what JPortalBridge::last_error() explains.
-static int32_t open_at(const char* path, int32_t source) {
+static int32_t open_at(const char* path, bool attach) {
   char text[4096];
   stringStream flags(text, sizeof(text));
   print_flags(&flags);
@@ -144,11 +145,12 @@ static int32_t open_at(const char* path, int32_t source) {
   config.vm_version   = VM_Version::internal_vm_info_string();
   config.vm_flags     = flags.base();
   config.java_command = Arguments::java_command();
-  config.source       = source;
+  config.source       = requested_source();
   config.ring_size    = JPortalRingSize;
   // Not asked for: the recorder takes what the limit on locked memory allows.
   config.buffer_size  = FLAG_IS_DEFAULT(JPortalBufferSize) ? 0 : JPortalBufferSize;
   config.snapshot_size = JPortalSnapshot;
+  config.attach       = attach;
   config.log          = log_line;
   return JPortalBridge::start(config);
 }
@@ -184,7 +186,7 @@ void JPortalRecording::start_with_vm() {
   if (!path_for(NULL, path, sizeof(path))) {
     fail("-XX:JPortalFile= is too long");
   }
-  if (open_at(path, requested_source()) != 0) {
+  if (open_at(path, false) != 0) {
     fail_with_last_error();
   }
   recordings++;
@@ -195,7 +197,7 @@ void JPortalRecording::start_with_vm() {
 static bool wants_memfd() {
   switch (requested_code_memory()) {
     case Memfd:    return true;
-    case AsNeeded: return JPortalBridge::filters_files_only();
+    case AsNeeded: return JPortalBridge::filters_files_only(requested_source());
     default:       return false;
   }
 }
@@ -230,21 +232,6 @@ void JPortalRecording::code_cache_reserved(address low, address high) {
 
 // --- Commands
 
-// The kernel gives its events to the thread that opens them and to those that begin later: of a VM that runs already
-// they would show next to nothing.
-static bool source_for_running_vm(int32_t* source, outputStream* st) {
-  *source = requested_source();
-  if (*source == JPortalBridge::Perf || *source == JPortalBridge::Sideband) {
-    st->print_cr("JPortal cannot record: with -XX:JPortalSource=%s the kernel would trace none of the threads that run already. "
-                 "Start the VM with -XX:+JPortalStart.", JPortalSource);
-    return false;
-  }
-  if (*source == JPortalBridge::Auto) {
-    *source = JPortalBridge::Emulated;
-  }
-  return true;
-}
-
 class VM_JPortalStart : public VM_Operation {
   int _result;
 
@@ -255,7 +242,8 @@ class VM_JPortalStart : public VM_Operation {
   int result() const     { return _result; }
 };
 
-// Tracing begins behind the walk: all that it can show is known by then.
+// Tracing begins behind the walk: all that it can show is known by then. The kernel's events are opened for each thread
+// that is there, which wants that no Java thread comes meanwhile.
 int JPortalRecording::begin_at_safepoint() {
   set_on(true);
   JPortalBackfill::all();
@@ -296,11 +284,6 @@ void JPortalRecording::start(const char* file, outputStream* st, JavaThread* cur
     st->print_cr("Another command starts or stops the JPortal recording.");
     return;
   }
-  int32_t source;
-  if (!source_for_running_vm(&source, st)) {
-    settle(Idle);
-    return;
-  }
   char path[JVM_MAXPATHLEN];
   if (!path_for(file, path, sizeof(path))) {
     settle(Idle);
@@ -311,7 +294,7 @@ void JPortalRecording::start(const char* file, outputStream* st, JavaThread* cur
   {
     // Makes files and threads.
     ThreadToNativeFromVM native(current);
-    result = open_at(path, source);
+    result = open_at(path, true);
   }
   if (result != 0) {
     settle(Idle);

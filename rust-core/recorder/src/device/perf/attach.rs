@@ -1,0 +1,78 @@
+//! Events for threads that are there before the recording.
+//!
+//! Who makes threads meanwhile? A thread with events hands them on to those that it makes, one without does not, and nothing tells
+//! afterwards which it was. So events are opened for the threads that are there, and if another one is there when that is done, it is
+//! begun anew: a thread that had inherited its events would have them twice. Called at a safepoint this ends soon, as no Java thread
+//! comes to be. (A thread that native code is making at this very moment is neither there yet nor does it inherit anything:
+//! `copy_process` copies the events first and makes the thread visible last.)
+
+use super::Host;
+use super::open::{Opened, Plan, ThreadEvents, open_pt, open_sideband, redirect};
+use crate::error::Error;
+use jportal_perf_abi::Refusal;
+use jportal_perf_abi::kernel::{Event, Thread};
+
+/// How often it is begun anew.
+const ATTEMPTS: usize = 20;
+
+/// Opens events for all threads but `own` and the opener, on each core of `opened`. They are disabled.
+///
+/// # Errors
+/// When the kernel refuses one, `/proc` cannot be read, or threads do not stop coming.
+pub(super) fn all(host: &Host, opened: &Opened, plan: &Plan<'_>, own: &[u32]) -> Result<(), Error> {
+    let others = || -> Result<Vec<u32>, Error> {
+        let mut all = host.kernel.threads().map_err(Error::Threads)?;
+        all.retain(|tid| *tid != opened.opener && !own.contains(tid));
+        all.sort_unstable();
+        Ok(all)
+    };
+    let mut there = others()?;
+    for _ in 0..ATTEMPTS {
+        let events = for_threads(host, opened, plan, &there)?;
+        let now = others()?;
+        if now.iter().all(|tid| there.binary_search(tid).is_ok()) {
+            for (core, events) in opened.cores.iter().zip(events) {
+                core.attach(events);
+            }
+            return Ok(());
+        }
+        there = now;
+    }
+    Err(Error::ThreadsComing { attempts: ATTEMPTS })
+}
+
+/// Of each core the events of `threads`. One that has ended meanwhile has none.
+fn for_threads(
+    host: &Host,
+    opened: &Opened,
+    plan: &Plan<'_>,
+    threads: &[u32],
+) -> Result<Vec<Vec<ThreadEvents>>, Error> {
+    let mut of_cores: Vec<Vec<ThreadEvents>> = opened.cores.iter().map(|_| Vec::new()).collect();
+    for &tid in threads {
+        for (core, events) in opened.cores.iter().zip(&mut of_cores) {
+            match for_thread(host, plan, tid, (core.core, core.output())) {
+                Ok(new) => events.push(new),
+                Err(r) if r.errno == libc::ESRCH => break,
+                Err(r) => return Err(r.into()),
+            }
+        }
+    }
+    Ok(of_cores)
+}
+
+/// The events of one thread on one core, whose rings are those of `output`.
+fn for_thread(
+    host: &Host,
+    plan: &Plan<'_>,
+    tid: u32,
+    (core, output): (u32, Event),
+) -> Result<ThreadEvents, Refusal> {
+    let pt = open_pt(host, plan, Thread::Of(tid), core)?;
+    if let Some(pt) = &pt {
+        redirect(host, core, pt, output)?;
+    }
+    let sideband = open_sideband(host, plan, Thread::Of(tid), core)?;
+    redirect(host, core, &sideband, output)?;
+    Ok(ThreadEvents { pt, sideband })
+}
