@@ -12,8 +12,8 @@ use jportal_tests::programs::{self, Size};
 use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
 
-/// H2 without end under the emulated unit, with the oracle, in a VM that does not record yet.
-struct Program {
+/// H2 without end, with the oracle, in a VM that does not record yet.
+pub(crate) struct Program {
     // Ends before its folder does.
     running: Running,
     folder: Scratch,
@@ -22,12 +22,24 @@ struct Program {
 }
 
 impl Program {
+    /// Under the emulated unit.
     fn start(place: Place, precision: &str) -> Self {
         let folder = Scratch::new().unwrap();
+        let command = place.run(&folder.path().join("unused.jportal"), &["--timing", "tsc"]);
+        Self::start_by(command, place, folder, precision)
+    }
+
+    /// With the machine's own unit, in exact precision.
+    pub(crate) fn start_native(place: Place) -> Self {
+        let mut java = Command::new(&place.java);
+        java.args(["-XX:+JPortal", "-XX:JPortalSource=perf", "-XX:JPortalBufferSize=64m"]);
+        Self::start_by(java, place, Scratch::new().unwrap(), "exact")
+    }
+
+    fn start_by(mut command: Command, place: Place, folder: Scratch, precision: &str) -> Self {
         let log = folder.path().join("oracle");
         let mut java = programs::by_name("h2").unwrap().command(&place.root, &place.programs, Size::Small);
         java.push("1000000".to_owned());
-        let mut command = place.run(&folder.path().join("unused.jportal"), &["--timing", "tsc"]);
         command.args(["-XX:-JPortalStart", &format!("-XX:JPortalPrecision={precision}")]);
         command.arg(format!("-javaagent:{}=out={}", place.oracle.display(), log.display())).args(java);
         let running = process::start(&mut command).unwrap();
@@ -138,10 +150,14 @@ fn each_of_three_recordings_of_one_process_is_a_part_of_what_ran() {
     else {
         return;
     };
-    let program = Program::start(place, "exact");
-    let parts = three(&program);
+    exact_parts(&Program::start(place, "exact"));
+}
+
+/// Three recordings, each exact, and a comparison that can fail.
+pub(crate) fn exact_parts(program: &Program) {
+    let parts = three(program);
     for (n, part) in parts.iter().enumerate() {
-        let (report, figures) = all_of(&program, n, part);
+        let (report, figures) = all_of(program, n, part);
         assert_eq!(count(&report, "/unresolved"), 0, "{figures}");
         assert!(count(&report, "/matched") >= part.last - part.first, "{figures}");
     }

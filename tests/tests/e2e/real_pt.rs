@@ -9,6 +9,7 @@ use jportal_tests::programs::{self, Program};
 use jportal_tests::recording::{Mode, Plan, Recording};
 use jportal_tests::skip;
 
+use crate::live::{Program as Live, exact_parts};
 use crate::programs::check;
 
 /// `None` after counting the test as skipped.
@@ -90,4 +91,11 @@ fn real_pt_is_filtered() {
     );
     assert_eq!(header.pt.source_name(), "perf");
     assert!(header.pt.perf_config != 0 && header.tsc_khz > 100_000);
+}
+
+/// `JPortal.start` in a VM whose threads run already, three times: events for each of them, and each recording exact.
+#[test]
+fn real_pt_of_threads_that_run_already_is_exact() {
+    let Some(place) = real_unit("real_pt_of_threads_that_run_already_is_exact") else { return };
+    exact_parts(&Live::start_native(place));
 }
