@@ -7,7 +7,7 @@ use crate::replay::{Known, Replay};
 use crate::spool::{Spool, Storage};
 use crate::summary::{Summary, ThreadFigures};
 use jportal_bytecode::Icfg;
-use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
+use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, ThreadInfo, Tier};
 use jportal_recover::cut::{Cutter, Piece};
 use jportal_recover::fill::{
     Calibration, Captured, Follower, Learned as Patterns, Parameters, Rehearsal, SegmentId,
@@ -226,6 +226,7 @@ impl FlowConsumer for Completion<'_> {
             places: Places::default(),
             known: Known::default(),
             last: None,
+            entered: None,
         })
     }
 }
@@ -245,6 +246,8 @@ struct Sink {
     known: Known,
     /// The last event, if it was a bytecode.
     last: Option<(MethodId, Bci)>,
+    /// The method that the interpreter has just been called for.
+    entered: Option<MethodId>,
 }
 
 impl Sink {
@@ -252,7 +255,7 @@ impl Sink {
         let Some(spool) = &mut self.spool else { return Ok(()) };
         spool.write(event)?;
         self.cutter.event(event);
-        let last = self.last.take();
+        let (last, entered) = (self.last.take(), self.entered.take());
         match event.kind {
             EventKind::Bytecode { method, bci, .. } => self.last = Some((method, bci)),
             EventKind::Enter { method, tier, entry } => {
@@ -262,9 +265,13 @@ impl Sink {
                     && let Some(site) = site()
                 {
                     self.known.called(&self.icfg, site, method);
+                    self.entered = Some(method).filter(|_| tier == Tier::Interpreter);
                 }
             }
-            EventKind::Time(_) => self.last = last,
+            EventKind::Leave { method, exit: Exit::Return } if entered == Some(method) => {
+                self.known.was_silent(&self.icfg, method);
+            }
+            EventKind::Time(_) => (self.last, self.entered) = (last, entered),
             _ => {}
         }
         Ok(())

@@ -38,6 +38,8 @@ pub(crate) struct Known {
     natives: HashMap<Node, MethodId>,
     /// Callees that the graph does not name at their call sites.
     called: HashSet<(Node, MethodId)>,
+    /// Methods with code that the interpreter executed without it. Few: it has entries of its own for some twenty.
+    silent: Vec<MethodId>,
 }
 
 /// Ids are dense: a table of all of them is no larger than the methods themselves.
@@ -69,6 +71,12 @@ impl Known {
             Some(_) => {}
         }
     }
+    /// The interpreter was called for `method` and returned from it, with nothing in between.
+    pub(crate) fn was_silent(&mut self, icfg: &Icfg, method: MethodId) {
+        if icfg.entry(method).is_some() && !self.silent.contains(&method) {
+            self.silent.push(method);
+        }
+    }
     /// Adds what another thread says.
     pub(crate) fn merge(&mut self, other: Self) {
         for tiers in [other.compiled, other.tiers] {
@@ -80,11 +88,17 @@ impl Known {
         }
         self.natives.extend(other.natives);
         self.called.extend(other.called);
+        for method in other.silent {
+            if !self.silent.contains(&method) {
+                self.silent.push(method);
+            }
+        }
     }
 }
 
 /// Where a fill ends, the decoder says who executes the frame that follows.
 struct Landing<'k> {
+    icfg: &'k Icfg,
     known: &'k Known,
     last: Option<(MethodId, Tier)>,
     /// Methods that compiled code executes here, whoever did so last.
@@ -130,6 +144,10 @@ impl Methods for Landing<'_> {
     fn native_callee(&self, site: Node) -> Option<MethodId> {
         let named = || self.named.iter().find(|named| named.0 == site).map(|named| named.1);
         self.known.natives.get(&site).copied().or_else(named)
+    }
+    fn silent_callee(&self, site: Node) -> Option<MethodId> {
+        let named = |m: &&MethodId| self.icfg.entry(**m).is_some_and(|entry| self.icfg.names(site, entry));
+        self.known.silent.iter().find(named).copied()
     }
     fn was_called(&self, site: Node, callee: MethodId) -> bool {
         self.known.called.contains(&(site, callee))
@@ -361,7 +379,8 @@ impl<'r> Replay<'r> {
         }
         let (compiled, named, called) = (Vec::new(), Vec::new(), HashMap::new());
         let filler = &*self.filler;
-        let mut methods = Landing { known: &self.known, last: None, compiled, named, filler, called };
+        let mut methods =
+            Landing { icfg: self.icfg, known: &self.known, last: None, compiled, named, filler, called };
         // Once more with the methods compiled that the first pass found to be; more than that needs who stands below.
         loop {
             methods.last = None;

@@ -11,6 +11,8 @@ pub(crate) trait Methods {
     fn tier(&self, method: MethodId) -> Tier;
     /// The native method that was seen to be called from `site`.
     fn native_callee(&self, site: Node) -> Option<MethodId>;
+    /// A method that `site` names and that the interpreter was seen to execute without its bytecodes, as it does some of `java.lang.Math`.
+    fn silent_callee(&self, site: Node) -> Option<MethodId>;
     /// Whether `callee` was seen to be called from `site`, although the graph does not name it there.
     fn was_called(&self, site: Node, callee: MethodId) -> bool;
 }
@@ -66,7 +68,7 @@ enum Step {
     Enter(MethodId, Entry),
     /// The end of the top frame.
     Leave(Exit),
-    /// A native method that comes and goes.
+    /// A native method, or one whose bytecodes are not executed, that comes and goes.
     Passes(MethodId),
     /// The interpreter, which executes this method here, would have called something.
     Lacks(MethodId, Node),
@@ -198,7 +200,9 @@ impl<'a> Stack<'a> {
                     EventKind::Leave { method: top.method, exit }
                 }
                 Step::Passes(method) => {
-                    let enter = EventKind::Enter { method, tier: Tier::Native, entry: Entry::Call };
+                    let native = self.icfg.entry(method).is_none();
+                    let tier = if native { Tier::Native } else { Tier::Interpreter };
+                    let enter = EventKind::Enter { method, tier, entry: Entry::Call };
                     self.take(enter, out);
                     EventKind::Leave { method, exit: Exit::Return }
                 }
@@ -295,7 +299,10 @@ impl<'a> Stack<'a> {
                     return match native {
                         Some(native) => Step::Passes(native),
                         // Compiled code has intrinsics, the interpreter calls.
-                        None if top.tier == Tier::Interpreter => Step::Lacks(top.method, at),
+                        None if top.tier == Tier::Interpreter => match methods.silent_callee(at) {
+                            Some(silent) => Step::Passes(silent),
+                            None => Step::Lacks(top.method, at),
+                        },
                         None => Step::Here,
                     };
                 }

@@ -20,8 +20,27 @@ impl Methods for Told {
     fn native_callee(&self, site: Node) -> Option<MethodId> {
         (self.1 && site == Node(1)).then_some(MethodId(2))
     }
+    fn silent_callee(&self, _: Node) -> Option<MethodId> {
+        None
+    }
     fn was_called(&self, _: Node, callee: MethodId) -> bool {
         self.2 && callee == MethodId(4)
+    }
+}
+/// f has an entry of its own in the interpreter, which executes no bytecode.
+struct Silent;
+impl Methods for Silent {
+    fn tier(&self, _: MethodId) -> Tier {
+        Tier::Interpreter
+    }
+    fn native_callee(&self, _: Node) -> Option<MethodId> {
+        None
+    }
+    fn silent_callee(&self, site: Node) -> Option<MethodId> {
+        (site == Node(0)).then_some(MethodId(1))
+    }
+    fn was_called(&self, _: Node, _: MethodId) -> bool {
+        false
     }
 }
 const INTERPRETED: Told = Told(Tier::Interpreter, false, false);
@@ -49,7 +68,12 @@ fn stack<'g>(g: &'g Icfg, told: &Told, path: &[(u32, u16)]) -> Stack<'g> {
     stack
 }
 /// What leads to an instruction.
-fn to(stack: &Stack<'_>, g: &Icfg, told: &Told, (method, bci): (u32, u16)) -> Result<Vec<EventKind>, NoWay> {
+fn to(
+    stack: &Stack<'_>,
+    g: &Icfg,
+    told: &dyn Methods,
+    (method, bci): (u32, u16),
+) -> Result<Vec<EventKind>, NoWay> {
     let mut out = Vec::new();
     stack.clone().advance(node(g, method, bci), told, &mut out).map(|()| out)
 }
@@ -93,6 +117,16 @@ fn the_interpreter_calls_what_compiled_code_passes() {
     // What a native method calls is not its caller's callee.
     let calls = vec![enter(2, Tier::Native, Entry::Call), enter(4, Tier::C1, Entry::Upcall)];
     assert_eq!(to(&at_native, &g, &native, (4, 0)), Ok(calls));
+}
+
+#[test]
+fn the_interpreter_has_entries_that_execute_nothing() {
+    let g = program();
+    let begun = stack(&g, &INTERPRETED, &[(0, 0)]);
+    let passes = vec![enter(1, Tier::Interpreter, Entry::Call), leave(1, Exit::Return)];
+    assert_eq!(to(&begun, &g, &Silent, (0, 3)), Ok(passes));
+    // Where it is seen to execute its bytecodes, it does.
+    assert_eq!(to(&begun, &g, &Silent, (1, 0)), Ok(vec![enter(1, Tier::Interpreter, Entry::Call)]));
 }
 
 #[test]

@@ -16,6 +16,43 @@ pub fn tsc() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
+/// How long a thread has not had a processor of the host, in TSC ticks from some moment on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Absence {
+    khz: u64,
+    /// Ticks that had passed, less those that the thread had had, at that moment.
+    base: u64,
+}
+
+impl Absence {
+    /// With a TSC of so many kHz; 0: nobody is ever absent.
+    pub const fn new(khz: u64) -> Absence {
+        Absence { khz, base: 0 }
+    }
+
+    /// Counts from now on, for the calling thread.
+    pub fn begin(&mut self) {
+        self.base = tsc().saturating_sub(self.had());
+    }
+
+    /// The calling thread's since then.
+    pub fn so_far(&self) -> u64 {
+        if self.khz == 0 { 0 } else { tsc().saturating_sub(self.had()).saturating_sub(self.base) }
+    }
+
+    /// Ticks on a processor that the calling thread has had.
+    fn had(&self) -> u64 {
+        if self.khz == 0 {
+            return 0;
+        }
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the call writes `time` and nothing else.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+        let ns = time.tv_sec as u128 * 1_000_000_000 + time.tv_nsec as u128;
+        (ns * u128::from(self.khz) / 1_000_000) as u64
+    }
+}
+
 /// Measures the TSC's frequency against the monotonic clock, in kHz.
 pub fn measure_tsc_khz() -> u64 {
     let (t0, c0) = (Instant::now(), tsc());
@@ -27,6 +64,20 @@ pub fn measure_tsc_khz() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_sleeps_is_absent() {
+        let khz = measure_tsc_khz();
+        let ms = |ticks: u64| ticks / khz;
+        let mut absence = Absence::new(khz);
+        absence.begin();
+        std::thread::sleep(Duration::from_millis(30));
+        let slept = ms(absence.so_far());
+        assert!((29..1000).contains(&slept), "{slept} ms");
+        absence.begin();
+        assert!(ms(absence.so_far()) < 20);
+        assert_eq!(Absence::new(0).so_far(), 0);
+    }
 
     #[test]
     fn the_frequency_is_plausible() {

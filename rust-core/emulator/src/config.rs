@@ -78,6 +78,8 @@ pub struct Config {
     /// Core:bus ratio that CBR states: the TSC's own, because one emulated cycle is one tick of it. Not an
     /// argument.
     pub cbr: u8,
+    /// The TSC's frequency in kHz; 0 as long as it is not known.
+    pub tsc_khz: u64,
     /// Branches in a full TNT packet: 6 (`tnt=short`) or 47 (`tnt=long`).
     pub tnt_bits: u32,
     /// Inject an interrupt before every n-th block (`irq`); 0: never.
@@ -113,6 +115,7 @@ impl Default for Config {
             timing: Timing::Mtc,
             mtc_freq: 5,
             cbr: 30,
+            tsc_khz: 0,
             tnt_bits: 6,
             irq: 0,
             irq_inside: 0,
@@ -286,6 +289,7 @@ mod tests {
             timing: Timing::Cyc,
             mtc_freq: 3,
             cbr: 30,
+            tsc_khz: 0,
             tnt_bits: 47,
             irq: 5,
             irq_inside: 6,

@@ -15,14 +15,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::block::Block;
-use crate::clock;
-use crate::config::{Config, OnFull};
+use crate::clock::{self, Absence};
+use crate::config::{Config, OnFull, Timing};
 use crate::counts::{Board, Counts, Past};
 use crate::injection::Injection;
 use crate::outlet::{Flow, Outlet, Section};
 use crate::resolve::{Arrival, Outcome, completed_then, resolve};
 use crate::truth::{self, Entry};
-use crate::unit::{Sent, Unit};
+use crate::unit::{Sent, Unit, timing};
 
 /// The block a thread has begun and not yet been seen to end.
 pub type Unresolved = Option<&'static Block>;
@@ -70,6 +70,8 @@ pub struct Core {
     published: (u64, u64),
     /// TSC at which the core was given to another thread.
     detached: Option<u64>,
+    /// Of the running thread from the host's processors, while it has this core.
+    absence: Absence,
 }
 
 fn lock(outlet: &Mutex<Outlet>) -> MutexGuard<'_, Outlet> {
@@ -102,6 +104,7 @@ impl Core {
             board: Arc::default(),
             published: (0, 0),
             detached: None,
+            absence: Absence::new(config.tsc_khz),
         }
     }
 
@@ -140,6 +143,7 @@ impl Core {
             board: Arc::clone(&self.board),
             published: (0, 0),
             detached: None,
+            absence: Absence::new(self.config.tsc_khz),
         };
         let mut old = Box::new(std::mem::replace(self, successor));
         old.detached = Some(now);
@@ -243,6 +247,9 @@ impl Core {
         debug_assert!(self.running.is_none() && !self.unit.enabled());
         self.running = Some(tid);
         self.switched = clock::tsc();
+        if self.config.timing != Timing::Tsc {
+            self.absence.begin();
+        }
         let at = self.not_before(at);
         self.latest = at;
         let first = self.started.insert(tid);
@@ -335,11 +342,30 @@ impl Core {
         if self.injection.any() {
             self.inject(block.start);
         }
+        if let Some(since) = self.unit.take_jump() {
+            self.held_up(unresolved, since);
+        }
         if self.unit.bytes().len() < self.chunk {
             return false;
         }
         self.flush_inside(unresolved);
         true
+    }
+
+    /// The clock has made a jump `since` then. If the host did not run the thread meanwhile it had no core either, as the kernel
+    /// would have had it: what runs on a core takes the time that it takes. It is interrupted before the block that it has begun.
+    #[cold]
+    #[inline(never)]
+    fn held_up(&mut self, unresolved: &mut Unresolved, since: u64) {
+        let absent = self.absence.so_far();
+        let (Some(tid), State::On) = (self.running, self.state) else { return };
+        if absent < timing::held_up(self.config.tsc_khz) {
+            return;
+        }
+        let now = self.now();
+        self.counts.held_up += 1;
+        self.switch_out_at(true, since.max(now.saturating_sub(absent)));
+        self.switch_in(tid, unresolved, now);
     }
 
     /// The thread executes `to`, outside the range.

@@ -22,6 +22,8 @@ pub struct Counts {
     pub at_entry: u64,
     /// Threads that were preempted.
     pub preemptions: u64,
+    /// Times at which the host did not run a thread that had a core.
+    pub held_up: u64,
     /// Blocks that ran as they had been before their thread waited for a core.
     pub stale: u64,
 }
@@ -36,6 +38,7 @@ impl Counts {
         self.interrupts += other.interrupts;
         self.at_entry += other.at_entry;
         self.preemptions += other.preemptions;
+        self.held_up += other.held_up;
         self.stale += other.stale;
     }
 }

@@ -94,6 +94,7 @@ impl Plugin {
     pub fn new(mut config: Config) -> Result<Plugin, Error> {
         let tsc_khz = clock::measure_tsc_khz();
         config.cbr = setup::bus_ratio(tsc_khz);
+        config.tsc_khz = tsc_khz;
         let log = Log::open(config.log.as_deref())?;
         let shared = setup::create_shared(&config, tsc_khz)?;
         let pid = std::process::id();

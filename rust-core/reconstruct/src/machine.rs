@@ -228,6 +228,9 @@ impl<'a> Machine<'a> {
         self.before = Before::Nothing;
         self.interrupted = None;
         self.emit(EventKind::Gap(Box::new(gap)));
+        // Where the flow goes on the next time is told, however little has passed: a gap that the thread left the core in has no end of
+        // its own.
+        self.told = Tsc(0);
     }
     #[cold]
     fn contradict(&mut self, at: u32, c: &Contradiction) {

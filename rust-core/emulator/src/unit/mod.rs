@@ -6,7 +6,7 @@
 //! not emulated.
 
 mod returns;
-mod timing;
+pub mod timing;
 
 use jportal_pt_packet::{CodeSize, Encoder};
 
@@ -140,6 +140,12 @@ impl Unit {
     /// What has been sent so far.
     pub fn sent(&self) -> Sent {
         self.sent
+    }
+
+    /// See [`TimingState::take_jump`].
+    #[inline]
+    pub fn take_jump(&mut self) -> Option<u64> {
+        self.timing.take_jump()
     }
 
     /// The latest time that has been sent.

@@ -9,6 +9,10 @@ use crate::config::{Config, Timing};
 const MTC_CATCH_UP: u64 = 200;
 /// TSC ticks between two packets that are a jump of the clock.
 const JUMP: u64 = 1 << 14;
+/// The same if it may be that the host did not run the thread meanwhile: a tenth of a millisecond, for a frequency in kHz.
+pub const fn held_up(khz: u64) -> u64 {
+    khz / 10
+}
 
 /// What the timing packets of one core remember.
 #[derive(Debug)]
@@ -22,6 +26,9 @@ pub struct TimingState {
     last_tsc: u64,
     /// When MTC last looked at the clock.
     looked: u64,
+    /// What was the last look when the clock made a jump of more than [`held_up`], until it is asked for; 0: none did.
+    held_since: u64,
+    held_up: u64,
     /// TSC at the last CYC.
     last_cyc: u64,
 }
@@ -37,6 +44,8 @@ impl TimingState {
             last_mtc: 0,
             last_tsc: 0,
             looked: 0,
+            held_since: 0,
+            held_up: if config.tsc_khz == 0 { u64::MAX } else { held_up(config.tsc_khz) },
             last_cyc: 0,
         }
     }
@@ -83,6 +92,9 @@ impl TimingState {
     #[inline]
     pub fn mtc(&mut self, out: &mut Encoder, now: u64) {
         let sure = self.sure(now);
+        if now.saturating_sub(self.looked) > self.held_up {
+            self.held_since = self.looked;
+        }
         self.looked = now;
         let ticks = sure >> self.mtc_shift;
         if ticks != self.last_mtc {
@@ -108,6 +120,15 @@ impl TimingState {
             out.mtc(tick as u8);
         }
         self.last_mtc = ticks;
+    }
+
+    /// Whether the clock has made a jump since this was asked last; when it was looked at before.
+    #[inline]
+    pub fn take_jump(&mut self) -> Option<u64> {
+        match std::mem::take(&mut self.held_since) {
+            0 => None,
+            since => Some(since),
+        }
     }
 
     /// Whether CYC packets are sent.

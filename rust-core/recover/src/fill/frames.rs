@@ -64,7 +64,12 @@ impl<'a> Frames<'a> {
         if self.follow(from, to) {
             return true;
         }
-        let contradicted = Frames::new(self.icfg, Below::Unknown).allow(from, to);
+        let g = self.icfg;
+        // Whoever called, a return leads to the frame below or, where the VM goes on calling, to an entry.
+        if g.opcode(from).transfer() == Transfer::Return && !self.sites.is_empty() {
+            return g.is_entry(to);
+        }
+        let contradicted = Frames::new(g, Below::Unknown).allow(from, to);
         if !contradicted {
             self.sites.clear();
             self.whole = false;
@@ -185,8 +190,14 @@ mod tests {
         assert!(!frames.follow_seen(n(2, 3), n(0, 3)));
         assert_eq!(frames.site(), Some(n(1, 0)));
         // From the middle of f into the middle of g: the graph knows no such way.
-        assert!(frames.follow_seen(n(2, 5), n(3, 1)));
+        assert!(frames.follow_seen(n(2, 4), n(3, 1)));
         assert_eq!(frames.site(), None);
+        // Nor from g behind the constant of f, which the VM may have called g from: not if it is known who did.
+        let mut called = Frames::new(&g, Below::Top(&[n(1, 0)]));
+        assert!(!called.follow_seen(n(1, 3), n(4, 4)));
+        // But it may have gone on to call.
+        assert!(called.follow_seen(n(1, 3), n(4, 0)));
+        assert_eq!(called.site(), Some(n(1, 0)));
         assert!(frames.follow_seen(n(2, 3), n(0, 3)));
     }
 
