@@ -363,3 +363,58 @@ fn output_stops_when_the_ring_is_full_and_begins_again_with_psb() {
     let again = behind(&r.packets(), &START);
     assert_eq!(again[..3], ["MODE.Exec", "TIP.PGE 1000", "TIP 1000"]);
 }
+
+/// Blocks that end in packets, with a pause before the last of them in which the thread does `what`.
+fn stay_with(what: impl FnOnce()) -> (Rig, u64) {
+    let config = Config { timing: Timing::Mtc, tsc_khz: clock::measure_tsc_khz(), ..Config::default() };
+    let mut r = rig_with(config);
+    let mut thread = None;
+    let jump = |at: u64| leak(at, &[0xff, 0xe0]);
+    r.core.switch_in(11, &mut thread, clock::tsc());
+    r.core.begin_block(&mut thread, jump(0x1000));
+    r.core.begin_block(&mut thread, jump(0x2000));
+    what();
+    r.core.begin_block(&mut thread, jump(0x3000));
+    r.core.begin_block(&mut thread, jump(0x4000));
+    r.core.switch_out(false);
+    let held = r.core.counts().held_up;
+    (r, held)
+}
+
+#[test]
+fn a_thread_that_the_host_does_not_run_has_no_core() {
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+    let (mut r, held) = stay_with(|| std::thread::sleep(PAUSE));
+    assert!(held >= 1);
+    let mut bytes = Vec::new();
+    r.consumer.data.drain(&mut bytes, usize::MAX).unwrap();
+    let switches: Vec<(bool, u64)> = RecordReader::new(&bytes)
+        .map(Result::unwrap)
+        .filter_map(|r| match r.body {
+            Body::Switch { out, .. } => Some((out, r.sample.time)),
+            _ => None,
+        })
+        .collect();
+    // In; out and in around the pause, and wherever else the host took the processor away; out.
+    let away = switches[1..switches.len() - 1].chunks(2).map(|pair| {
+        assert_eq!((pair[0].0, pair[1].0), (true, false), "{switches:?}");
+        pair[1].1 - pair[0].1
+    });
+    let ms = r.core.config.tsc_khz;
+    assert!(away.max().unwrap() > 19 * ms, "{switches:?}");
+    let packets = r.packets();
+    let entered = |ip: &str| packets.iter().filter(|p| *p == &format!("TIP.PGE {ip}")).count();
+    assert!(entered("1000") == 1 && entered("3000") == 1, "{packets:?}");
+}
+
+#[test]
+fn a_thread_that_works_keeps_its_core() {
+    // The host may take the processor away at any time, but not each time.
+    let busy = || {
+        let begin = std::time::Instant::now();
+        while begin.elapsed().as_millis() < 3 {
+            std::hint::spin_loop();
+        }
+    };
+    assert!((0..50).any(|_| stay_with(busy).1 == 0));
+}
