@@ -841,7 +841,7 @@ fn check_attached_but(setting: &Setting, gone: u32) {
 #[test]
 fn threads_that_do_not_stop_coming_are_an_error() {
     let setting = running();
-    for n in 0..400 {
+    for n in 0..2000 {
         setting.kernel.change_thread(n * 24, 100 + n as u32);
     }
     let recorder = setting.start().unwrap();
