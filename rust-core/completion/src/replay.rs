@@ -73,7 +73,12 @@ impl Known {
     }
     /// The interpreter was called for `method` and returned from it, with nothing in between.
     pub(crate) fn was_silent(&mut self, icfg: &Icfg, method: MethodId) {
-        if icfg.entry(method).is_some() && !self.silent.contains(&method) {
+        if icfg.entry(method).is_some() {
+            self.add_silent(method);
+        }
+    }
+    fn add_silent(&mut self, method: MethodId) {
+        if !self.silent.contains(&method) {
             self.silent.push(method);
         }
     }
@@ -88,11 +93,7 @@ impl Known {
         }
         self.natives.extend(other.natives);
         self.called.extend(other.called);
-        for method in other.silent {
-            if !self.silent.contains(&method) {
-                self.silent.push(method);
-            }
-        }
+        other.silent.into_iter().for_each(|method| self.add_silent(method));
     }
 }
 
@@ -119,8 +120,8 @@ impl Landing<'_> {
         tier.is_some()
     }
     /// Has `site` call a native method that the graph names there and that was called elsewhere. `false` where there is none.
-    fn name(&mut self, icfg: &Icfg, site: Node) -> bool {
-        let named = |native: &MethodId| icfg.may_call_method(site, *native);
+    fn name(&mut self, site: Node) -> bool {
+        let named = |native: &MethodId| self.icfg.may_call_method(site, *native);
         let native = self.known.natives.values().copied().filter(named).min_by_key(|native| native.0);
         self.named.extend(native.map(|native| (site, native)));
         native.is_some()
@@ -385,7 +386,7 @@ impl<'r> Replay<'r> {
         loop {
             methods.last = None;
             let known = methods.compiled.len();
-            let led = lead(self.icfg, stack.clone(), fill, to, &arrival, &mut methods);
+            let led = lead(stack.clone(), fill, to, &arrival, &mut methods);
             if methods.compiled.len() == known {
                 return led.ok().map(|(stack, kinds)| Joined { stack, own: own_behind, kinds });
             }
@@ -497,7 +498,6 @@ impl Orphans {
 /// Has `stack` execute `fill` and go on to `to`, where its innermost frames are `arrival`: the events in front of `to`, with their
 /// confidences. Where [`Landing::compiled`] is longer behind that than before, it has to be asked once more.
 fn lead<'a>(
-    icfg: &Icfg,
     mut stack: Stack<'a>,
     fill: &Fill,
     to: Node,
@@ -508,13 +508,13 @@ fn lead<'a>(
     let mut kinds = Vec::new();
     let mut last = JOINED;
     for (node, confidence) in fill.nodes.iter().zip(&fill.confidence) {
-        reach(icfg, &mut stack, (*node, *confidence), methods, DEPTH, (&mut all, &mut kinds))?;
+        reach(&mut stack, (*node, *confidence), methods, DEPTH, (&mut all, &mut kinds))?;
         stack.execute(*node, &mut kinds);
         last = *confidence;
         all.extend(kinds.drain(..).map(|kind| (kind, *confidence)));
     }
     methods.last = arrival.last().copied();
-    reach(icfg, &mut stack, (to, last), methods, DEPTH, (&mut all, &mut kinds))?;
+    reach(&mut stack, (to, last), methods, DEPTH, (&mut all, &mut kinds))?;
     if !stack.ends_with(arrival) || !stack.replace(arrival, &mut kinds) {
         return Err(NoWay::Frames);
     }
@@ -526,7 +526,6 @@ fn lead<'a>(
 /// their confidences, to the other one, which takes what stood in the last. Callees that lack one themselves get it, up to `depth` inside
 /// each other.
 fn reach(
-    icfg: &Icfg,
     stack: &mut Stack<'_>,
     (to, sure): (Node, f32),
     methods: &mut Landing<'_>,
@@ -546,7 +545,7 @@ fn reach(
         };
         tried = Some(site);
         let Some(callee) = methods.callee(site) else {
-            if methods.name(icfg, site) {
+            if methods.name(site) {
                 continue;
             }
             return Err(NoWay::Frames);
@@ -555,7 +554,7 @@ fn reach(
         all.extend(kinds.drain(..).map(|kind| (kind, sure)));
         let sure = sure.min(CALLEE);
         for node in callee {
-            reach(icfg, stack, (node, sure), methods, depth - 1, (all, kinds))?;
+            reach(stack, (node, sure), methods, depth - 1, (all, kinds))?;
             stack.execute(node, kinds);
             all.extend(kinds.drain(..).map(|kind| (kind, sure)));
         }

@@ -11,6 +11,7 @@ use crate::session::{Session, lock};
 use crate::{consumer, header, sys};
 use jportal_capture::EndReason;
 use jportal_capture::header::sources;
+use jportal_perf_abi::kernel::{Kernel, Linux};
 use std::any::Any;
 use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -348,15 +349,13 @@ struct WaitingDrain {
 impl WaitingDrain {
     fn spawn() -> Result<Self, Error> {
         let (work, given) = mpsc::sync_channel::<(Arc<Session>, Vec<CoreDrain>)>(1);
-        let (id, own_id) = mpsc::sync_channel(1);
         let body = move || {
-            let _ = id.send(sys::this_thread());
             if let Ok((session, cores)) = given.recv() {
                 guarded(&session, || drain::run(&session, cores));
             }
         };
-        let thread = spawn("jportal-drain", body)?;
-        Ok(Self { thread, tid: own_id.recv().unwrap_or_default(), work })
+        let (thread, tid) = spawn_known("jportal-drain", body)?;
+        Ok(Self { thread, tid, work })
     }
 
     fn start(self, session: Arc<Session>, cores: Vec<CoreDrain>) -> JoinHandle<()> {
@@ -381,9 +380,7 @@ impl WaitingConsumer {
     fn spawn(end: Arc<Mutex<StopReason>>) -> Result<Self, Error> {
         let (work, given) = mpsc::sync_channel::<Assignment>(1);
         let (to_starter, answer) = mpsc::sync_channel(1);
-        let (id, own_id) = mpsc::sync_channel(1);
         let body = move || {
-            let _ = id.send(sys::this_thread());
             let Ok((config, device)) = given.recv() else { return };
             match catch_unwind(AssertUnwindSafe(|| open_session(&config, device))) {
                 Ok(Ok(session)) => {
@@ -398,8 +395,8 @@ impl WaitingConsumer {
                 Err(panic) => drop(to_starter.send(Err(Error::Panic(panic_text(&*panic))))),
             }
         };
-        let thread = spawn("jportal-export", body)?;
-        Ok(Self { thread, tid: own_id.recv().unwrap_or_default(), work, answer })
+        let (thread, tid) = spawn_known("jportal-export", body)?;
+        Ok(Self { thread, tid, work, answer })
     }
 
     /// Gives the thread its work and waits until ring and capture are there.
@@ -449,6 +446,17 @@ fn blame(config: &Config, error: Error) -> Error {
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     let thread = Builder::new().name(name.into()).spawn(body);
     thread.map_err(|source| Error::Thread { name: name.into(), source })
+}
+
+/// The same, with the thread's id.
+fn spawn_known(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(JoinHandle<()>, u32), Error> {
+    let (id, told) = mpsc::sync_channel(1);
+    let thread = spawn(name, move || {
+        let _ = id.send(Linux.this_thread());
+        body();
+    })?;
+    let tid = told.recv().map_err(|e| Error::Panic(e.to_string()))?;
+    Ok((thread, tid))
 }
 
 /// Runs a thread's body; a panic ends the recording, not the VM.

@@ -30,12 +30,6 @@ pub(crate) fn cpu() -> (String, u16, u16, u16) {
     (vendor, family as u16, model as u16, (one.eax & 0xf) as u16)
 }
 
-/// The calling thread's id.
-pub(crate) fn this_thread() -> u32 {
-    // SAFETY: no arguments, and it cannot fail.
-    unsafe { libc::gettid() as u32 }
-}
-
 /// Sleeps. Async-signal-safe.
 pub(crate) fn sleep_ms(ms: u32) {
     let time = libc::timespec { tv_sec: 0, tv_nsec: i64::from(ms) * 1_000_000 };

@@ -125,10 +125,10 @@ impl TimingState {
     /// Whether the clock has made a jump since this was asked last; when it was looked at before.
     #[inline]
     pub fn take_jump(&mut self) -> Option<u64> {
-        match std::mem::take(&mut self.held_since) {
-            0 => None,
-            since => Some(since),
+        if self.held_since == 0 {
+            return None;
         }
+        Some(std::mem::take(&mut self.held_since))
     }
 
     /// Whether CYC packets are sent.
