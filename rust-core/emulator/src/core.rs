@@ -266,6 +266,8 @@ impl Core {
             Some(b) if self.state == State::On => self.enter(b.start),
             _ => *unresolved = None,
         }
+        // The clock's way to the beginning of the stay is none of its jumps.
+        self.unit.take_jump();
     }
 
     /// The running thread is interrupted before `block`, which has begun, and goes on at once: what the unit tells with an
@@ -353,7 +355,8 @@ impl Core {
     }
 
     /// The clock has made a jump `since` then. If the host did not run the thread meanwhile it had no core either, as the kernel
-    /// would have had it: what runs on a core takes the time that it takes. It is interrupted before the block that it has begun.
+    /// would have had it: what runs on a core takes the time that it takes. It is interrupted before the block that it has begun,
+    /// and there a stay that is to end anyhow ends.
     #[cold]
     #[inline(never)]
     fn held_up(&mut self, unresolved: &mut Unresolved, since: u64) {
@@ -362,9 +365,14 @@ impl Core {
         if absent < timing::held_up(self.config.tsc_khz) {
             return;
         }
+        let began = since.max(clock::tsc().saturating_sub(absent));
+        if let Some(end) = &mut self.detached {
+            *end = began.min(*end);
+            return;
+        }
         let now = self.now();
         self.counts.held_up += 1;
-        self.switch_out_at(true, since.max(now.saturating_sub(absent)));
+        self.switch_out_at(true, began);
         self.switch_in(tid, unresolved, now);
     }
 

@@ -417,3 +417,53 @@ fn a_thread_that_works_keeps_its_core() {
     };
     assert!((0..50).any(|_| stay_with(busy).1 == 0));
 }
+
+#[test]
+fn a_thread_that_is_held_up_and_loses_its_core_is_not_recorded_longer() {
+    let ms = clock::measure_tsc_khz();
+    let mut r = rig_with(Config { timing: Timing::Mtc, mode: OnFull::Stall, tsc_khz: ms, ..Config::default() });
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(3));
+    let [one, two, three, four] = [0x1000, 0x2000, 0x3000, 0x4000].map(|at| leak(at, &[0xff, 0xe0]));
+    let (mut first, mut second, mut third) = (None, Some(two), Some(four));
+    // It looks at the clock now, is outside, and had lost the core before.
+    let begin = clock::tsc() - ms / 8;
+    r.core.switch_in(11, &mut first, begin);
+    r.core.begin_block(&mut first, one);
+    r.core.leave(&mut first, 0x9000);
+    r.core.switch_out_at(true, begin + 10);
+    // The next one looks at the clock where it enters, is held up, and had lost the core before the look of the first.
+    pause();
+    r.core.switch_in(12, &mut second, begin + 20);
+    pause();
+    let mut stay = r.core.detach(begin + 30);
+    r.core.switch_in(13, &mut third, begin + 30);
+    stay.begin_block(&mut second, three);
+    stay.finish();
+    r.core.switch_out(false);
+    let mut bytes = Vec::new();
+    r.consumer.data.drain(&mut bytes, usize::MAX).unwrap();
+    let times: Vec<u64> = RecordReader::new(&bytes).map(|r| r.unwrap().sample.time).collect();
+    assert!(times.is_sorted(), "{:?}", times.iter().map(|t| t - begin).collect::<Vec<_>>());
+}
+
+#[test]
+fn who_loses_the_core_while_the_host_does_not_run_it_had_left_it_before() {
+    let ms = clock::measure_tsc_khz();
+    let mut r = rig_with(Config { timing: Timing::Mtc, mode: OnFull::Stall, tsc_khz: ms, ..Config::default() });
+    let [one, two, three] = [0x1000, 0x2000, 0x3000].map(|at| leak(at, &[0xff, 0xe0]));
+    let mut thread = None;
+    r.core.switch_in(11, &mut thread, clock::tsc());
+    r.core.begin_block(&mut thread, one);
+    r.core.begin_block(&mut thread, two);
+    let before = clock::tsc();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let mut stay = r.core.detach(clock::tsc());
+    stay.begin_block(&mut thread, three);
+    stay.finish();
+    let mut bytes = Vec::new();
+    r.consumer.data.drain(&mut bytes, usize::MAX).unwrap();
+    let last = RecordReader::new(&bytes).map(|r| r.unwrap().sample.time).max().unwrap();
+    assert!(last < before + 19 * ms, "{} ms", last.saturating_sub(before) / ms);
+    let packets = r.packets();
+    assert_eq!(packets[packets.len() - 2..], ["FUP 3000", "TIP.PGD -"]);
+}
