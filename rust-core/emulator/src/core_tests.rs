@@ -421,7 +421,8 @@ fn a_thread_that_works_keeps_its_core() {
 #[test]
 fn a_thread_that_is_held_up_and_loses_its_core_is_not_recorded_longer() {
     let ms = clock::measure_tsc_khz();
-    let mut r = rig_with(Config { timing: Timing::Mtc, mode: OnFull::Stall, tsc_khz: ms, ..Config::default() });
+    let mut r =
+        rig_with(Config { timing: Timing::Mtc, mode: OnFull::Stall, tsc_khz: ms, ..Config::default() });
     let pause = || std::thread::sleep(std::time::Duration::from_millis(3));
     let [one, two, three, four] = [0x1000, 0x2000, 0x3000, 0x4000].map(|at| leak(at, &[0xff, 0xe0]));
     let (mut first, mut second, mut third) = (None, Some(two), Some(four));
@@ -449,7 +450,8 @@ fn a_thread_that_is_held_up_and_loses_its_core_is_not_recorded_longer() {
 #[test]
 fn who_loses_the_core_while_the_host_does_not_run_it_had_left_it_before() {
     let ms = clock::measure_tsc_khz();
-    let mut r = rig_with(Config { timing: Timing::Mtc, mode: OnFull::Stall, tsc_khz: ms, ..Config::default() });
+    let mut r =
+        rig_with(Config { timing: Timing::Mtc, mode: OnFull::Stall, tsc_khz: ms, ..Config::default() });
     let [one, two, three] = [0x1000, 0x2000, 0x3000].map(|at| leak(at, &[0xff, 0xe0]));
     let mut thread = None;
     r.core.switch_in(11, &mut thread, clock::tsc());
