@@ -70,7 +70,7 @@ pub struct Core {
     published: (u64, u64),
     /// TSC at which the core was given to another thread.
     detached: Option<u64>,
-    /// Of the running thread from the host's processors, while it has this core.
+    /// Of the running thread from the host's processors or from the guest's code, while it has this core.
     absence: Absence,
 }
 
@@ -354,8 +354,8 @@ impl Core {
         true
     }
 
-    /// The clock has made a jump `since` then. If the host did not run the thread meanwhile it had no core either, as the kernel
-    /// would have had it: what runs on a core takes the time that it takes. It is interrupted before the block that it has begun,
+    /// The clock has made a jump `since` then. If the host did not run the guest's code meanwhile the thread had no core either, as
+    /// the kernel would have had it: what runs on a core takes the time that it takes. It is interrupted before the block that it has begun,
     /// and there a stay that is to end anyhow ends.
     #[cold]
     #[inline(never)]

@@ -22,7 +22,7 @@ pub struct Counts {
     pub at_entry: u64,
     /// Threads that were preempted.
     pub preemptions: u64,
-    /// Times at which the host did not run a thread that had a core.
+    /// Times at which the host did not run the guest's code of a thread that had a core.
     pub held_up: u64,
     /// Blocks that ran as they had been before their thread waited for a core.
     pub stale: u64,

@@ -1,6 +1,6 @@
 //! What happens at each of QEMU's callbacks, without QEMU's interface.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, Release},
@@ -37,6 +37,13 @@ struct Thread {
     awaits_frame: bool,
     /// The thread came from the kernel since it last executed inside the range.
     from_kernel: bool,
+    /// The block that begins next was translated just now.
+    translated: bool,
+}
+
+thread_local! {
+    /// The vCPU that the calling thread runs; `u32::MAX` before its first callback.
+    static VCPU: Cell<u32> = const { Cell::new(u32::MAX) };
 }
 
 #[derive(Debug)]
@@ -170,13 +177,34 @@ impl Plugin {
         }
     }
 
+    /// Of the calling thread.
     #[cold]
     fn new_thread(&self, index: u32) -> Thread {
+        VCPU.set(index);
         Thread {
             tenant: Tenant::new(index + 1, &self.config),
             unresolved: None,
             awaits_frame: false,
             from_kernel: true,
+            translated: false,
+        }
+    }
+
+    /// The calling thread translates a block.
+    fn translates(&self) {
+        clock::translation::told();
+        // SAFETY: the number was set by a callback on this thread and is that of the vCPU until QEMU ends it, in this thread;
+        // callbacks do not nest.
+        if let Some(t) = unsafe { self.thread(VCPU.get()) } {
+            t.translated = true;
+        }
+    }
+
+    /// A block begins that may be the first since its translation.
+    #[inline]
+    fn begins(t: &mut Thread) {
+        if std::mem::take(&mut t.translated) {
+            clock::translation::ends();
         }
     }
 
@@ -184,6 +212,7 @@ impl Plugin {
     /// executions, and which of its instructions are a handler's first stack access.
     pub fn translate(&self, insns: &[InsnBytes<'_>]) -> (Hook, Vec<StackAccess>) {
         let start = insns.first().map_or(0, |i| i.address);
+        self.translates();
         if self.exiting.load(Relaxed) {
             // In a forked child a lock may be held by a thread that is not there.
             return (Hook::Outside(start), Vec::new());
@@ -249,6 +278,7 @@ impl Plugin {
     pub unsafe fn inside(&self, index: u32, block: &'static Block) {
         // SAFETY: the caller's promise; callbacks do not nest.
         let Some(t) = (unsafe { self.thread(index) }) else { return };
+        Self::begins(t);
         if !self.filter.is_active() {
             t.unresolved = None;
             return;
@@ -354,6 +384,7 @@ impl Plugin {
     pub unsafe fn outside(&self, index: u32, to: u64) {
         // SAFETY: the caller's promise; callbacks do not nest.
         let Some(t) = (unsafe { self.thread(index) }) else { return };
+        Self::begins(t);
         if t.unresolved.is_some() {
             self.leave(t, to);
         }
@@ -410,6 +441,7 @@ impl Plugin {
     pub unsafe fn handler(&self, index: u32) {
         // SAFETY: the caller's promise; callbacks do not nest.
         if let Some(t) = unsafe { self.thread(index) } {
+            Self::begins(t);
             t.awaits_frame = true;
         }
     }
@@ -507,6 +539,9 @@ impl Plugin {
         let state = unsafe { &mut *slot.0.get() };
         if let Some(t) = state.take() {
             self.scheduler.release(&t.tenant);
+        }
+        if VCPU.get() == index {
+            VCPU.set(u32::MAX);
         }
     }
 

@@ -9,9 +9,10 @@ use crate::config::{Config, Timing};
 const MTC_CATCH_UP: u64 = 200;
 /// TSC ticks between two packets that are a jump of the clock.
 const JUMP: u64 = 1 << 14;
-/// The same if it may be that the host did not run the thread meanwhile: a tenth of a millisecond, for a frequency in kHz.
+/// The same if it may be that the host did not run the guest's code meanwhile: twenty microseconds, for a frequency in kHz. Eight
+/// tenths of the time in which QEMU translates is told so.
 pub const fn held_up(khz: u64) -> u64 {
-    khz / 10
+    khz / 50
 }
 
 /// What the timing packets of one core remember.
