@@ -70,6 +70,7 @@ struct Sets {
     behind: Box<[Node]>,
     passes: Box<[bool]>,
     outside: Box<[bool]>,
+    unknown: Box<[bool]>,
     /// The sets of sites that may call any method; few.
     calling_any: Box<[u32]>,
     /// The sets that hold each method.
@@ -196,6 +197,11 @@ impl Icfg {
     pub fn is_outside(&self, site: Node) -> bool {
         self.set(site).is_some_and(|set| self.sets.outside[set])
     }
+    /// Whether the invoke at `site` calls something of which the graph has nothing, not even a method without bytecodes. A VM that
+    /// described all its methods had not loaded it.
+    pub fn calls_unknown(&self, site: Node) -> bool {
+        self.set(site).is_some_and(|set| self.sets.unknown[set])
+    }
     /// Entries of the methods that can be entered from outside, by opcode.
     pub fn outside_entries(&self) -> &[Node] {
         slice(&self.sets.entry_first, &self.sets.entries, OUTSIDE as usize)
@@ -269,7 +275,7 @@ impl Icfg {
                 + sets.of_first.len()
                 + sets.of.len())
                 * 4;
-        let per_set = (sets.entry_first.len() + sets.behind_first.len()) * 4 + sets.passes.len() * 2;
+        let per_set = (sets.entry_first.len() + sets.behind_first.len()) * 4 + sets.passes.len() * 3;
         per_node + edges + per_method + per_set + (sets.entries.len() + sets.behind.len()) * 4
     }
 }

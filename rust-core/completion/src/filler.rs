@@ -44,8 +44,9 @@ pub(crate) struct Fill {
 
 /// Fills the places of one thread.
 pub(crate) trait Filler {
-    /// The fill of the `index`-th place, with the frames below the last instruction in front of it.
-    fn fill(&mut self, index: usize, before: &Sites) -> Option<Fill>;
+    /// The fill of the `index`-th place, with the frames below the last instruction in front of it, and the entry of the method that has
+    /// been called since.
+    fn fill(&mut self, index: usize, before: &Sites, entered: Option<Node>) -> Option<Fill>;
     /// What a callee of the invoke at `site` may have executed, where a fill goes on behind the call without it.
     fn callee_of(&self, _site: Node) -> Option<Vec<Node>> {
         None
@@ -69,12 +70,12 @@ impl<'a> Followed<'a> {
 }
 
 impl Filler for Followed<'_> {
-    fn fill(&mut self, index: usize, before: &Sites) -> Option<Fill> {
+    fn fill(&mut self, index: usize, before: &Sites, entered: Option<Node>) -> Option<Fill> {
         let place = &self.places[index];
         let (before, after) = (before.below(), place.after.below());
         let one_of = |paths: u32| 1.0 / paths.max(1) as f32;
         let sure = (one_of(place.paths.0), one_of(place.paths.1));
-        let gap = Gap { hole: place.hole?, before, after, sure, expected: place.expected };
+        let gap = Gap { hole: place.hole?, before, entered, after, sure, expected: place.expected };
         let (found, work) = self.follower.recover_gap(&gap);
         self.work.add(&work);
         let found = found?;
@@ -134,7 +135,7 @@ impl<'a> Chosen<'a> {
 }
 
 impl Filler for Chosen<'_> {
-    fn fill(&mut self, index: usize, _: &Sites) -> Option<Fill> {
+    fn fill(&mut self, index: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
         if index < self.base || index >= self.base + self.batch.len() {
             self.recover_from(index);
         }

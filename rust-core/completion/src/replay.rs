@@ -344,7 +344,7 @@ impl<'r> Replay<'r> {
             None => Fill::default(),
             Some(place) => {
                 let begin = Instant::now();
-                let fill = self.filler.fill(place, &self.stack.sites());
+                let fill = self.filler.fill(place, &self.stack.sites(), self.stack.entered());
                 self.filling += begin.elapsed();
                 let Some(fill) = fill else { return false };
                 fill

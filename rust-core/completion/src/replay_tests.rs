@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 /// Gives each place the same instructions, and each invoke that lacks its callee the same callee.
 struct Always(Vec<Node>, Option<Vec<Node>>);
 impl Filler for Always {
-    fn fill(&mut self, _: usize, _: &Sites) -> Option<Fill> {
+    fn fill(&mut self, _: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
         Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()] })
     }
     fn callee_of(&self, _: Node) -> Option<Vec<Node>> {
@@ -22,7 +22,7 @@ impl Filler for Always {
 /// Fills with these instructions, and knows the callee of some invokes.
 struct Named(Vec<Node>, Vec<(Node, Vec<Node>)>);
 impl Filler for Named {
-    fn fill(&mut self, _: usize, _: &Sites) -> Option<Fill> {
+    fn fill(&mut self, _: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
         Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()] })
     }
     fn callee_of(&self, site: Node) -> Option<Vec<Node>> {

@@ -240,6 +240,7 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
     let gap = |h: &Hole| Gap {
         hole: *h,
         before: Below::Unknown,
+        entered: None,
         after: Below::Unknown,
         sure: (1.0, 1.0),
         expected,

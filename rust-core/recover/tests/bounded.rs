@@ -208,6 +208,7 @@ fn ten_thousand_tiny_segments_are_recovered_or_not() {
     let gap = |h: &Hole| Gap {
         hole: *h,
         before: Below::Unknown,
+        entered: None,
         after: Below::Unknown,
         sure: (1.0, 1.0),
         expected,

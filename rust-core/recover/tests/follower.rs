@@ -42,7 +42,7 @@ fn unknown(hole: Hole) -> Gap<'static> {
 /// With the length that there was time for.
 fn gap<'a>(hole: Hole, before: Below<'a>, after: Below<'a>) -> Gap<'a> {
     let expected = hole.time.map(|time| Expected { instructions: time as f64 / 10.0, slack: 0.0 });
-    Gap { hole, before, after, sure: (1.0, 1.0), expected }
+    Gap { hole, before, entered: None, after, sure: (1.0, 1.0), expected }
 }
 
 #[test]
@@ -186,6 +186,44 @@ fn a_method_returns_to_where_the_thread_called_it() {
     // The interrupted call was g's: then f cannot follow so soon.
     let site = at(&g, 1, &[0]);
     assert_eq!(one(&g, &captured, gap(hole, Below::Frames(&site), Below::Unknown)), None);
+}
+
+#[test]
+fn a_method_that_has_been_called_is_gone_through() {
+    // The VM initialises a class, c, behind f's first instruction; mostly it need not.
+    let g = graph(vec![method("f", &[26, 27, 177]), method("c", &[4, 177])]);
+    let f = at(&g, 0, &[0, 1, 2]);
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &[&f[..1], &at(&g, 1, &[0, 1]), &f[1..]].concat(), 0);
+    (0..10).for_each(|_| _ = push(&mut captured, &g, &f, 1000));
+    let before = push(&mut captured, &g, &f[..1], 2000);
+    let after = push(&mut captured, &g, &f[1..], 3000);
+    let gap = Gap { before: Below::Frames(&[]), ..unknown(Hole { before, after, time: None }) };
+    assert_eq!(one(&g, &captured, gap).unwrap().nodes, []);
+    let entered = at(&g, 1, &[0]).first().copied();
+    assert_eq!(one(&g, &captured, Gap { entered, ..gap }).unwrap().nodes, at(&g, 1, &[0, 1]));
+}
+
+#[test]
+fn a_call_of_what_was_never_loaded_is_not_gone_past() {
+    // 0 iload_0; 1 ifne 0; 4 invokestatic n; 7 iload_1; 8 ifne 7; 11 return
+    let f = calling(method("f", &[26, 154, 255, 255, 184, 0, 1, 27, 154, 255, 255, 177]), &["n"]);
+    let mut native = method("n", &[]);
+    native.access_flags = 0x108;
+    let fills = |methods| {
+        let g = graph(methods);
+        let loops = |at_bci: &[u16]| at(&g, 0, at_bci).repeat(4000);
+        let mut captured = Captured::default();
+        let before = push(&mut captured, &g, &loops(&[0, 1]), 0);
+        let after = push(&mut captured, &g, &loops(&[7, 8]), 200_000);
+        let hole = Hole { before, after, time: Some(40_000) };
+        let below = Below::Frames(&[]);
+        let settings = Settings { visits: 1, ..Settings::default() };
+        recovered(&g, &captured, settings, gap(hole, below, below))
+    };
+    let fill = fills(vec![f.clone(), native]).unwrap();
+    assert!(fill.nodes.contains(&Node(2)), "{:?}", &fill.nodes[..8]);
+    assert_eq!(fills(vec![f]), None);
 }
 
 #[test]

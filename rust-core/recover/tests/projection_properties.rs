@@ -22,6 +22,16 @@ fn paths(fit: &Fit) -> Option<&Projection> {
     }
 }
 
+/// Without the nodes of which there are several: which of them is shown depends on where the search began.
+fn told(fit: &Fit) -> Fit {
+    let mut fit = fit.clone();
+    if let Fit::Paths(found) = &mut fit {
+        let several = found.ambiguous.iter().flat_map(|r| r.start as usize..r.end as usize);
+        several.for_each(|at| found.nodes[at] = Node(u32::MAX));
+    }
+    fit
+}
+
 /// All paths of `segment` from `start` on, one by one.
 fn count(g: &Icfg, segment: &Segment, index: usize, at: Node) -> u64 {
     let symbols = segment.symbols();
@@ -183,7 +193,7 @@ proptest! {
         }
         let (all, found) = everywhere_and_indexed(&g, &segment);
         if all.work.forgotten + found.work.forgotten == 0 {
-            prop_assert_eq!(found.fit, all.fit);
+            prop_assert_eq!(told(&found.fit), told(&all.fit));
         }
     }
 
@@ -269,12 +279,12 @@ proptest! {
         let (segment, nodes) = without_visits(&g, &walk, cut, hidden);
         let (all, found) = everywhere_and_indexed(&g, &segment);
         if all.work.forgotten + found.work.forgotten == 0 {
-            prop_assert_eq!(&found.fit, &all.fit);
+            prop_assert_eq!(told(&found.fit), told(&all.fit));
         }
         // With less room it may find nothing, but no less than all.
         let narrow = Indexed::new(&g).project(&segment, &Limits { width, stacked: 100, ..Limits::default() });
         if paths(&narrow.fit).is_some() && all.work.forgotten + narrow.work.forgotten == 0 {
-            prop_assert_eq!(&narrow.fit, &all.fit);
+            prop_assert_eq!(told(&narrow.fit), told(&all.fit));
         }
         let fits = paths(&found.fit).expect("the walk fits");
         for (index, node) in nodes.iter().enumerate() {

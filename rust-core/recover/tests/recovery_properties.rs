@@ -155,6 +155,7 @@ proptest! {
         let gaps: Vec<Gap<'_>> = holes.iter().zip(&stacks).map(|(h, s)| Gap {
             hole: h.0,
             before: below(&s.0[..]),
+            entered: None,
             after: below(&s.1[..]),
             sure: (1.0, 1.0),
             expected: h.0.time.map(|time| Expected { instructions: time as f64, slack: 0.0 }),

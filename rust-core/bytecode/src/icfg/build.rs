@@ -145,7 +145,8 @@ impl Builder {
             self.targets.iter().map(|t| t.map(|t| resolver.callees(t)).unwrap_or_default()).collect();
         let mut sets = Sets::default();
         let (mut entries, mut members) = (Vec::new(), Vec::new());
-        let (mut passes, mut outside, mut calling_any) = (vec![false], vec![false], Vec::new());
+        let (mut passes, mut outside, mut unknown) = (vec![false], vec![false], vec![false]);
+        let mut calling_any = Vec::new();
         let left_out: HashSet<MethodId> = self.left_out.iter().copied().collect();
         for m in methods.iter().filter(|m| resolver.enterable(m)) {
             members.push((m.id.0, OUTSIDE));
@@ -159,6 +160,7 @@ impl Builder {
             entries.extend(callees.methods.iter().filter_map(|m| self.entry(*m)).map(|e| (set, e)));
             passes.push(callees.passes || hidden);
             outside.push(callees.outside || hidden);
+            unknown.push(callees.methods.is_empty() && !callees.any);
         }
         let outside_sites: Vec<_> =
             self.sites.iter().filter(|s| outside[s.0 as usize]).map(|s| (OUTSIDE, s.1)).collect();
@@ -172,7 +174,7 @@ impl Builder {
         (sets.entry_first, sets.entries) = rows_of(entries, self.targets.len());
         (sets.behind_first, sets.behind) = rows_of(std::mem::take(&mut self.sites), self.targets.len());
         (sets.of_first, sets.of) = rows_of(members, methods.len());
-        (sets.passes, sets.outside) = (passes.into(), outside.into());
+        (sets.passes, sets.outside, sets.unknown) = (passes.into(), outside.into(), unknown.into());
         sets.calling_any = calling_any.into();
         sets
     }
@@ -240,6 +242,7 @@ mod tests {
         assert_eq!(behind, [&[Node(3)][..], &[Node(1)]]);
         // The native method may be passed, and may call what can be entered from outside.
         assert!(g.passes(Node(2)) && g.is_outside(Node(2)) && g.callees(Node(2)).is_empty());
+        assert!(!g.calls_unknown(Node(0)) && !g.calls_unknown(Node(2)));
         assert!(
             g.may_call(Node(2), Node(6)) && g.may_call(Node(0), Node(6)) && !g.may_call(Node(0), Node(0))
         );

@@ -34,6 +34,8 @@ pub struct Gap<'a> {
     pub hole: Hole,
     /// The frames below the last instruction in front of it.
     pub before: Below<'a>,
+    /// The entry of the method that has been called since, of which nothing was executed in front of the gap.
+    pub entered: Option<Node>,
     /// Those below the first instruction behind it.
     pub after: Below<'a>,
     /// How sure it is that these are where the thread was in front of it and behind it, between 0 and 1.
@@ -150,6 +152,9 @@ impl<'a> Follower<'a> {
         let mut back = Back::new(ground, gap);
         let (forced_back, led) = back.run(&mut work);
         let mut start = Trail::new(ground, gap, &back);
+        if !start.enter() {
+            return (None, work);
+        }
         start.forced_on();
         let forced = start.fill().len();
         let places = start.places(None);
@@ -169,6 +174,7 @@ impl<'a> Follower<'a> {
         let without = best.is_none() && settings.visits > 0;
         if without
             && small
+            && gap.entered.is_none()
             && let Some(path) = Explorer::new(ground, gap).explore(&mut work)
         {
             return (Some(Recovered::explored(gap, path)), work);

@@ -128,7 +128,9 @@ impl<'a> Passages<'a> {
         let called = called.map(|(entry, p)| Edge { to, callee: Some(*entry), cost: STEP - p.ln() });
         let mut all: Vec<Edge> = called.collect();
         let passed = seen.iter().find(|(n, _)| *n == to).map(|(_, p)| -p.ln());
-        if let Some(cost) = passed.or_else(|| g.passes(site).then_some(UNKNOWN)) {
+        // The class of a callee that nobody knows was never loaded: the call was not made.
+        let unseen = || (g.passes(site) && !g.calls_unknown(site)).then_some(UNKNOWN);
+        if let Some(cost) = passed.or_else(unseen) {
             all.push(Edge { to, callee: None, cost: STEP + cost });
         }
         let others = g.callees(site).iter().filter(|entry| seen.iter().all(|(n, _)| n != *entry));

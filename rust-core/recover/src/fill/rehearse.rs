@@ -151,6 +151,7 @@ impl Rehearsal {
         let gaps = self.trials.iter().zip(&frames).map(|(t, (before, after))| Gap {
             hole: t.hole,
             before: before.below(),
+            entered: None,
             after: after.below(),
             sure: (1.0, 1.0),
             expected: t.expected(captured),

@@ -100,6 +100,14 @@ impl<'a> Trail<'a> {
             }
         }
     }
+    /// Begins with the entry of the method that the gap's last instruction has called, if that is known. Whether these frames allow it.
+    pub(super) fn enter(&mut self) -> bool {
+        let Some((last, entry)) = self.nodes.last().copied().zip(self.gap.entered) else { return true };
+        let allowed = self.frames.follow_seen(last, entry);
+        self.consider(entry, None);
+        self.push(entry);
+        allowed
+    }
     /// Goes on as long as there is one way only, exceptions aside.
     pub(super) fn forced_on(&mut self) {
         for _ in 0..FORCED {
