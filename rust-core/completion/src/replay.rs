@@ -344,7 +344,8 @@ impl<'r> Replay<'r> {
             None => Fill::default(),
             Some(place) => {
                 let begin = Instant::now();
-                let fill = self.filler.fill(place, &self.stack.sites(), self.stack.entered());
+                let entered = stretch.entered().and_then(|method| self.icfg.entry(method));
+                let fill = self.filler.fill(place, &self.stack.sites(), entered);
                 self.filling += begin.elapsed();
                 let Some(fill) = fill else { return false };
                 fill
@@ -624,6 +625,22 @@ impl<'e> Stretch<'e> {
         }
         let orphans = Orphans::among(events)?;
         Some((Self { before, lost, arrival, returned, keeps_frames, orphans }, to))
+    }
+    /// The method that has been called in front of the gap, of which nothing was executed there.
+    fn entered(&self) -> Option<MethodId> {
+        let mut entered = Vec::new();
+        for event in self.before {
+            match &event.kind {
+                // Replaced frames go on where they stood.
+                EventKind::Enter { method, entry, .. } => {
+                    let called = matches!(entry, Entry::Call | Entry::Upcall);
+                    entered.push(Some(*method).filter(|_| called));
+                }
+                EventKind::Leave { .. } => _ = entered.pop(),
+                _ => {}
+            }
+        }
+        entered.pop().flatten()
     }
     /// Whether `fill` ends as what is known of the gap's end has it: with the orphans, and with the end of the frame that was seen to
     /// return.

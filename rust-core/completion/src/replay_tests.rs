@@ -307,3 +307,58 @@ fn a_fill_branches_and_throws_as_its_orphans_do() {
     throws.insert(4, EventKind::Orphan(Orphan::Throw));
     assert_eq!(filled(&throws), 0);
 }
+
+/// Fills with the method that has been called, and notes what it was asked.
+struct Asked(Arc<Mutex<Vec<(Sites, Option<Node>)>>>);
+impl Filler for Asked {
+    fn fill(&mut self, _: usize, before: &Sites, entered: Option<Node>) -> Option<Fill> {
+        self.0.lock().unwrap().push((before.clone(), entered));
+        entered.map(|entry| Fill { nodes: vec![entry], confidence: vec![0.7] })
+    }
+    fn work(&self) -> FillWork {
+        FillWork::default()
+    }
+}
+
+#[test]
+fn a_fill_begins_with_the_method_that_has_been_called() {
+    let g = program();
+    let (main, f) = (Tier::Interpreter, Tier::Interpreter);
+    let called = |came_back: bool| {
+        let mut events = vec![enter(0, main, Entry::Upcall), code(0, 0, main), enter(2, f, Entry::Call)];
+        events.extend(came_back.then(|| leave(2, Exit::Return)));
+        events.extend((!came_back).then(|| leave(2, Exit::Lost)));
+        events.extend([leave(0, Exit::Lost), gap(), enter(2, f, Entry::Found), code(2, 1, f)]);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let filler = Asked(Arc::clone(&asked));
+        let (events, _) = replay_with(&g, Known::default(), &events, 2..7, filler);
+        let asked = asked.lock().unwrap().clone();
+        (asked, events)
+    };
+    let whole = Sites { sites: Vec::new(), whole: true };
+    let (asked, events) = called(false);
+    assert_eq!(asked, [(whole.clone(), g.entry(MethodId(2)))]);
+    let all = [
+        enter(0, main, Entry::Upcall),
+        code(0, 0, main),
+        enter(2, f, Entry::Call),
+        code(2, 0, f),
+        code(2, 1, f),
+    ];
+    assert_eq!(events[..5], all);
+    // Of what came back nothing is left to fill in.
+    assert_eq!(called(true).0, [(whole.clone(), None)]);
+    // A frame that goes on in the interpreter was not called.
+    let c1 = Tier::C1;
+    let mut events = vec![enter(0, c1, Entry::Upcall), code(0, 0, c1), leave(0, Exit::Replaced)];
+    events.extend([
+        enter(0, main, Entry::Deoptimisation),
+        leave(0, Exit::Lost),
+        gap(),
+        enter(0, main, Entry::Found),
+    ]);
+    events.push(code(0, 3, main));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    replay_with(&g, Known::default(), &events, 2..7, Asked(Arc::clone(&asked)));
+    assert_eq!(*asked.lock().unwrap(), [(whole, None)]);
+}

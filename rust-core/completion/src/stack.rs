@@ -105,16 +105,9 @@ impl<'a> Stack<'a> {
         self.replaced.clear();
         self.whole = false;
     }
-    /// The entry of the method of the top frame if nothing of it has been executed yet.
-    pub(crate) fn entered(&self) -> Option<Node> {
-        let top = self.frames.last().filter(|top| top.at.is_none() && !top.found)?;
-        self.icfg.entry(top.method)
-    }
-    /// The call sites below the frame of the last instruction. What it called and has not executed anything stands above that.
+    /// The call sites below the top frame.
     pub(crate) fn sites(&self) -> Sites {
-        let called = |f: &&Frame| f.at.is_none() && !f.found;
-        let above = self.frames.iter().rev().take_while(called).count();
-        let below = &self.frames[..self.frames.len().saturating_sub(above + 1)];
+        let below = self.frames.split_last().map_or(&[][..], |(_, below)| below);
         let java = below.iter().rev().filter(|f| self.icfg.entry(f.method).is_some());
         let mut sites: Vec<Node> = java.clone().map_while(|f| f.at).collect();
         sites.reverse();

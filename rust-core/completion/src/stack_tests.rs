@@ -150,23 +150,3 @@ fn what_an_invoke_does_not_name_was_seen_to_be_called_or_the_vm_calls() {
     assert_eq!(to(&returned, &g, &INTERPRETED, (1, 3)), Ok(vec![]));
     assert_eq!(to(&returned, &g, &INTERPRETED, (3, 0)), Ok(vec![enter(3, Tier::Interpreter, Entry::Upcall)]));
 }
-
-#[test]
-fn what_has_been_called_and_has_executed_nothing_stands_above_the_last_instruction() {
-    let g = program();
-    let main = node(&g, 0, 0);
-    let mut in_f = stack(&g, &INTERPRETED, &[(0, 0), (1, 0)]);
-    assert_eq!((in_f.sites().sites, in_f.entered()), (vec![main], None));
-    in_f.follow(&enter(3, Tier::Interpreter, Entry::Call));
-    assert_eq!((in_f.sites().sites, in_f.entered()), (vec![main], Some(node(&g, 3, 0))));
-    // A native method never executes anything.
-    let mut in_main = stack(&g, &INTERPRETED, &[(0, 0)]);
-    in_main.follow(&enter(2, Tier::Native, Entry::Call));
-    assert_eq!((in_main.sites().sites, in_main.entered()), (Vec::new(), None));
-    in_main.follow(&enter(4, Tier::Interpreter, Entry::Upcall));
-    assert_eq!((in_main.sites().sites, in_main.entered()), (Vec::new(), Some(node(&g, 4, 0))));
-    // Where a frame that was found stands nobody knows.
-    let mut found = Stack::new(&g);
-    found.follow(&enter(1, Tier::Interpreter, Entry::Found));
-    assert_eq!((found.sites().sites, found.entered()), (Vec::new(), None));
-}

@@ -74,8 +74,12 @@ impl<'a> Explorer<'a> {
     /// The best path found, and its share among all that were.
     pub(super) fn explore(mut self, work: &mut FillWork) -> Option<(Vec<Node>, Join, f32)> {
         let last = *self.ground.captured.segment(self.gap.hole.before).last()?;
-        let frames = Rc::new(Frames::new(self.ground.icfg, self.gap.before));
-        self.run(usize::MAX, None, last, 0, 0.0, frames);
+        let mut frames = Frames::new(self.ground.icfg, self.gap.before);
+        if !self.gap.entered.is_none_or(|entry| frames.follow_seen(last, entry)) {
+            return None;
+        }
+        let (entered, first) = (self.gap.entered, self.gap.entered.unwrap_or(last));
+        self.run(usize::MAX, entered, first, 0, 0.0, Rc::new(frames));
         while let Some(Reverse((_, at))) = self.queue.pop() {
             work.visited += 1;
             if self.visits.len() > self.settings().visits || self.right >= ENOUGH {
@@ -188,7 +192,8 @@ impl<'a> Explorer<'a> {
                 node = next;
             }
         };
-        if let Some(last) = self.ground.captured.segment(self.gap.hole.before).last() {
+        let last = self.ground.captured.segment(self.gap.hole.before).last();
+        if let Some(last) = last.filter(|_| self.gap.entered.is_none()) {
             straight(&mut nodes, *last);
         }
         for first in firsts.into_iter().rev() {

@@ -174,7 +174,6 @@ impl<'a> Follower<'a> {
         let without = best.is_none() && settings.visits > 0;
         if without
             && small
-            && gap.entered.is_none()
             && let Some(path) = Explorer::new(ground, gap).explore(&mut work)
         {
             return (Some(Recovered::explored(gap, path)), work);
