@@ -308,8 +308,10 @@ fn a_fill_branches_and_throws_as_its_orphans_do() {
     assert_eq!(filled(&throws), 0);
 }
 
+/// The frames below the last instruction, and the method called since.
+type Question = (Sites, Option<Node>);
 /// Fills with the method that has been called, and notes what it was asked.
-struct Asked(Arc<Mutex<Vec<(Sites, Option<Node>)>>>);
+struct Asked(Arc<Mutex<Vec<Question>>>);
 impl Filler for Asked {
     fn fill(&mut self, _: usize, before: &Sites, entered: Option<Node>) -> Option<Fill> {
         self.0.lock().unwrap().push((before.clone(), entered));

@@ -11,7 +11,7 @@ use jportal_flow::{
     Tier,
 };
 use jportal_recover::Outcome;
-use jportal_units::{Core, MethodId, StreamOffset, Tid, Tsc};
+use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 use proptest::prelude::*;
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
@@ -371,6 +371,42 @@ fn what_was_lost_comes_back() {
             assert_eq!(kinds(&completed[0]), kinds(&truth), "{begin} {orphans} {seen}");
         }
     }
+}
+
+/// The interpreter has entries of its own for some methods, which execute no bytecode: they come back as calls and returns.
+#[test]
+fn calls_that_execute_nothing_come_back_as_such() {
+    let (_, _, _, g) = calls();
+    let tier = Tier::Interpreter;
+    let code = |bci| EventKind::Bytecode { method: MethodId(0), bci: Bci(bci), tier };
+    let frame = |method, entry| EventKind::Enter { method: MethodId(method), tier, entry };
+    let leave = |method, exit| EventKind::Leave { method: MethodId(method), exit };
+    let run = |lost: std::ops::Range<usize>| {
+        let mut all = vec![frame(0, Entry::Upcall)];
+        for round in 0..200 {
+            if round == lost.start {
+                all.extend([leave(0, Exit::Lost), gap(2 * lost.start, 2 * lost.end)]);
+            }
+            if lost.contains(&round) {
+                continue;
+            }
+            if round == lost.end {
+                all.push(frame(0, Entry::Found));
+            }
+            all.extend([EventKind::Time(Tsc(20 * round as u64)), code(0), frame(1, Entry::Call)]);
+            all.extend([leave(1, Exit::Return), code(3)]);
+        }
+        all.into_iter().map(Event::decoded).collect::<Vec<_>>()
+    };
+    let kinds = |events: &[Event]| -> Vec<EventKind> {
+        events.iter().map(|e| e.kind.clone()).filter(|k| !matches!(k, EventKind::Time(_))).collect()
+    };
+    let settings = Settings::with(By::Follow(Default::default()));
+    let (completed, summary) = complete(&g, settings, &[&run(100..110)]);
+    assert_eq!((summary.total.gaps_filled, summary.total.contradicted), (1, 0));
+    // The thread still stands in main at the end.
+    let all = kinds(&completed[0]);
+    assert_eq!(all, kinds(&run(200..200))[..]);
 }
 
 #[test]

@@ -352,6 +352,26 @@ fn time_passes_behind_the_branch_of_an_orphan() {
 }
 
 #[test]
+fn behind_a_gap_the_next_time_is_told_however_little_has_passed() {
+    let vm = vm(&[(&[177], &[])]);
+    let mut s = orphans();
+    let gap = NativeGap {
+        reason: NativeGapReason::Overflow,
+        offset: StreamOffset(0),
+        resumed: None,
+        address: None,
+        since: None,
+        until: None,
+    };
+    let time = |ticks: u64| Item::Time(Tsc((1 << 20) + ticks));
+    s.0.extend([time(0), time(5), Item::Gap(Box::new(gap)), time(10), time(15)]);
+    let lines = run(&vm, s);
+    assert!(lines[1].starts_with("gap"), "{lines:?}");
+    assert_eq!([&lines[0], &lines[2]], ["time 1048576", "time 1048586"]);
+    assert_eq!(lines.len(), 3);
+}
+
+#[test]
 fn an_exception_unwinds_to_the_revealed_handler() {
     // m0: 0 invokestatic; 3 return; 4 pop; 5 return, handler 4   m1: 0 aconst_null; 1 athrow
     let handler = ExceptionEntry { start_bci: 0, end_bci: 3, handler_bci: 4, catch_type: Str::default() };

@@ -367,8 +367,8 @@ fn threads_that_run_already_are_recorded() {
             let ours = name.starts_with("jportal-");
             let Presence { seconds, visits } = seen.get(tid).copied().unwrap_or_default();
             assert!(!ours || visits == 0.0, "{name} was traced");
-            // As in `compare`; a stay that goes on at the end of the recording has no end.
-            let range = least * 0.97 - 0.02 - visits * SWITCH_COST..most * 1.25 + 0.1;
+            // As in `compare`; a stay that had begun before the recording, or goes on at its end, is not among the visits.
+            let range = least * 0.97 - 0.05 - visits * SWITCH_COST..most * 1.25 + 0.1;
             assert!(
                 ours || range.contains(&seconds),
                 "{name}: {seconds:.3} s in {visits} visits, not {range:?}"
