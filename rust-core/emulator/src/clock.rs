@@ -20,49 +20,80 @@ pub fn tsc() -> u64 {
 ///
 /// QEMU tells of it in the middle: behind the decoding of the instructions, before it makes host code of them.
 pub mod translation {
-    use std::cell::Cell;
+    use std::cell::RefCell;
 
     use super::tsc;
 
     /// What comes before QEMU tells takes this many tenths of what comes behind (H2, 76,000 translations).
     const BEFORE: u64 = 7;
+    /// Spans that are kept: beyond that neighbours become one.
+    const SPANS: usize = 1024;
 
+    /// Time in which blocks were translated.
     #[derive(Clone, Copy, Debug)]
+    struct Span {
+        began: u64,
+        ended: u64,
+        /// So much of it; the rest ran between two of them.
+        ticks: u64,
+    }
+
+    #[derive(Debug)]
     struct State {
-        /// TSC at which QEMU told of one.
+        /// TSC at which QEMU told of a translation.
         told: u64,
         /// TSC at which the latest one had ended.
         ended: u64,
-        /// Ticks that all of them took.
-        sum: u64,
+        /// In order, since they were forgotten.
+        spans: Vec<Span>,
     }
 
     thread_local! {
-        static STATE: Cell<State> = const { Cell::new(State { told: 0, ended: 0, sum: 0 }) };
+        static STATE: RefCell<State> = const { RefCell::new(State { told: 0, ended: 0, spans: Vec::new() }) };
+    }
+
+    /// At the end of a thread there is none.
+    fn with<T>(what: impl FnOnce(&mut State) -> T) -> Option<T> {
+        STATE.try_with(|state| what(&mut state.borrow_mut())).ok()
     }
 
     /// QEMU tells of a translation.
     pub fn told() {
-        STATE.set(State { told: tsc(), ..STATE.get() });
+        with(|state| state.told = tsc());
     }
 
     /// The block that was translated begins.
     pub fn ends() {
         let now = tsc();
-        let State { told, ended, sum } = STATE.get();
-        let behind = now.saturating_sub(told);
-        let began = told.saturating_sub(behind * BEFORE / 10).max(ended);
-        STATE.set(State { told, ended: now, sum: sum + now.saturating_sub(began) });
+        with(|State { told, ended, spans }| {
+            let behind = now.saturating_sub(*told);
+            let began = told.saturating_sub(behind * BEFORE / 10).max(*ended);
+            *ended = now;
+            if spans.len() == SPANS {
+                let one = |pair: &[Span]| Span {
+                    began: pair[0].began,
+                    ended: pair[1].ended,
+                    ticks: pair[0].ticks + pair[1].ticks,
+                };
+                *spans = spans.chunks_exact(2).map(one).collect();
+            }
+            spans.push(Span { began, ended: now, ticks: now.saturating_sub(began) });
+        });
     }
 
-    /// Ticks that the calling thread's translations have taken.
-    pub fn so_far() -> u64 {
-        STATE.get().sum
+    /// Ticks that the calling thread's translations have taken since then; nothing in front of the last [`forget`] is known any more.
+    pub fn since(tsc: u64) -> u64 {
+        let of = |span: &Span| span.ticks.min(span.ended.saturating_sub(span.began.max(tsc)));
+        with(|state| state.spans.iter().rev().take_while(|span| span.ended > tsc).map(of).sum()).unwrap_or(0)
+    }
+
+    /// Nobody will ask for what was before.
+    pub fn forget() {
+        with(|state| state.spans.clear());
     }
 }
 
-/// How long a thread has not had a processor of the host for the guest's code, in TSC ticks from some moment on. A processor of the
-/// guest would not translate code.
+/// How long a thread has not had a processor of the host, in TSC ticks from some moment on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Absence {
     khz: u64,
@@ -86,7 +117,7 @@ impl Absence {
         if self.khz == 0 { 0 } else { tsc().saturating_sub(self.had()).saturating_sub(self.base) }
     }
 
-    /// Ticks on a processor that the calling thread has had for the guest's code.
+    /// Ticks on a processor that the calling thread has had.
     fn had(&self) -> u64 {
         if self.khz == 0 {
             return 0;
@@ -95,8 +126,7 @@ impl Absence {
         // SAFETY: the call writes `time` and nothing else.
         unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
         let ns = time.tv_sec as u128 * 1_000_000_000 + time.tv_nsec as u128;
-        let ticks = (ns * u128::from(self.khz) / 1_000_000) as u64;
-        ticks.saturating_sub(translation::so_far())
+        (ns * u128::from(self.khz) / 1_000_000) as u64
     }
 }
 
@@ -139,28 +169,40 @@ mod tests {
     }
 
     #[test]
-    fn who_translates_is_absent() {
+    fn translations_are_told_in_the_middle() {
         let ms = measure_tsc_khz();
-        let mut absence = Absence::new(ms);
-        absence.begin();
-        let before = translation::so_far();
         work(20 * ms);
+        let before = tsc();
         translation::told();
         work(5 * ms);
         translation::ends();
-        let took = translation::so_far() - before;
-        assert!((85 * ms / 10..20 * ms).contains(&took), "{took} of {ms} a ms");
-        assert!(absence.so_far() >= took - ms);
+        // Of what came before, what lies behind the moment that is asked for.
+        let told = translation::since(before);
+        assert!((5 * ms..=tsc() - before).contains(&told), "{told} of {ms} a ms");
+        let whole = translation::since(0);
+        assert!((85 * ms / 10..=(tsc() - before) * 17 / 10).contains(&whole), "{whole} of {ms} a ms");
         // The next one begins where the first one has ended, at the earliest.
-        let before = translation::so_far();
+        let (middle, told) = (tsc(), translation::since(0));
         translation::told();
         work(10 * ms);
         translation::ends();
-        let took = translation::so_far() - before;
-        assert!(
-            (10 * ms..11 * ms).contains(&took) || took > 11 * ms && absence.so_far() > took,
-            "{took} of {ms} a ms"
-        );
+        let next = translation::since(middle);
+        assert!((10 * ms..=tsc() - middle).contains(&next), "{next} of {ms} a ms");
+        assert!(translation::since(0) - told <= tsc() - before);
+        assert_eq!(translation::since(tsc()), 0);
+        translation::forget();
+        assert_eq!(translation::since(0), 0);
+    }
+
+    #[test]
+    fn many_translations_are_told_together() {
+        let before = tsc();
+        for _ in 0..5000 {
+            translation::told();
+            translation::ends();
+        }
+        let (all, passed) = (translation::since(before), tsc() - before);
+        assert!(all > 0 && all <= passed, "{all} of {passed}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::block::Block;
-use crate::clock::{self, Absence};
+use crate::clock::{self, Absence, translation};
 use crate::config::{Config, OnFull, Timing};
 use crate::counts::{Board, Counts, Past};
 use crate::injection::Injection;
@@ -70,7 +70,7 @@ pub struct Core {
     published: (u64, u64),
     /// TSC at which the core was given to another thread.
     detached: Option<u64>,
-    /// Of the running thread from the host's processors or from the guest's code, while it has this core.
+    /// Of the running thread from the host's processors, since it was asked for last.
     absence: Absence,
 }
 
@@ -249,6 +249,7 @@ impl Core {
         self.switched = clock::tsc();
         if self.config.timing != Timing::Tsc {
             self.absence.begin();
+            translation::forget();
         }
         let at = self.not_before(at);
         self.latest = at;
@@ -360,7 +361,9 @@ impl Core {
     #[cold]
     #[inline(never)]
     fn held_up(&mut self, unresolved: &mut Unresolved, since: u64) {
-        let absent = self.absence.so_far();
+        let absent = self.absence.so_far() + translation::since(since);
+        self.absence.begin();
+        translation::forget();
         let (Some(tid), State::On) = (self.running, self.state) else { return };
         if absent < timing::held_up(self.config.tsc_khz) {
             return;

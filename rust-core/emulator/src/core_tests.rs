@@ -406,16 +406,47 @@ fn a_thread_that_the_host_does_not_run_has_no_core() {
     assert!(packets.contains(&"TIP.PGE 3000".to_owned()), "{packets:?}");
 }
 
+/// Keeps the processor for a while.
+fn work(ms: u64) {
+    let begin = std::time::Instant::now();
+    while begin.elapsed().as_millis() < u128::from(ms) {
+        std::hint::spin_loop();
+    }
+}
+
+/// What QEMU does to a block of the calling thread.
+fn translate(ms: u64) {
+    translation::told();
+    work(ms);
+    translation::ends();
+}
+
 #[test]
 fn a_thread_that_works_keeps_its_core() {
     // The host may take the processor away at any time, but not each time.
-    let busy = || {
-        let begin = std::time::Instant::now();
-        while begin.elapsed().as_millis() < 3 {
-            std::hint::spin_loop();
-        }
+    assert!((0..50).any(|_| stay_with(|| work(3)).1 == 0));
+    // What was translated before is not asked for again: it was told, or was too little to be told.
+    let worked = || {
+        let mut r =
+            rig_with(Config { timing: Timing::Mtc, tsc_khz: clock::measure_tsc_khz(), ..Config::default() });
+        let [one, two, three, four] = [0x1000, 0x2000, 0x3000, 0x4000].map(|at| leak(at, &[0xff, 0xe0]));
+        let mut thread = None;
+        r.core.switch_in(11, &mut thread, clock::tsc());
+        r.core.begin_block(&mut thread, one);
+        translate(5);
+        r.core.begin_block(&mut thread, two);
+        r.core.begin_block(&mut thread, three);
+        let before = r.core.counts().held_up;
+        work(3);
+        r.core.begin_block(&mut thread, four);
+        (before, r.core.counts().held_up - before)
     };
-    assert!((0..50).any(|_| stay_with(busy).1 == 0));
+    assert!((0..50).any(|_| worked() == (1, 0)));
+}
+
+#[test]
+fn a_thread_whose_code_is_translated_has_no_core() {
+    assert!(stay_with(|| translate(3)).1 >= 1);
 }
 
 #[test]

@@ -203,7 +203,8 @@ impl Plugin {
     /// A block begins that may be the first since its translation.
     #[inline]
     fn begins(t: &mut Thread) {
-        if std::mem::take(&mut t.translated) {
+        if t.translated {
+            t.translated = false;
             clock::translation::ends();
         }
     }
