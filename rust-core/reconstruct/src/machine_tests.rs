@@ -171,6 +171,18 @@ impl Script {
     }
 }
 
+/// The unit lost packets.
+fn overflow() -> Item {
+    Item::Gap(Box::new(NativeGap {
+        reason: NativeGapReason::Overflow,
+        offset: StreamOffset(0),
+        resumed: None,
+        address: None,
+        since: None,
+        until: None,
+    }))
+}
+
 /// One line per event.
 pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
     run_on(vm, script, false)
@@ -326,14 +338,7 @@ fn an_orphan_is_told_before_the_upcall_in_its_middle_and_before_a_gap() {
     let s = orphans().op(Opcode::NOP).block(ifeq, ifeq + 4, Exit::NotTaken);
     let s = s.upcall().call(1).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
     let mut s = s.block(ifeq + 4, ifeq + 8, Exit::IndirectJump).op(Opcode::GOTO);
-    s.0.push(Item::Gap(Box::new(NativeGap {
-        reason: NativeGapReason::Overflow,
-        offset: StreamOffset(0),
-        resumed: None,
-        address: None,
-        since: None,
-        until: None,
-    })));
+    s.0.push(overflow());
     let told = ["orphan nop", "orphan ifeq true", "> m1", "m1@0", "< m1", "orphan goto"];
     let lines = run(&vm, s);
     assert_eq!(lines[..6], told);
@@ -355,16 +360,8 @@ fn time_passes_behind_the_branch_of_an_orphan() {
 fn behind_a_gap_the_next_time_is_told_however_little_has_passed() {
     let vm = vm(&[(&[177], &[])]);
     let mut s = orphans();
-    let gap = NativeGap {
-        reason: NativeGapReason::Overflow,
-        offset: StreamOffset(0),
-        resumed: None,
-        address: None,
-        since: None,
-        until: None,
-    };
     let time = |ticks: u64| Item::Time(Tsc((1 << 20) + ticks));
-    s.0.extend([time(0), time(5), Item::Gap(Box::new(gap)), time(10), time(15)]);
+    s.0.extend([time(0), time(5), overflow(), time(10), time(15)]);
     let lines = run(&vm, s);
     assert!(lines[1].starts_with("gap"), "{lines:?}");
     assert_eq!([&lines[0], &lines[2]], ["time 1048576", "time 1048586"]);
