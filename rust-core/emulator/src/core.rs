@@ -248,8 +248,7 @@ impl Core {
         self.running = Some(tid);
         self.switched = clock::tsc();
         if self.config.timing != Timing::Tsc {
-            self.absence.begin();
-            translation::forget();
+            self.count_absence();
         }
         let at = self.not_before(at);
         self.latest = at;
@@ -355,18 +354,22 @@ impl Core {
         true
     }
 
+    /// Absences count from now on.
+    fn count_absence(&mut self) {
+        self.absence.begin();
+        translation::forget();
+    }
+
     /// The clock has made a jump `since` then. If the host did not run the guest's code meanwhile the thread had no core either, as
     /// the kernel would have had it: what runs on a core takes the time that it takes. It is interrupted before the block that it has begun,
     /// and there a stay that is to end anyhow ends.
     #[cold]
     #[inline(never)]
     fn held_up(&mut self, unresolved: &mut Unresolved, since: u64) {
-        let absent = self.absence.so_far() + translation::since(since);
-        self.absence.begin();
-        translation::forget();
         let (Some(tid), State::On) = (self.running, self.state) else { return };
+        let absent = self.absence.so_far() + translation::since(since);
         if absent < timing::held_up(self.config.tsc_khz) {
-            return;
+            return self.count_absence();
         }
         let began = since.max(clock::tsc().saturating_sub(absent));
         if let Some(end) = &mut self.detached {
