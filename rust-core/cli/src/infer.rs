@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use jportal_bytecode::{ByName, Icfg};
 use jportal_completion::{Completion, Storage};
-use jportal_flow::{FlowConsumer, ThreadInfo};
+use jportal_flow::{FlowConsumer, ThreadInfo, relayed};
 use jportal_projection::Projector;
 use jportal_reconstruct::{DecodeSummary, Recording};
 use jportal_report::Execution;
@@ -60,7 +60,8 @@ pub(crate) fn decode_inferred(
         let (summary, projection) = decode_projected(args, infer, (recording, Some(icfg)), &mut decoded)?;
         (summary, projection, decoded.heard())
     };
-    let completed = completion.finish(&mut shown).with_context(|| format!("{}", args.capture.display()))?;
+    let completed = relayed(&mut shown, |to| completion.finish(to))
+        .with_context(|| format!("{}", args.capture.display()))?;
     if completed.not_learned > 0 {
         say(&format!(
             "warning: gaps were filled from the first {} bytecodes of the capture; {} more were not learned from",
@@ -98,6 +99,6 @@ fn decode_projected(
         Some(icfg) => Projector::on(icfg, settings, consumer),
         None => Projector::new(Arc::new(recording.methods().clone()), settings, consumer),
     };
-    let summary = decode::decode(args, recording, &mut projector)?;
+    let summary = relayed(&mut projector, |to| decode::decode(args, recording, to))?;
     Ok((summary, Some(projector.summary())))
 }

@@ -255,8 +255,7 @@ impl<'r> Replay<'r> {
         (self.figures, self.filling)
     }
     fn flush(&mut self) {
-        self.sink.events(&self.out);
-        self.out.clear();
+        self.sink.take(&mut self.out);
     }
     /// Whether all frames on the stack are ones that the decoder does not know.
     fn has_others(&self) -> bool {

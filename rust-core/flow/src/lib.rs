@@ -8,9 +8,11 @@
 #![forbid(unsafe_code)]
 
 mod cause;
+mod relay;
 
 pub use cause::{Cause, UnresolvedCounts};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
+pub use relay::relayed;
 
 /// Who executed a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -280,6 +282,11 @@ pub struct ThreadInfo {
 pub trait FlowSink {
     /// The next events.
     fn events(&mut self, events: &[Event]);
+    /// The same with events that may be kept; `events` is empty afterwards.
+    fn take(&mut self, events: &mut Vec<Event>) {
+        self.events(events);
+        events.clear();
+    }
     /// The thread's flow is complete.
     fn end(self: Box<Self>);
 }

@@ -64,7 +64,7 @@ impl Lane<'_> {
             return;
         }
         if let Some(sink) = &mut self.sink {
-            sink.events(&self.machine.out);
+            sink.take(&mut self.machine.out);
         }
         self.machine.out.clear();
     }

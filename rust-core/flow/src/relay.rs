@@ -1,0 +1,197 @@
+//! A consumer on a thread of its own.
+
+use crate::{Event, FlowConsumer, FlowSink, ThreadInfo};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Batches of events that may be under way.
+const AHEAD: usize = 64;
+
+/// Runs `producer`; `to`'s sinks take its events on another thread, in the order in which they come, while it goes on with the next
+/// ones. [`FlowConsumer::thread`] itself is called on this one. Returns when they have taken everything.
+///
+/// At most some batches are under way, each as the producer handed it over: memory is bounded if its batches are.
+///
+/// # Panics
+/// If one of the sinks does.
+pub fn relayed<T>(to: &mut dyn FlowConsumer, producer: impl FnOnce(&mut dyn FlowConsumer) -> T) -> T {
+    let (send, receive) = sync_channel(AHEAD);
+    let (give_back, taken) = channel();
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(move || {
+            let mut sinks = Sinks::default();
+            receive.into_iter().for_each(|message| {
+                if let Some(batch) = sinks.take(message) {
+                    // The producer may be done: then nobody needs it.
+                    let _ = give_back.send(batch);
+                }
+            });
+        });
+        let mut relay = Relay { to, begun: 0, send, empty: Arc::new(Mutex::new(taken)) };
+        let result = producer(&mut relay);
+        drop(relay);
+        if let Err(panic) = worker.join() {
+            std::panic::resume_unwind(panic);
+        }
+        result
+    })
+}
+
+/// What the other thread is told, of the sink with a number.
+enum Message {
+    Begin(Box<dyn FlowSink + Send>),
+    Events(usize, Vec<Event>),
+    End(usize),
+}
+
+/// The sinks, by the order in which they came.
+#[derive(Default)]
+struct Sinks(Vec<Option<Box<dyn FlowSink + Send>>>);
+
+impl Sinks {
+    /// Passes a message on. Gives back the batch, empty.
+    fn take(&mut self, message: Message) -> Option<Vec<Event>> {
+        match message {
+            Message::Begin(sink) => self.0.push(Some(sink)),
+            Message::Events(number, mut batch) => {
+                if let Some(Some(sink)) = self.0.get_mut(number) {
+                    sink.take(&mut batch);
+                }
+                batch.clear();
+                return Some(batch);
+            }
+            Message::End(number) => {
+                if let Some(sink) = self.0.get_mut(number).and_then(Option::take) {
+                    sink.end();
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Stands for the consumer where the events come from.
+struct Relay<'c> {
+    to: &'c mut dyn FlowConsumer,
+    /// Sinks so far.
+    begun: usize,
+    send: SyncSender<Message>,
+    empty: Arc<Mutex<Receiver<Vec<Event>>>>,
+}
+
+impl FlowConsumer for Relay<'_> {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        let (number, send) = (self.begun, self.send.clone());
+        self.begun += 1;
+        // The other thread hangs up only when it panics, and that is passed on in the end.
+        let _ = send.send(Message::Begin(self.to.thread(info)));
+        Box::new(End { number, send, empty: Arc::clone(&self.empty) })
+    }
+}
+
+/// Stands for a sink.
+struct End {
+    number: usize,
+    send: SyncSender<Message>,
+    empty: Arc<Mutex<Receiver<Vec<Event>>>>,
+}
+
+impl End {
+    fn empty(&self) -> Vec<Event> {
+        self.empty.lock().unwrap_or_else(PoisonError::into_inner).try_recv().unwrap_or_default()
+    }
+}
+
+impl FlowSink for End {
+    fn events(&mut self, events: &[Event]) {
+        let mut batch = self.empty();
+        batch.extend_from_slice(events);
+        let _ = self.send.send(Message::Events(self.number, batch));
+    }
+    fn take(&mut self, events: &mut Vec<Event>) {
+        let batch = std::mem::replace(events, self.empty());
+        let _ = self.send.send(Message::Events(self.number, batch));
+    }
+    fn end(self: Box<Self>) {
+        let _ = self.send.send(Message::End(self.number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EventKind;
+    use jportal_units::{Tid, Tsc};
+    use std::thread::{ThreadId, current};
+
+    /// Which sink was told which time, or that all is over, and on which thread.
+    type Told = (u32, Option<u64>, ThreadId);
+
+    /// Notes what all sinks are told.
+    #[derive(Default)]
+    struct Notes(Arc<Mutex<Vec<Told>>>);
+    struct Note(u32, Arc<Mutex<Vec<Told>>>);
+
+    impl FlowConsumer for Notes {
+        fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+            Box::new(Note(info.tid.0, Arc::clone(&self.0)))
+        }
+    }
+    impl FlowSink for Note {
+        fn events(&mut self, events: &[Event]) {
+            for event in events {
+                let EventKind::Time(tsc) = event.kind else { panic!("a sink that panics") };
+                self.1.lock().unwrap().push((self.0, Some(tsc.0), current().id()));
+            }
+        }
+        fn end(self: Box<Self>) {
+            self.1.lock().unwrap().push((self.0, None, current().id()));
+        }
+    }
+    fn info(tid: u32) -> ThreadInfo {
+        ThreadInfo { tid: Tid(tid), java_tid: 0, name: String::new(), started: Tsc(0) }
+    }
+    fn times(range: std::ops::Range<u64>) -> Vec<Event> {
+        range.map(|t| Event::decoded(EventKind::Time(Tsc(t)))).collect()
+    }
+
+    #[test]
+    fn everything_comes_in_order_and_on_another_thread() {
+        let mut notes = Notes::default();
+        let result = relayed(&mut notes, |to| {
+            let (mut a, mut b) = (to.thread(&info(1)), to.thread(&info(2)));
+            for round in 0..100 {
+                a.events(&times(2 * round..2 * round + 1));
+                let mut batch = times(2 * round + 1..2 * round + 2);
+                b.take(&mut batch);
+                assert!(batch.is_empty());
+            }
+            b.end();
+            a.events(&times(500..501));
+            a.end();
+            "result"
+        });
+        let all = notes.0.lock().unwrap();
+        let told: Vec<_> = all.iter().map(|(tid, time, _)| (*tid, *time)).collect();
+        let mut expected: Vec<_> = (0..200).map(|t| (1 + (t % 2) as u32, Some(t))).collect();
+        expected.extend([(2, None), (1, Some(500)), (1, None)]);
+        assert_eq!((result, told), ("result", expected));
+        assert!(all.iter().all(|(_, _, thread)| *thread != current().id()));
+    }
+
+    #[test]
+    fn a_panic_of_a_sink_is_passed_on() {
+        let failed = std::panic::catch_unwind(|| {
+            relayed(&mut Notes::default(), |to| {
+                let mut sink = to.thread(&info(1));
+                // More than may be under way: nobody waits for one who has gone.
+                for _ in 0..10 * AHEAD {
+                    sink.events(&[Event::decoded(EventKind::Orphan(crate::Orphan::Throw))]);
+                }
+                sink.end();
+            })
+        });
+        let panic = failed.unwrap_err();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"a sink that panics"));
+    }
+}
