@@ -15,7 +15,7 @@
 
 use jportal_flow::{Cause, Entry, Event, EventKind, Exit, Gap, GapReason, Orphan, Provenance, Tier};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tsc};
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 
 const BYTECODE: u8 = 0;
 const LEAVE_OTHER: u8 = 1;
@@ -206,23 +206,30 @@ const fn unzigzag(n: u64) -> i64 {
 }
 
 /// Reads what an [`Encoder`] wrote.
-#[derive(Debug)]
-pub(crate) struct Decoder<R> {
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
     state: State,
-    input: R,
 }
 
-impl<R: Read> Decoder<R> {
-    /// From the beginning. `input` is asked for single bytes: it should be buffered.
-    pub(crate) fn new(input: R) -> Self {
-        Self { state: State::default(), input }
-    }
-    /// The next event.
+impl Decoder {
+    /// The next event; `input` begins behind it afterwards.
     ///
     /// # Errors
-    /// Those of the input; [`io::ErrorKind::UnexpectedEof`] at its end, [`io::ErrorKind::InvalidData`] where no encoder
-    /// wrote what stands there.
-    pub(crate) fn event(&mut self) -> io::Result<Event> {
+    /// [`io::ErrorKind::UnexpectedEof`] at the end of the input, [`io::ErrorKind::InvalidData`] where no encoder wrote what
+    /// stands there.
+    pub(crate) fn event(&mut self, input: &mut &[u8]) -> io::Result<Event> {
+        Reader { state: &mut self.state, input }.event()
+    }
+}
+
+/// Reads one event.
+struct Reader<'r, 'b> {
+    state: &'r mut State,
+    input: &'r mut &'b [u8],
+}
+
+impl Reader<'_, '_> {
+    fn event(&mut self) -> io::Result<Event> {
         let mut tag = self.byte()?;
         let mut provenance = Provenance::Decoded;
         if tag == PROJECTED {
@@ -300,9 +307,9 @@ impl<R: Read> Decoder<R> {
         })
     }
     fn byte(&mut self) -> io::Result<u8> {
-        let mut byte = [0];
-        self.input.read_exact(&mut byte)?;
-        Ok(byte[0])
+        let (first, rest) = self.input.split_first().ok_or(io::ErrorKind::UnexpectedEof)?;
+        *self.input = rest;
+        Ok(*first)
     }
     fn number(&mut self) -> io::Result<u64> {
         let mut n = 0;
@@ -336,12 +343,9 @@ impl<R: Read> Decoder<R> {
         if len > TEXT {
             return Err(damaged());
         }
-        let mut bytes = Vec::new();
-        self.input.by_ref().take(len).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 != len {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        String::from_utf8(bytes).map_err(|_| damaged())
+        let (text, rest) = self.input.split_at_checked(len as usize).ok_or(io::ErrorKind::UnexpectedEof)?;
+        *self.input = rest;
+        String::from_utf8(text.to_vec()).map_err(|_| damaged())
     }
 }
 
@@ -426,18 +430,18 @@ mod tests {
         #[test]
         fn events_come_out_as_they_went_in(events in prop::collection::vec(any_event(), 0..200)) {
             let bytes = encoded(&events);
-            let mut decoder = Decoder::new(&bytes[..]);
+            let (mut decoder, mut input) = (Decoder::default(), &bytes[..]);
             for event in &events {
-                prop_assert_eq!(&decoder.event().unwrap(), event);
+                prop_assert_eq!(&decoder.event(&mut input).unwrap(), event);
             }
-            prop_assert_eq!(decoder.event().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+            prop_assert_eq!(decoder.event(&mut input).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         }
 
         /// Whatever the bytes are, reading them ends with an event or an error.
         #[test]
         fn any_bytes_end_in_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let mut decoder = Decoder::new(&bytes[..]);
-            while decoder.event().is_ok() {}
+            let (mut decoder, mut input) = (Decoder::default(), &bytes[..]);
+            while decoder.event(&mut input).is_ok() {}
         }
     }
 
@@ -459,7 +463,7 @@ mod tests {
         let events: Vec<Event> =
             (0..2 * deep).map(|i| Event::decoded(if i < deep { &enter } else { &leave }.clone())).collect();
         let bytes = encoded(&events);
-        let mut decoder = Decoder::new(&bytes[..]);
-        assert!(events.iter().all(|e| decoder.event().is_ok_and(|d| d == *e)));
+        let (mut decoder, mut input) = (Decoder::default(), &bytes[..]);
+        assert!(events.iter().all(|e| decoder.event(&mut input).is_ok_and(|d| d == *e)));
     }
 }

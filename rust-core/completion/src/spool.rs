@@ -3,7 +3,8 @@
 use crate::codec::{Decoder, Encoder};
 use crate::error::Error;
 use jportal_flow::Event;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// What a [`Spool`] writes to and reads from: a nameless temporary file, or memory.
 pub trait Storage: Read + Write + Seek + Send {}
@@ -12,6 +13,8 @@ impl<T: Read + Write + Seek + Send> Storage for T {}
 
 /// Written at once; read at once.
 const BLOCK: usize = 1 << 17;
+/// Blocks that are read ahead of who takes them.
+const AHEAD: usize = 4;
 
 /// The events of one thread, first written, then read.
 pub(crate) struct Spool {
@@ -19,21 +22,21 @@ pub(crate) struct Spool {
     storage: Box<dyn Storage>,
     encoder: Encoder,
     block: Vec<u8>,
+    /// The lengths of the blocks written: each holds whole events.
+    blocks: Vec<usize>,
     /// Bytes written.
     written: u64,
-    events: u64,
 }
 
 impl Spool {
     /// Nothing is written yet.
     pub(crate) fn new(tid: u32, storage: Box<dyn Storage>) -> Self {
         let block = Vec::with_capacity(BLOCK + 256);
-        Self { tid, storage, encoder: Encoder::default(), block, written: 0, events: 0 }
+        Self { tid, storage, encoder: Encoder::default(), block, blocks: Vec::new(), written: 0 }
     }
     /// Appends an event.
     pub(crate) fn write(&mut self, event: &Event) -> Result<(), Error> {
         self.encoder.event(event, &mut self.block);
-        self.events += 1;
         if self.block.len() >= BLOCK { self.flush() } else { Ok(()) }
     }
     fn flush(&mut self) -> Result<(), Error> {
@@ -41,6 +44,7 @@ impl Spool {
         let written = self.storage.write_all(&self.block).and_then(|()| self.storage.flush());
         written.map_err(|source| Error::Write { tid, at, source })?;
         self.written += self.block.len() as u64;
+        self.blocks.push(self.block.len());
         self.block.clear();
         Ok(())
     }
@@ -54,14 +58,32 @@ impl Spool {
     pub(crate) const fn len(&self) -> u64 {
         self.written
     }
-    /// Hands all events over in order, with their numbers.
+    /// Hands all events over in order. They are read and decoded on another thread, some blocks ahead.
     pub(crate) fn read(mut self, mut each: impl FnMut(Event)) -> Result<(), Error> {
+        std::thread::scope(|scope| {
+            let (send, receive) = sync_channel(AHEAD);
+            let reader = scope.spawn(move || self.decode(&send));
+            receive.into_iter().flatten().for_each(&mut each);
+            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+    /// Sends the events block by block, as far as they can be read and somebody takes them.
+    fn decode(&mut self, to: &SyncSender<Vec<Event>>) -> Result<(), Error> {
         let tid = self.tid;
         let failed = |event| move |source: io::Error| Error::Read { tid, event, source };
         self.storage.seek(SeekFrom::Start(0)).map_err(failed(0))?;
-        let mut decoder = Decoder::new(BufReader::with_capacity(BLOCK, self.storage));
-        for event in 0..self.events {
-            each(decoder.event().map_err(failed(event))?);
+        let (mut decoder, mut block, mut number) = (Decoder::default(), Vec::new(), 0);
+        for len in &self.blocks {
+            block.resize(*len, 0);
+            self.storage.read_exact(&mut block).map_err(failed(number))?;
+            let (mut input, mut events) = (&block[..], Vec::with_capacity(*len));
+            while !input.is_empty() {
+                events.push(decoder.event(&mut input).map_err(failed(number))?);
+                number += 1;
+            }
+            if to.send(events).is_err() {
+                break;
+            }
         }
         Ok(())
     }
@@ -119,9 +141,11 @@ mod tests {
         let mut spool = Spool::new(3, Box::new(Cursor::new(Vec::new())));
         (0..10).for_each(|i| spool.write(&time(i)).unwrap());
         spool.close().unwrap();
-        spool.events += 1;
-        let failed = spool.read(|_| {}).unwrap_err();
+        spool.blocks.push(1);
+        let mut events = 0;
+        let failed = spool.read(|_| events += 1).unwrap_err();
         let Error::Read { tid: 3, event: 10, source } = failed else { panic!("{failed}") };
+        assert_eq!(events, 10);
         assert_eq!(source.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
