@@ -78,6 +78,9 @@ struct Sets {
     of: Box<[u32]>,
 }
 
+/// So many nodes are looked through one by one.
+const FEW: usize = 16;
+
 fn slice<'a, T>(first: &[u32], all: &'a [T], at: usize) -> &'a [T] {
     match (first.get(at), first.get(at + 1)) {
         (Some(&a), Some(&b)) => &all[a as usize..b as usize],
@@ -241,6 +244,10 @@ impl Icfg {
     }
     /// Whether `nodes`, which ascend by opcode, hold `node`.
     fn is_among(&self, nodes: &[Node], node: Node) -> bool {
+        // Of few, to look at the nodes alone costs less than to ask for their opcodes.
+        if nodes.len() <= FEW {
+            return nodes.contains(&node);
+        }
         self.with_opcode(nodes, self.opcode(node)).binary_search(&node).is_ok()
     }
     /// Whether the invoke at `site` may itself call `method`, which may have no bytecodes; what is called back from outside does

@@ -8,7 +8,6 @@ use super::trail::Ground;
 use super::{FillWork, Tier, Tiers};
 use crate::cut::Sites;
 use jportal_bytecode::{Icfg, Node, Transfer};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 /// A place on the way back: what goes on here with the same frames leads to what follows the gap.
@@ -75,8 +74,9 @@ pub(super) struct Back<'a> {
     /// Instructions in front of the nearest.
     offset: usize,
     hops: usize,
-    spots: HashMap<Node, Same>,
-    filter: Vec<u64>,
+    spots: Vec<(Node, Same)>,
+    /// Of each node where its spots are, counted from 1; 0: there are none. Asked for every instruction of a trail.
+    slots: Vec<u32>,
 }
 
 impl<'a> Back<'a> {
@@ -95,9 +95,9 @@ impl<'a> Back<'a> {
             .collect();
         transfers.reverse();
         let ancestors = Ancestors::new(ground.icfg, &below);
-        let filter = vec![0; ground.icfg.len() / 64 + 1];
-        let (nodes, spots) = (Vec::new(), HashMap::new());
-        Self { ground, gap, post, below, ancestors, nodes, transfers, offset, hops: 0, spots, filter }
+        let slots = vec![0; ground.icfg.len()];
+        let (nodes, spots) = (Vec::new(), Vec::new());
+        Self { ground, gap, post, below, ancestors, nodes, transfers, offset, hops: 0, spots, slots }
     }
     /// The instruction that the walk is at.
     fn head(&self) -> Option<Node> {
@@ -121,11 +121,8 @@ impl<'a> Back<'a> {
     }
     /// The spots with `node`.
     pub(super) fn spots(&self, node: Node) -> &[Spot] {
-        let bits = self.filter.get(node.0 as usize / 64).copied().unwrap_or(0);
-        if bits >> (node.0 % 64) & 1 == 0 {
-            return &[];
-        }
-        self.spots.get(&node).map_or(&[], |same| &same.spots)
+        let slot = self.slots[node.0 as usize].checked_sub(1);
+        slot.map_or(&[], |slot| &self.spots[slot as usize].1.spots)
     }
     /// The `len` instructions from a spot on, and what follows the gap.
     pub(super) fn from(&self, len: usize) -> impl Iterator<Item = &Node> {
@@ -178,10 +175,14 @@ impl<'a> Back<'a> {
     fn note(&mut self) {
         let (Some(head), Some((level, above))) = (self.head(), self.ancestors.place()) else { return };
         let spot = Spot { level: level as u32, above, len: self.nodes.len() as u32, hops: self.hops as u32 };
-        let same = self.spots.entry(head).or_default();
+        let slot = &mut self.slots[head.0 as usize];
+        if *slot == 0 {
+            self.spots.push((head, Same::default()));
+            *slot = self.spots.len() as u32;
+        }
+        let same = &mut self.spots[*slot as usize - 1].1;
         if same.spots.last().is_none_or(|last| last.len != spot.len) {
             same.add(spot);
-            self.filter[head.0 as usize / 64] |= 1 << (head.0 % 64);
         }
     }
     fn push(&mut self, node: Node) {

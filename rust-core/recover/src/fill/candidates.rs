@@ -1,8 +1,8 @@
 //! The complete segments with the anchor instructions of a gap, for all gaps in one pass.
 
 use super::{Captured, Hole, Parameters};
+use hashbrown::HashMap;
 use jportal_bytecode::Node;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// Where complete segments begin behind the anchor instructions, by gap.

@@ -142,6 +142,11 @@ impl Captured {
         let from = self.sequence.marks.partition_point(|m| (m.0 as usize) < range.start);
         self.sequence.marks[from..].iter().take_while(|m| (m.0 as usize) < range.end)
     }
+    /// The positions of the transfers of control in `segment`, in place of what `positions` holds.
+    pub(super) fn transfers(&self, segment: SegmentId, positions: &mut Vec<u32>) {
+        positions.clear();
+        self.sequence.control.positions(&self.range(segment), positions);
+    }
     /// The abstraction of the sequence at `tier`, and how much of it lies in front of a position.
     pub(super) fn abstraction(&self, tier: Tier) -> (&[Node], impl Fn(usize) -> usize + '_) {
         let of = match tier {
@@ -175,6 +180,22 @@ impl Abstraction {
             self.nodes.push(node);
         }
         self.len += 1;
+    }
+    /// Appends the positions in `range`.
+    fn positions(&self, range: &Range<usize>, to: &mut Vec<u32>) {
+        for word in range.start / 64..range.end.div_ceil(64) {
+            let mut bits = self.bits[word];
+            if word == range.start / 64 {
+                bits &= u64::MAX << (range.start % 64);
+            }
+            if word == range.end / 64 {
+                bits &= (1 << (range.end % 64)) - 1;
+            }
+            while bits != 0 {
+                to.push(64 * word as u32 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
     }
     fn rank(&self, position: usize) -> usize {
         match (self.bits.get(position / 64), self.ranks.get(position / 64)) {
@@ -217,6 +238,24 @@ mod tests {
         );
         let (control, rank) = c.abstraction(Tier::Control);
         assert_eq!((control.len(), rank(100), rank(103)), (100, 50, 52));
+        // Every second one, across words and where a segment ends inside of one.
+        for segment in 0..2 {
+            let mut positions = vec![7];
+            c.transfers(SegmentId(segment), &mut positions);
+            assert_eq!(positions, (50 * segment..50 * segment + 50).map(|i| 2 * i).collect::<Vec<_>>());
+        }
+    }
+    #[test]
+    fn transfers_of_segments_that_end_with_a_word() {
+        let mut c = Captured::default();
+        let segments = [64, 1, 63, 128].map(|len| c.push(&Even, &counted(len), &[]).unwrap());
+        let mut positions = Vec::new();
+        let transfers = segments.map(|segment| {
+            c.transfers(segment, &mut positions);
+            (positions.first().copied(), positions.last().copied(), positions.len())
+        });
+        let expected = [(0, 62, 32), (64, 64, 1), (65, 127, 32), (128, 254, 64)];
+        assert_eq!(transfers, expected.map(|(first, last, len)| (Some(first), Some(last), len)));
     }
 
     #[test]

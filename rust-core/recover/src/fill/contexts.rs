@@ -106,25 +106,22 @@ impl Contexts {
         Self::tables(captured, true)
     }
     fn tables(captured: &Captured, backwards: bool) -> Self {
-        let (control, rank) = captured.abstraction(Tier::Control);
-        let slots = control.len().next_power_of_two().clamp(16, SLOTS);
+        let slots = captured.abstraction(Tier::Control).0.len().next_power_of_two().clamp(16, SLOTS);
         let mut all = Self { tables: SCALES.map(|_| vec![Sample::NONE; slots]) };
         let powers = SCALES.map(power);
         let mut batch = Batch::default();
+        let mut transfers = Vec::new();
         for segment in 0..captured.len() as u32 {
-            let range = captured.range(SegmentId(segment));
+            captured.transfers(SegmentId(segment), &mut transfers);
+            if backwards {
+                transfers.reverse();
+            }
             batch.begin();
-            let mut add = |position: usize| {
-                batch.push(captured.nodes()[position], position as u32 + u32::from(!backwards));
+            for position in &transfers {
+                batch.push(captured.nodes()[*position as usize], position + u32::from(!backwards));
                 if batch.is_full() {
                     all.add(&mut batch, &powers);
                 }
-            };
-            let is_transfer = |position: &usize| rank(*position) != rank(*position + 1);
-            if backwards {
-                range.rev().filter(is_transfer).for_each(&mut add);
-            } else {
-                range.filter(is_transfer).for_each(&mut add);
             }
             all.add(&mut batch, &powers);
         }

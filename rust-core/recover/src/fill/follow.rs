@@ -116,14 +116,14 @@ pub struct Follower<'a> {
     icfg: &'a Icfg,
     captured: &'a Captured,
     learned: &'a Learned,
-    exited: Exited,
+    exited: Exited<'a>,
     settings: Settings,
 }
 
 impl<'a> Follower<'a> {
     /// With what was `learned` of `captured`, whose instructions are those of `icfg`, or of the same with stretches hidden or not hidden.
     pub fn new(icfg: &'a Icfg, captured: &'a Captured, learned: &'a Learned, settings: Settings) -> Self {
-        Self { icfg, captured, learned, exited: Exited::default(), settings }
+        Self { icfg, captured, learned, exited: Exited::new(&learned.exits), settings }
     }
     /// The fills of `gaps`; `None` where nothing fits: the gap stays a gap.
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {

@@ -1,8 +1,9 @@
 //! How often the run went which way: a first-order model of what was captured.
 
 use super::{Captured, SegmentId, Tier, Tiers};
+use hashbrown::HashMap;
 use jportal_bytecode::{Icfg, Node, Transfer};
-use std::collections::HashMap;
+use jportal_units::MethodId;
 
 /// What followed each transfer of control, and how often.
 #[derive(Debug, Default)]
@@ -90,6 +91,13 @@ impl Frequencies {
     /// The mean of −ln p over all instructions captured.
     pub const fn surprise(&self) -> f64 {
         self.surprise
+    }
+    /// The methods that executed a transfer of control.
+    pub fn methods(&self, icfg: &Icfg) -> Vec<MethodId> {
+        // Nodes ascend by method.
+        let mut all: Vec<MethodId> = self.ways.iter().map(|way| icfg.method(way.0)).collect();
+        all.dedup();
+        all
     }
     /// What may stand in front of `to`: first what did, most often first, then what the graph has.
     pub fn before(&self, icfg: &Icfg, to: Node) -> Vec<Node> {

@@ -14,13 +14,15 @@ use super::back::{Back, Spot};
 use super::frames::Frames;
 use super::frequencies::Frequencies;
 use super::{Tier, Tiers};
+use hashbrown::HashMap;
 use jportal_bytecode::{EdgeKind, Icfg, Node, Transfer};
 use jportal_units::MethodId;
 use solve::Solve;
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::rc::Rc;
+use std::sync::Arc;
 use walk::Walk;
 
 /// Calls inside each other that are gone through.
@@ -46,7 +48,7 @@ struct Edge {
 
 /// Of each instruction of a method, the cost of the likeliest way from there to where the frame ends, and its next step.
 #[derive(Debug)]
-struct Exits {
+pub(super) struct Exits {
     first: u32,
     ways: Vec<(f64, Option<Edge>)>,
 }
@@ -61,11 +63,30 @@ impl Exits {
 /// Where a method returns to, with what speaks against it.
 type Callers = Rc<[(Node, f64)]>;
 
+/// The ways out of methods.
+pub(super) type AllExits = HashMap<MethodId, Arc<Exits>>;
+
 /// What is known of methods so far.
-#[derive(Debug, Default)]
-pub(super) struct Exited {
-    methods: RefCell<HashMap<MethodId, Rc<Exits>>>,
+#[derive(Debug)]
+pub(super) struct Exited<'a> {
+    /// Of those that were executed, and what they may call.
+    executed: &'a AllExits,
+    /// Of others that were asked for.
+    others: RefCell<AllExits>,
     callers: RefCell<HashMap<MethodId, Callers>>,
+}
+
+impl<'a> Exited<'a> {
+    pub(super) fn new(executed: &'a AllExits) -> Self {
+        Self { executed, others: RefCell::default(), callers: RefCell::default() }
+    }
+    /// What `look` says of the ways out of `method`; `None` where nobody has asked for them.
+    fn look<T>(&self, method: MethodId, look: impl FnOnce(&Arc<Exits>) -> T) -> Option<T> {
+        match self.executed.get(&method) {
+            Some(exits) => Some(look(exits)),
+            None => self.others.borrow().get(&method).map(look),
+        }
+    }
 }
 
 /// Looks for passages.
@@ -73,7 +94,7 @@ pub(super) struct Exited {
 pub(super) struct Passages<'a> {
     pub(super) icfg: &'a Icfg,
     pub(super) frequencies: &'a Frequencies,
-    pub(super) known: &'a Exited,
+    pub(super) known: &'a Exited<'a>,
 }
 
 /// Least first.
@@ -169,17 +190,23 @@ impl<'a> Passages<'a> {
     }
     /// What it costs to go through a callee.
     fn through(&self, entry: Node) -> Option<f64> {
-        let cost = self.exits(self.icfg.method(entry))?.of(entry).0;
+        let cost = self.look(self.icfg.method(entry), |exits| exits.of(entry).0)?;
         cost.is_finite().then_some(cost)
     }
     /// The ways out of `method`; `None` where it has no code, or too much.
-    fn exits(&self, method: MethodId) -> Option<Rc<Exits>> {
-        let known = |method| self.known.methods.borrow().get(&method).map(Rc::clone);
-        known(method).or_else(|| {
-            let found = Solve::of(self, method).run();
-            self.known.methods.borrow_mut().extend(found);
-            known(method)
+    fn exits(&self, method: MethodId) -> Option<Arc<Exits>> {
+        self.look(method, Arc::clone)
+    }
+    fn look<T>(&self, method: MethodId, look: impl Fn(&Arc<Exits>) -> T) -> Option<T> {
+        self.known.look(method, &look).or_else(|| {
+            let found = Solve::of(self, [method]).run();
+            self.known.others.borrow_mut().extend(found);
+            self.known.look(method, look)
         })
+    }
+    /// The ways out of all methods that were executed, and of what they may call.
+    pub(super) fn exits_of_executed(&self) -> AllExits {
+        Solve::of(self, self.frequencies.methods(self.icfg)).run()
     }
     /// Where `method` returns to: behind the calls seen, or else behind those that the program has.
     fn callers(&self, method: MethodId) -> Callers {

@@ -75,6 +75,8 @@ const HOP: f64 = 0.02;
 const UNBALANCED: f64 = 0.25;
 /// What speaks for it: how far both go the same way, on a logarithmic scale.
 pub(super) const AGREEMENT: f64 = 0.25;
+/// `AGREEMENT` of [`AFTER`] instructions, rounded up.
+const MOST_AGREEMENT: f64 = 1.05;
 /// How long it is already is asked every so many instructions.
 const TICK: usize = 64;
 
@@ -198,13 +200,10 @@ impl<'a> Trail<'a> {
     }
     /// Notes that the way back may go on here with `next`, whose frames are these. It is copied from `position`.
     fn consider(&mut self, next: Node, position: Option<usize>) {
-        for spot in self.back.spots(next) {
+        for spot in self.near(self.back.spots(next)) {
             let (misfit, cost) = self.cost(spot);
-            let least = self.best.map_or(f64::INFINITY, |best| best.cost);
-            if misfit > self.ground.settings.misfit
-                || cost - AGREEMENT * (AFTER as f64).ln_1p() >= least
-                || !self.agrees(spot)
-            {
+            let least = self.least();
+            if misfit > self.ground.settings.misfit || cost - MOST_AGREEMENT >= least || !self.agrees(spot) {
                 continue;
             }
             let after = self.agreement(spot, next, position);
@@ -217,6 +216,20 @@ impl<'a> Trail<'a> {
                 self.best = Some(Joint { front, back, misfit, after, hops, cost });
             }
         }
+    }
+    /// What speaks against the best joint.
+    fn least(&self) -> f64 {
+        self.best.map_or(f64::INFINITY, |best| best.cost)
+    }
+    /// Of `spots`, whose lengths ascend, those with which the gap's length is not missed by too much for a better joint.
+    fn near<'s>(&self, spots: &'s [Spot]) -> &'s [Spot] {
+        let Some(expected) = self.gap.expected.filter(|_| !spots.is_empty()) else { return spots };
+        let misfit = self.ground.settings.misfit.min((self.least() + MOST_AGREEMENT) / MISFIT);
+        let wanted = expected.instructions - self.fill().len() as f64;
+        // One more on either side: what is near enough is asked exactly afterwards.
+        let tolerance = misfit * expected.scale() + 1.0;
+        let behind = &spots[spots.partition_point(|s| f64::from(s.len) < wanted - tolerance)..];
+        &behind[..behind.partition_point(|s| f64::from(s.len) <= wanted + tolerance)]
     }
     /// By how much a joint at `spot` misses the gap's length, and what speaks against it.
     fn cost(&self, spot: &Spot) -> (f64, f64) {

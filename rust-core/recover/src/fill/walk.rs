@@ -2,9 +2,9 @@
 
 use super::{Captured, Fill, FillWork, Hole, Parameters, Source};
 use crate::project::nfa::Nfa;
+use hashbrown::HashSet;
 use jportal_bytecode::{Icfg, Node};
 use std::cell::RefCell;
-use std::collections::HashSet;
 
 /// Connects both ends of a gap through the ICFG.
 ///

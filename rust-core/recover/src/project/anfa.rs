@@ -10,8 +10,8 @@
 use super::nfa::Nfa;
 use super::work::{Limits, Work};
 use crate::segment::{Outcome, Segment, Symbol};
+use hashbrown::HashMap;
 use jportal_bytecode::{Node, Transfer};
-use std::collections::HashMap;
 
 /// The abstraction α_s of a segment (Definition 4.2).
 pub fn abstraction(segment: &Segment) -> Vec<Symbol> {

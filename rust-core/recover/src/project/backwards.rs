@@ -5,7 +5,6 @@ use super::places::Places;
 use super::work::{Limits, Work};
 use crate::segment::{Outcome, Segment, Symbol};
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
-use jportal_units::MethodId;
 
 /// Finds predecessors.
 #[derive(Clone, Copy, Debug)]
@@ -73,13 +72,18 @@ impl<'a> Backwards<'a> {
     fn returns(&self, to: Node, opcode: Opcode, each: &mut dyn FnMut(Node)) -> u64 {
         let g = self.icfg();
         let Some(site) = g.site_before(to) else { return 1 };
-        let of_method = |m: MethodId| {
-            let nodes = g.nodes_of(m);
-            self.places.between(opcode, nodes.start, nodes.end)
-        };
         let outside: &[Node] = if g.is_outside(site) { g.outside_entries() } else { &[] };
-        let entries = g.callees(site).iter().chain(outside);
-        1 + entries.map(|e| 1 + hand(of_method(g.method(*e)), each)).sum::<u64>()
+        let mut looked = 1;
+        for entry in g.callees(site).iter().chain(outside) {
+            looked += 1;
+            for node in self.places.returns_of(g.method(*entry)) {
+                if g.opcode(*node) == opcode {
+                    looked += 1;
+                    each(*node);
+                }
+            }
+        }
+        looked
     }
     fn within(&self, to: Node, symbol: Symbol, each: &mut dyn FnMut(Node)) -> u64 {
         let g = self.icfg();

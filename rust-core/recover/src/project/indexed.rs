@@ -137,8 +137,8 @@ impl<'a> Indexed<'a> {
         let g = self.nfa.icfg();
         let opcode = segment.symbols().last()?.opcode;
         let of = |entry: &Node| {
-            let nodes = g.nodes_of(g.method(*entry));
-            self.places.between(opcode, nodes.start, nodes.end).iter().copied()
+            let all = self.places.returns_of(g.method(*entry)).iter().copied();
+            all.filter(move |node| g.opcode(*node) == opcode)
         };
         (!g.is_outside(site)).then(|| once(g.callees(site).iter().flat_map(of)))
     }

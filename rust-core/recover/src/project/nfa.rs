@@ -13,8 +13,8 @@
 
 use super::work::{Limits, Work};
 use crate::segment::{Outcome, Segment, Symbol};
+use hashbrown::HashSet;
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
-use std::collections::HashSet;
 
 /// What a transition does to the stack of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

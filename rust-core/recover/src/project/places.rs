@@ -7,17 +7,21 @@
 
 use crate::segment::{Outcome, Symbol};
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
+use jportal_units::MethodId;
 
 /// Runs in the longest sequence.
 const RUNS: usize = 3;
 
-/// The index; 8 bytes per sequence and 4 per node.
+/// The index; 8 bytes per sequence, 4 per node, per return and per method.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// First of each opcode in `nodes`, and their number.
     first: Box<[u32]>,
     /// All nodes by opcode, then by number.
     nodes: Box<[Node]>,
+    /// The returns of all methods, ascending, and the first of each method, with their number.
+    returns: Box<[Node]>,
+    first_return: Box<[u32]>,
     /// Hash of a sequence and where it begins, by the number of runs.
     sequences: [Box<[(u32, Node)]>; RUNS],
 }
@@ -48,7 +52,16 @@ impl Places {
             all.dedup();
             all.into_boxed_slice()
         });
-        Self { first, nodes: nodes.into(), sequences }
+        let is_return = |n: &Node| icfg.opcode(*n).transfer() == Transfer::Return;
+        let returns: Box<[Node]> = icfg.nodes().filter(is_return).collect();
+        let mut first_return = vec![0; icfg.method_count() + 1];
+        for node in &returns {
+            first_return[icfg.method(*node).0 as usize + 1] += 1;
+        }
+        for method in 1..first_return.len() {
+            first_return[method] += first_return[method - 1];
+        }
+        Self { first, nodes: nodes.into(), returns, first_return: first_return.into(), sequences }
     }
     /// The nodes with `opcode`, ascending.
     pub fn of(&self, opcode: Opcode) -> &[Node] {
@@ -60,6 +73,14 @@ impl Places {
         let all = self.of(opcode);
         let from = all.partition_point(|n| n.0 < start);
         &all[from..from.max(all.partition_point(|n| n.0 < end))]
+    }
+    /// The returns of `method`, ascending.
+    pub fn returns_of(&self, method: MethodId) -> &[Node] {
+        let at = method.0 as usize;
+        match (self.first_return.get(at), self.first_return.get(at + 1)) {
+            (Some(&from), Some(&to)) => &self.returns[from as usize..to as usize],
+            _ => &[],
+        }
     }
     /// Where `window` may begin.
     pub fn candidates(&self, window: &Window) -> impl ExactSizeIterator<Item = Node> + '_ {
@@ -95,7 +116,8 @@ impl Places {
     }
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        self.nodes.len() * 4 + self.sequences.iter().map(|s| s.len() * 8).sum::<usize>()
+        (self.nodes.len() + self.returns.len() + self.first_return.len()) * 4
+            + self.sequences.iter().map(|s| s.len() * 8).sum::<usize>()
     }
 }
 
@@ -166,5 +188,23 @@ fn add_sequences(
         let mut hash = hash;
         hash.add(outcome as u8);
         add_sequences(icfg, head, next, hash, runs + 1, sequences);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{at, graph, method};
+
+    #[test]
+    fn returns_by_method() {
+        // iload_0, ifeq 6, iconst_0, ireturn, iconst_1, ireturn; one without code; return; goto 0.
+        let choice = method("choice", &[26, 153, 0, 5, 3, 172, 4, 172]);
+        let mut native = method("native", &[]);
+        native.access_flags = 0x108;
+        let g = graph(vec![choice, native, method("f", &[177]), method("endless", &[167, 0, 0])]);
+        let places = Places::new(&g);
+        let returns: Vec<_> = (0..5).map(|m| places.returns_of(MethodId(m)).to_vec()).collect();
+        assert_eq!(returns, [at(&g, 0, &[5, 7]), vec![], at(&g, 2, &[0]), vec![], vec![]]);
     }
 }

@@ -1,7 +1,7 @@
 //! Stacks of frames as paths need them: shared tails, equal stacks with equal numbers.
 
+use hashbrown::HashMap;
 use jportal_bytecode::Node;
-use std::collections::HashMap;
 
 /// A stack, by number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -5,10 +5,11 @@
 use super::super::back::Spot;
 use super::walk::Walk;
 use super::{Cost, Reached};
+use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{EdgeKind, Node, Transfer};
 use jportal_units::MethodId;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::BinaryHeap;
 
 /// Places in callers that are looked at, on either side.
 const CALLERS: usize = 1 << 11;

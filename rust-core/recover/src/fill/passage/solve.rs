@@ -1,17 +1,18 @@
 //! The ways out of methods.
 
-use super::{Cost, Edge, Exits, LARGEST, Passages, STEP};
+use super::{AllExits, Cost, Edge, Exits, LARGEST, Passages, STEP};
+use hashbrown::HashMap;
 use jportal_bytecode::{Node, Transfer};
 use jportal_units::MethodId;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::rc::Rc;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// Methods of which the ways out are asked for at once.
-const SOLVED: usize = 1 << 14;
+const SOLVED: usize = 1 << 16;
 const NONE: u32 = u32::MAX;
 
-/// The ways out of a method, of those that it may call, and so on.
+/// The ways out of methods, of those that they may call, and so on.
 ///
 /// A way through a call costs what the callee's costs and what the rest of the way does. Ways are found cheapest first, all methods
 /// together (Knuth, "A generalization of Dijkstra's algorithm", 1977), so that recursion is no matter: a way through
@@ -32,13 +33,13 @@ pub(super) struct Solve<'p, 'a> {
 }
 
 impl<'p, 'a> Solve<'p, 'a> {
-    /// For `method` and what it may call, but for what is known already.
-    pub(super) fn of(passages: &'p Passages<'a>, method: MethodId) -> Self {
+    /// For `wanted` and what they may call, but for what is known already.
+    pub(super) fn of(passages: &'p Passages<'a>, wanted: impl IntoIterator<Item = MethodId>) -> Self {
         let (ways, settled, waiting) = (Vec::new(), Vec::new(), Vec::new());
         let (methods, index) = (Vec::new(), HashMap::new());
         let (steps, queue) = (Vec::new(), BinaryHeap::new());
         let mut all = Self { passages, methods, index, ways, settled, waiting, steps, queue };
-        all.add(method);
+        wanted.into_iter().for_each(|method| all.add(method));
         let mut done = 0;
         while let Some((_, first, base)) = all.methods.get(done).copied() {
             let len = passages.icfg.nodes_of(all.methods[done].0).len();
@@ -54,7 +55,7 @@ impl<'p, 'a> Solve<'p, 'a> {
             || nodes.len() > LARGEST
             || self.methods.len() >= SOLVED
             || self.index.contains_key(&method)
-            || self.passages.known.methods.borrow().contains_key(&method)
+            || self.passages.known.look(method, |_| ()).is_some()
         {
             return;
         }
@@ -79,9 +80,7 @@ impl<'p, 'a> Solve<'p, 'a> {
             if let Some(entry) = edge.callee {
                 let method = self.passages.icfg.method(entry);
                 self.add(method);
-                if let Some(exits) = self.passages.known.methods.borrow().get(&method) {
-                    edge.cost += exits.of(entry).0;
-                }
+                edge.cost += self.passages.known.look(method, |exits| exits.of(entry).0).unwrap_or(0.0);
             }
             if edge.cost.is_finite() {
                 let callee = edge.callee.and_then(|entry| self.at(entry));
@@ -99,14 +98,11 @@ impl<'p, 'a> Solve<'p, 'a> {
             None => 0.0,
             Some(entry) if self.at(entry).is_some() => settled(entry)?,
             // What is known already is in the cost.
-            Some(entry) => {
-                let known = self.passages.known.methods.borrow();
-                known.get(&self.passages.icfg.method(entry)).map(|_| 0.0)?
-            }
+            Some(entry) => self.passages.known.look(self.passages.icfg.method(entry), |_| 0.0)?,
         };
         Some(edge.cost + callee + settled(edge.to)?)
     }
-    pub(super) fn run(mut self) -> Vec<(MethodId, Rc<Exits>)> {
+    pub(super) fn run(mut self) -> AllExits {
         while let Some(Reverse((_, node))) = self.queue.pop() {
             let Some(at) = self.at(Node(node)).filter(|at| !self.settled[*at]) else { continue };
             self.settled[at] = true;
@@ -123,7 +119,7 @@ impl<'p, 'a> Solve<'p, 'a> {
         let icfg = self.passages.icfg;
         let all = self.methods.iter().map(|(method, first, base)| {
             let ways = self.ways[*base..*base + icfg.nodes_of(*method).len()].to_vec();
-            (*method, Rc::new(Exits { first: *first, ways }))
+            (*method, Arc::new(Exits { first: *first, ways }))
         });
         all.collect()
     }

@@ -4,10 +4,11 @@ use super::super::ancestors::may_be;
 use super::super::back::{Back, Spot};
 use super::super::frames::Frames;
 use super::{Cost, Edge, Length, Passages, Reached, Spots};
+use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{EdgeKind, Node, Transfer};
 use jportal_units::MethodId;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::BinaryHeap;
 
 /// Calls inside each other on a passage.
 const DEEPEST: usize = 1024;
@@ -228,7 +229,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
         let known = self.back.below(0).0;
         let sites = known.iter().rev().zip(1u32..).filter(|(site, level)| {
-            self.passages.icfg.method(**site) == method && reached.contains_key(site) && fits(*level)
+            self.passages.icfg.method(**site) == method && reached.contains_key(*site) && fits(*level)
         });
         sites.map(|(site, level)| Target::Site(*site, level)).next()
     }
