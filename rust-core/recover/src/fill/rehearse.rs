@@ -1,9 +1,9 @@
 //! How far a run's confidences can be trusted: gaps are cut into what was captured, filled, and compared with the truth.
 //!
 //! The result is a table from confidence to the share that was right, made monotonous; what it was not tried on stays as it is.
-//! An event of a fill counts as right if all events from it to one end of the gap are right, so one that is right in the
-//! middle of wrong ones counts as wrong. Events of one gap are right or wrong together, so a confidence is worth as much as the
-//! number of gaps that speak for it.
+//! An event of a fill is right if it has a counterpart of its own in what ran, in order, as `jportal accuracy` has it. Events of one
+//! gap are right or wrong together, so a confidence is worth as much as the number of gaps that speak for it; where one of these has most
+//! of the events, that is hardly more than one (Kish, "Survey Sampling", 1965, §8.2: the effective number is (Σn)²/Σn²).
 
 use super::Hole;
 use super::captured::{Captured, SegmentId};
@@ -13,13 +13,17 @@ use super::learned::Learned;
 use super::pace::{Expected, Paces, Span};
 use crate::cut::Sites;
 use crate::project::paths::Below;
+use imara_diff::{Algorithm, Diff, InternedInput};
 use jportal_bytecode::{Icfg, Node};
+use std::num::NonZero;
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread::{available_parallelism, scope};
 
 /// Bins of confidence.
 const BINS: usize = 50;
-/// What is not known weighs as much as six gaps half of whose events are right.
-const PRIOR: (f64, f64) = (6.0, 0.5);
+/// What is not known weighs as much as two gaps half of whose events are right (the rule of succession).
+const PRIOR: (f64, f64) = (2.0, 0.5);
 /// Instructions left on both sides of a gap that is cut.
 const MARGIN: usize = 64;
 /// At most this part of what was captured is cut out.
@@ -30,8 +34,8 @@ const PART: usize = 10;
 pub struct Tally {
     events: [u64; BINS],
     right: [u64; BINS],
-    /// Gaps with events of the bin.
-    speakers: [u64; BINS],
+    /// Of the gaps with events of the bin, the squares of how many each of them has.
+    squares: [u64; BINS],
     /// Gaps that were cut.
     pub gaps: u64,
     /// Those that were filled.
@@ -40,7 +44,7 @@ pub struct Tally {
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { events: [0; BINS], right: [0; BINS], speakers: [0; BINS], gaps: 0, filled: 0 }
+        Self { events: [0; BINS], right: [0; BINS], squares: [0; BINS], gaps: 0, filled: 0 }
     }
 }
 
@@ -57,14 +61,25 @@ impl Tally {
     /// Compares a fill with the truth.
     fn compare(&mut self, found: &Recovered, truth: &[Node]) {
         let before = self.events;
-        let front = found.nodes.iter().zip(truth).take_while(|(a, b)| a == b).count();
-        let back = found.nodes.iter().rev().zip(truth.iter().rev()).take_while(|(a, b)| a == b).count();
+        let mut both = InternedInput::default();
+        both.update_before(found.nodes.iter().copied());
+        both.update_after(truth.iter().copied());
+        let differences = Diff::compute(Algorithm::Myers, &both);
         for (at, confidence) in found.confidence.iter().enumerate() {
-            self.add(*confidence, at < front || at + back >= found.nodes.len());
+            self.add(*confidence, !differences.is_removed(at as u32));
         }
-        for (at, speakers) in self.speakers.iter_mut().enumerate() {
-            *speakers += u64::from(self.events[at] > before[at]);
+        for (at, squares) in self.squares.iter_mut().enumerate() {
+            *squares += (self.events[at] - before[at]).pow(2);
         }
+    }
+    /// Adds what was found of other gaps.
+    fn join(&mut self, other: &Self) {
+        let sums = [&mut self.events, &mut self.right, &mut self.squares];
+        for (sums, others) in sums.into_iter().zip([other.events, other.right, other.squares]) {
+            sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += other);
+        }
+        self.gaps += other.gaps;
+        self.filled += other.filled;
     }
     /// Events with at least this confidence, and those of them that were right.
     pub fn from(&self, confidence: f32) -> (u64, u64) {
@@ -86,7 +101,7 @@ impl Calibration {
         // Weight, share and number of bins of each pool.
         let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(BINS);
         for (at, (events, right)) in tally.events.iter().zip(tally.right).enumerate() {
-            let of_one_gap = *events as f64 / tally.speakers[at].max(1) as f64;
+            let of_one_gap = tally.squares[at] as f64 / (*events).max(1) as f64;
             let unknown = (PRIOR.0 * of_one_gap).max(1.0);
             let weight = *events as f64 + unknown;
             let prior = if *events == 0 { (at as f64 + 0.5) / BINS as f64 } else { PRIOR.1 };
@@ -136,7 +151,7 @@ impl Rehearsal {
         &self.cut
     }
     /// Recovers the gaps and compares. `first` knows the frames below the first instruction of each segment of `captured`, `learned` is
-    /// what was learned of [`cut`](Self::cut).
+    /// what was learned of [`cut`](Self::cut). On all processors.
     pub fn run<'f>(
         &self,
         icfg: &Icfg,
@@ -145,25 +160,38 @@ impl Rehearsal {
         learned: &Learned,
         settings: Settings,
     ) -> Tally {
-        let mut tally = Tally::default();
         let frames = |t: &Trial| t.frames(icfg, captured, first(t.segment));
-        let frames: Vec<_> = self.trials.iter().map(frames).collect();
-        let gaps = self.trials.iter().zip(&frames).map(|(t, (before, after))| Gap {
-            hole: t.hole,
-            before: before.below(),
-            entered: None,
-            after: after.below(),
-            sure: (1.0, 1.0),
-            expected: t.expected(captured),
-        });
-        let follower = Follower::new(icfg, &self.cut, learned, settings);
-        for (trial, gap) in self.trials.iter().zip(gaps) {
-            tally.gaps += 1;
-            if let (Some(found), _) = follower.recover_gap(&gap) {
-                tally.filled += 1;
-                tally.compare(&found, &captured.nodes()[trial.lost.clone()]);
+        let trials: Vec<_> = self.trials.iter().map(|t| (t, frames(t))).collect();
+        let threads = available_parallelism().map_or(1, NonZero::get).min(trials.len());
+        // Whose turn a trial is must not be a matter of time: what a follower knows of methods depends on what it was asked before.
+        let some = |number: usize| {
+            let follower = Follower::new(icfg, &self.cut, learned, settings);
+            let mut tally = Tally::default();
+            for (trial, (before, after)) in trials.iter().skip(number).step_by(threads) {
+                let gap = Gap {
+                    hole: trial.hole,
+                    before: before.below(),
+                    entered: None,
+                    after: after.below(),
+                    sure: (1.0, 1.0),
+                    expected: trial.expected(captured),
+                };
+                tally.gaps += 1;
+                if let (Some(found), _) = follower.recover_gap(&gap) {
+                    tally.filled += 1;
+                    tally.compare(&found, &captured.nodes()[trial.lost.clone()]);
+                }
             }
-        }
+            tally
+        };
+        let mut tally = Tally::default();
+        scope(|scope| {
+            let some = &some;
+            let all: Vec<_> = (0..threads).map(|number| scope.spawn(move || some(number))).collect();
+            for one in all {
+                tally.join(&one.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+        });
         tally
     }
 }
@@ -238,7 +266,7 @@ mod tests {
             tally.add(0.51, i % 10 < 8);
         }
         // Many gaps say so.
-        tally.speakers = [100; BINS];
+        tally.squares = tally.events.map(|events| events * events / 100);
         let calibration = Calibration::of(&tally);
         let values: Vec<f32> = (0..100).map(|i| calibration.apply(i as f32 / 100.0)).collect();
         assert!(values.is_sorted());
@@ -250,18 +278,44 @@ mod tests {
 
     #[test]
     fn events_of_one_gap_are_worth_one_gap() {
-        let claimed = |gaps: u64| {
+        // What is claimed where gaps have so many events each, all of them right.
+        let claimed = |gaps: &[u64]| {
             let mut tally = Tally::default();
-            (0..1000).for_each(|_| tally.add(0.95, true));
-            tally.speakers = [gaps; BINS];
+            (0..gaps.iter().sum()).for_each(|_| tally.add(0.95, true));
+            tally.squares[bin(0.95)] = gaps.iter().map(|events| events * events).sum();
             Calibration::of(&tally).apply(0.95)
         };
-        assert!(
-            (claimed(1) - 4.0 / 7.0).abs() < 1e-3 && (claimed(10) - 13.0 / 16.0).abs() < 1e-3,
-            "{} {}",
-            claimed(1),
-            claimed(10)
-        );
+        let near = |claim: f32, wanted: f32| (claim - wanted).abs() < 1e-3;
+        let (one, ten) = (claimed(&[1000]), claimed(&[100; 10]));
+        assert!(near(one, 2.0 / 3.0) && near(ten, 11.0 / 12.0), "{one} {ten}");
+        // Nine gaps with hardly any events say hardly more than the one that has them.
+        let large = claimed(&[1_000_000, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+        assert!(near(large, one), "{large}");
+    }
+
+    #[test]
+    fn an_event_is_right_if_it_has_a_counterpart() {
+        let nodes = |all: &[u32]| all.iter().copied().map(Node).collect::<Vec<_>>();
+        let found = |all: &[u32]| Recovered {
+            nodes: nodes(all),
+            confidence: vec![0.5; all.len()],
+            misfit: None,
+            before: 0,
+            after: 0,
+            hops: 0,
+        };
+        let right = |all: &[u32], truth: &[u32]| {
+            let mut tally = Tally::default();
+            tally.compare(&found(all), &nodes(truth));
+            assert_eq!(tally.squares[bin(0.5)], (all.len() as u64).pow(2));
+            tally.from(0.0)
+        };
+        // One that is wrong leaves those behind it what they are; the order counts, and how often an instruction ran.
+        assert_eq!(right(&[1, 2, 9, 3, 4], &[1, 2, 3, 4]), (5, 4));
+        assert_eq!(right(&[1, 2, 3], &[7, 2, 8, 3, 9]), (3, 2));
+        assert_eq!(right(&[1, 2], &[2, 1]), (2, 1));
+        assert_eq!(right(&[1, 2, 1, 2, 1, 2], &[1, 2, 1, 2]), (6, 4));
+        assert_eq!(right(&[1, 2], &[]), (2, 0));
     }
 
     #[test]
