@@ -155,13 +155,15 @@ pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> Sites {
     for pair in post.windows(2) {
         let returns = icfg.opcode(pair[0]).transfer() == Transfer::Return && !icfg.is_entry(pair[1]);
         let bottom = frames.depth() == 0 && stayed == 0 && !frames.is_whole();
+        let caught = || frames.sites().iter().any(|site| icfg.handlers(*site).any(|h| h == pair[1]));
+        // An exception left more frames than are known.
+        let lost = !returns && !steps_up(icfg, pair[0], pair[1]) && !caught();
         if !frames.follow(pair[0], pair[1]) {
             break;
         }
         match icfg.site_before(pair[1]) {
             Some(site) if bottom && returns => learned.push(site),
-            // An exception left nobody knows how many.
-            _ if bottom && !steps_up(icfg, pair[0], pair[1]) => break,
+            _ if lost || bottom && !steps_up(icfg, pair[0], pair[1]) => break,
             _ => {}
         }
         stayed = stayed.min(frames.depth());
@@ -252,6 +254,22 @@ mod tests {
             Sites { sites: sites.clone(), whole: false }
         );
         assert_eq!(revealed(&g, Below::Frames(&sites), &post), Sites { sites, whole: true });
+    }
+
+    #[test]
+    fn who_catches_what_leaves_the_first_frame_is_not_its_caller() {
+        // 0 main and 1 other call 2 f, which calls 3 g. main catches; 4 start calls it.
+        let caller = |name: &str, callee| calling(method(name, &[184, 0, 1, 177, 75, 177]), &[callee]);
+        let main = catching(caller("main", "f"), 0, 3, 4);
+        let (f, last) = (caller("f", "g"), method("g", &[1, 191]));
+        let g = graph(vec![main, caller("other", "f"), f, last, caller("start", "main")]);
+        // f calls g, which throws, and main, which catches, returns.
+        let post = [at(&g, 2, &[0]), at(&g, 3, &[0, 1]), at(&g, 0, &[4, 5]), at(&g, 4, &[3])].concat();
+        assert_eq!(revealed(&g, Below::Unknown, &post), Sites { sites: vec![], whole: false });
+        // Where main is known to have called f, start called main.
+        let called = at(&g, 0, &[0]);
+        let sites = [at(&g, 4, &[0]), called.clone()].concat();
+        assert_eq!(revealed(&g, Below::Top(&called), &post), Sites { sites, whole: false });
     }
 
     #[test]
