@@ -291,7 +291,16 @@ fn recovery_text(c: &Completed) -> String {
     let rows = [
         ("method", c.method.to_owned()),
         ("bytecodes", format!("{} decoded, {} recovered", t.decoded, t.recovered)),
-        ("gaps", format!("{} of {} filled, {} left", t.gaps_filled, t.gaps, t.gaps_left())),
+        (
+            "gaps",
+            format!(
+                "{} of {} filled, {} left; {} inside of fills",
+                t.gaps_filled,
+                t.gaps,
+                t.gaps_left(),
+                t.broken
+            ),
+        ),
         (
             "frames",
             format!("{} fills led to wrong frames, {} stacks were given up", t.contradicted, t.given_up),

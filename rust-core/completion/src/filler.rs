@@ -40,6 +40,10 @@ pub(crate) struct Fill {
     pub(crate) nodes: Vec<Node>,
     /// How sure each of them is.
     pub(crate) confidence: Vec<f32>,
+    /// The first of them that nothing leads to from those in front.
+    pub(crate) broken: Option<usize>,
+    /// Whether gaps may stand where no frames lead on.
+    pub(crate) breaks: bool,
 }
 
 /// Fills the places of one thread.
@@ -80,7 +84,7 @@ impl Filler for Followed<'_> {
         self.work.add(&work);
         let found = found?;
         let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();
-        Some(Fill { nodes: found.nodes, confidence })
+        Some(Fill { nodes: found.nodes, confidence, broken: found.broken, breaks: true })
     }
     fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
         self.follower.callee_of(site)
@@ -141,7 +145,12 @@ impl Filler for Chosen<'_> {
         }
         let fill = self.batch.get_mut(index - self.base)?.take()?.fill?;
         let sure = if fill.source == Source::Walk { 0.1 } else { 0.5 };
-        Some(Fill { confidence: vec![sure; fill.nodes.len()], nodes: fill.nodes })
+        Some(Fill {
+            confidence: vec![sure; fill.nodes.len()],
+            nodes: fill.nodes,
+            broken: None,
+            breaks: false,
+        })
     }
     fn work(&self) -> FillWork {
         self.work

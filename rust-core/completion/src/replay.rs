@@ -24,6 +24,8 @@ const CALLEE: f32 = 0.2;
 const CALLED: usize = 1 << 12;
 /// Such callees inside each other.
 const DEPTH: usize = 8;
+/// Gaps inside of a fill.
+const BREAKS: usize = 4;
 /// The confidence in what joins both ends of a gap in which nothing seems to have run.
 const JOINED: f32 = 0.5;
 
@@ -323,7 +325,12 @@ impl<'r> Replay<'r> {
     /// The frames on the stack are not those that follow.
     fn give_up(&mut self) {
         self.leave_others();
-        let gap = Gap {
+        self.out.push(self.recovered(self.leads_nowhere()));
+        self.figures.given_up += 1;
+    }
+    /// The gap in front of what no frames lead to.
+    fn leads_nowhere(&self) -> EventKind {
+        EventKind::Gap(Box::new(Gap {
             reason: GapReason::Reconstruct("what was recovered before does not lead here".into()),
             core: self.gap.0,
             offset: self.gap.1,
@@ -332,9 +339,7 @@ impl<'r> Replay<'r> {
             until: self.now,
             bytes: None,
             stack_lost: true,
-        };
-        self.out.push(self.recovered(EventKind::Gap(Box::new(gap))));
-        self.figures.given_up += 1;
+        }))
     }
     /// Puts a fill in the place of `pending`, in front of `next`. `false` where there is none: nothing was done.
     fn fill(&mut self, pending: &Pending, next: &Event) -> bool {
@@ -352,11 +357,12 @@ impl<'r> Replay<'r> {
         };
         let admitted = stretch.admits(&fill, to, &self.known, self.icfg);
         let joined = admitted.then(|| self.joined(&stretch, &fill, to)).flatten();
-        let Some(Joined { stack, own, kinds }) = joined else {
+        let Some(Joined { stack, own, kinds, broken }) = joined else {
             self.figures.contradicted += u64::from(pending.place.is_some());
             return false;
         };
         (self.stack, self.own) = (stack, own);
+        self.figures.broken += broken;
         self.put(stretch, kinds);
         true
     }
@@ -382,13 +388,21 @@ impl<'r> Replay<'r> {
         let filler = &*self.filler;
         let mut methods =
             Landing { icfg: self.icfg, known: &self.known, last: None, compiled, named, filler, called };
-        // Once more with the methods compiled that the first pass found to be; more than that needs who stands below.
+        let mut breaks: Vec<usize> = fill.broken.into_iter().collect();
+        let most = if fill.breaks { BREAKS } else { 0 };
+        // Once more with the methods compiled that the first pass found to be, more than that needs who stands below; and with a gap
+        // where no frames lead on.
         loop {
             methods.last = None;
             let known = methods.compiled.len();
-            let led = lead(stack.clone(), fill, to, &arrival, &mut methods);
-            if methods.compiled.len() == known {
-                return led.ok().map(|(stack, kinds)| Joined { stack, own: own_behind, kinds });
+            let way = Way { fill, to, arrival: &arrival, breaks: &breaks, nowhere: &self.leads_nowhere() };
+            match way.lead(stack.clone(), &mut methods) {
+                _ if methods.compiled.len() > known => {}
+                Ok((stack, kinds)) => {
+                    return Some(Joined { stack, own: own_behind, kinds, broken: breaks.len() as u64 });
+                }
+                Err(at) if breaks.len() < most && !breaks.contains(&at) => breaks.push(at),
+                Err(_) => return None,
             }
         }
     }
@@ -495,32 +509,66 @@ impl Orphans {
     }
 }
 
-/// Has `stack` execute `fill` and go on to `to`, where its innermost frames are `arrival`: the events in front of `to`, with their
-/// confidences. Where [`Landing::compiled`] is longer behind that than before, it has to be asked once more.
-fn lead<'a>(
-    mut stack: Stack<'a>,
-    fill: &Fill,
+/// What leads from the frames in front of a place to those behind it.
+struct Way<'w> {
+    fill: &'w Fill,
+    /// The instruction behind the place, and its innermost frames there.
     to: Node,
-    arrival: &[(MethodId, Tier)],
-    methods: &mut Landing<'_>,
-) -> Result<(Stack<'a>, Vec<(EventKind, f32)>), NoWay> {
-    let mut all: Vec<(EventKind, f32)> = Vec::with_capacity(fill.nodes.len());
-    let mut kinds = Vec::new();
-    let mut last = JOINED;
-    for (node, confidence) in fill.nodes.iter().zip(&fill.confidence) {
-        reach(&mut stack, (*node, *confidence), methods, DEPTH, (&mut all, &mut kinds))?;
-        stack.execute(*node, &mut kinds);
-        last = *confidence;
-        all.extend(kinds.drain(..).map(|kind| (kind, *confidence)));
-    }
-    methods.last = arrival.last().copied();
-    reach(&mut stack, (to, last), methods, DEPTH, (&mut all, &mut kinds))?;
-    if !stack.ends_with(arrival) || !stack.replace(arrival, &mut kinds) {
-        return Err(NoWay::Frames);
-    }
-    all.extend(kinds.into_iter().map(|kind| (kind, last)));
-    Ok((stack, all))
+    arrival: &'w [(MethodId, Tier)],
+    /// The instructions of the fill, or the one behind it, that no frames lead to, and the gap that stands there.
+    breaks: &'w [usize],
+    nowhere: &'w EventKind,
 }
+
+impl Way<'_> {
+    /// Has `stack` execute the fill and go on: the events in front of the instruction behind the place, with their confidences. Where
+    /// [`Landing::compiled`] is longer behind that than before, it has to be asked once more.
+    ///
+    /// # Errors
+    /// The first instruction that no frames lead to.
+    fn lead<'a>(&self, mut stack: Stack<'a>, methods: &mut Landing<'_>) -> Result<Led<'a>, usize> {
+        let Fill { nodes, confidence, .. } = self.fill;
+        let mut all: Vec<(EventKind, f32)> = Vec::with_capacity(nodes.len());
+        let mut kinds = Vec::new();
+        let mut last = JOINED;
+        for (at, (node, confidence)) in nodes.iter().zip(confidence).enumerate() {
+            if self.breaks.contains(&at) {
+                self.break_off(&mut stack, *confidence, &mut all);
+            }
+            reach(&mut stack, (*node, *confidence), methods, DEPTH, (&mut all, &mut kinds))
+                .map_err(|_| at)?;
+            stack.execute(*node, &mut kinds);
+            last = *confidence;
+            all.extend(kinds.drain(..).map(|kind| (kind, *confidence)));
+        }
+        let end = nodes.len();
+        methods.last = self.arrival.last().copied();
+        if self.breaks.contains(&end) {
+            self.break_off(&mut stack, last, &mut all);
+            for &(method, tier) in self.arrival {
+                let found = EventKind::Enter { method, tier, entry: Entry::Found };
+                stack.follow(&found);
+                all.push((found, last));
+            }
+        }
+        reach(&mut stack, (self.to, last), methods, DEPTH, (&mut all, &mut kinds)).map_err(|_| end)?;
+        if !stack.ends_with(self.arrival) || !stack.replace(self.arrival, &mut kinds) {
+            return Err(end);
+        }
+        all.extend(kinds.into_iter().map(|kind| (kind, last)));
+        Ok((stack, all))
+    }
+    /// Nobody knows how the thread came here: all frames are given up.
+    fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<(EventKind, f32)>) {
+        let frames = stack.frames().iter().rev();
+        all.extend(frames.map(|f| (EventKind::Leave { method: f.method, exit: Exit::Lost }, sure)));
+        all.push((self.nowhere.clone(), sure));
+        stack.forget();
+    }
+}
+
+/// The frames behind a place, and the events in it with their confidences.
+type Led<'a> = (Stack<'a>, Vec<(EventKind, f32)>);
 
 /// Has `stack` go on to `to`: appends the events in front of it to the last list, and those of callees that had to be called first, with
 /// their confidences, to the other one, which takes what stood in the last. Callees that lack one themselves get it, up to `depth` inside
@@ -569,6 +617,8 @@ struct Joined<'a> {
     own: usize,
     /// The events that stand in its place, with their confidences.
     kinds: Vec<(EventKind, f32)>,
+    /// How many gaps are among them.
+    broken: u64,
 }
 
 /// The events of a place.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 struct Always(Vec<Node>, Option<Vec<Node>>);
 impl Filler for Always {
     fn fill(&mut self, _: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
-        Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()] })
+        Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()], ..Fill::default() })
     }
     fn callee_of(&self, _: Node) -> Option<Vec<Node>> {
         self.1.clone()
@@ -23,10 +23,21 @@ impl Filler for Always {
 struct Named(Vec<Node>, Vec<(Node, Vec<Node>)>);
 impl Filler for Named {
     fn fill(&mut self, _: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
-        Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()] })
+        Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()], ..Fill::default() })
     }
     fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
         self.1.iter().find(|known| known.0 == site).map(|known| known.1.clone())
+    }
+    fn work(&self) -> FillWork {
+        FillWork::default()
+    }
+}
+/// The same, with gaps where no frames lead on, and one in front of an instruction.
+struct Parted(Vec<Node>, Option<usize>);
+impl Filler for Parted {
+    fn fill(&mut self, _: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
+        let confidence = vec![0.7; self.0.len()];
+        Some(Fill { nodes: self.0.clone(), confidence, broken: self.1, breaks: true })
     }
     fn work(&self) -> FillWork {
         FillWork::default()
@@ -117,6 +128,49 @@ fn a_fill_leads_to_the_frames_that_are_found() {
     let (all, figures) = replay(&g, Known::default(), &events, 2..6, vec![]);
     assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
     assert_eq!(all, events);
+}
+
+#[test]
+fn where_no_frames_lead_on_a_gap_stays() {
+    let g = program();
+    // What was found, where main cannot have called it, as the decoder found it.
+    let found = |all: &[EventKind]| {
+        let found =
+            [enter(1, Tier::C1, Entry::Found), enter(2, Tier::C1, Entry::Found), code(2, 0, Tier::C1)];
+        assert_eq!(all[all.len() - 3..], found);
+    };
+    let is_gap = |kind: &EventKind| matches!(kind, EventKind::Gap(gap) if gap.stack_lost && gap.reason.detail().is_some());
+    let events = found_in(1);
+    let parted = |fill: Vec<Node>, broken| {
+        let (all, figures) = replay_with(&g, Known::default(), &events, 2..6, Parted(fill, broken));
+        assert_eq!((figures.gaps, figures.gaps_filled, figures.contradicted), (1, 1, 0), "{all:?}");
+        assert_eq!(all.iter().filter(|kind| is_gap(kind)).count() as u64, figures.broken);
+        (all, figures.broken)
+    };
+    // main has called f, which has returned; f cannot be the one that other has called.
+    let (all, broken) = parted(at(&g, 2, &[0, 1]), None);
+    assert_eq!((&all[..2], broken), (&events[..2], 1));
+    assert_eq!(
+        (&all[2], &all[4]),
+        (&enter(2, Tier::Interpreter, Entry::Call), &code(2, 1, Tier::Interpreter))
+    );
+    assert!(is_gap(&all[7]), "{all:?}");
+    found(&all);
+    // other returns, whom nobody saw being called.
+    let (all, broken) = parted(at(&g, 1, &[3]), None);
+    let lost = [leave(0, Exit::Lost), gap(), enter(1, Tier::Interpreter, Entry::Found)];
+    assert_eq!((&all[2], &all[4], broken), (&lost[0], &lost[2], 2), "{all:?}");
+    assert!(is_gap(&all[3]));
+    found(&all);
+    // The gap is where the fill has it, though frames might lead on.
+    let (all, broken) = parted(at(&g, 2, &[0, 1]), Some(1));
+    assert_eq!((is_gap(&all[6]), broken), (true, 2), "{all:?}");
+    assert_eq!(all[7..9], [enter(2, Tier::Interpreter, Entry::Found), code(2, 1, Tier::Interpreter)]);
+    found(&all);
+    // Not more gaps than that.
+    let fill = [at(&g, 1, &[0]), at(&g, 0, &[3])].concat().repeat(6);
+    let (all, figures) = replay_with(&g, Known::default(), &events, 2..6, Parted(fill, None));
+    assert_eq!((all, figures.broken, figures.contradicted), (events, 0, 1));
 }
 
 #[test]
@@ -315,7 +369,7 @@ struct Asked(Arc<Mutex<Vec<Question>>>);
 impl Filler for Asked {
     fn fill(&mut self, _: usize, before: &Sites, entered: Option<Node>) -> Option<Fill> {
         self.0.lock().unwrap().push((before.clone(), entered));
-        entered.map(|entry| Fill { nodes: vec![entry], confidence: vec![0.7] })
+        entered.map(|entry| Fill { nodes: vec![entry], confidence: vec![0.7], ..Fill::default() })
     }
     fn work(&self) -> FillWork {
         FillWork::default()

@@ -16,6 +16,8 @@ pub struct Figures {
     pub gaps: u64,
     /// Those in whose place a fill stands. The others came out as they went in.
     pub gaps_filled: u64,
+    /// Gaps inside of fills: what was recovered behind them is not known to have come from what was recovered in front.
+    pub broken: u64,
     /// Places for which a fill was found, but not one whose frames lead to those that follow and that has the orphans there.
     pub contradicted: u64,
     /// How often the frames that fills had led to turned out not to be those that follow: behind a
@@ -31,6 +33,7 @@ impl Figures {
         self.recovered_other += o.recovered_other;
         self.gaps += o.gaps;
         self.gaps_filled += o.gaps_filled;
+        self.broken += o.broken;
         self.contradicted += o.contradicted;
         self.given_up += o.given_up;
     }

@@ -261,7 +261,7 @@ proptest! {
         let t = &summary.total;
         prop_assert_eq!(count(&events, &is_gap), t.gaps);
         prop_assert_eq!(count(completed, &|e| is_gap(e) && is_decoded(e)), t.gaps_left());
-        prop_assert_eq!(count(completed, &|e| is_gap(e) && !is_decoded(e)), t.given_up);
+        prop_assert_eq!(count(completed, &|e| is_gap(e) && !is_decoded(e)), t.given_up + t.broken);
         prop_assert_eq!(count(completed, &|e| is_code(e) && is_decoded(e)), t.decoded);
         prop_assert_eq!(count(completed, &|e| is_code(e) && !is_decoded(e)), t.recovered);
         prop_assert_eq!(count(completed, &|e| !is_decoded(e)), t.recovered + t.recovered_other + t.given_up);

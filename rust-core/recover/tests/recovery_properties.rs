@@ -122,7 +122,8 @@ proptest! {
 }
 
 proptest! {
-    /// Our own fills connect, and the frames in front of the gap lead to those behind it.
+    /// Our own fills connect, and the frames in front of the gap lead to those behind it; where a gap stays inside of one, both parts are
+    /// paths from the ends.
     #[test]
     fn followed_fills_connect_with_their_frames(
         drafts in drafts(),
@@ -132,6 +133,7 @@ proptest! {
         timed: bool,
         known: bool,
         tries in prop_oneof![Just(0usize), Just(4)],
+        visits in prop_oneof![Just(1usize), Just(4096)],
     ) {
         let g = program(&drafts);
         let walk = walk(&g, &choices);
@@ -160,13 +162,21 @@ proptest! {
             sure: (1.0, 1.0),
             expected: h.0.time.map(|time| Expected { instructions: time as f64, slack: 0.0 }),
         }).collect();
-        let settings = Settings { join, tries, ..Settings::default() };
+        let settings = Settings { join, tries, visits, ..Settings::default() };
         let learned = Learned::new(&g, &captured);
         for (gap, (found, _)) in gaps.iter().zip(Follower::new(&g, &captured, &learned, settings).recover(&gaps)) {
             let Some(found) = found else { continue };
-            prop_assert!(connects(&g, &captured, &gap.hole, &found.nodes));
             prop_assert_eq!(found.nodes.len(), found.confidence.len());
             prop_assert!(found.confidence.iter().all(|c| (0.0..=1.0).contains(c)));
+            let ends = (captured.segment(gap.hole.before).last(), captured.segment(gap.hole.after).first());
+            if let Some(at) = found.broken {
+                let (front, back) = found.nodes.split_at(at);
+                prop_assert!(gap.expected.is_some() && !found.nodes.is_empty());
+                prop_assert!(runs(&g, ends.0.into_iter().chain(front)), "{:?}", found);
+                prop_assert!(runs(&g, back.iter().chain(ends.1)), "{:?}", found);
+                continue;
+            }
+            prop_assert!(connects(&g, &captured, &gap.hole, &found.nodes));
             prop_assert!(found.misfit.is_none_or(|m| m <= settings.misfit));
             let (Below::Frames(before), Below::Frames(after)) = (gap.before, gap.after) else { continue };
             let (last, first) = (captured.segment(gap.hole.before).last(), captured.segment(gap.hole.after)[0]);
@@ -221,6 +231,10 @@ fn cut(nodes: &[Node], cuts: &[(usize, usize)]) -> Vec<Vec<Node>> {
     }
     segments.push(rest.to_vec());
     segments
+}
+
+fn runs<'n>(g: &Icfg, nodes: impl Iterator<Item = &'n Node>) -> bool {
+    is_path(g, &nodes.copied().collect::<Vec<_>>())
 }
 
 fn connects(g: &Icfg, captured: &Captured, hole: &Hole, fill: &[Node]) -> bool {

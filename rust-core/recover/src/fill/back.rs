@@ -133,6 +133,10 @@ impl<'a> Back<'a> {
         let left = self.below.sites.len().saturating_sub(level as usize);
         (&self.below.sites[..left], self.below.whole)
     }
+    /// How many instructions the way has.
+    pub(super) const fn len(&self) -> usize {
+        self.nodes.len()
+    }
     /// The instructions of the way from a spot on.
     pub(super) fn way(&self, len: usize) -> impl Iterator<Item = Node> {
         self.nodes[..len].iter().rev().copied()

@@ -10,12 +10,14 @@
 //! * where both come through the same instruction with the same frames they may be joined; of such joints that one is taken whose
 //!   length comes nearest to what there was [time for](super::Paces), so that loops make the rounds there was time for;
 //! * where they never meet, in two different loops for example, the likeliest [passage](Passages) from the one to the other is
-//!   looked for in the ICFG, and in small gaps the likeliest [path](Explorer) from end to end.
+//!   looked for in the ICFG, and in small gaps the likeliest [path](Explorer) from end to end;
+//! * where there is no passage either, a gap stays between what was followed from the one end and from the other
+//!   ([`Recovered::broken`]).
 //!
 //! How sure an event is, is asked of the other places in the same context: of those in front of the gap, how many went
 //! on in the same way up to the event, of those like what follows the gap, how many had come from there.
 //!
-//! Where nothing joins in the time, nothing is filled.
+//! Where nothing joins in the time of a small gap, nothing is filled.
 
 use super::back::Back;
 use super::explore::{Explorer, Join};
@@ -49,9 +51,9 @@ pub struct Gap<'a> {
 pub struct Settings {
     /// Instructions behind the gap that a fill must run into. Where fewer were captured, all of them.
     pub join: usize,
-    /// Places followed for a gap.
+    /// Places followed for a small gap, one of up to [`Self::visits`] instructions; for others one is.
     pub tries: usize,
-    /// The same while none of them joins.
+    /// Places followed while none of them joins.
     pub most_tries: usize,
     /// How often another place may be followed on.
     pub hops: usize,
@@ -99,6 +101,9 @@ pub struct Recovered {
     pub after: usize,
     /// How often another place was followed on.
     pub hops: usize,
+    /// The first instruction that nothing is known to lead to from those in front of it: up to there both ends were followed, and never
+    /// met.
+    pub broken: Option<usize>,
 }
 
 impl Recovered {
@@ -106,7 +111,7 @@ impl Recovered {
     fn explored(gap: &Gap<'_>, (nodes, join, share): (Vec<Node>, Join, f32)) -> Self {
         let confidence = vec![share; nodes.len()];
         let misfit = gap.expected.map(|_| join.misfit);
-        Self { nodes, confidence, misfit, before: 0, after: join.after, hops: 0 }
+        Self { nodes, confidence, misfit, before: 0, after: join.after, hops: 0, broken: None }
     }
 }
 
@@ -159,9 +164,12 @@ impl<'a> Follower<'a> {
         let forced = start.fill().len();
         let places = start.places(None);
         work.candidates = (places.len() + led.len()) as u64;
+        let small = gap.expected.is_none_or(|e| e.instructions <= settings.visits as f64);
+        let tries = if small { settings.tries } else { settings.tries.min(1) };
+        let mut broken = None;
         let mut best = start.clone().finish().map(|found| Choice { found, before: 0, place: None });
         for (tried, (place, before)) in places.iter().enumerate() {
-            if tried >= if best.is_some() { settings.tries } else { settings.most_tries } {
+            if tried >= if best.is_some() { tries } else { settings.most_tries } {
                 break;
             }
             work.tried += 1;
@@ -170,7 +178,6 @@ impl<'a> Follower<'a> {
             let choice = trail.finish().map(|found| Choice { found, before: *before, place: Some(*place) });
             best = best.into_iter().chain(choice).reduce(|a, b| if b.cost() < a.cost() { b } else { a });
         }
-        let small = gap.expected.is_none_or(|e| e.instructions <= settings.visits as f64);
         let without = best.is_none() && settings.visits > 0;
         if without
             && small
@@ -182,7 +189,12 @@ impl<'a> Follower<'a> {
             let (place, before) = places.first().map_or((None, 0), |p| (Some(p.0), p.1));
             let mut trail = start.clone();
             trail.run(place, (expected.instructions / 2.0) as usize, &mut work);
-            best = trail.pass(self.passages()).map(|found| Choice { found, before, place });
+            let halves = trail.halves(expected);
+            let passed = trail.pass(self.passages());
+            // Where nothing leads from the one to the other, a gap stays between them; a small one stays what it is.
+            let parted = (!small && passed.is_none() && !halves.0.is_empty()).then_some(halves);
+            broken = parted.as_ref().map(|halves| halves.1.front);
+            best = passed.or(parted).map(|found| Choice { found, before, place });
         }
         let Some(Choice { found: (nodes, joint), before, place }) = best else { return (None, work) };
         let others = |p: &&(u32, usize)| Some(p.0) != place;
@@ -195,6 +207,7 @@ impl<'a> Follower<'a> {
             before,
             after: joint.after,
             hops: joint.hops,
+            broken,
             nodes,
         };
         (Some(recovered), work)

@@ -303,6 +303,7 @@ mod tests {
             before: 0,
             after: 0,
             hops: 0,
+            broken: None,
         };
         let right = |all: &[u32], truth: &[u32]| {
             let mut tally = Tally::default();

@@ -6,6 +6,7 @@ use super::contexts::Contexts;
 use super::follow::{Gap, Settings};
 use super::frames::Frames;
 use super::learned::Learned;
+use super::pace::Expected;
 use super::passage::{Length, Passages};
 use super::{Captured, FillWork, Tier, Tiers};
 use jportal_bytecode::{Icfg, Node, Transfer};
@@ -299,6 +300,15 @@ impl<'a> Trail<'a> {
         }
         let hops = self.hops + spot.hops as usize + 1;
         Some((nodes, Joint { front, back, misfit, after: 0, hops, cost: f64::INFINITY }))
+    }
+    /// What was followed on both sides where they do not meet, as long as was `expected`.
+    pub(super) fn halves(&self, expected: Expected) -> (Vec<Node>, Joint) {
+        let mut nodes = self.fill().to_vec();
+        let left = (expected.instructions - nodes.len() as f64).max(0.0) as usize;
+        let (front, back) = (nodes.len(), left.min(self.back.len()));
+        nodes.extend(self.back.way(back));
+        let misfit = (nodes.len() as f64 - expected.instructions).abs() / expected.scale();
+        (nodes, Joint { front, back, misfit, after: 0, hops: self.hops, cost: f64::INFINITY })
     }
     /// Gives the best joint, and the fill that leads there and on.
     pub(super) fn finish(self) -> Option<(Vec<Node>, Joint)> {
