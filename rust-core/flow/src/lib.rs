@@ -3,6 +3,7 @@
 //! A *flow* is one sequence of [`Event`]s per thread. It says what the thread did in terms
 //! of methods and bytecodes, how each step is known ([`Provenance`]), and, as values of the
 //! same stream, where the recording or the decoder has nothing to say ([`Gap`]).
+//! A consumer may take it on a thread of its own ([`relayed`]).
 //! The crate knows no file and no machine code; producers are `reconstruct` and `recover`,
 //! consumers `report`, `export` and the command.
 #![forbid(unsafe_code)]
