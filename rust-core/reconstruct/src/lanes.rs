@@ -134,11 +134,11 @@ impl<'a, 'c> Lanes<'a, 'c> {
         let lane = self.open.get(&(info.tid.0, span.started.0))?;
         (!lane.machine.stack.is_empty()).then(|| lane.info.clone())
     }
-    /// The flows are complete; figures in order of start.
+    /// The flows are complete; they end in order of start, as the figures are.
     pub(crate) fn end(self) -> Vec<ThreadSummary> {
-        let mut threads: Vec<ThreadSummary> = self.open.into_values().map(Lane::end).collect();
-        threads.sort_by_key(|t| (t.info.started, t.info.tid));
-        threads
+        let mut lanes: Vec<Lane<'_>> = self.open.into_values().collect();
+        lanes.sort_by_key(|lane| (lane.info.started, lane.info.tid));
+        lanes.into_iter().map(Lane::end).collect()
     }
 }
 
@@ -170,6 +170,7 @@ mod tests {
     use jportal_native_flow::CodeHistory;
     use jportal_units::{Address, AddressRange, Core, StreamOffset};
     use jportal_vm_image::{Builder, VmImage};
+    use std::sync::{Arc, Mutex};
 
     const MAIN: u32 = 7;
 
@@ -288,6 +289,38 @@ mod tests {
         assert_eq!(lane.info.name, "DestroyJavaVM");
         // What has begun stays.
         assert_eq!(lanes.of(&stretch(170)).info.name, "DestroyJavaVM");
+    }
+
+    #[test]
+    fn flows_end_in_order_of_start() {
+        /// Notes which threads' flows have ended.
+        #[derive(Default)]
+        struct Ends(Arc<Mutex<Vec<u32>>>);
+        struct End(u32, Arc<Mutex<Vec<u32>>>);
+        impl FlowSink for End {
+            fn events(&mut self, _: &[Event]) {}
+            fn end(self: Box<Self>) {
+                self.1.lock().unwrap().push(self.0);
+            }
+        }
+        impl FlowConsumer for Ends {
+            fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+                Box::new(End(info.tid.0, Arc::clone(&self.0)))
+            }
+        }
+        let image = image();
+        let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
+        let shared = Shared::new(&image, &history, Positions::Markers, false);
+        let mut ends = Ends::default();
+        let mut lanes = Lanes::new(&shared, None, &mut ends);
+        // Of those that nobody told of the start is not known.
+        for tid in [9, MAIN, 35, 31, 38, 33, 30, 37, 32, 36, 39, 34] {
+            lanes.at(Tid(tid), Tsc(50));
+        }
+        let summaries = lanes.end();
+        let expected = [30, 31, 32, 33, 34, 35, 36, 37, 38, 39, MAIN, 9];
+        assert_eq!(*ends.0.lock().unwrap(), expected);
+        assert_eq!(summaries.iter().map(|s| s.info.tid.0).collect::<Vec<_>>(), expected);
     }
 
     #[test]
