@@ -315,8 +315,7 @@ impl<'r> Replay<'r> {
         if self.own > 0 {
             return;
         }
-        for frame in self.stack.frames().iter().rev() {
-            let kind = EventKind::Leave { method: frame.method, exit: Exit::Lost };
+        for kind in self.stack.given_up() {
             self.out.push(self.recovered(kind));
             self.figures.recovered_other += 1;
         }
@@ -560,9 +559,7 @@ impl Way<'_> {
     }
     /// Nobody knows how the thread came here: all frames are given up.
     fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<(EventKind, f32)>) {
-        let frames = stack.frames().iter().rev();
-        all.extend(frames.map(|f| (EventKind::Leave { method: f.method, exit: Exit::Lost }, sure)));
-        all.push((self.nowhere.clone(), sure));
+        all.extend(stack.given_up().chain([self.nowhere.clone()]).map(|kind| (kind, sure)));
         stack.forget();
     }
 }

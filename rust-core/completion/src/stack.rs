@@ -99,6 +99,10 @@ impl<'a> Stack<'a> {
     pub(crate) fn frames(&self) -> &[Frame] {
         &self.frames
     }
+    /// The events that give all frames up.
+    pub(crate) fn given_up(&self) -> impl Iterator<Item = EventKind> + '_ {
+        self.frames.iter().rev().map(|f| EventKind::Leave { method: f.method, exit: Exit::Lost })
+    }
     /// Forgets all frames.
     pub(crate) fn forget(&mut self) {
         self.frames.clear();

@@ -30,9 +30,7 @@ pub fn relayed<T>(to: &mut dyn FlowConsumer, producer: impl FnOnce(&mut dyn Flow
         let mut relay = Relay { to, begun: 0, send, empty: Arc::new(Mutex::new(taken)) };
         let result = producer(&mut relay);
         drop(relay);
-        if let Err(panic) = worker.join() {
-            std::panic::resume_unwind(panic);
-        }
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         result
     })
 }

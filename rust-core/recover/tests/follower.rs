@@ -296,6 +296,27 @@ fn of_two_ways_the_one_with_the_right_time_is_taken() {
 }
 
 #[test]
+fn the_only_way_may_miss_the_time_by_half_of_it() {
+    // 0 iload_0; 1 ifeq 4; 4 forty nops; 44 iload_1, iconst_1, iadd, return
+    let code = [&[26, 153, 0, 3][..], &[0; 40], &[27, 4, 96, 177]].concat();
+    let g = graph(vec![method("f", &code)]);
+    let lost: Vec<Node> = (4..44).flat_map(|bci| at(&g, 0, &[bci])).collect();
+    let end = at(&g, 0, &[44, 45, 46, 47]);
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &[at(&g, 0, &[0, 1]), lost.clone(), end.clone()].concat(), 0);
+    let before = push(&mut captured, &g, &at(&g, 0, &[0, 1]), 1000);
+    let after = push(&mut captured, &g, &end, 2000);
+    let fill = |len: u64| {
+        let hole = Hole { before, after, time: Some(10 * len) };
+        recovered(&g, &captured, seen_only(), unknown(hole)).map(|fill| fill.nodes)
+    };
+    for len in [27, 40, 64, 79] {
+        assert_eq!(fill(len).as_ref(), Some(&lost), "{len}");
+    }
+    assert_eq!([fill(26), fill(81)], [None, None]);
+}
+
+#[test]
 fn the_end_of_the_block_is_all_that_is_lost() {
     let g = looping();
     let mut captured = Captured::default();

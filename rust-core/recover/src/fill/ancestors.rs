@@ -163,7 +163,7 @@ pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> Sites {
         }
         match icfg.site_before(pair[1]) {
             Some(site) if bottom && returns => learned.push(site),
-            _ if lost || bottom && !steps_up(icfg, pair[0], pair[1]) => break,
+            _ if lost => break,
             _ => {}
         }
         stayed = stayed.min(frames.depth());

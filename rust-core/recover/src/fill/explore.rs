@@ -168,7 +168,7 @@ impl<'a> Explorer<'a> {
     ) {
         let settings = self.settings();
         let after = forced_agreement(&self.ground, self.post.iter(), next);
-        let misfit = self.gap.expected.map_or(0.0, |e| (len as f64 - e.instructions).abs() / e.scale());
+        let misfit = self.gap.expected.map_or(0.0, |e| e.misfit(len));
         let enough = after >= settings.join.min(self.post.len()).max(1);
         if enough && misfit <= settings.misfit && connects(&self.ground, self.gap, frames.clone()) {
             let weight = (-cost - 4.0 * misfit).exp();

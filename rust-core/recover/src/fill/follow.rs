@@ -189,12 +189,13 @@ impl<'a> Follower<'a> {
             let (place, before) = places.first().map_or((None, 0), |p| (Some(p.0), p.1));
             let mut trail = start.clone();
             trail.run(place, (expected.instructions / 2.0) as usize, &mut work);
-            let halves = trail.halves(expected);
-            let passed = trail.pass(self.passages());
+            let mut found = trail.pass(self.passages());
             // Where nothing leads from the one to the other, a gap stays between them; a small one stays what it is.
-            let parted = (!small && passed.is_none() && !halves.0.is_empty()).then_some(halves);
-            broken = parted.as_ref().map(|halves| halves.1.front);
-            best = passed.or(parted).map(|found| Choice { found, before, place });
+            if found.is_none() && !small {
+                found = trail.halves(expected);
+                broken = found.as_ref().map(|halves| halves.1.front);
+            }
+            best = found.map(|found| Choice { found, before, place });
         }
         let Some(Choice { found: (nodes, joint), before, place }) = best else { return (None, work) };
         let others = |p: &&(u32, usize)| Some(p.0) != place;

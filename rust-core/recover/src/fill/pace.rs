@@ -41,6 +41,10 @@ impl Expected {
     pub const fn scale(&self) -> f64 {
         self.instructions.max(2.0 * self.slack).max(16.0)
     }
+    /// How far a fill of `len` instructions is from it, in parts of its scale.
+    pub fn misfit(&self, len: usize) -> f64 {
+        (len as f64 - self.instructions).abs() / self.scale()
+    }
 }
 
 /// Over so many times the time of a gap paces are taken on either side. Next to it a pace tells most where it stays what it is, over

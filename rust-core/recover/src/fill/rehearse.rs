@@ -1,9 +1,9 @@
 //! How far a run's confidences can be trusted: gaps are cut into what was captured, filled, and compared with the truth.
 //!
 //! The result is a table from confidence to the share that was right, made monotonous; what it was not tried on stays as it is.
-//! An event of a fill is right if it has a counterpart of its own in what ran, in order, as `jportal accuracy` has it. Events of one
-//! gap are right or wrong together, so a confidence is worth as much as the number of gaps that speak for it; where one of these has most
-//! of the events, that is hardly more than one (Kish, "Survey Sampling", 1965, §8.2: the effective number is (Σn)²/Σn²).
+//! An event of a fill is right if it has a counterpart of its own in what ran, in order, as `jportal accuracy` has it; Myers'
+//! algorithm looks for them with a bound on its work, and may find fewer. Events of one gap are right or wrong together, so a confidence is
+//! worth as much as the number of gaps that speak for it; where one of these has most of the events, that is hardly more than one (Kish, "Survey Sampling", 1965, §8.2: the effective number is (Σn)²/Σn²).
 
 use super::Hole;
 use super::captured::{Captured, SegmentId};

@@ -234,15 +234,15 @@ impl<'a> Trail<'a> {
     }
     /// By how much a joint at `spot` misses the gap's length, and what speaks against it.
     fn cost(&self, spot: &Spot) -> (f64, f64) {
-        let (front, back) = (self.fill().len() as f64, f64::from(spot.len));
+        let (front, back) = (self.fill().len(), spot.len as usize);
         let hops = HOP * (self.hops + spot.hops as usize) as f64;
         match self.gap.expected {
             Some(expected) => {
-                let scale = expected.scale();
-                let misfit = (front + back - expected.instructions).abs() / scale;
-                (misfit, MISFIT * misfit + hops + UNBALANCED * (front - back).abs() / scale)
+                let misfit = expected.misfit(front + back);
+                let unbalanced = front.abs_diff(back) as f64 / expected.scale();
+                (misfit, MISFIT * misfit + hops + UNBALANCED * unbalanced)
             }
-            None => (0.0, hops + 1e-3 * (front + back)),
+            None => (0.0, hops + 1e-3 * (front + back) as f64),
         }
     }
     /// Whether these frames may be those at `spot`.
@@ -285,7 +285,7 @@ impl<'a> Trail<'a> {
         pairs.take_while(|(a, b)| a == b).count()
     }
     /// Leaves the trail for the way back where both were followed for half of the gap each, and never met.
-    pub(super) fn pass(mut self, places: Passages<'a>) -> Option<(Vec<Node>, Joint)> {
+    pub(super) fn pass(&mut self, places: Passages<'a>) -> Option<(Vec<Node>, Joint)> {
         let (expected, last) = (self.gap.expected?, *self.nodes.last()?);
         let tolerance = self.ground.settings.misfit * expected.scale();
         let length = Length { front: self.fill().len(), wanted: expected.instructions, tolerance };
@@ -294,21 +294,22 @@ impl<'a> Trail<'a> {
         nodes.extend(passage);
         let (front, back) = (nodes.len(), spot.len as usize);
         nodes.extend(self.back.way(back));
-        let misfit = (nodes.len() as f64 - expected.instructions).abs() / expected.scale();
+        let misfit = expected.misfit(nodes.len());
         if misfit > self.ground.settings.misfit {
             return None;
         }
         let hops = self.hops + spot.hops as usize + 1;
         Some((nodes, Joint { front, back, misfit, after: 0, hops, cost: f64::INFINITY }))
     }
-    /// What was followed on both sides where they do not meet, as long as was `expected`.
-    pub(super) fn halves(&self, expected: Expected) -> (Vec<Node>, Joint) {
+    /// What was followed on both sides where they do not meet, as long as was `expected`; `None` if that is nothing.
+    pub(super) fn halves(&self, expected: Expected) -> Option<(Vec<Node>, Joint)> {
         let mut nodes = self.fill().to_vec();
         let left = (expected.instructions - nodes.len() as f64).max(0.0) as usize;
         let (front, back) = (nodes.len(), left.min(self.back.len()));
         nodes.extend(self.back.way(back));
-        let misfit = (nodes.len() as f64 - expected.instructions).abs() / expected.scale();
-        (nodes, Joint { front, back, misfit, after: 0, hops: self.hops, cost: f64::INFINITY })
+        let misfit = expected.misfit(nodes.len());
+        let joint = Joint { front, back, misfit, after: 0, hops: self.hops, cost: f64::INFINITY };
+        (!nodes.is_empty()).then_some((nodes, joint))
     }
     /// Gives the best joint, and the fill that leads there and on.
     pub(super) fn finish(self) -> Option<(Vec<Node>, Joint)> {

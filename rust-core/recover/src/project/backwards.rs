@@ -76,11 +76,9 @@ impl<'a> Backwards<'a> {
         let mut looked = 1;
         for entry in g.callees(site).iter().chain(outside) {
             looked += 1;
-            for node in self.places.returns_of(g.method(*entry)) {
-                if g.opcode(*node) == opcode {
-                    looked += 1;
-                    each(*node);
-                }
+            for node in self.places.returns_of(g, g.method(*entry), opcode) {
+                looked += 1;
+                each(node);
             }
         }
         looked

@@ -136,10 +136,7 @@ impl<'a> Indexed<'a> {
     fn returns(&self, segment: &Segment, site: Node) -> Option<Vec<Node>> {
         let g = self.nfa.icfg();
         let opcode = segment.symbols().last()?.opcode;
-        let of = |entry: &Node| {
-            let all = self.places.returns_of(g.method(*entry)).iter().copied();
-            all.filter(move |node| g.opcode(*node) == opcode)
-        };
+        let of = |entry: &Node| self.places.returns_of(g, g.method(*entry), opcode);
         (!g.is_outside(site)).then(|| once(g.callees(site).iter().flat_map(of)))
     }
     /// The window with the fewest candidates; of several the first, which is the cheapest to resolve.

@@ -54,14 +54,9 @@ impl Places {
         });
         let is_return = |n: &Node| icfg.opcode(*n).transfer() == Transfer::Return;
         let returns: Box<[Node]> = icfg.nodes().filter(is_return).collect();
-        let mut first_return = vec![0; icfg.method_count() + 1];
-        for node in &returns {
-            first_return[icfg.method(*node).0 as usize + 1] += 1;
-        }
-        for method in 1..first_return.len() {
-            first_return[method] += first_return[method - 1];
-        }
-        Self { first, nodes: nodes.into(), returns, first_return: first_return.into(), sequences }
+        let first_of = |m: usize| returns.partition_point(|n| (icfg.method(*n).0 as usize) < m) as u32;
+        let first_return = (0..=icfg.method_count()).map(first_of).collect();
+        Self { first, nodes: nodes.into(), returns, first_return, sequences }
     }
     /// The nodes with `opcode`, ascending.
     pub fn of(&self, opcode: Opcode) -> &[Node] {
@@ -74,13 +69,19 @@ impl Places {
         let from = all.partition_point(|n| n.0 < start);
         &all[from..from.max(all.partition_point(|n| n.0 < end))]
     }
-    /// The returns of `method`, ascending.
-    pub fn returns_of(&self, method: MethodId) -> &[Node] {
+    /// The returns of `method` with `opcode`, ascending.
+    pub fn returns_of<'a>(
+        &'a self,
+        icfg: &'a Icfg,
+        method: MethodId,
+        opcode: Opcode,
+    ) -> impl Iterator<Item = Node> + 'a {
         let at = method.0 as usize;
-        match (self.first_return.get(at), self.first_return.get(at + 1)) {
+        let all = match (self.first_return.get(at), self.first_return.get(at + 1)) {
             (Some(&from), Some(&to)) => &self.returns[from as usize..to as usize],
             _ => &[],
-        }
+        };
+        all.iter().copied().filter(move |node| icfg.opcode(*node) == opcode)
     }
     /// Where `window` may begin.
     pub fn candidates(&self, window: &Window) -> impl ExactSizeIterator<Item = Node> + '_ {
@@ -199,12 +200,16 @@ mod tests {
     #[test]
     fn returns_by_method() {
         // iload_0, ifeq 6, iconst_0, ireturn, iconst_1, ireturn; one without code; return; goto 0.
+        let kinds = [Opcode::IRETURN, Opcode::RETURN];
         let choice = method("choice", &[26, 153, 0, 5, 3, 172, 4, 172]);
         let mut native = method("native", &[]);
         native.access_flags = 0x108;
         let g = graph(vec![choice, native, method("f", &[177]), method("endless", &[167, 0, 0])]);
         let places = Places::new(&g);
-        let returns: Vec<_> = (0..5).map(|m| places.returns_of(MethodId(m)).to_vec()).collect();
-        assert_eq!(returns, [at(&g, 0, &[5, 7]), vec![], at(&g, 2, &[0]), vec![], vec![]]);
+        let returns = kinds.map(|kind| {
+            (0..5).map(|m| places.returns_of(&g, MethodId(m), kind).collect()).collect::<Vec<Vec<Node>>>()
+        });
+        assert_eq!(returns[0], [at(&g, 0, &[5, 7]), vec![], vec![], vec![], vec![]]);
+        assert_eq!(returns[1], [vec![], vec![], at(&g, 2, &[0]), vec![], vec![]]);
     }
 }
