@@ -76,6 +76,8 @@ impl Walk {
         self.in_order(kind);
         match kind {
             EventKind::Bytecode { method, bci, tier } => self.bytecode(*method, *bci, *tier),
+            // This consumer takes none.
+            EventKind::Run { .. } => {}
             EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
             EventKind::Catch { method, bci } => self.catch(*method, *bci),

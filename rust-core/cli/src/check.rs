@@ -34,6 +34,9 @@ impl FlowConsumer for Checked<'_> {
             None => main,
         }
     }
+    fn takes_runs(&self) -> bool {
+        self.checker.is_none() && self.main.takes_runs()
+    }
 }
 
 /// Two sinks of the same flow.

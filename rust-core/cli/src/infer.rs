@@ -8,8 +8,8 @@ use jportal_completion::{Completion, Storage};
 use jportal_flow::{FlowConsumer, ThreadInfo, relayed};
 use jportal_projection::Projector;
 use jportal_reconstruct::{DecodeSummary, Recording};
-use jportal_report::Execution;
 use jportal_report::execution::{Listener, Visits};
+use jportal_report::{Execution, Unrolled};
 use jportal_units::Tsc;
 
 use crate::args::{DecodeArgs, InferArgs, Project, Recover};
@@ -34,6 +34,13 @@ pub(crate) fn decode_inferred(
 ) -> Result<(DecodeSummary, Inference)> {
     use jportal_completion::{Method, Settings};
     let visits = Arc::new(visits(recording));
+    let mut unrolled;
+    let consumer: &mut dyn FlowConsumer = if infer.recover == Recover::None || consumer.takes_runs() {
+        consumer
+    } else {
+        unrolled = Unrolled::new(Arc::new(recording.methods().clone()), consumer);
+        &mut unrolled
+    };
     let mut shown = Listener::new(Arc::clone(&visits), consumer);
     let method = match infer.recover {
         Recover::None => {
@@ -54,7 +61,7 @@ pub(crate) fn decode_inferred(
         on_core.ticks((thread.tid.get(), thread.started.get()), time.get())
     };
     let mut completion =
-        Completion::new(Arc::clone(&icfg), Settings::with(method), open).timed_by(Arc::new(clock));
+        Completion::new(Arc::clone(&icfg), Settings::with(method), open).timed_by(Arc::new(clock)).in_runs();
     let (summary, projection, decoded) = {
         let mut decoded = Listener::new(Arc::clone(&visits), &mut completion);
         let (summary, projection) = decode_projected(args, infer, (recording, Some(icfg)), &mut decoded)?;

@@ -7,6 +7,7 @@
 //! | first byte | event |
 //! |---|---|
 //! | [`STEP`]`..` | bytecode of the top frame by its executor, that many further than [`BACK`] behind the frame's last one |
+//! | [`RUN`] | run of the top frame by its executor: from where its last one ended to the first bytecode, from there to the last, how many |
 //! | [`LEAVE`]` + exit` | end of the top frame |
 //! | [`ENTER`]` + entry` | tier, method |
 //! | others | tag, then all fields |
@@ -27,7 +28,9 @@ const PROJECTED: u8 = 6;
 const RECOVERED: u8 = 7;
 const ORPHAN: u8 = 8;
 const ORPHAN_THROW: u8 = 9;
-const LEAVE: u8 = 10;
+const RUN: u8 = 10;
+const RUN_OTHER: u8 = 11;
+const LEAVE: u8 = 12;
 const ENTER: u8 = LEAVE + EXITS.len() as u8;
 const STEP: u8 = ENTER + ENTRIES.len() as u8;
 /// Steps back of up to so many bytes of code have one byte, and all that is left forwards.
@@ -70,6 +73,9 @@ impl State {
                 Some(top) => *top = Frame { method, tier, bci: bci.0 },
                 None => self.push(Frame { method, tier, bci: bci.0 }),
             },
+            EventKind::Run { method, last, tier, .. } => {
+                self.follow(&EventKind::Bytecode { method, bci: last, tier });
+            }
             EventKind::Time(tsc) => self.time = tsc.0,
             EventKind::Catch { .. }
             | EventKind::Unresolved { .. }
@@ -114,6 +120,21 @@ impl Encoder {
     fn kind(&self, kind: &EventKind, out: &mut Vec<u8>) {
         match kind {
             EventKind::Bytecode { method, bci, tier } => self.bytecode(*method, *bci, *tier, out),
+            EventKind::Run { method, first, last, len, tier } => {
+                match self.state.top().filter(|t| (t.method, t.tier) == (*method, *tier)) {
+                    Some(top) => {
+                        out.push(RUN);
+                        number(out, zigzag(i64::from(first.0) - i64::from(top.bci)));
+                    }
+                    None => {
+                        out.extend([RUN_OTHER, *tier as u8]);
+                        number(out, method.0.into());
+                        number(out, first.0.into());
+                    }
+                }
+                number(out, zigzag(i64::from(last.0) - i64::from(first.0)));
+                number(out, (*len).into());
+            }
             EventKind::Enter { method, tier, entry } => {
                 out.push(ENTER + *entry as u8);
                 out.push(*tier as u8);
@@ -261,6 +282,15 @@ impl Reader<'_, '_> {
                 let top = self.state.top().ok_or_else(damaged)?;
                 EventKind::Leave { method: top.method, exit: of(&EXITS, tag - LEAVE)? }
             }
+            RUN => {
+                let Frame { method, tier, bci } = self.state.top().ok_or_else(damaged)?;
+                let first = self.bci_from(Bci(bci))?;
+                EventKind::Run { method, first, last: self.bci_from(first)?, len: self.small()?, tier }
+            }
+            RUN_OTHER => {
+                let (tier, method, first) = (of(&TIERS, self.byte()?)?, self.method()?, self.bci()?);
+                EventKind::Run { method, first, last: self.bci_from(first)?, len: self.small()?, tier }
+            }
             BYTECODE => EventKind::Bytecode {
                 tier: of(&TIERS, self.byte()?)?,
                 method: self.method()?,
@@ -327,6 +357,11 @@ impl Reader<'_, '_> {
     }
     fn method(&mut self) -> io::Result<MethodId> {
         self.small().map(MethodId)
+    }
+    /// One that is told by how far it is from another one.
+    fn bci_from(&mut self, other: Bci) -> io::Result<Bci> {
+        let bci = unzigzag(self.number()?).checked_add(i64::from(other.0));
+        bci.and_then(|bci| u16::try_from(bci).ok()).map(Bci).ok_or_else(damaged)
     }
     fn bci(&mut self) -> io::Result<Bci> {
         self.small().map(Bci)
@@ -396,6 +431,8 @@ mod tests {
         let unresolved = (method(), ends, prop::sample::select(Cause::ALL), any::<u16>());
         prop_oneof![
             8 => (method(), bci(), tier()).prop_map(|(method, bci, tier)| EventKind::Bytecode { method, bci, tier }),
+            4 => (method(), bci(), bci(), any::<u16>(), tier())
+                .prop_map(|(method, first, last, len, tier)| EventKind::Run { method, first, last, len, tier }),
             3 => (method(), tier(), prop::sample::select(&ENTRIES[..]))
                 .prop_map(|(method, tier, entry)| EventKind::Enter { method, tier, entry }),
             3 => (method(), prop::sample::select(&EXITS[..])).prop_map(|(method, exit)| EventKind::Leave { method, exit }),

@@ -54,6 +54,7 @@ pub struct Completion<'o> {
     icfg: Arc<Icfg>,
     settings: Settings,
     clock: Clock,
+    runs: bool,
     open: Box<Open<'o>>,
     shared: Arc<Mutex<Shared>>,
 }
@@ -87,12 +88,18 @@ impl<'o> Completion<'o> {
         open: impl FnMut(&ThreadInfo) -> io::Result<Box<dyn Storage>> + 'o,
     ) -> Self {
         let clock: Clock = Arc::new(|_, time| time.get());
-        Self { icfg, settings, clock, open: Box::new(open), shared: Arc::default() }
+        Self { icfg, settings, clock, runs: false, open: Box::new(open), shared: Arc::default() }
     }
     /// Gaps are as long as `clock` says; without it, as the flows' own times say.
     #[must_use]
     pub fn timed_by(self, clock: Clock) -> Self {
         Self { clock, ..self }
+    }
+    /// Flows may have [runs](EventKind::Run) of bytecodes. Then so may what [`Self::finish`] hands over: it has to be given a consumer that
+    /// takes them.
+    #[must_use]
+    pub fn in_runs(self) -> Self {
+        Self { runs: true, ..self }
     }
     /// Whether something went wrong already: the rest of the decode is of no use.
     pub fn has_failed(&self) -> bool {
@@ -141,7 +148,8 @@ impl<'o> Completion<'o> {
             let begin = Instant::now();
             let mut filler = method.filler(icfg, captured, &thread.places);
             let sink = consumer.thread(&info);
-            let mut replay = Replay::new(icfg, known.clone(), &thread.places, &mut *filler, sink);
+            let mut replay =
+                Replay::new(icfg, known.clone(), &thread.places, &mut *filler, (sink, self.runs));
             thread.spool.read(|event| replay.event(event))?;
             let (figures, filling) = replay.end();
             summary.work.add(&filler.work());
@@ -229,6 +237,9 @@ impl FlowConsumer for Completion<'_> {
             entered: None,
         })
     }
+    fn takes_runs(&self) -> bool {
+        self.runs
+    }
 }
 
 /// Takes the flow of one thread.
@@ -257,7 +268,9 @@ impl Sink {
         self.cutter.event(event);
         let (last, entered) = (self.last.take(), self.entered.take());
         match event.kind {
-            EventKind::Bytecode { method, bci, .. } => self.last = Some((method, bci)),
+            EventKind::Bytecode { method, bci: last, .. } | EventKind::Run { method, last, .. } => {
+                self.last = Some((method, last));
+            }
             EventKind::Enter { method, tier, entry } => {
                 self.known.executed(method, tier);
                 let site = || last.and_then(|(method, bci)| self.icfg.node_at(method, bci));

@@ -172,6 +172,8 @@ pub(crate) struct Replay<'r> {
     next_place: usize,
     filler: &'r mut dyn Filler,
     sink: Box<dyn FlowSink + Send>,
+    /// Fills are told as runs.
+    runs: bool,
     known: Known,
     stack: Stack<'r>,
     /// How many of the frames the decoder knows itself; they are the innermost.
@@ -190,13 +192,13 @@ pub(crate) struct Replay<'r> {
 }
 
 impl<'r> Replay<'r> {
-    /// For a thread with these places, whose flow goes on to `sink`.
+    /// For a thread with these places, whose flow goes on to the sink, in runs or bytecode by bytecode.
     pub(crate) fn new(
         icfg: &'r Icfg,
         known: Known,
         places: &'r [Place],
         filler: &'r mut dyn Filler,
-        sink: Box<dyn FlowSink + Send>,
+        (sink, runs): (Box<dyn FlowSink + Send>, bool),
     ) -> Self {
         Self {
             icfg,
@@ -204,6 +206,7 @@ impl<'r> Replay<'r> {
             next_place: 0,
             filler,
             sink,
+            runs,
             known,
             stack: Stack::new(icfg),
             own: 0,
@@ -230,7 +233,10 @@ impl<'r> Replay<'r> {
                 self.pending = Some(Pending::default());
             }
         }
-        let ends = matches!(event.kind, EventKind::Bytecode { .. } | EventKind::Unresolved { .. });
+        let ends = matches!(
+            event.kind,
+            EventKind::Bytecode { .. } | EventKind::Run { .. } | EventKind::Unresolved { .. }
+        );
         match &mut self.pending {
             Some(pending) if !ends => pending.events.push(event),
             _ => {
@@ -279,7 +285,7 @@ impl<'r> Replay<'r> {
                 }
                 self.own = self.own.saturating_sub(1);
             }
-            EventKind::Bytecode { method, .. } => {
+            EventKind::Bytecode { method, .. } | EventKind::Run { method, .. } => {
                 let is_other = self.stack.frames().last().is_none_or(|top| top.method != *method);
                 if is_other && self.has_others() {
                     self.give_up();
@@ -288,7 +294,7 @@ impl<'r> Replay<'r> {
                     // A frame whose beginning nobody told.
                     self.own = 1;
                 }
-                self.figures.decoded += 1;
+                self.figures.decoded += event.kind.bytecodes();
             }
             EventKind::Gap(gap) => {
                 self.figures.gaps += 1;
@@ -394,7 +400,14 @@ impl<'r> Replay<'r> {
         loop {
             methods.last = None;
             let known = methods.compiled.len();
-            let way = Way { fill, to, arrival: &arrival, breaks: &breaks, nowhere: &self.leads_nowhere() };
+            let way = Way {
+                fill,
+                to,
+                arrival: &arrival,
+                breaks: &breaks,
+                runs: self.runs,
+                nowhere: &self.leads_nowhere(),
+            };
             match way.lead(stack.clone(), &mut methods) {
                 _ if methods.compiled.len() > known => {}
                 Ok((stack, kinds)) => {
@@ -412,10 +425,9 @@ impl<'r> Replay<'r> {
             if let EventKind::Enter { method, tier, .. } = &kind {
                 self.known.executed(*method, *tier);
             }
-            if let EventKind::Bytecode { .. } = &kind {
-                self.figures.recovered += 1;
-            } else {
-                self.figures.recovered_other += 1;
+            match kind.bytecodes() {
+                0 => self.figures.recovered_other += 1,
+                bytecodes => self.figures.recovered += bytecodes,
             }
             self.confidence = confidence;
             let event = self.recovered(kind);
@@ -516,6 +528,8 @@ struct Way<'w> {
     arrival: &'w [(MethodId, Tier)],
     /// The instructions of the fill, or the one behind it, that no frames lead to, and the gap that stands there.
     breaks: &'w [usize],
+    /// Whether events may be runs.
+    runs: bool,
     nowhere: &'w EventKind,
 }
 
@@ -530,15 +544,21 @@ impl Way<'_> {
         let mut all: Vec<(EventKind, f32)> = Vec::with_capacity(nodes.len());
         let mut kinds = Vec::new();
         let mut last = JOINED;
-        for (at, (node, confidence)) in nodes.iter().zip(confidence).enumerate() {
+        let mut at = 0;
+        while let (Some(&node), Some(&confidence)) = (nodes.get(at), confidence.get(at)) {
             if self.breaks.contains(&at) {
-                self.break_off(&mut stack, *confidence, &mut all);
+                self.break_off(&mut stack, confidence, &mut all);
             }
-            reach(&mut stack, (*node, *confidence), methods, DEPTH, (&mut all, &mut kinds))
-                .map_err(|_| at)?;
-            stack.execute(*node, &mut kinds);
-            last = *confidence;
-            all.extend(kinds.drain(..).map(|kind| (kind, *confidence)));
+            reach(&mut stack, (node, confidence), methods, DEPTH, (&mut all, &mut kinds)).map_err(|_| at)?;
+            let straight = self.straight(stack.icfg(), at);
+            if self.runs && straight > 1 {
+                stack.execute_run(node, straight as u16, &mut kinds);
+            } else {
+                nodes[at..at + straight].iter().for_each(|node| stack.execute(*node, &mut kinds));
+            }
+            last = confidence;
+            all.extend(kinds.drain(..).map(|kind| (kind, confidence)));
+            at += straight;
         }
         let end = nodes.len();
         methods.last = self.arrival.last().copied();
@@ -556,6 +576,19 @@ impl Way<'_> {
         }
         all.extend(kinds.into_iter().map(|kind| (kind, last)));
         Ok((stack, all))
+    }
+    /// How many instructions of the fill, from `at` on, lead from one to the next wherever they are executed, with the same confidence.
+    fn straight(&self, icfg: &Icfg, at: usize) -> usize {
+        let Fill { nodes, confidence, .. } = self.fill;
+        let goes_on = |to: &usize| {
+            let (from, next) = (nodes[to - 1], nodes[*to]);
+            next.0 == from.0 + 1
+                && confidence[*to] == confidence[at]
+                && icfg.opcode(from).transfer() == Transfer::None
+                && icfg.method(from) == icfg.method(next)
+                && !self.breaks.contains(to)
+        };
+        1 + (at + 1..nodes.len()).take_while(goes_on).count()
     }
     /// Nobody knows how the thread came here: all frames are given up.
     fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<(EventKind, f32)>) {
@@ -637,7 +670,11 @@ impl<'e> Stretch<'e> {
     /// Sorts the events in front of `next`, and gives the instruction of that. `None` where they say more than that
     /// something is missing: what they say would be lost.
     fn of(events: &'e [Event], next: &Event, icfg: &Icfg) -> Option<(Self, Node)> {
-        let EventKind::Bytecode { method, bci, tier } = next.kind else { return None };
+        let (EventKind::Bytecode { method, bci, tier } | EventKind::Run { method, first: bci, tier, .. }) =
+            next.kind
+        else {
+            return None;
+        };
         let to = icfg.node_at(method, bci)?;
         let loses = |e: &Event| {
             matches!(e.kind, EventKind::Gap(_) | EventKind::Leave { exit: Exit::Lost, .. }) || is_found(e)

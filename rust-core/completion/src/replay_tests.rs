@@ -95,13 +95,26 @@ fn replay_with(
     mut filler: impl Filler,
 ) -> (Vec<EventKind>, Figures) {
     let place = Place { events: range, hole: None, after: Sites::default(), paths: (1, 1), expected: None };
-    let kept = Arc::new(Mutex::new(Vec::new()));
     let places = [place];
-    let mut replay = Replay::new(g, known, &places, &mut filler, Box::new(Keeps(Arc::clone(&kept))));
-    events.iter().for_each(|e| replay.event(Event::decoded(e.clone())));
-    let figures = replay.end().0;
-    let all = kept.lock().unwrap().iter().map(|e| e.kind.clone()).collect();
-    (all, figures)
+    let [alone, in_runs] = [false, true].map(|runs| {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let sink = Box::new(Keeps(Arc::clone(&kept)));
+        let mut replay = Replay::new(g, known.clone(), &places, &mut filler, (sink, runs));
+        events.iter().for_each(|e| replay.event(Event::decoded(e.clone())));
+        let figures = replay.end().0;
+        let all: Vec<EventKind> = kept.lock().unwrap().iter().map(|e| e.kind.clone()).collect();
+        (all, figures)
+    });
+    let unrolled: Vec<EventKind> = in_runs.0.iter().flat_map(|kind| unrolled(g, kind)).collect();
+    assert_eq!((&alone.0, alone.1), (&unrolled, in_runs.1), "runs say the same");
+    alone
+}
+/// The bytecodes of a run, one by one.
+fn unrolled(g: &Icfg, kind: &EventKind) -> Vec<EventKind> {
+    let EventKind::Run { method, first, last, len, tier } = *kind else { return vec![kind.clone()] };
+    let [first, last] = [first, last].map(|bci| g.node_at(method, bci).unwrap().0);
+    assert!(len > 1 && last - first + 1 == u32::from(len));
+    (first..=last).map(|n| EventKind::Bytecode { method, bci: g.bci(Node(n)), tier }).collect()
 }
 /// main stands at its call, the trace is lost, and f is found in C1 code that has inlined it in `caller`.
 fn found_in(caller: u32) -> Vec<EventKind> {
@@ -368,7 +381,10 @@ type Question = (Sites, Option<Node>);
 struct Asked(Arc<Mutex<Vec<Question>>>);
 impl Filler for Asked {
     fn fill(&mut self, _: usize, before: &Sites, entered: Option<Node>) -> Option<Fill> {
-        self.0.lock().unwrap().push((before.clone(), entered));
+        let mut asked = self.0.lock().unwrap();
+        // Each flow is replayed twice, in runs and without.
+        asked.push((before.clone(), entered));
+        asked.dedup();
         entered.map(|entry| Fill { nodes: vec![entry], confidence: vec![0.7], ..Fill::default() })
     }
     fn work(&self) -> FillWork {

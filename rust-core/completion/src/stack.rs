@@ -95,6 +95,10 @@ impl<'a> Stack<'a> {
     pub(crate) const fn new(icfg: &'a Icfg) -> Self {
         Self { icfg, frames: Vec::new(), whole: true, replaced: Vec::new() }
     }
+    /// The graph of what is executed.
+    pub(crate) const fn icfg(&self) -> &'a Icfg {
+        self.icfg
+    }
     /// The frames, oldest first.
     pub(crate) fn frames(&self) -> &[Frame] {
         &self.frames
@@ -123,7 +127,7 @@ impl<'a> Stack<'a> {
         match kind {
             EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
-            EventKind::Bytecode { method, bci, tier } => {
+            EventKind::Bytecode { method, bci, tier } | EventKind::Run { method, last: bci, tier, .. } => {
                 if self.frames.last().is_none_or(|top| top.method != *method) {
                     self.forget();
                     self.enter(*method, *tier, Entry::Found);
@@ -229,6 +233,12 @@ impl<'a> Stack<'a> {
     pub(crate) fn execute(&mut self, to: Node, out: &mut Vec<EventKind>) {
         let tier = self.frames.last().map_or(Tier::Interpreter, |top| top.tier);
         self.take(EventKind::Bytecode { method: self.icfg.method(to), bci: self.icfg.bci(to), tier }, out);
+    }
+    /// The event of `to` and those behind it, `len` in all: they stand one behind the other, and each leads to the next.
+    pub(crate) fn execute_run(&mut self, to: Node, len: u16, out: &mut Vec<EventKind>) {
+        let tier = self.frames.last().map_or(Tier::Interpreter, |top| top.tier);
+        let (first, last) = (self.icfg.bci(to), self.icfg.bci(Node(to.0 + u32::from(len) - 1)));
+        self.take(EventKind::Run { method: self.icfg.method(to), first, last, len, tier }, out);
     }
     fn step(&self, to: Node, methods: &dyn Methods) -> Step {
         let g = self.icfg;

@@ -114,6 +114,20 @@ pub enum EventKind {
         /// Who executed it.
         tier: Tier,
     },
+    /// Several bytecodes of the top frame began to execute one after the other, as they stand in its code and with nothing in between: what
+    /// so many [`EventKind::Bytecode`] say. Only consumers that [take runs](FlowConsumer::takes_runs) get it.
+    Run {
+        /// The top frame's method.
+        method: MethodId,
+        /// The first bytecode.
+        first: Bci,
+        /// The last one, which stands behind it in the code.
+        last: Bci,
+        /// How many, with these two; at least 2.
+        len: u16,
+        /// Who executed them.
+        tier: Tier,
+    },
     /// The top frame, one of `method`, was popped.
     Leave {
         /// The frame's method.
@@ -177,6 +191,27 @@ pub struct Event {
     pub kind: EventKind,
     /// How it is known.
     pub provenance: Provenance,
+}
+
+impl EventKind {
+    /// The method and the first and the last bytecode of what was executed; `None` for all but [`Self::Bytecode`] and [`Self::Run`].
+    #[inline]
+    pub const fn executed(&self) -> Option<(MethodId, Bci, Bci)> {
+        match *self {
+            Self::Bytecode { method, bci, .. } => Some((method, bci, bci)),
+            Self::Run { method, first, last, .. } => Some((method, first, last)),
+            _ => None,
+        }
+    }
+    /// How many bytecodes began to execute.
+    #[inline]
+    pub const fn bytecodes(&self) -> u64 {
+        match self {
+            Self::Bytecode { .. } => 1,
+            Self::Run { len, .. } => *len as u64,
+            _ => 0,
+        }
+    }
 }
 
 impl Event {
@@ -296,6 +331,10 @@ pub trait FlowSink {
 pub trait FlowConsumer {
     /// A thread's flow begins; called once per thread, from the driver's own thread.
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send>;
+    /// Whether events may be [runs](EventKind::Run). Who passes events on answers as the one that they go to does.
+    fn takes_runs(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -85,6 +85,9 @@ impl FlowConsumer for Relay<'_> {
         let _ = send.send(Message::Begin(self.to.thread(info)));
         Box::new(End { number, send, empty: Arc::clone(&self.empty) })
     }
+    fn takes_runs(&self) -> bool {
+        self.to.takes_runs()
+    }
 }
 
 /// Stands for a sink.

@@ -60,6 +60,9 @@ impl FlowConsumer for Projector<'_> {
             after: None,
         })
     }
+    fn takes_runs(&self) -> bool {
+        self.to.takes_runs()
+    }
 }
 
 /// Takes the flow of one thread.
@@ -139,8 +142,7 @@ impl Sink {
             EventKind::Enter { entry: Entry::Found, .. } | EventKind::Time(_) => {
                 return self.landing.push(event.clone());
             }
-            EventKind::Bytecode { method, bci, .. } => Some((method, bci)),
-            _ => None,
+            ref kind => kind.executed().map(|(method, first, _)| (method, first)),
         };
         if let (Some(stretch), Some((method, bci))) = (&mut self.stretch, known) {
             let icfg = self.placer.icfg();

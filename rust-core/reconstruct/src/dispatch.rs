@@ -3,7 +3,7 @@
 use crate::code_map::Step;
 use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Frame, Interpreted, Resume};
-use crate::machine::Machine;
+use crate::machine::{Machine, push_run};
 use crate::outcome::{Outcome, next_bci};
 use jportal_bytecode::{ExceptionRow, Opcode};
 use jportal_flow::{EventKind, Tier};
@@ -27,7 +27,7 @@ impl Machine<'_> {
             self.outcome = Outcome::default();
             return Ok(());
         }
-        let bci = self.next_position(&frame)?;
+        let (bci, follows) = self.next_position(&frame)?;
         let step = self.step(frame.method, bci)?;
         if step.dispatched != t.java {
             return Err(Contradiction::WrongBytecode {
@@ -38,7 +38,7 @@ impl Machine<'_> {
             }
             .into());
         }
-        self.begin(frame.method, bci, t);
+        self.begin(frame.method, (bci, follows), t);
         Ok(())
     }
     /// Dispatch while no interpreted frame is on top.
@@ -54,19 +54,19 @@ impl Machine<'_> {
         };
         Err(Contradiction::DispatchWithoutFrame { found: t.java, top }.into())
     }
-    fn begin(&mut self, method: MethodId, bci: Bci, t: Template) {
+    fn begin(&mut self, method: MethodId, (bci, follows): (Bci, Option<Bci>), t: Template) {
         if self.throwing {
             self.throwing = false;
             self.emit(EventKind::Catch { method, bci });
         }
         let begun = |f: &Frame| matches!(f, Frame::Interpreted(f) if f.resume == Resume::Reexecute && f.at == Some(bci));
         if !self.stack.last().is_some_and(begun) {
-            self.emit_bytecode(method, bci, Tier::Interpreter);
+            self.emit_interpreted(method, bci, follows);
         }
         let mut at = bci;
         if let Some((offset, _)) = t.second {
             at = Bci(bci.0.wrapping_add(offset.into()));
-            self.emit_bytecode(method, at, Tier::Interpreter);
+            self.emit_interpreted(method, at, Some(bci));
         }
         self.outcome = Outcome::of(t.search);
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
@@ -74,21 +74,33 @@ impl Machine<'_> {
             f.resume = Resume::Next;
         }
     }
-    fn next_position(&self, f: &Interpreted) -> Walk<Bci> {
+    #[inline]
+    fn emit_interpreted(&mut self, method: MethodId, bci: Bci, follows: Option<Bci>) {
+        if self.runs {
+            self.counters.bytecodes += 1;
+            push_run(&mut self.out, (method, Tier::Interpreter), (bci, bci, 1), follows);
+        } else {
+            self.emit_bytecode(method, bci, Tier::Interpreter);
+        }
+    }
+    /// Where the frame goes on, and the bytecode in front of that in the code if that is where it came from.
+    fn next_position(&self, f: &Interpreted) -> Walk<(Bci, Option<Bci>)> {
         let resumed = self.outcome.value(Reveal::Deopt).or(self.outcome.value(Reveal::PopFrame));
         let Some(at) = resumed.map(|v| Bci(v as u16)).or(f.at) else {
-            return if self.throwing { self.handler(f.method, Bci(0)) } else { Ok(Bci(0)) };
+            let at = if self.throwing { self.handler(f.method, Bci(0))? } else { Bci(0) };
+            return Ok((at, None));
         };
         if self.throwing {
-            return self.handler(f.method, at);
+            return Ok((self.handler(f.method, at)?, None));
         }
         if f.resume != Resume::Next {
-            return Ok(at);
+            return Ok((at, None));
         }
         let step = self.step(f.method, at)?;
         let method =
             self.shared.maps.method(f.method).ok_or(Contradiction::UnknownMethod(u64::from(f.method.0)))?;
-        next_bci(method, at, &step, &self.outcome, self.shared.reveals)
+        let next = next_bci(method, at, &step, &self.outcome, self.shared.reveals)?;
+        Ok((next, Some(at).filter(|_| next == step.next)))
     }
     /// The handler the VM chose for an exception thrown at `at`.
     fn handler(&self, method: MethodId, at: Bci) -> Walk<Bci> {

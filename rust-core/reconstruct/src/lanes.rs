@@ -120,7 +120,9 @@ impl<'a, 'c> Lanes<'a, 'c> {
         self.open.entry(key).or_insert_with(|| {
             let wanted = only.is_none_or(|them| them.contains(&(info.tid, info.started)));
             let sink = wanted.then(|| consumer.thread(&info));
-            Lane { machine: Machine::new(shared), sink, info, pt_bytes: 0 }
+            let mut machine = Machine::new(shared);
+            machine.runs = consumer.takes_runs();
+            Lane { machine, sink, info, pt_bytes: 0 }
         })
     }
     /// The thread that had the OS thread before `info`'s, if that has not run yet and frames of the earlier one are

@@ -116,10 +116,50 @@ pub(crate) struct Machine<'a> {
     told: Tsc,
     pub(crate) place: Place,
     pub(crate) out: Vec<Event>,
+    /// Bytecodes that stand one behind the other in the code are told as one event.
+    pub(crate) runs: bool,
     pub(crate) counters: ThreadCounters,
     pub(crate) paths: Paths,
     /// A list that is not in use, so that each move need not allocate one.
     pub(crate) spare: Vec<Position>,
+}
+
+/// Appends bytecodes that stand one behind the other in the code: the first and the last of them, and how many there are. `follows` is the
+/// bytecode that stands in front of them there, if it may have been executed just before: a run that it ends goes on.
+#[inline]
+pub(crate) fn push_run(
+    out: &mut Vec<Event>,
+    (method, tier): (MethodId, Tier),
+    (first, last, len): (Bci, Bci, u16),
+    follows: Option<Bci>,
+) {
+    if let (Some(follows), Some(event)) = (follows, out.last_mut())
+        && let Some(run) = lengthened(&event.kind, (method, tier), follows, (last, len))
+    {
+        event.kind = run;
+        return;
+    }
+    out.push(Event::decoded(match len {
+        1 => EventKind::Bytecode { method, bci: first, tier },
+        _ => EventKind::Run { method, first, last, len, tier },
+    }));
+}
+
+/// `kind` and what follows its last bytecode, which is the one at `end`; `None` where it is none of that frame.
+#[inline]
+fn lengthened(
+    kind: &EventKind,
+    frame: (MethodId, Tier),
+    end: Bci,
+    (last, more): (Bci, u16),
+) -> Option<EventKind> {
+    let (method, first, len, tier) = match *kind {
+        EventKind::Run { method, first, last, len, tier } if last == end => (method, first, len, tier),
+        EventKind::Bytecode { method, bci, tier } if bci == end => (method, bci, 1, tier),
+        _ => return None,
+    };
+    let len = len.checked_add(more).filter(|_| (method, tier) == frame)?;
+    Some(EventKind::Run { method, first, last, len, tier })
 }
 
 impl<'a> Machine<'a> {
@@ -136,6 +176,7 @@ impl<'a> Machine<'a> {
             told: Tsc(0),
             place: Place::default(),
             out: Vec::new(),
+            runs: false,
             counters: ThreadCounters::default(),
             paths: Paths::default(),
             spare: Vec::new(),

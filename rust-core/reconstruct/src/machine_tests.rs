@@ -5,9 +5,9 @@ use crate::machine::{Machine, Shared};
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::schema::*;
-use jportal_flow::{Entry, EventKind, Exit as FrameExit, Orphan};
+use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Orphan};
 use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
-use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
+use jportal_units::{Address, AddressRange, Bci, CodeId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
 
 const LOW: u64 = 0x10_0000;
@@ -52,8 +52,8 @@ fn entry(name: &str, offset: u32) -> NamedAddress {
 
 /// The VM, with the methods `m0`, `m1` … of the given bytecodes and exception tables.
 pub(crate) struct Vm {
-    image: VmImage,
-    history: CodeHistory,
+    pub(crate) image: VmImage,
+    pub(crate) history: CodeHistory,
 }
 
 fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
@@ -183,6 +183,16 @@ fn overflow() -> Item {
     }))
 }
 
+/// The bytecodes of a run, one by one.
+fn unrolled(shared: &Shared<'_>, event: &Event) -> Vec<Event> {
+    let EventKind::Run { method, first, last, len, tier } = event.kind else { return vec![event.clone()] };
+    let map = shared.maps.of(method).unwrap();
+    let steps = std::iter::successors(Some(first), |bci| map.step(*bci).map(|step| step.next));
+    let bcis: Vec<Bci> = steps.take(len.into()).collect();
+    assert!(len > 1 && bcis.last() == Some(&last), "{event:?}");
+    bcis.iter().map(|&bci| Event::decoded(EventKind::Bytecode { method, bci, tier })).collect()
+}
+
 /// One line per event.
 pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
     run_on(vm, script, false)
@@ -191,15 +201,22 @@ pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
 /// The same; whether the unit infers the way of a branch from where control went.
 pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<String> {
     let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, sees_addresses_only);
-    let mut machine = Machine::new(&shared);
-    script.0.iter().for_each(|i| machine.item(i));
-    machine
-        .out
+    let [alone, in_runs] = [false, true].map(|runs| {
+        let mut machine = Machine::new(&shared);
+        machine.runs = runs;
+        script.0.iter().for_each(|i| machine.item(i));
+        (machine.out, machine.counters.bytecodes)
+    });
+    let unrolled: Vec<Event> = in_runs.0.iter().flat_map(|e| unrolled(&shared, e)).collect();
+    assert_eq!((&alone.0, alone.1), (&unrolled, in_runs.1), "runs say the same");
+    alone
+        .0
         .iter()
         .map(|e| match &e.kind {
             EventKind::Enter { method, entry: Entry::Osr, .. } => format!("osr {method}"),
             EventKind::Enter { method, .. } => format!("> {method}"),
             EventKind::Bytecode { method, bci, .. } => format!("{method}@{bci}"),
+            EventKind::Run { .. } => "a run".into(),
             EventKind::Leave { method, exit: FrameExit::Unwind } => format!("! {method}"),
             EventKind::Leave { method, exit: FrameExit::Unknown } => format!("!? {method}"),
             EventKind::Leave { method, .. } => format!("< {method}"),
@@ -217,6 +234,26 @@ pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<
             EventKind::Gap(g) => format!("gap {:?}", g.reason),
         })
         .collect()
+}
+
+#[test]
+fn straight_code_is_one_run() {
+    // 0 iload_0; 1 ifeq 5; 4 nop; 5 return
+    let vm = vm(&[(&[26, 153, 0, 4, 0, 177], &[])]);
+    let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, false);
+    let runs = |falls_through| {
+        let mut machine = Machine::new(&shared);
+        machine.runs = true;
+        let script =
+            Script::default().upcall().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, falls_through);
+        let script =
+            if falls_through { script.op(Opcode::NOP).op(Opcode::RETURN) } else { script.op(Opcode::RETURN) };
+        script.0.iter().for_each(|i| machine.item(i));
+        let executed = machine.out.iter().filter_map(|e| Some((e.kind.executed()?, e.kind.bytecodes())));
+        executed.map(|((_, first, last), len)| (first.0, last.0, len)).collect::<Vec<_>>()
+    };
+    assert_eq!(runs(true), [(0, 5, 4)]);
+    assert_eq!(runs(false), [(0, 1, 2), (5, 5, 1)]);
 }
 
 #[test]

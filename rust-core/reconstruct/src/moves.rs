@@ -4,7 +4,7 @@
 //! the other. What neither explains, and what more than one way explains, is unresolved, with its cause.
 
 use crate::frame::{Position, Trail};
-use crate::machine::Machine;
+use crate::machine::{Machine, push_run};
 use crate::paths::Ends;
 use crate::throwers::{Throwers, Thrown, reaches, throwers};
 use jportal_flow::{Cause, Entry, EventKind, Exit as FrameExit, Tier};
@@ -229,6 +229,11 @@ impl Machine<'_> {
             && way.lost.is_none_or(|cause| way.callers == 0 && is_certain(ends, path, cause))
         {
             self.counters.bytecodes += path.len() as u64;
+            if self.runs {
+                let (runs, follows) = hop.runs();
+                let mut follows = ends.0.filter(|_| follows);
+                return runs.for_each(|run| push_run(&mut self.out, (method, way.tier), run, follows.take()));
+            }
             let event = |&bci| EventKind::Bytecode { method, bci, tier: way.tier };
             return self.out.extend(path.iter().map(event).map(jportal_flow::Event::decoded));
         }

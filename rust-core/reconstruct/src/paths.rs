@@ -57,6 +57,10 @@ pub(crate) struct Hop {
     /// The bytecodes behind the first up to and including the second, if an edge joins them: straight on to the
     /// end of the block, and from there to the second (or to a return).
     pub path: Option<Box<[Bci]>>,
+    /// How many of these, from the first on, stand one behind the other in the code.
+    straight: usize,
+    /// The first of these stands behind the first position.
+    follows: bool,
     /// The bytecode at the first position is an invoke whose callee should show.
     pub calls: bool,
     /// A bytecode between the two is an invoke whose callee should have shown.
@@ -74,6 +78,9 @@ impl Hop {
             map.step(b).is_some_and(|s| s.transfer == Transfer::Invoke) && !shared.may_be_silent(method, b)
         };
         let path = hop(m, map, (from, to)).map(Vec::into_boxed_slice);
+        let steps = path.as_deref().unwrap_or_default();
+        let behind = |a: Bci, b: Bci| map.step(a).is_some_and(|s| s.next == b);
+        let jump = steps.windows(2).position(|pair| !behind(pair[0], pair[1]));
         let passed = path.as_deref().and_then(|p| p.split_last()).map_or(&[][..], |p| p.1);
         let catches = |thrown| {
             from.zip(to).is_some_and(|(from, to)| {
@@ -86,8 +93,19 @@ impl Hop {
             calls: from.is_some_and(shows),
             hides: passed.iter().any(|&b| shows(b)),
             catches: [catches(Thrown::Athrow), catches(Thrown::Prepared)],
+            straight: jump.map_or(steps.len(), |at| at + 1),
+            follows: from.zip(steps.first()).is_some_and(|(from, first)| behind(from, *first)),
             path,
         }
+    }
+    /// The path as stretches that each stand in one piece in the code: first bytecode, last one, how many; and whether the first
+    /// stretch stands behind the first position.
+    #[inline]
+    pub fn runs(&self) -> (impl Iterator<Item = (Bci, Bci, u16)> + '_, bool) {
+        let (straight, rest) = self.path.as_deref().unwrap_or_default().split_at(self.straight);
+        let ends = straight.first().zip(straight.last());
+        let run = ends.map(|(first, last)| (*first, *last, straight.len() as u16));
+        (run.into_iter().chain(rest.iter().map(|bci| (*bci, *bci, 1))), self.follows)
     }
     /// Whether the second position is a handler that catches what the block of the first may throw. What is prepared is
     /// thrown only where something is lost.
@@ -310,6 +328,25 @@ mod tests {
         assert_eq!(hop(Some(8), None), Some(vec![9]));
         assert_eq!(hop(Some(9), None), Some(vec![]));
         assert_eq!(hop(Some(4), None), None);
+    }
+
+    #[test]
+    fn a_path_in_pieces() {
+        let vm = crate::machine_tests::vm_with(&[(&DIAMOND, &[])], &[]);
+        let shared = Shared::new(&vm.image, &vm.history, crate::driver::Positions::Markers, false);
+        let pieces = |from: Option<u16>, to: Option<u16>| {
+            let mut paths = Paths::default();
+            let (runs, follows) = paths.hop(&shared, MethodId(0), (from.map(Bci), to.map(Bci))).runs();
+            (runs.map(|(first, last, len)| (first.0, last.0, len)).collect::<Vec<_>>(), follows)
+        };
+        assert_eq!(pieces(None, Some(4)), (vec![(0, 4, 3)], false));
+        assert_eq!(pieces(None, Some(1)), (vec![(0, 1, 2)], false));
+        assert_eq!(pieces(Some(0), Some(4)), (vec![(1, 4, 2)], true));
+        assert_eq!(pieces(Some(0), Some(8)), (vec![(1, 1, 1), (8, 8, 1)], true));
+        assert_eq!(pieces(Some(1), Some(8)), (vec![(8, 8, 1)], false));
+        assert_eq!(pieces(Some(1), Some(4)), (vec![(4, 4, 1)], true));
+        assert_eq!(pieces(Some(4), None), (vec![], false));
+        assert_eq!(pieces(Some(9), None), (vec![], false));
     }
 
     #[test]

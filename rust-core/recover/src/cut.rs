@@ -92,7 +92,7 @@ struct Activation {
 #[derive(Debug)]
 pub struct Cutter<G> {
     icfg: G,
-    /// Instructions of a piece at most.
+    /// A piece with so many instructions is cut.
     longest: usize,
     stack: Vec<Activation>,
     whole: bool,
@@ -122,7 +122,8 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
     pub fn new(icfg: G) -> Self {
         Self::with_longest(icfg, usize::MAX)
     }
-    /// The same with pieces of at most `longest` instructions, so that they can be [drained](Self::drain) before a gap comes.
+    /// The same with pieces that end with the event that brings them to `longest` instructions, so that they can be
+    /// [drained](Self::drain) before a gap comes.
     pub fn with_longest(icfg: G, longest: usize) -> Self {
         Self {
             icfg,
@@ -147,7 +148,10 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         match &event.kind {
             EventKind::Enter { method, entry, .. } => self.enter(*method, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
-            EventKind::Bytecode { method, bci, .. } => self.bytecode(*method, *bci, event.provenance),
+            EventKind::Bytecode { method, bci, .. } => self.run(*method, (*bci, *bci, 1), event.provenance),
+            EventKind::Run { method, first, last, len, .. } => {
+                self.run(*method, (*first, *last, *len), event.provenance);
+            }
             EventKind::Unresolved { .. } => self.cut(Behind::Nothing),
             EventKind::Gap(gap) => {
                 let mut behind = gap.clone();
@@ -216,8 +220,11 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             self.replaced.push(top);
         }
     }
-    fn bytecode(&mut self, method: MethodId, bci: Bci, provenance: Provenance) {
-        let Some(node) = self.icfg.node_at(method, bci) else { return self.cut(Behind::Nothing) };
+    fn run(&mut self, method: MethodId, (first, last, len): (Bci, Bci, u16), provenance: Provenance) {
+        let ends = self.icfg.node_at(method, first).zip(self.icfg.node_at(method, last));
+        let Some((node, last)) = ends.filter(|(first, last)| last.0 + 1 == first.0 + u32::from(len)) else {
+            return self.cut(Behind::Nothing);
+        };
         if self.before_found.is_some() {
             if self.returns_to(node) {
                 self.before_found = None;
@@ -235,10 +242,10 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             self.piece.paths.0 = paths_of(provenance);
         }
         self.piece.paths.1 = paths_of(provenance);
-        self.piece.nodes.push(node);
+        self.piece.nodes.extend((node.0..=last.0).map(Node));
         self.piece.events.end = self.number + 1;
         if let Some(top) = self.stack.last_mut() {
-            top.at = Some(node);
+            top.at = Some(last);
         }
         self.left.clear();
         (self.stayed, self.was_whole) = (self.stack.len(), self.whole);
@@ -502,6 +509,26 @@ mod tests {
         let pieces = cut(&g, events);
         assert_eq!(pieces.iter().map(|p| p.nodes.len()).collect::<Vec<_>>(), [1, 1, 1]);
         assert!(pieces.iter().all(|p| p.behind == Behind::Nothing));
+    }
+
+    #[test]
+    fn a_run_is_its_bytecodes() {
+        let g = program();
+        let run = |first, last, len| EventKind::Run {
+            method: MethodId(0),
+            first: Bci(first),
+            last: Bci(last),
+            len,
+            tier: Tier::Interpreter,
+        };
+        let rest = [gap(1, 2, false), code(0, 6)];
+        let events = |what: EventKind| [&[enter(0, Entry::Upcall), what][..], &rest].concat();
+        let pieces = cut(&g, events(run(0, 6, 3)));
+        assert_eq!((&pieces[0].nodes, &pieces[0].events), (&at(&g, 0, &[0, 3, 6]), &(1..2)));
+        // One that the graph has otherwise.
+        assert_eq!(cut(&g, events(run(0, 6, 4))).len(), 1);
+        let entered = vec![enter(0, Entry::Upcall), run(0, 3, 2), enter(1, Entry::Call), code(1, 0)];
+        assert_eq!(cut(&g, entered)[0].last, Sites { sites: at(&g, 0, &[3]), whole: true });
     }
 
     /// The events in front of a gap as the decoder tells them: all frames are given up.

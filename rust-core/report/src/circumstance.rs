@@ -61,7 +61,10 @@ impl Circumstances {
     #[inline]
     pub(crate) fn see(&mut self, kind: &EventKind) {
         match *kind {
-            EventKind::Bytecode { .. } | EventKind::Time(_) | EventKind::Orphan(_) => {}
+            EventKind::Bytecode { .. }
+            | EventKind::Run { .. }
+            | EventKind::Time(_)
+            | EventKind::Orphan(_) => {}
             EventKind::Enter { tier, entry, .. } => {
                 let before = self.tiers.last().copied();
                 self.tiers.push(tier);

@@ -25,6 +25,7 @@ mod stack;
 mod table;
 mod tally;
 pub mod threads;
+mod unrolled;
 pub mod verify;
 
 #[cfg(test)]
@@ -33,3 +34,4 @@ mod testing;
 pub use execution::Execution;
 pub use tally::{Exclude, Tally};
 pub use threads::{ThreadTotals, Threads};
+pub use unrolled::Unrolled;

@@ -282,6 +282,8 @@ fn visible(
             }
             Level::Block | Level::Call => return None,
         },
+        // This consumer takes none.
+        EventKind::Run { .. } => return None,
         EventKind::Unresolved { .. } if level == Level::Call => return None,
         EventKind::Unresolved { from, to, cause, callers, .. } => {
             let name = |b: Option<Bci>, none: &str| b.map_or_else(|| none.to_owned(), |b| b.to_string());
@@ -335,6 +337,7 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
             put("line", s.line(*method, *bci).into());
             put("tier", tier.name().into());
         }
+        EventKind::Run { .. } => {}
         EventKind::Catch { method, bci } => {
             put("event", "catch".into());
             put("method", s.method(*method).into());

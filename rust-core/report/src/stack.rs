@@ -45,6 +45,7 @@ impl Stack {
             EventKind::Bytecode { method, bci, .. } | EventKind::Catch { method, bci } => {
                 self.at(*method, *bci);
             }
+            EventKind::Run { method, last, .. } => self.at(*method, *last),
             EventKind::Gap(gap) if gap.stack_lost => *self = Self::default(),
             EventKind::Gap(_) | EventKind::Time(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
         }

@@ -18,10 +18,15 @@ impl Tally {
     /// Counts one event.
     #[inline]
     pub fn add(&mut self, provenance: Provenance) {
+        self.add_all(provenance, 1);
+    }
+    /// Counts so many that are known alike.
+    #[inline]
+    pub fn add_all(&mut self, provenance: Provenance, events: u64) {
         match provenance {
-            Provenance::Decoded => self.decoded += 1,
-            Provenance::Projected { .. } => self.projected += 1,
-            Provenance::Recovered { .. } => self.recovered += 1,
+            Provenance::Decoded => self.decoded += events,
+            Provenance::Projected { .. } => self.projected += events,
+            Provenance::Recovered { .. } => self.recovered += events,
         }
     }
     /// Adds another count.

@@ -60,6 +60,9 @@ impl FlowConsumer for Threads {
         };
         Box::new(Sink { all: Arc::clone(&self.all), own })
     }
+    fn takes_runs(&self) -> bool {
+        true
+    }
 }
 
 struct Sink {
@@ -73,6 +76,7 @@ impl FlowSink for Sink {
         for e in events {
             match &e.kind {
                 EventKind::Bytecode { .. } => self.own.bytecodes.add(e.provenance),
+                EventKind::Run { len, .. } => self.own.bytecodes.add_all(e.provenance, (*len).into()),
                 EventKind::Enter { entry: Entry::Call | Entry::Upcall, .. } => self.own.calls += 1,
                 EventKind::Unresolved { .. } => self.own.unresolved += 1,
                 EventKind::Orphan(Orphan::Bytecode { .. }) => self.own.orphans += 1,
@@ -96,11 +100,15 @@ mod tests {
         let mut t = Threads::default();
         let orphan = Orphan::Bytecode { opcode: 0, taken: None };
         let orphans = [orphan, Orphan::Throw].map(|o| Event::decoded(EventKind::Orphan(o)));
-        feed(&mut t, 9, &[&[enter(0), bytecode(0, 0), gap(false), gap(true)][..], &orphans].concat());
+        let (method, tier) = (jportal_units::MethodId(0), jportal_flow::Tier::C1);
+        let [first, last] = [0, 4].map(jportal_units::Bci);
+        let run = Event::decoded(EventKind::Run { method, first, last, len: 3, tier });
+        let some = [enter(0), bytecode(0, 0), run, gap(false), gap(true)];
+        feed(&mut t, 9, &[&some[..], &orphans].concat());
         feed(&mut t, 3, &[]);
         let all = t.totals();
         assert_eq!(all.iter().map(|t| t.tid).collect::<Vec<_>>(), [3, 9]);
-        assert_eq!((all[1].bytecodes.total(), all[1].calls, all[1].gaps["truncated"]), (1, 1, 2));
+        assert_eq!((all[1].bytecodes.total(), all[1].calls, all[1].gaps["truncated"]), (4, 1, 2));
         assert_eq!((all[1].orphans, all[0].orphans), (1, 0));
     }
 }

@@ -9,6 +9,7 @@ use super::{FillWork, Tier, Tiers};
 use crate::cut::Sites;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 /// A place on the way back: what goes on here with the same frames leads to what follows the gap.
 #[derive(Clone, Debug)]
@@ -59,6 +60,30 @@ const TICK: usize = 64;
 /// Instructions behind the gap in which callers are looked for.
 const REVEALED: usize = 1 << 14;
 
+/// Tables for [`Back::slots`] that are not in use, all zeros: one has an entry for each node of the program, of which a gap needs few.
+#[derive(Debug, Default)]
+pub(super) struct Tables(Mutex<Vec<Vec<u32>>>);
+
+impl Tables {
+    fn take(&self, nodes: usize) -> Vec<u32> {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        table.resize(nodes, 0);
+        table
+    }
+    fn give(&self, table: Vec<u32>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(table);
+    }
+}
+
+impl Drop for Back<'_> {
+    fn drop(&mut self) {
+        for (node, _) in &self.spots {
+            self.slots[node.0 as usize] = 0;
+        }
+        self.ground.tables.give(std::mem::take(&mut self.slots));
+    }
+}
+
 /// The way back.
 pub(super) struct Back<'a> {
     ground: Ground<'a>,
@@ -95,7 +120,7 @@ impl<'a> Back<'a> {
             .collect();
         transfers.reverse();
         let ancestors = Ancestors::new(ground.icfg, &below);
-        let slots = vec![0; ground.icfg.len()];
+        let slots = ground.tables.take(ground.icfg.len());
         let (nodes, spots) = (Vec::new(), Vec::new());
         Self { ground, gap, post, below, ancestors, nodes, transfers, offset, hops: 0, spots, slots }
     }
@@ -248,14 +273,26 @@ impl<'a> Back<'a> {
         let captured = self.ground.captured;
         let to = place as usize;
         let start = captured.range(captured.segment_at(to)).start;
-        for position in (start..to).rev() {
-            let from = captured.nodes()[position];
+        let mut position = to;
+        while position > start {
             let head = self.head()?;
+            // As far as nothing has to be asked of the frames, or how long it is already.
+            let ticks = (to - position) % TICK;
+            let near = start.max(position.saturating_sub(TICK - 1 - ticks));
+            let straight = captured.straight_back(near..position, head);
+            if straight > 0 {
+                work.read += straight as u64;
+                self.nodes.extend(captured.nodes()[position - straight..position].iter().rev());
+                self.offset += straight;
+                position -= straight;
+                continue;
+            }
+            position -= 1;
             work.read += 1;
             if (to - position).is_multiple_of(TICK) && self.is_done() {
                 return None;
             }
-            if !self.step(from, head) {
+            if !self.step(captured.nodes()[position], head) {
                 return Some(position as u32 + 1);
             }
         }

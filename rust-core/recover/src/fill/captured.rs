@@ -147,6 +147,25 @@ impl Captured {
         positions.clear();
         self.sequence.control.positions(&self.range(segment), positions);
     }
+    /// How many instructions of `positions`, from the first on, stand one behind the other in the code, none but the last of them a
+    /// transfer of control; and whether the last one is.
+    pub(super) fn straight(&self, positions: Range<usize>) -> (usize, bool) {
+        let end = positions.end.min(self.nodes().len());
+        let Some(&[first, ref rest @ ..]) = self.nodes().get(positions.start..end) else { return (0, false) };
+        let up_to = self.sequence.control.next(positions.start).filter(|at| *at < end);
+        let most = up_to.map_or(rest.len(), |at| at - positions.start);
+        let goes_on = |(node, at): &(&Node, u32)| node.0 == *at;
+        let more = rest[..most].iter().zip(first.0 + 1..).take_while(goes_on).count();
+        (more + 1, up_to.is_some() && more == most)
+    }
+    /// How many instructions of `positions`, from the last on backwards, stand one in front of the other in the code, and the last one in
+    /// front of `to`, none of them a transfer of control.
+    pub(super) fn straight_back(&self, positions: Range<usize>, to: Node) -> usize {
+        let from = self.sequence.control.last(positions.end).map_or(positions.start, |at| at + 1);
+        let nodes = self.nodes().get(from.max(positions.start)..positions.end).unwrap_or_default();
+        let goes_on = |(node, at): &(&Node, u32)| node.0 + at == to.0;
+        nodes.iter().rev().zip(1..).take_while(goes_on).count()
+    }
     /// The abstraction of the sequence at `tier`, and how much of it lies in front of a position.
     pub(super) fn abstraction(&self, tier: Tier) -> (&[Node], impl Fn(usize) -> usize + '_) {
         let of = match tier {
@@ -197,6 +216,20 @@ impl Abstraction {
             }
         }
     }
+    /// The first position from `from` on.
+    fn next(&self, from: usize) -> Option<usize> {
+        let masked = self.bits.get(from / 64)? & (u64::MAX << (from % 64));
+        let words = std::iter::once(masked).chain(self.bits[from / 64 + 1..].iter().copied());
+        let (word, bits) = (from / 64..).zip(words).find(|(_, bits)| *bits != 0)?;
+        Some(64 * word + bits.trailing_zeros() as usize)
+    }
+    /// The last position in front of `to`.
+    fn last(&self, to: usize) -> Option<usize> {
+        let masked = self.bits.get(to / 64).map_or(0, |bits| bits & ((1 << (to % 64)) - 1));
+        let before = self.bits[..self.bits.len().min(to / 64)].iter().copied().enumerate().rev();
+        let (word, bits) = std::iter::once((to / 64, masked)).chain(before).find(|(_, bits)| *bits != 0)?;
+        Some(64 * word + 63 - bits.leading_zeros() as usize)
+    }
     fn rank(&self, position: usize) -> usize {
         match (self.bits.get(position / 64), self.ranks.get(position / 64)) {
             (Some(bits), Some(rank)) => {
@@ -224,6 +257,60 @@ mod tests {
     }
     fn counted(n: u32) -> Vec<Node> {
         (0..n).map(Node).collect()
+    }
+
+    #[test]
+    fn straight_code_up_to_a_transfer_or_to_what_is_elsewhere() {
+        let mut captured = Captured::default();
+        let nodes = |all: &[u32]| all.iter().copied().map(Node).collect::<Vec<_>>();
+        struct Tens;
+        impl Tiers for Tens {
+            fn tier(&self, node: Node) -> Tier {
+                if node.0.is_multiple_of(10) { Tier::Control } else { Tier::Concrete }
+            }
+        }
+        let long: Vec<u32> = (101..=110).chain(301..=303).chain(11..=20).chain(21..=25).collect();
+        captured.push(&Tens, &nodes(&long), &[]).unwrap();
+        let end = long.len();
+        assert_eq!(captured.straight(0..end), (10, true));
+        assert_eq!(captured.straight(4..end), (6, true));
+        assert_eq!(captured.straight(4..8), (4, false));
+        assert_eq!(captured.straight(9..end), (1, true));
+        assert_eq!(captured.straight(10..end), (3, false));
+        assert_eq!(captured.straight(end - 5..end), (5, false));
+        assert_eq!(captured.straight(end..end), (0, false));
+        // Backwards no transfer is passed.
+        assert_eq!(captured.straight_back(0..9, Node(110)), 9);
+        assert_eq!(captured.straight_back(6..9, Node(110)), 3);
+        assert_eq!(captured.straight_back(0..9, Node(111)), 0);
+        assert_eq!(captured.straight_back(0..10, Node(111)), 0);
+        assert_eq!(captured.straight_back(0..13, Node(304)), 3);
+        assert_eq!(captured.straight_back(0..end, Node(26)), 5);
+        let mut plain = Captured::default();
+        plain.push(&Tens, &nodes(&(201..=209).collect::<Vec<_>>()), &[]).unwrap();
+        assert_eq!((plain.straight(2..9), plain.straight_back(2..9, Node(210))), ((7, false), 7));
+    }
+
+    /// `straight` and `straight_back` step by step, across words of the bits.
+    #[test]
+    fn straight_code_of_any_length() {
+        let line: Vec<Node> = (0..400).map(|i| Node(2 * 400 * 2 + i)).collect();
+        struct Rare;
+        impl Tiers for Rare {
+            fn tier(&self, node: Node) -> Tier {
+                if node.0 % 97 == 5 { Tier::Control } else { Tier::Concrete }
+            }
+        }
+        let mut captured = Captured::default();
+        captured.push(&Rare, &line, &[]).unwrap();
+        let transfers = |n: &Node| Rare.tier(*n) == Tier::Control;
+        for from in 0..line.len() {
+            let to = line[from..].iter().position(transfers).map(|at| at + 1);
+            let expected = (to.unwrap_or(line.len() - from), to.is_some());
+            assert_eq!(captured.straight(from..line.len()), expected, "{from}");
+            let back = line[..from].iter().rev().take_while(|n| !transfers(n)).count();
+            assert_eq!(captured.straight_back(0..from, line[from]), back, "{from}");
+        }
     }
 
     #[test]

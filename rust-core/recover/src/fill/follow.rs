@@ -19,7 +19,7 @@
 //!
 //! Where nothing joins in the time of a small gap, nothing is filled.
 
-use super::back::Back;
+use super::back::{Back, Tables};
 use super::explore::{Explorer, Join};
 use super::learned::Learned;
 use super::pace::Expected;
@@ -123,12 +123,14 @@ pub struct Follower<'a> {
     learned: &'a Learned,
     exited: Exited<'a>,
     settings: Settings,
+    tables: Tables,
 }
 
 impl<'a> Follower<'a> {
     /// With what was `learned` of `captured`, whose instructions are those of `icfg`, or of the same with stretches hidden or not hidden.
     pub fn new(icfg: &'a Icfg, captured: &'a Captured, learned: &'a Learned, settings: Settings) -> Self {
-        Self { icfg, captured, learned, exited: Exited::new(&learned.exits), settings }
+        let (exited, tables) = (Exited::new(&learned.exits), Tables::default());
+        Self { icfg, captured, learned, exited, settings, tables }
     }
     /// The fills of `gaps`; `None` where nothing fits: the gap stays a gap.
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
@@ -144,8 +146,8 @@ impl<'a> Follower<'a> {
     /// The fill of one gap.
     pub fn recover_gap(&self, gap: &Gap<'_>) -> (Option<Recovered>, FillWork) {
         let mut work = FillWork::default();
-        let Self { icfg, captured, learned, settings, .. } = self;
-        let ground = Ground { icfg, captured, learned, settings };
+        let Self { icfg, captured, learned, settings, tables, .. } = self;
+        let ground = Ground { icfg, captured, learned, settings, tables };
         if captured.segment(gap.hole.before).is_empty() || captured.segment(gap.hole.after).is_empty() {
             return (None, work);
         }

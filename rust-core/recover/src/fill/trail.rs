@@ -1,7 +1,7 @@
 //! Going on behind a gap's last instruction as what was captured went on in the same context.
 
 use super::ancestors::may_be;
-use super::back::{Back, Spot};
+use super::back::{Back, Spot, Tables};
 use super::contexts::Contexts;
 use super::follow::{Gap, Settings};
 use super::frames::Frames;
@@ -10,6 +10,7 @@ use super::pace::Expected;
 use super::passage::{Length, Passages};
 use super::{Captured, FillWork, Tier, Tiers};
 use jportal_bytecode::{Icfg, Node, Transfer};
+use std::ops::Range;
 
 /// Where a trail may go over into the way back.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -35,6 +36,7 @@ pub(super) struct Ground<'a> {
     pub(super) captured: &'a Captured,
     pub(super) learned: &'a Learned,
     pub(super) settings: &'a Settings,
+    pub(super) tables: &'a Tables,
 }
 
 /// One attempt.
@@ -86,7 +88,9 @@ impl<'a> Trail<'a> {
         let all = ground.captured.segment(gap.hole.before);
         let nodes = all[all.len().saturating_sub(ground.settings.context)..].to_vec();
         let is_transfer = |n: &Node| ground.icfg.tier(*n) <= Tier::Control;
-        let transfers = nodes.iter().copied().filter(is_transfer).collect();
+        let transfers = nodes.iter().rev().copied().filter(is_transfer).take(Contexts::longest());
+        let mut transfers: Vec<Node> = transfers.collect();
+        transfers.reverse();
         let frames = Frames::new(ground.icfg, gap.before);
         let given = nodes.len();
         Self { ground, gap, back, frames, nodes, given, transfers, hops: 0, most: usize::MAX, best: None }
@@ -97,10 +101,13 @@ impl<'a> Trail<'a> {
     fn push(&mut self, node: Node) {
         self.nodes.push(node);
         if self.ground.icfg.tier(node) <= Tier::Control {
-            self.transfers.push(node);
-            if self.transfers.len() > 64 * Contexts::longest() {
-                self.transfers.drain(..self.transfers.len() - Contexts::longest());
-            }
+            self.transferred(node);
+        }
+    }
+    fn transferred(&mut self, node: Node) {
+        self.transfers.push(node);
+        if self.transfers.len() > 64 * Contexts::longest() {
+            self.transfers.drain(..self.transfers.len() - Contexts::longest());
         }
     }
     /// Begins with the entry of the method that the gap's last instruction has called, if that is known. Whether these frames allow it.
@@ -168,10 +175,13 @@ impl<'a> Trail<'a> {
         let captured = self.ground.captured;
         let from = place as usize;
         let end = captured.range(captured.segment_at(from)).end;
-        for position in from..end {
+        let mut position = from;
+        while position < end {
             let next = captured.nodes()[position];
-            work.read += 1;
-            if (position - from).is_multiple_of(TICK) && self.is_done() {
+            let ticks = (position - from) % TICK;
+            let (len, transfers) = captured.straight(position..end.min(position + TICK - ticks));
+            work.read += len as u64;
+            if ticks == 0 && self.is_done() {
                 return End::Done;
             }
             let Some(last) = self.nodes.last().copied() else { return End::Done };
@@ -179,12 +189,26 @@ impl<'a> Trail<'a> {
             if !straight && !self.frames.follow_seen(last, next) {
                 return End::Stuck(Some(position as u32));
             }
-            if !self.back.spots(next).is_empty() {
-                self.consider(next, Some(position));
+            self.go_straight(position..position + len);
+            if transfers {
+                self.transferred(captured.nodes()[position + len - 1]);
             }
-            self.push(next);
+            position += len;
         }
         End::Stuck(None)
+    }
+    /// Appends what stands at `positions`, one instruction behind the other in the code.
+    fn go_straight(&mut self, positions: Range<usize>) {
+        let nodes = &self.ground.captured.nodes()[positions.clone()];
+        let mut pushed = 0;
+        for (at, next) in nodes.iter().enumerate() {
+            if !self.back.spots(*next).is_empty() {
+                self.nodes.extend(&nodes[pushed..at]);
+                pushed = at;
+                self.consider(*next, Some(positions.start + at));
+            }
+        }
+        self.nodes.extend(&nodes[pushed..]);
     }
     /// Whether a better joint can no longer come.
     fn is_done(&self) -> bool {

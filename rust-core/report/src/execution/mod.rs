@@ -119,6 +119,9 @@ impl FlowConsumer for Listener<'_> {
             to: self.to.thread(info),
         })
     }
+    fn takes_runs(&self) -> bool {
+        self.to.takes_runs()
+    }
 }
 
 struct Sink {
@@ -179,13 +182,11 @@ impl Sink {
         let captured = self.visits.ticks(own.key, until).saturating_sub(self.hidden);
         self.density.mark(captured, seen, |gap, n| own.gaps[gap].bytecodes = n);
     }
-}
-
-impl FlowSink for Sink {
-    fn events(&mut self, events: &[Event]) {
+    fn hear(&mut self, events: &[Event]) {
         for e in events {
             match &e.kind {
                 EventKind::Bytecode { .. } => self.own.bytecodes.add(e.provenance),
+                EventKind::Run { len, .. } => self.own.bytecodes.add_all(e.provenance, (*len).into()),
                 EventKind::Orphan(Orphan::Bytecode { .. }) => self.own.orphans += 1,
                 EventKind::Unresolved { .. } => self.own.unresolved += 1,
                 EventKind::Gap(gap) => self.gap(gap),
@@ -193,7 +194,17 @@ impl FlowSink for Sink {
                 _ => {}
             }
         }
+    }
+}
+
+impl FlowSink for Sink {
+    fn events(&mut self, events: &[Event]) {
+        self.hear(events);
         self.to.events(events);
+    }
+    fn take(&mut self, events: &mut Vec<Event>) {
+        self.hear(events);
+        self.to.take(events);
     }
     fn end(mut self: Box<Self>) {
         self.close(u64::MAX);

@@ -100,6 +100,8 @@ impl Sink {
     fn event(&mut self, kind: &EventKind) {
         match *kind {
             EventKind::Bytecode { method, bci, .. } => self.bytecode(method, bci),
+            // This consumer takes none.
+            EventKind::Run { .. } => {}
             EventKind::Enter { method, entry: Entry::Osr | Entry::Deoptimisation, .. } => {
                 let kept = self.replaced.pop().filter(|f| f.method == method);
                 self.frames.push(kept.unwrap_or(Frame { method, last: None }));

@@ -160,7 +160,7 @@ impl HitFinder {
             }
             EventKind::Catch { .. } => !self.entered,
             // The call again: it is being executed anew after a deoptimisation.
-            EventKind::Bytecode { method: m, bci: b, .. } => {
+            EventKind::Bytecode { method: m, bci: b, .. } | EventKind::Run { method: m, first: b, .. } => {
                 (*m, *b) == (method, bci) && self.replaced && !self.entered
             }
             EventKind::Gap(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => false,
