@@ -43,7 +43,7 @@ struct Kept {
 
 impl Learned {
     /// Keeps `piece` if that makes no more than `longest` instructions in all; else only the ends where gaps are.
-    fn keep(&mut self, tiers: &dyn Tiers, piece: &Piece, longest: usize, behind_gap: bool) -> Kept {
+    fn keep(&mut self, tiers: &impl Tiers, piece: &Piece, longest: usize, behind_gap: bool) -> Kept {
         let len = piece.nodes.len();
         if self.captured.nodes().len().saturating_add(len) <= longest {
             let id = self.push(tiers, piece, 0..len);
@@ -64,7 +64,7 @@ impl Learned {
         self.left_out += len.saturating_sub(kept) as u64;
         ends
     }
-    fn push(&mut self, tiers: &dyn Tiers, piece: &Piece, range: Range<usize>) -> Option<SegmentId> {
+    fn push(&mut self, tiers: &impl Tiers, piece: &Piece, range: Range<usize>) -> Option<SegmentId> {
         let marks: Vec<(usize, u64)> = piece
             .marks
             .iter()
@@ -102,7 +102,7 @@ pub(crate) struct Places {
 
 impl Places {
     /// The thread's next piece.
-    pub(crate) fn add(&mut self, learned: &mut Learned, tiers: &dyn Tiers, piece: Piece, longest: usize) {
+    pub(crate) fn add(&mut self, learned: &mut Learned, tiers: &impl Tiers, piece: Piece, longest: usize) {
         let gap = self.last.as_ref().filter(|last| is_filled(&last.behind));
         let kept = learned.keep(tiers, &piece, longest, gap.is_some());
         if let Some(last) = gap {

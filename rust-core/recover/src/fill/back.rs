@@ -29,8 +29,10 @@ const SAME: usize = 32;
 
 /// Spots with the same instruction, evenly spread over all that there were.
 #[derive(Debug, Default)]
-struct Same {
+pub(super) struct Same {
     spots: Vec<Spot>,
+    /// The length of each, ascending: beside each other where they are searched.
+    lens: Vec<u32>,
     /// How many there were, and of how many one is kept.
     seen: usize,
     stride: usize,
@@ -45,11 +47,23 @@ impl Same {
                     kept = !kept;
                     kept
                 });
+                self.lens = self.spots.iter().map(|spot| spot.len).collect();
                 self.stride = 2 * self.stride.max(1);
             }
+            self.lens.push(spot.len);
             self.spots.push(spot);
         }
         self.seen += 1;
+    }
+    /// All of them.
+    pub(super) fn spots(&self) -> &[Spot] {
+        &self.spots
+    }
+    /// Those whose lengths are in a range.
+    pub(super) fn with_len(&self, (least, most): (u32, u32)) -> &[Spot] {
+        let from = self.lens.partition_point(|len| *len < least);
+        let len = self.lens[from..].partition_point(|len| *len <= most);
+        &self.spots[from..from + len]
     }
 }
 
@@ -144,10 +158,10 @@ impl<'a> Back<'a> {
         }
         all
     }
-    /// The spots with `node`.
-    pub(super) fn spots(&self, node: Node) -> &[Spot] {
-        let slot = self.slots[node.0 as usize].checked_sub(1);
-        slot.map_or(&[], |slot| &self.spots[slot as usize].1.spots)
+    /// The spots with `node`, if there are any.
+    pub(super) fn spots(&self, node: Node) -> Option<&Same> {
+        let slot = self.slots[node.0 as usize].checked_sub(1)?;
+        Some(&self.spots[slot as usize].1)
     }
     /// The `len` instructions from a spot on, and what follows the gap.
     pub(super) fn from(&self, len: usize) -> impl Iterator<Item = &Node> {

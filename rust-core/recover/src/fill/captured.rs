@@ -64,16 +64,31 @@ impl Default for Captured {
 impl Captured {
     /// Adds a segment: its instructions, and for some of them, by index, the time when they executed. `None` when the
     /// sequence would grow beyond 32 bits.
-    pub fn push(&mut self, tiers: &dyn Tiers, nodes: &[Node], marks: &[(usize, u64)]) -> Option<SegmentId> {
+    pub fn push(
+        &mut self,
+        tiers: &(impl Tiers + ?Sized),
+        nodes: &[Node],
+        marks: &[(usize, u64)],
+    ) -> Option<SegmentId> {
         let sequence = Arc::make_mut(&mut self.sequence);
         let base = sequence.nodes.len() as u32;
         base.checked_add(u32::try_from(nodes.len()).ok()?)?;
-        for node in nodes {
-            let tier = tiers.tier(*node);
-            sequence.calls.push(*node, tier == Tier::Calls);
-            sequence.control.push(*node, tier <= Tier::Control);
+        // Word by word of the bits.
+        let mut rest = nodes;
+        while !rest.is_empty() {
+            let filled = sequence.nodes.len() % 64;
+            let (word, behind) = rest.split_at(rest.len().min(64 - filled));
+            let (mut calls, mut control) = (0u64, 0u64);
+            for (bit, node) in (filled..).zip(word) {
+                let tier = tiers.tier(*node);
+                calls |= u64::from(tier == Tier::Calls) << bit;
+                control |= u64::from(tier <= Tier::Control) << bit;
+            }
+            sequence.calls.push(word, filled, calls);
+            sequence.control.push(word, filled, control);
+            sequence.nodes.extend(word);
+            rest = behind;
         }
-        sequence.nodes.extend(nodes);
         let inside = marks.iter().filter(|m| m.0 < nodes.len());
         sequence.marks.extend(inside.map(|(at, time)| (base + *at as u32, *time)));
         self.first.push(sequence.nodes.len() as u32);
@@ -185,20 +200,24 @@ struct Abstraction {
     bits: Vec<u64>,
     /// Number of bits set in front of each word.
     ranks: Vec<u32>,
-    len: usize,
 }
 
 impl Abstraction {
-    fn push(&mut self, node: Node, belongs: bool) {
-        if self.len.is_multiple_of(64) {
+    /// Appends the instructions of `nodes` that belong to the tier: those with a bit in `belongs`, in which the first of them has the bit
+    /// `filled`. They do not go beyond the word that holds it.
+    fn push(&mut self, nodes: &[Node], filled: usize, belongs: u64) {
+        if filled == 0 {
             self.ranks.push(self.nodes.len() as u32);
             self.bits.push(0);
         }
-        if belongs {
-            self.bits[self.len / 64] |= 1 << (self.len % 64);
-            self.nodes.push(node);
+        if let Some(word) = self.bits.last_mut() {
+            *word |= belongs;
         }
-        self.len += 1;
+        let mut bits = belongs;
+        while bits != 0 {
+            self.nodes.push(nodes[bits.trailing_zeros() as usize - filled]);
+            bits &= bits - 1;
+        }
     }
     /// Appends the positions in `range`.
     fn positions(&self, range: &Range<usize>, to: &mut Vec<u32>) {

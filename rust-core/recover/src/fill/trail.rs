@@ -1,7 +1,7 @@
 //! Going on behind a gap's last instruction as what was captured went on in the same context.
 
 use super::ancestors::may_be;
-use super::back::{Back, Spot, Tables};
+use super::back::{Back, Same, Spot, Tables};
 use super::contexts::Contexts;
 use super::follow::{Gap, Settings};
 use super::frames::Frames;
@@ -80,6 +80,8 @@ const UNBALANCED: f64 = 0.25;
 pub(super) const AGREEMENT: f64 = 0.25;
 /// `AGREEMENT` of [`AFTER`] instructions, rounded up.
 const MOST_AGREEMENT: f64 = 1.05;
+/// What costs may differ by and be the same.
+const ROUNDING: f64 = 1e-6;
 /// How long it is already is asked every so many instructions.
 const TICK: usize = 64;
 
@@ -202,7 +204,7 @@ impl<'a> Trail<'a> {
         let nodes = &self.ground.captured.nodes()[positions.clone()];
         let mut pushed = 0;
         for (at, next) in nodes.iter().enumerate() {
-            if !self.back.spots(*next).is_empty() {
+            if self.back.spots(*next).is_some() {
                 self.nodes.extend(&nodes[pushed..at]);
                 pushed = at;
                 self.consider(*next, Some(positions.start + at));
@@ -225,10 +227,13 @@ impl<'a> Trail<'a> {
     }
     /// Notes that the way back may go on here with `next`, whose frames are these. It is copied from `position`.
     fn consider(&mut self, next: Node, position: Option<usize>) {
-        for spot in self.near(self.back.spots(next)) {
+        for spot in self.back.spots(next).map_or(&[][..], |same| self.near(same)) {
+            if !self.agrees(spot) {
+                continue;
+            }
             let (misfit, cost) = self.cost(spot);
             let least = self.least();
-            if misfit > self.ground.settings.misfit || cost - MOST_AGREEMENT >= least || !self.agrees(spot) {
+            if misfit > self.ground.settings.misfit || cost - MOST_AGREEMENT >= least {
                 continue;
             }
             let after = self.agreement(spot, next, position);
@@ -246,15 +251,23 @@ impl<'a> Trail<'a> {
     fn least(&self) -> f64 {
         self.best.map_or(f64::INFINITY, |best| best.cost)
     }
-    /// Of `spots`, whose lengths ascend, those with which the gap's length is not missed by too much for a better joint.
-    fn near<'s>(&self, spots: &'s [Spot]) -> &'s [Spot] {
-        let Some(expected) = self.gap.expected.filter(|_| !spots.is_empty()) else { return spots };
-        let misfit = self.ground.settings.misfit.min((self.least() + MOST_AGREEMENT) / MISFIT);
-        let wanted = expected.instructions - self.fill().len() as f64;
+    /// Of spots with the same instruction those with which the gap's length is not missed by too much for a better joint.
+    fn near<'s>(&self, same: &'s Same) -> &'s [Spot] {
+        let Some(expected) = self.gap.expected else { return same.spots() };
+        let (front, scale) = (self.fill().len() as f64, expected.scale());
+        let wanted = expected.instructions - front;
+        // Whatever the spot is, its cost is at least this and as much for its misfit as is not made good by the balance.
+        let at_least = HOP * self.hops as f64 + UNBALANCED * (front - wanted).abs() / scale;
+        let allowed = self.least() + MOST_AGREEMENT - at_least;
+        if allowed < -ROUNDING {
+            return &[];
+        }
+        let misfit = self.ground.settings.misfit.min(allowed / (MISFIT - UNBALANCED));
         // One more on either side: what is near enough is asked exactly afterwards.
-        let tolerance = misfit * expected.scale() + 1.0;
-        let behind = &spots[spots.partition_point(|s| f64::from(s.len) < wanted - tolerance)..];
-        &behind[..behind.partition_point(|s| f64::from(s.len) <= wanted + tolerance)]
+        let tolerance = misfit * scale + 1.0;
+        let most = (wanted + tolerance).floor();
+        // What is below 0 becomes 0.
+        if most < 0.0 { &[] } else { same.with_len(((wanted - tolerance).ceil() as u32, most as u32)) }
     }
     /// By how much a joint at `spot` misses the gap's length, and what speaks against it.
     fn cost(&self, spot: &Spot) -> (f64, f64) {

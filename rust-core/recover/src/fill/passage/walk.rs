@@ -1,7 +1,7 @@
 //! A passage step by step.
 
 use super::super::ancestors::may_be;
-use super::super::back::{Back, Spot};
+use super::super::back::{Back, Same, Spot};
 use super::super::frames::Frames;
 use super::{Cost, Edge, Length, Passages, Reached, Spots};
 use hashbrown::{HashMap, HashSet};
@@ -211,7 +211,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             let (sites, whole) = self.back.below(spot.level);
             self.miss(spot) <= self.length.tolerance && may_be(&frames, spot.above.as_deref(), sites, whole)
         };
-        let all = self.back.spots(node).iter().filter(fits);
+        let all = self.back.spots(node).map_or(&[][..], Same::spots).iter().filter(fits);
         all.min_by(|a, b| self.miss(a).total_cmp(&self.miss(b))).cloned()
     }
     /// What to go to in the frame that the walk is in: a spot, or else the call site of a frame known behind the gap.
