@@ -583,7 +583,7 @@ impl Way<'_> {
         let goes_on = |to: &usize| {
             let (from, next) = (nodes[to - 1], nodes[*to]);
             next.0 == from.0 + 1
-                && confidence[*to] == confidence[at]
+                && confidence.get(*to) == confidence.get(at)
                 && icfg.opcode(from).transfer() == Transfer::None
                 && icfg.method(from) == icfg.method(next)
                 && !self.breaks.contains(to)
