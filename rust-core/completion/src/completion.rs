@@ -17,6 +17,7 @@ use jportal_recover::project::paths::Below;
 use jportal_units::{Bci, MethodId, Tsc};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
 use std::time::Instant;
 
 /// How flows are completed.
@@ -146,13 +147,16 @@ impl<'o> Completion<'o> {
         };
         for (info, thread) in all {
             let begin = Instant::now();
-            let mut filler = method.filler(icfg, captured, &thread.places);
-            let sink = consumer.thread(&info);
-            let mut replay =
-                Replay::new(icfg, known.clone(), &thread.places, &mut *filler, (sink, self.runs));
-            thread.spool.read(|event| replay.event(event))?;
-            let (figures, filling) = replay.end();
-            summary.work.add(&filler.work());
+            let sink = (consumer.thread(&info), self.runs);
+            let Thread { spool, places } = thread;
+            let (figures, filling, work) = std::thread::scope(|scope| {
+                let mut filler = method.filler(icfg, captured, &places, scope);
+                let mut replay = Replay::new(icfg, known.clone(), &places, &mut *filler, sink);
+                spool.read(|event| replay.event(event))?;
+                let (figures, filling) = replay.end();
+                Ok::<_, Error>((figures, filling, filler.work()))
+            })?;
+            summary.work.add(&work);
             summary.seconds.filling += filling.as_secs_f64();
             summary.seconds.replaying += begin.elapsed().saturating_sub(filling).as_secs_f64();
             summary.total.add(&figures);
@@ -195,14 +199,18 @@ enum Learnt<'a> {
 }
 
 impl Learnt<'_> {
-    fn filler<'a>(
+    /// Fills the places of one thread; `scope` has what helps with that.
+    fn filler<'a: 's, 's>(
         &'a self,
         icfg: &'a Icfg,
         captured: &'a Captured,
         places: &'a [Place],
+        scope: &'s Scope<'s, '_>,
     ) -> Box<dyn Filler + 'a> {
         match self {
-            Self::Follow(follower, calibration) => Box::new(Followed::new(follower, calibration, places)),
+            Self::Follow(follower, calibration) => {
+                Box::new(Followed::new(follower, calibration, places, scope))
+            }
             Self::Choose(tiered, parameters) => {
                 Box::new(Chosen::new(captured, places, *tiered, Walker::new(icfg), *parameters))
             }

@@ -5,9 +5,11 @@ use jportal_bytecode::Node;
 use jportal_recover::cut::Sites;
 use jportal_recover::fill::{
     Basic, Calibration, Captured, Choose, Filled, Follower, Gap, Hole, Parameters, Source, Tiered, Walker,
-    recover,
+    WayBack, recover,
 };
 use jportal_recover::fill::{FillWork, Settings};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::Scope;
 
 /// How gaps are filled.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -59,17 +61,48 @@ pub(crate) trait Filler {
     fn work(&self) -> FillWork;
 }
 
-/// Our own: a place's frames are known when those before it have been filled.
+/// Our own: a place's frames are known when those before it have been filled. What leads to its end is known before, and is looked for on
+/// another thread.
 pub(crate) struct Followed<'a> {
     follower: &'a Follower<'a>,
     calibration: &'a Calibration,
     places: &'a [Place],
+    /// By number of the place, which ascends.
+    ways: Receiver<(usize, Option<WayBack<'a>>)>,
     work: FillWork,
 }
 
+/// Places whose ends are gone back from while one is filled.
+const AHEAD: usize = 4;
+
 impl<'a> Followed<'a> {
-    pub(crate) fn new(follower: &'a Follower<'a>, calibration: &'a Calibration, places: &'a [Place]) -> Self {
-        Self { follower, calibration, places, work: FillWork::default() }
+    pub(crate) fn new<'s>(
+        follower: &'a Follower<'a>,
+        calibration: &'a Calibration,
+        places: &'a [Place],
+        scope: &'s Scope<'s, '_>,
+    ) -> Self
+    where
+        'a: 's,
+    {
+        let (send, ways) = sync_channel(AHEAD);
+        let back = follower.ways_back();
+        if !places.is_empty() {
+            scope.spawn(move || {
+                for (at, place) in places.iter().enumerate() {
+                    let Some(end) = place.end() else { continue };
+                    // Who fills them may have failed.
+                    if send.send((at, back.to(&end))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Self { follower, calibration, places, ways, work: FillWork::default() }
+    }
+    /// What leads to the end of a place, which is behind all that were asked for.
+    fn way_to(&self, index: usize) -> Option<WayBack<'a>> {
+        self.ways.iter().find(|(at, _)| *at >= index).filter(|(at, _)| *at == index)?.1
     }
 }
 
@@ -77,10 +110,11 @@ impl Filler for Followed<'_> {
     fn fill(&mut self, index: usize, before: &Sites, entered: Option<Node>) -> Option<Fill> {
         let place = &self.places[index];
         let (before, after) = (before.below(), place.after.below());
+        let hole = place.hole?;
         let one_of = |paths: u32| 1.0 / paths.max(1) as f32;
         let sure = (one_of(place.paths.0), one_of(place.paths.1));
-        let gap = Gap { hole: place.hole?, before, entered, after, sure, expected: place.expected };
-        let (found, work) = self.follower.recover_gap(&gap);
+        let gap = Gap { hole, before, entered, after, sure, expected: place.expected };
+        let (found, work) = self.follower.recover_to(&gap, self.way_to(index));
         self.work.add(&work);
         let found = found?;
         let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();

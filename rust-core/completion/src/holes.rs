@@ -2,7 +2,7 @@
 
 use jportal_flow::GapReason;
 use jportal_recover::cut::{Behind, Piece, Sites};
-use jportal_recover::fill::{Captured, Expected, Hole, Paces, SegmentId, Span, Tiers};
+use jportal_recover::fill::{Captured, End, Expected, Hole, Paces, SegmentId, Span, Tiers};
 use std::ops::Range;
 
 /// A place to be filled.
@@ -18,6 +18,14 @@ pub(crate) struct Place {
     pub(crate) paths: (u32, u32),
     /// How many instructions there was time for.
     pub(crate) expected: Option<Expected>,
+}
+
+impl Place {
+    /// Its end; `None` where nothing is to be filled.
+    pub(crate) fn end(&self) -> Option<End<'_>> {
+        let segment = self.hole?.after;
+        Some(End { segment, frames: self.after.below(), expected: self.expected })
+    }
 }
 
 /// Instructions kept in front of a gap and behind it where a segment is not learned from: what a fill is compared with.

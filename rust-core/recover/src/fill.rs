@@ -37,7 +37,7 @@ pub use basic::Basic;
 pub use candidates::Candidates;
 pub use captured::{Captured, SegmentId, Tier, Tiers};
 pub use contexts::Contexts;
-pub use follow::{Follower, Gap, Recovered, Settings};
+pub use follow::{End, Follower, Gap, Recovered, Settings, WayBack, WaysBack};
 pub use frequencies::Frequencies;
 pub use learned::Learned;
 pub use pace::{Expected, Paces, Span};

@@ -4,7 +4,7 @@ use super::frames::Frames;
 use crate::cut::Sites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A frame that has ended by the time where the walk began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ enum Ended {
 #[derive(Debug)]
 pub(super) struct Above {
     ended: Ended,
-    below: Option<Rc<Above>>,
+    below: Option<Arc<Above>>,
 }
 
 /// The frames that were still there where the walk began are the *ancestors*: the walk goes on in the innermost of them, and in
@@ -27,7 +27,7 @@ pub(super) struct Above {
 #[derive(Clone, Debug)]
 pub(super) struct Ancestors<'a> {
     icfg: &'a Icfg,
-    above: Option<Rc<Above>>,
+    above: Option<Arc<Above>>,
     /// How many of these were left by an exception.
     thrown: usize,
     /// Call sites below the ancestor reached, as far as they are known, outermost first.
@@ -45,7 +45,7 @@ impl<'a> Ancestors<'a> {
     }
     /// Ancestors left behind, that is, entered on the way to where the walk began, and the frames above the one reached;
     /// `None` where nobody knows which these are.
-    pub(super) fn place(&self) -> Option<(usize, Option<Rc<Above>>)> {
+    pub(super) fn place(&self) -> Option<(usize, Option<Arc<Above>>)> {
         (self.thrown == 0).then(|| (self.level, self.above.clone()))
     }
     /// Where the frame that the walk is in was called from, if that is known.
@@ -58,7 +58,7 @@ impl<'a> Ancestors<'a> {
     }
     fn end(&mut self, ended: Ended) {
         self.thrown += usize::from(matches!(ended, Ended::Thrown(_)));
-        self.above = Some(Rc::new(Above { ended, below: self.above.take() }));
+        self.above = Some(Arc::new(Above { ended, below: self.above.take() }));
     }
     fn begin(&mut self) {
         if let Some(above) = self.above.take() {

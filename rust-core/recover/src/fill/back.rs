@@ -2,14 +2,14 @@
 
 use super::ancestors::{Above, Ancestors, revealed};
 use super::contexts::Contexts;
-use super::follow::Gap;
+use super::follow::End;
+use super::pace::Expected;
 use super::passage::Spots;
 use super::trail::Ground;
 use super::{FillWork, Tier, Tiers};
 use crate::cut::Sites;
 use jportal_bytecode::{Icfg, Node, Transfer};
-use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A place on the way back: what goes on here with the same frames leads to what follows the gap.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Spot {
     /// Above which ancestor: so many frames known behind the gap have not been entered yet.
     pub(super) level: u32,
     /// The frames above that, which will have ended.
-    pub(super) above: Option<Rc<Above>>,
+    pub(super) above: Option<Arc<Above>>,
     /// Instructions from here to the end of the gap.
     pub(super) len: u32,
     /// How often another place was copied from on the way.
@@ -101,7 +101,9 @@ impl Drop for Back<'_> {
 /// The way back.
 pub(super) struct Back<'a> {
     ground: Ground<'a>,
-    gap: &'a Gap<'a>,
+    expected: Option<Expected>,
+    /// Where what follows the gap begins, and that.
+    begin: usize,
     post: &'a [Node],
     /// The frames below the first instruction behind the gap.
     below: Sites,
@@ -120,9 +122,10 @@ pub(super) struct Back<'a> {
 
 impl<'a> Back<'a> {
     /// Nothing is copied yet.
-    pub(super) fn new(ground: Ground<'a>, gap: &'a Gap<'a>) -> Self {
-        let post = ground.captured.segment(gap.hole.after);
-        let below = revealed(ground.icfg, gap.after, &post[..post.len().min(REVEALED)]);
+    pub(super) fn new(ground: Ground<'a>, end: &End<'_>) -> Self {
+        let range = ground.captured.range(end.segment);
+        let (begin, post) = (range.start, &ground.captured.nodes()[range]);
+        let below = revealed(ground.icfg, end.frames, &post[..post.len().min(REVEALED)]);
         let is_transfer = |n: &&Node| ground.icfg.tier(**n) <= Tier::Control;
         let offset = post.iter().position(|n| is_transfer(&n)).unwrap_or(post.len());
         let mut transfers: Vec<Node> = post
@@ -136,7 +139,21 @@ impl<'a> Back<'a> {
         let ancestors = Ancestors::new(ground.icfg, &below);
         let slots = ground.tables.take(ground.icfg.len());
         let (nodes, spots) = (Vec::new(), Vec::new());
-        Self { ground, gap, post, below, ancestors, nodes, transfers, offset, hops: 0, spots, slots }
+        let expected = end.expected;
+        Self {
+            ground,
+            expected,
+            begin,
+            post,
+            below,
+            ancestors,
+            nodes,
+            transfers,
+            offset,
+            hops: 0,
+            spots,
+            slots,
+        }
     }
     /// The instruction that the walk is at.
     fn head(&self) -> Option<Node> {
@@ -208,7 +225,7 @@ impl<'a> Back<'a> {
     }
     fn is_done(&self) -> bool {
         let settings = self.ground.settings;
-        let over = match self.gap.expected {
+        let over = match self.expected {
             Some(expected) => self.nodes.len() as f64 > expected.instructions + expected.slack,
             None => self.nodes.len() >= settings.untimed,
         };
@@ -327,7 +344,7 @@ impl<'a> Back<'a> {
         let places = self.ground.learned.behind.places(&self.transfers).into_iter();
         let places = places
             .filter_map(|p| p.checked_sub(self.offset as u32))
-            .filter(|p| Some(*p) != avoid && *p as usize != captured.range(self.gap.hole.after).start);
+            .filter(|p| Some(*p) != avoid && *p as usize != self.begin);
         let mut all: Vec<_> =
             places.map(|p| (p, self.common(p as usize))).filter(|p| p.1 > self.offset).collect();
         all.sort_by_key(|p| std::cmp::Reverse(p.1));

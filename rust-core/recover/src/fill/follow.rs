@@ -25,7 +25,7 @@ use super::learned::Learned;
 use super::pace::Expected;
 use super::passage::{Exited, Passages};
 use super::trail::{AGREEMENT, Ground, Joint, Trail};
-use super::{Captured, FillWork, Hole};
+use super::{Captured, FillWork, Hole, SegmentId};
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
 
@@ -44,6 +44,64 @@ pub struct Gap<'a> {
     pub sure: (f32, f32),
     /// How many instructions there was time for, if that is known; see [`Paces`](super::Paces).
     pub expected: Option<Expected>,
+}
+
+impl<'a> Gap<'a> {
+    /// Its end.
+    pub const fn end(&self) -> End<'a> {
+        End { segment: self.hole.after, frames: self.after, expected: self.expected }
+    }
+}
+
+/// The end of a gap.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// What follows.
+    pub segment: SegmentId,
+    /// The frames below its first instruction.
+    pub frames: Below<'a>,
+    /// How many instructions there was time for in the gap, if that is known.
+    pub expected: Option<Expected>,
+}
+
+/// Looks for what leads to the ends of gaps, on any thread: what stands in front of a gap does not matter for that.
+#[derive(Clone, Copy)]
+pub struct WaysBack<'f>(Ground<'f>);
+
+impl std::fmt::Debug for WaysBack<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WaysBack").finish_non_exhaustive()
+    }
+}
+
+impl<'f> WaysBack<'f> {
+    /// What leads to `end`. `None` where no fill of the gap can be right.
+    pub fn to(&self, end: &End<'_>) -> Option<WayBack<'f>> {
+        let Ground { captured, settings, .. } = self.0;
+        // No fill may be as long as the shortest that fits: nothing need be read to know that.
+        let shortest = end.expected.map_or(0.0, |e| e.instructions - settings.misfit * e.scale());
+        if captured.segment(end.segment).is_empty() || shortest > settings.longest as f64 {
+            return None;
+        }
+        let (mut back, mut work) = (Back::new(self.0, end), FillWork::default());
+        let (forced, led) = back.run(&mut work);
+        Some(WayBack { back, forced, led, work })
+    }
+}
+
+/// What leads to the end of a gap.
+pub struct WayBack<'f> {
+    back: Back<'f>,
+    /// How much of it is without a choice, and the places like what is behind that.
+    forced: usize,
+    led: Vec<u32>,
+    work: FillWork,
+}
+
+impl std::fmt::Debug for WayBack<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WayBack").field("len", &self.back.len()).finish_non_exhaustive()
+    }
 }
 
 /// Bounds and weights.
@@ -143,21 +201,25 @@ impl<'a> Follower<'a> {
     fn passages(&self) -> Passages<'_> {
         Passages { icfg: self.icfg, frequencies: &self.learned.frequencies, known: &self.exited }
     }
+    /// What leads to the ends of gaps, for [`Self::recover_to`].
+    pub fn ways_back(&self) -> WaysBack<'_> {
+        let Self { icfg, captured, learned, settings, tables, .. } = self;
+        WaysBack(Ground { icfg, captured, learned, settings, tables })
+    }
     /// The fill of one gap.
     pub fn recover_gap(&self, gap: &Gap<'_>) -> (Option<Recovered>, FillWork) {
-        let mut work = FillWork::default();
-        let Self { icfg, captured, learned, settings, tables, .. } = self;
-        let ground = Ground { icfg, captured, learned, settings, tables };
-        if captured.segment(gap.hole.before).is_empty() || captured.segment(gap.hole.after).is_empty() {
+        self.recover_to(gap, self.ways_back().to(&gap.end()))
+    }
+    /// The fill of one gap to whose end a way is known.
+    pub fn recover_to(&self, gap: &Gap<'_>, way: Option<WayBack<'_>>) -> (Option<Recovered>, FillWork) {
+        let WaysBack(ground) = self.ways_back();
+        let Ground { captured, settings, .. } = ground;
+        let Some(WayBack { back, forced: forced_back, led, mut work }) = way else {
+            return (None, FillWork::default());
+        };
+        if captured.segment(gap.hole.before).is_empty() {
             return (None, work);
         }
-        // No fill may be as long as the shortest that fits: nothing need be read to know that.
-        let shortest = gap.expected.map_or(0.0, |e| e.instructions - settings.misfit * e.scale());
-        if shortest > settings.longest as f64 {
-            return (None, work);
-        }
-        let mut back = Back::new(ground, gap);
-        let (forced_back, led) = back.run(&mut work);
         let mut start = Trail::new(ground, gap, &back);
         if !start.enter() {
             return (None, work);
