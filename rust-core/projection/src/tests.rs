@@ -155,7 +155,7 @@ fn what_fits_nowhere_stays_an_orphan() {
 #[test]
 fn a_limit_leaves_orphans() {
     let mut settings = SETTINGS;
-    settings.limits.transitions = 0;
+    (settings.limits.transitions, settings.each) = (0, 0);
     let (all, summary) = projected(&either(), settings, 1);
     // A single bytecode needs no step: one stands in two places, one in five.
     assert_eq!(all[..2], either()[..2]);
