@@ -1,12 +1,12 @@
 //! How far a run's confidences can be trusted: gaps are cut into what was captured, filled, and compared with the truth.
 //!
 //! The result is a table from confidence to the share that was right, made monotonous; what it was not tried on stays as it is.
-//! An event of a fill is right if it has a counterpart of its own in what ran, in order, as `jportal accuracy` has it; Myers'
-//! algorithm looks for them with a bound on its work, and may find fewer. Events of one gap are right or wrong together, so a confidence is
+//! An event of a fill is right if the transfer of control that comes next has a counterpart of its own in what ran, in order; that is nearly
+//! what `jportal accuracy` has, which looks at each event. Myers' algorithm looks for them with a bound on its work, and may find fewer. Events of one gap are right or wrong together, so a confidence is
 //! worth as much as the number of gaps that speak for it; where one of these has most of the events, that is hardly more than one (Kish, "Survey Sampling", 1965, §8.2: the effective number is (Σn)²/Σn²).
 
 use super::Hole;
-use super::captured::{Captured, SegmentId};
+use super::captured::{Captured, SegmentId, Tier, Tiers};
 use super::follow::{Follower, Gap, Recovered, Settings};
 use super::frames::Frames;
 use super::learned::Learned;
@@ -58,15 +58,23 @@ impl Tally {
         self.events[bin(confidence)] += 1;
         self.right[bin(confidence)] += u64::from(right);
     }
-    /// Compares a fill with the truth.
-    fn compare(&mut self, found: &Recovered, truth: &[Node]) {
+    /// Compares a fill with the truth: straight stretch by straight stretch, each by the transfer of control that ends it.
+    fn compare(&mut self, tiers: &(impl Tiers + ?Sized), found: &Recovered, truth: &[Node]) {
         let before = self.events;
+        let ends = |nodes: &[Node]| -> Vec<usize> {
+            let ends = |at: &usize| at + 1 == nodes.len() || tiers.tier(nodes[*at]) <= Tier::Control;
+            (0..nodes.len()).filter(ends).collect()
+        };
+        let own = ends(&found.nodes);
         let mut both = InternedInput::default();
-        both.update_before(found.nodes.iter().copied());
-        both.update_after(truth.iter().copied());
+        both.update_before(own.iter().map(|at| found.nodes[*at]));
+        both.update_after(ends(truth).into_iter().map(|at| truth[at]));
         let differences = Diff::compute(Algorithm::Myers, &both);
-        for (at, confidence) in found.confidence.iter().enumerate() {
-            self.add(*confidence, !differences.is_removed(at as u32));
+        let mut from = 0;
+        for (number, end) in own.into_iter().enumerate() {
+            let right = !differences.is_removed(number as u32);
+            found.confidence[from..=end].iter().for_each(|confidence| self.add(*confidence, right));
+            from = end + 1;
         }
         for (at, squares) in self.squares.iter_mut().enumerate() {
             *squares += (self.events[at] - before[at]).pow(2);
@@ -179,7 +187,7 @@ impl Rehearsal {
                 tally.gaps += 1;
                 if let (Some(found), _) = follower.recover_gap(&gap) {
                     tally.filled += 1;
-                    tally.compare(&found, &captured.nodes()[trial.lost.clone()]);
+                    tally.compare(icfg, &found, &captured.nodes()[trial.lost.clone()]);
                 }
             }
             tally
@@ -307,16 +315,25 @@ mod tests {
         };
         let right = |all: &[u32], truth: &[u32]| {
             let mut tally = Tally::default();
-            tally.compare(&found(all), &nodes(truth));
+            tally.compare(&Tens, &found(all), &nodes(truth));
             assert_eq!(tally.squares[bin(0.5)], (all.len() as u64).pow(2));
             tally.from(0.0)
         };
+        // Only tens are no transfers.
+        struct Tens;
+        impl Tiers for Tens {
+            fn tier(&self, node: Node) -> Tier {
+                if node.0.is_multiple_of(10) { Tier::Concrete } else { Tier::Control }
+            }
+        }
         // One that is wrong leaves those behind it what they are; the order counts, and how often an instruction ran.
         assert_eq!(right(&[1, 2, 9, 3, 4], &[1, 2, 3, 4]), (5, 4));
         assert_eq!(right(&[1, 2, 3], &[7, 2, 8, 3, 9]), (3, 2));
         assert_eq!(right(&[1, 2], &[2, 1]), (2, 1));
         assert_eq!(right(&[1, 2, 1, 2, 1, 2], &[1, 2, 1, 2]), (6, 4));
         assert_eq!(right(&[1, 2], &[]), (2, 0));
+        // Straight stretches, whatever they begin with; the last of them ends with the fill.
+        assert_eq!(right(&[10, 20, 3, 30, 4, 40], &[20, 3, 30, 30, 5, 40]), (6, 4));
     }
 
     #[test]
