@@ -72,7 +72,8 @@ impl<'a> Ancestors<'a> {
         if g.opcode(from).transfer() == Transfer::Return {
             return self.back_over_return(from, to);
         }
-        if g.may_call(from, to) {
+        // In another method nothing but a callee begins, whoever names it.
+        if g.is_entry(to) && g.method(to) != g.method(from) || g.may_call(from, to) {
             return self.back_over_call(from);
         }
         if g.edges(from).any(|(_, n)| n == to) || g.handlers(from).any(|n| n == to) {
@@ -152,7 +153,9 @@ pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> Sites {
     let mut learned = Vec::new();
     // Of the frames that were there, how many are.
     let mut stayed = all.sites.len();
-    for pair in post.windows(2) {
+    let straight =
+        |pair: &&[Node]| pair[0].0 + 1 == pair[1].0 && icfg.opcode(pair[0]).transfer() == Transfer::None;
+    for pair in post.windows(2).filter(|pair| !straight(pair)) {
         let returns = icfg.opcode(pair[0]).transfer() == Transfer::Return && !icfg.is_entry(pair[1]);
         let bottom = frames.depth() == 0 && stayed == 0 && !frames.is_whole();
         let caught = || frames.sites().iter().any(|site| icfg.handlers(*site).any(|h| h == pair[1]));

@@ -6,9 +6,10 @@ use super::follow::End;
 use super::pace::Expected;
 use super::passage::Spots;
 use super::trail::Ground;
-use super::{FillWork, Tier, Tiers};
+use super::{FillWork, Tier, Tiers, common};
 use crate::cut::Sites;
 use jportal_bytecode::{Icfg, Node, Transfer};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A place on the way back: what goes on here with the same frames leads to what follows the gap.
@@ -180,9 +181,21 @@ impl<'a> Back<'a> {
         let slot = self.slots[node.0 as usize].checked_sub(1)?;
         Some(&self.spots[slot as usize].1)
     }
+    /// The first of `nodes` with spots.
+    pub(super) fn next_spot(&self, nodes: Range<u32>) -> Option<Node> {
+        let slots = &self.slots[nodes.start as usize..nodes.end as usize];
+        (nodes.start..).zip(slots).find(|(_, slot)| **slot != 0).map(|(node, _)| Node(node))
+    }
     /// The `len` instructions from a spot on, and what follows the gap.
     pub(super) fn from(&self, len: usize) -> impl Iterator<Item = &Node> {
         self.nodes[..len].iter().rev().chain(self.post)
+    }
+    /// How many of `nodes` go the same way as the `len` instructions from a spot on and what follows the gap.
+    pub(super) fn common(&self, len: usize, nodes: &[Node]) -> usize {
+        match common::mirrored(&self.nodes[..len], nodes) {
+            all if all == len => all + common::prefix(self.post, &nodes[all..]),
+            part => part,
+        }
     }
     /// What is known of the frames below at `level`.
     pub(super) fn below(&self, level: u32) -> (&[Node], bool) {
@@ -218,7 +231,7 @@ impl<'a> Back<'a> {
             };
             self.forced_back();
             self.hops += 1;
-            next = self.places(stuck).first().map(|p| p.0);
+            next = self.place(stuck);
         }
         self.note();
         (forced, first)
@@ -332,29 +345,48 @@ impl<'a> Back<'a> {
     /// Places in the same context that the frames allow to be gone back from, with how much behind them is the same; the most
     /// first.
     fn places(&self, avoid: Option<u32>) -> Vec<(u32, usize)> {
-        let captured = self.ground.captured;
         let Some(head) = self.head() else { return Vec::new() };
-        let possible = |p: &u32| {
-            let segment = captured.segment_at(*p as usize);
-            Some(*p) != avoid
-                && !captured.is_hidden(segment)
-                && *p as usize > captured.range(segment).start
-                && self.ancestors.clone().back(captured.nodes()[*p as usize - 1], head)
-        };
-        let places = self.ground.learned.behind.places(&self.transfers).into_iter();
-        let places = places
-            .filter_map(|p| p.checked_sub(self.offset as u32))
-            .filter(|p| Some(*p) != avoid && *p as usize != self.begin);
-        let mut all: Vec<_> =
-            places.map(|p| (p, self.common(p as usize))).filter(|p| p.1 > self.offset).collect();
+        let mut all: Vec<_> = self.alike(avoid).collect();
         all.sort_by_key(|p| std::cmp::Reverse(p.1));
-        all.retain(|p| possible(&p.0));
+        all.retain(|p| self.is_possible(p.0, head));
         all
     }
-    fn common(&self, position: usize) -> usize {
+    /// The first of [`Self::places`].
+    fn place(&self, avoid: Option<u32>) -> Option<u32> {
+        let head = self.head()?;
+        let mut best = (None, 0);
+        for (place, common) in self.alike(avoid) {
+            if common > best.1 && self.is_possible(place, head) {
+                best = (Some(place), common);
+                // No other has more.
+                if common == self.ground.settings.context {
+                    break;
+                }
+            }
+        }
+        best.0
+    }
+    /// Places in the same context, with how much behind them is the same.
+    fn alike(&self, avoid: Option<u32>) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let places = self.ground.learned.behind.places(&self.transfers).into_iter();
+        places
+            .filter_map(|p| p.checked_sub(self.offset as u32))
+            .filter(move |p| Some(*p) != avoid && *p as usize != self.begin)
+            .map(|p| (p, self.common_behind(p as usize)))
+            .filter(|p| p.1 > self.offset)
+    }
+    /// Whether what stands in front of `place` may lead to the `head`.
+    fn is_possible(&self, place: u32, head: Node) -> bool {
+        let (captured, place) = (self.ground.captured, place as usize);
+        let segment = captured.segment_at(place);
+        !captured.is_hidden(segment)
+            && place > captured.range(segment).start
+            && self.ancestors.clone().back(captured.nodes()[place - 1], head)
+    }
+    /// How much behind `position` is the same as behind the head.
+    fn common_behind(&self, position: usize) -> usize {
         let captured = self.ground.captured;
         let behind = &captured.nodes()[position..captured.range(captured.segment_at(position)).end];
-        let pairs = self.from(self.nodes.len()).zip(behind).take(self.ground.settings.context);
-        pairs.take_while(|(a, b)| a == b).count()
+        self.common(self.nodes.len(), &behind[..behind.len().min(self.ground.settings.context)])
     }
 }

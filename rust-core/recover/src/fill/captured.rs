@@ -35,7 +35,7 @@ impl Tiers for Icfg {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SegmentId(pub u32);
 
-/// The captured segments of all threads: 4 bytes per instruction, a quarter of a byte for its tiers, and 4 for each one that
+/// The captured segments of all threads: 4 bytes per instruction, three eighths of a byte for its tiers and its place in the code, and 4 for each one that
 /// belongs to a higher tier.
 #[derive(Debug)]
 pub struct Captured {
@@ -53,6 +53,8 @@ struct Sequence {
     marks: Vec<(u32, u64)>,
     calls: Abstraction,
     control: Abstraction,
+    /// Those that do not stand behind the one in front of them in the code, or behind a transfer of control.
+    begins: Bits,
 }
 
 impl Default for Captured {
@@ -73,19 +75,23 @@ impl Captured {
         let sequence = Arc::make_mut(&mut self.sequence);
         let base = sequence.nodes.len() as u32;
         base.checked_add(u32::try_from(nodes.len()).ok()?)?;
-        // Word by word of the bits.
+        // Word by word of the bits. Between two transfers of control the code is straight, up to where it is left for an exception.
         let mut rest = nodes;
+        let mut next = None;
         while !rest.is_empty() {
             let filled = sequence.nodes.len() % 64;
             let (word, behind) = rest.split_at(rest.len().min(64 - filled));
-            let (mut calls, mut control) = (0u64, 0u64);
+            let (mut calls, mut control, mut begins) = (0u64, 0u64, 0u64);
             for (bit, node) in (filled..).zip(word) {
                 let tier = tiers.tier(*node);
                 calls |= u64::from(tier == Tier::Calls) << bit;
                 control |= u64::from(tier <= Tier::Control) << bit;
+                begins |= u64::from(next != Some(*node)) << bit;
+                next = (tier > Tier::Control).then_some(Node(node.0.wrapping_add(1)));
             }
             sequence.calls.push(word, filled, calls);
             sequence.control.push(word, filled, control);
+            sequence.begins.push(filled, begins);
             sequence.nodes.extend(word);
             rest = behind;
         }
@@ -160,26 +166,30 @@ impl Captured {
     /// The positions of the transfers of control in `segment`, in place of what `positions` holds.
     pub(super) fn transfers(&self, segment: SegmentId, positions: &mut Vec<u32>) {
         positions.clear();
-        self.sequence.control.positions(&self.range(segment), positions);
+        self.sequence.control.bits.positions(&self.range(segment), positions);
     }
-    /// How many instructions of `positions`, from the first on, stand one behind the other in the code, none but the last of them a
-    /// transfer of control; and whether the last one is.
+    /// How many instructions of `positions`, which lie in one segment, from the first on stand one behind the other in the code, none but
+    /// the last of them a transfer of control; and whether the last one is.
     pub(super) fn straight(&self, positions: Range<usize>) -> (usize, bool) {
         let end = positions.end.min(self.nodes().len());
-        let Some(&[first, ref rest @ ..]) = self.nodes().get(positions.start..end) else { return (0, false) };
-        let up_to = self.sequence.control.next(positions.start).filter(|at| *at < end);
-        let most = up_to.map_or(rest.len(), |at| at - positions.start);
-        let goes_on = |(node, at): &(&Node, u32)| node.0 == *at;
-        let more = rest[..most].iter().zip(first.0 + 1..).take_while(goes_on).count();
-        (more + 1, up_to.is_some() && more == most)
+        if positions.start >= end {
+            return (0, false);
+        }
+        let up_to = self.sequence.begins.next(positions.start + 1).map_or(end, |at| at.min(end));
+        (up_to - positions.start, self.sequence.control.bits.has(up_to - 1))
     }
-    /// How many instructions of `positions`, from the last on backwards, stand one in front of the other in the code, and the last one in
-    /// front of `to`, none of them a transfer of control.
+    /// How many instructions of `positions`, which lie in one segment, from the last on backwards stand one in front of the other in the
+    /// code, and the last one in front of `to`, none of them a transfer of control.
     pub(super) fn straight_back(&self, positions: Range<usize>, to: Node) -> usize {
-        let from = self.sequence.control.last(positions.end).map_or(positions.start, |at| at + 1);
-        let nodes = self.nodes().get(from.max(positions.start)..positions.end).unwrap_or_default();
-        let goes_on = |(node, at): &(&Node, u32)| node.0 + at == to.0;
-        nodes.iter().rev().zip(1..).take_while(goes_on).count()
+        let Some(last) = positions.end.checked_sub(1).filter(|last| *last >= positions.start) else {
+            return 0;
+        };
+        let leads = self.nodes().get(last).is_some_and(|node| node.0.wrapping_add(1) == to.0);
+        if !leads || self.sequence.control.bits.has(last) {
+            return 0;
+        }
+        positions.end
+            - self.sequence.begins.last(positions.end).map_or(positions.start, |at| at.max(positions.start))
     }
     /// The abstraction of the sequence at `tier`, and how much of it lies in front of a position.
     pub(super) fn abstraction(&self, tier: Tier) -> (&[Node], impl Fn(usize) -> usize + '_) {
@@ -193,36 +203,44 @@ impl Captured {
     }
 }
 
-/// The instructions of a tier, and which ones of the sequence they are.
+/// A bit for each instruction of the sequence.
 #[derive(Clone, Debug, Default)]
-struct Abstraction {
-    nodes: Vec<Node>,
-    bits: Vec<u64>,
-    /// Number of bits set in front of each word.
-    ranks: Vec<u32>,
-}
+struct Bits(Vec<u64>);
 
-impl Abstraction {
-    /// Appends the instructions of `nodes` that belong to the tier: those with a bit in `belongs`, in which the first of them has the bit
-    /// `filled`. They do not go beyond the word that holds it.
-    fn push(&mut self, nodes: &[Node], filled: usize, belongs: u64) {
+impl Bits {
+    /// Appends bits up to the end of a word or less of it, of which the first stands at bit `filled` of both.
+    fn push(&mut self, filled: usize, bits: u64) {
         if filled == 0 {
-            self.ranks.push(self.nodes.len() as u32);
-            self.bits.push(0);
+            self.0.push(0);
         }
-        if let Some(word) = self.bits.last_mut() {
-            *word |= belongs;
+        if let Some(word) = self.0.last_mut() {
+            *word |= bits;
         }
-        let mut bits = belongs;
-        while bits != 0 {
-            self.nodes.push(nodes[bits.trailing_zeros() as usize - filled]);
-            bits &= bits - 1;
+    }
+    fn has(&self, position: usize) -> bool {
+        self.0.get(position / 64).is_some_and(|word| word >> (position % 64) & 1 == 1)
+    }
+    /// The first position from `from` on.
+    fn next(&self, from: usize) -> Option<usize> {
+        let masked = self.0.get(from / 64)? & (u64::MAX << (from % 64));
+        if masked != 0 {
+            return Some(from / 64 * 64 + masked.trailing_zeros() as usize);
         }
+        let behind = &self.0[from / 64 + 1..];
+        let (word, bits) = (from / 64 + 1..).zip(behind).find(|(_, bits)| **bits != 0)?;
+        Some(64 * word + bits.trailing_zeros() as usize)
+    }
+    /// The last position in front of `to`.
+    fn last(&self, to: usize) -> Option<usize> {
+        let masked = self.0.get(to / 64).map_or(0, |bits| bits & ((1 << (to % 64)) - 1));
+        let before = self.0[..self.0.len().min(to / 64)].iter().copied().enumerate().rev();
+        let (word, bits) = std::iter::once((to / 64, masked)).chain(before).find(|(_, bits)| *bits != 0)?;
+        Some(64 * word + 63 - bits.leading_zeros() as usize)
     }
     /// Appends the positions in `range`.
     fn positions(&self, range: &Range<usize>, to: &mut Vec<u32>) {
         for word in range.start / 64..range.end.div_ceil(64) {
-            let mut bits = self.bits[word];
+            let mut bits = self.0[word];
             if word == range.start / 64 {
                 bits &= u64::MAX << (range.start % 64);
             }
@@ -235,22 +253,33 @@ impl Abstraction {
             }
         }
     }
-    /// The first position from `from` on.
-    fn next(&self, from: usize) -> Option<usize> {
-        let masked = self.bits.get(from / 64)? & (u64::MAX << (from % 64));
-        let words = std::iter::once(masked).chain(self.bits[from / 64 + 1..].iter().copied());
-        let (word, bits) = (from / 64..).zip(words).find(|(_, bits)| *bits != 0)?;
-        Some(64 * word + bits.trailing_zeros() as usize)
-    }
-    /// The last position in front of `to`.
-    fn last(&self, to: usize) -> Option<usize> {
-        let masked = self.bits.get(to / 64).map_or(0, |bits| bits & ((1 << (to % 64)) - 1));
-        let before = self.bits[..self.bits.len().min(to / 64)].iter().copied().enumerate().rev();
-        let (word, bits) = std::iter::once((to / 64, masked)).chain(before).find(|(_, bits)| *bits != 0)?;
-        Some(64 * word + 63 - bits.leading_zeros() as usize)
+}
+
+/// The instructions of a tier, and which ones of the sequence they are.
+#[derive(Clone, Debug, Default)]
+struct Abstraction {
+    nodes: Vec<Node>,
+    bits: Bits,
+    /// Number of bits set in front of each word.
+    ranks: Vec<u32>,
+}
+
+impl Abstraction {
+    /// Appends the instructions of `nodes` that belong to the tier: those with a bit in `belongs`, in which the first of them has the bit
+    /// `filled`. They do not go beyond the word that holds it.
+    fn push(&mut self, nodes: &[Node], filled: usize, belongs: u64) {
+        if filled == 0 {
+            self.ranks.push(self.nodes.len() as u32);
+        }
+        self.bits.push(filled, belongs);
+        let mut bits = belongs;
+        while bits != 0 {
+            self.nodes.push(nodes[bits.trailing_zeros() as usize - filled]);
+            bits &= bits - 1;
+        }
     }
     fn rank(&self, position: usize) -> usize {
-        match (self.bits.get(position / 64), self.ranks.get(position / 64)) {
+        match (self.bits.0.get(position / 64), self.ranks.get(position / 64)) {
             (Some(bits), Some(rank)) => {
                 *rank as usize + (bits & ((1 << (position % 64)) - 1)).count_ones() as usize
             }

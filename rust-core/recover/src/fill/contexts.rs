@@ -1,48 +1,22 @@
 //! Places in what was captured by what stands in front of them or behind them, on several scales.
 //!
 //! For every place behind a transfer of control, the last 1, 4, 16 and 64 transfers are hashed (for every one in front of a
-//! transfer, the next ones), and a table per scale keeps a fair sample of the places with each hash (reservoir sampling, with numbers that are the same in every run), so that how the
+//! transfer, the next ones), and a table per scale keeps a fair [sample](Samples) of the places with each hash, so that how the
 //! sample went on is how the run goes on there. Tables have a fixed size at most, and hashes may share a slot.
 
+use super::samples::{Samples, WAYS};
 use super::{Captured, SegmentId, Tier};
 use jportal_bytecode::Node;
 
 /// Transfers of control that are hashed.
 const SCALES: [usize; 4] = [1, 4, 16, 64];
-/// Places kept with one hash: with their number they are half a cache line.
-const WAYS: usize = 7;
 /// Most hashes kept on a scale.
 const SLOTS: usize = 1 << 19;
-const EMPTY: u32 = u32::MAX;
 
 /// The tables.
 #[derive(Debug)]
 pub struct Contexts {
-    tables: [Vec<Sample>; SCALES.len()],
-}
-
-/// Some of the places with a hash.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-struct Sample {
-    places: [u32; WAYS],
-    /// How many there were.
-    seen: u32,
-}
-
-impl Sample {
-    const NONE: Self = Self { places: [EMPTY; WAYS], seen: 0 };
-
-    fn add(&mut self, place: u32) {
-        self.seen = self.seen.saturating_add(1);
-        let way = match self.seen as usize {
-            seen @ ..=WAYS => seen - 1,
-            _ => ((scatter(place) * u64::from(self.seen)) >> 32) as usize,
-        };
-        if let Some(kept) = self.places.get_mut(way) {
-            *kept = place;
-        }
-    }
+    tables: [Samples; SCALES.len()],
 }
 
 /// The hashes of the transfers of a segment up to each of some of them, and the places next to these.
@@ -57,10 +31,12 @@ struct Batch {
 
 /// Places that are added to the tables at once.
 const BATCH: usize = 1 << 10;
+/// Of these, places whose samples are fetched at once.
+const GROUP: usize = 32;
 
 impl Batch {
     fn begin(&mut self) {
-        (self.hashes, self.places, self.done) = (vec![0], vec![EMPTY], 1);
+        (self.hashes, self.places, self.done) = (vec![0], vec![0], 1);
     }
     fn push(&mut self, node: Node, place: u32) {
         let hash = self.hashes.last().copied().unwrap_or_default();
@@ -80,13 +56,7 @@ impl Batch {
 }
 
 /// The hash of a sequence is polynomial, so that of its end is a difference.
-const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// A number below 2³² that says nothing of `place`.
-const fn scatter(place: u32) -> u64 {
-    let mixed = (place as u64 + 1).wrapping_mul(BASE);
-    ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)) >> 32
-}
+pub(super) const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const fn extend(hash: u64, node: Node) -> u64 {
     hash.wrapping_mul(BASE).wrapping_add(node.0 as u64 + 1)
@@ -107,7 +77,7 @@ impl Contexts {
     }
     fn tables(captured: &Captured, backwards: bool) -> Self {
         let slots = captured.abstraction(Tier::Control).0.len().next_power_of_two().clamp(16, SLOTS);
-        let mut all = Self { tables: SCALES.map(|_| vec![Sample::NONE; slots]) };
+        let mut all = Self { tables: SCALES.map(|_| Samples::new(slots)) };
         let powers = SCALES.map(power);
         let mut batch = Batch::default();
         let mut transfers = Vec::new();
@@ -130,11 +100,18 @@ impl Contexts {
     /// Adds the places of a batch, one table after the other: what is fetched for one place need not be there for the next.
     fn add(&mut self, batch: &mut Batch, powers: &[u64; SCALES.len()]) {
         let new = batch.done..batch.hashes.len();
+        let mut slots = [0; GROUP];
         for ((table, scale), power) in self.tables.iter_mut().zip(SCALES).zip(powers) {
-            for at in new.start.max(scale)..new.end {
-                let before = batch.hashes[at - scale].wrapping_mul(*power);
-                let slot = slot_of(batch.hashes[at].wrapping_sub(before), table.len());
-                table[slot].add(batch.places[at]);
+            let mut from = new.start.max(scale);
+            while from < new.end {
+                let places = &batch.places[from..new.end.min(from + GROUP)];
+                let slots = &mut slots[..places.len()];
+                for (at, slot) in (from..).zip(slots.iter_mut()) {
+                    let before = batch.hashes[at - scale].wrapping_mul(*power);
+                    *slot = slot_of(batch.hashes[at].wrapping_sub(before), table.len());
+                }
+                table.add(slots, places);
+                from += GROUP;
             }
         }
         batch.keep();
@@ -143,11 +120,10 @@ impl Contexts {
     /// next to other transfers.
     pub fn places(&self, transfers: &[Node]) -> Vec<u32> {
         let mut all = Vec::with_capacity(WAYS * SCALES.len());
-        for (table, scale) in self.tables.iter().zip(SCALES).rev() {
-            let Some(from) = transfers.len().checked_sub(scale) else { continue };
-            let hash = transfers[from..].iter().fold(0, |h, n| extend(h, *n));
-            for place in table[slot_of(hash, table.len())].places {
-                if place != EMPTY && !all.contains(&place) {
+        for (table, hash) in self.tables.iter().zip(hashes_of_ends(transfers)).rev() {
+            let Some(hash) = hash else { continue };
+            for place in table.places(slot_of(hash, table.len())) {
+                if !all.contains(&place) {
                     all.push(place);
                 }
             }
@@ -160,8 +136,22 @@ impl Contexts {
     }
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        self.tables.iter().map(|t| t.len() * size_of::<Sample>()).sum()
+        self.tables.iter().map(Samples::memory).sum()
     }
+}
+
+/// For each scale the hash of so many of the last transfers, if there are as many.
+fn hashes_of_ends(transfers: &[Node]) -> [Option<u64>; SCALES.len()] {
+    let (mut hash, mut power, mut done) = (0u64, 1u64, 0);
+    SCALES.map(|scale| {
+        let all = transfers.len().checked_sub(scale)?;
+        for node in transfers[all..transfers.len() - done].iter().rev() {
+            hash = hash.wrapping_add(power.wrapping_mul(u64::from(node.0) + 1));
+            power = power.wrapping_mul(BASE);
+        }
+        done = scale;
+        Some(hash)
+    })
 }
 
 fn slot_of(hash: u64, slots: usize) -> usize {
@@ -180,17 +170,6 @@ mod tests {
         fn tier(&self, node: Node) -> Tier {
             if node.0.is_multiple_of(2) { Tier::Control } else { Tier::Concrete }
         }
-    }
-
-    #[test]
-    fn samples_are_fair() {
-        let mut early = 0;
-        for start in 0..200 {
-            let mut sample = Sample::NONE;
-            (0..1000).for_each(|i| sample.add(start * 1000 + i));
-            early += sample.places.iter().filter(|p| **p % 1000 < 500).count();
-        }
-        assert!((700..900).contains(&early), "{early} of 1600");
     }
 
     #[test]

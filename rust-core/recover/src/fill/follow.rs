@@ -25,7 +25,7 @@ use super::learned::Learned;
 use super::pace::Expected;
 use super::passage::{Exited, Passages};
 use super::trail::{AGREEMENT, Ground, Joint, Trail};
-use super::{Captured, FillWork, Hole, SegmentId};
+use super::{Captured, FillWork, Hole, SegmentId, common};
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
 
@@ -289,13 +289,20 @@ impl<'a> Follower<'a> {
     ) -> Vec<f32> {
         let all = self.captured.nodes();
         let segment = |p: usize| self.captured.range(self.captured.segment_at(p));
-        let forth =
-            front.iter().map(|p| agreement(nodes[forced.0..].iter(), all[*p..segment(*p).end].iter()));
+        // How long two sequences are the same, and whether they differ behind that or one of them ends.
+        let agreement = |same: usize, a: &[Node], b: &[Node]| (same, same < a.len().min(b.len()));
+        let forth = front.iter().map(|p| {
+            let (own, other) = (&nodes[forced.0..], &all[*p..segment(*p).end]);
+            agreement(common::prefix(own, other), own, other)
+        });
         let mut sure = vec![FORCED; forced.0];
         sure.extend(shares(forth.collect(), nodes.len() - forced.0));
         sure.iter_mut().for_each(|sure| *sure *= known.0);
         let start = |p: usize| segment(p.saturating_sub(1)).start;
-        let came = back.iter().map(|p| agreement(nodes.iter().rev(), all[start(*p)..*p].iter().rev()));
+        let came = back.iter().map(|p| {
+            let other = &all[start(*p)..*p];
+            agreement(common::suffix(nodes, other), nodes, other)
+        });
         let backwards = shares(came.collect(), nodes.len());
         for (at, (sure, other)) in sure.iter_mut().rev().zip(backwards).enumerate() {
             *sure = sure.max(known.1 * if at < forced.1 { FORCED } else { other });
@@ -306,18 +313,6 @@ impl<'a> Follower<'a> {
 
 /// The confidence in an instruction that only an exception could have prevented.
 const FORCED: f32 = 0.99;
-
-/// How long two sequences are the same, and whether they differ behind that or one of them ends.
-fn agreement<'n>(a: impl Iterator<Item = &'n Node>, b: impl Iterator<Item = &'n Node>) -> (usize, bool) {
-    let mut len = 0;
-    for (a, b) in a.zip(b) {
-        if a != b {
-            return (len, true);
-        }
-        len += 1;
-    }
-    (len, false)
-}
 
 /// For each of `len` places, which part of the witnesses still agrees, of those that have something to say; by Laplace's
 /// rule of succession, so that without witnesses it is one half.

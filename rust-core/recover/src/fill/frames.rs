@@ -82,6 +82,10 @@ impl<'a> Frames<'a> {
         if g.opcode(from).transfer() == Transfer::Return {
             return self.returns(from, to);
         }
+        // In another method nothing but a callee begins, whoever names it.
+        if g.is_entry(to) && g.method(to) != g.method(from) {
+            return Some(Change::Push);
+        }
         // A handler that is an entry, too, is taken for the callee.
         if g.may_call(from, to) {
             return Some(Change::Push);

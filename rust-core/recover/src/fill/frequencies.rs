@@ -63,13 +63,16 @@ const CALLEES: usize = 16;
 
 impl Frequencies {
     /// Counts what was captured and is not hidden.
-    pub fn new(icfg: &Icfg, captured: &Captured) -> Self {
+    pub fn new(captured: &Captured) -> Self {
         let mut counts = Counts::default();
         let segments = (0..captured.len() as u32).map(SegmentId);
+        let mut transfers = Vec::new();
         for segment in segments.filter(|s| !captured.is_hidden(*s)) {
-            for pair in captured.segment(segment).windows(2) {
-                if icfg.tier(pair[0]) <= Tier::Control {
-                    counts.add(pair[0], pair[1]);
+            captured.transfers(segment, &mut transfers);
+            let nodes = &captured.nodes()[..captured.range(segment).end];
+            for at in &transfers {
+                if let Some([from, to]) = nodes.get(*at as usize..*at as usize + 2) {
+                    counts.add(*from, *to);
                 }
             }
         }

@@ -25,7 +25,7 @@ impl Learned {
         std::thread::scope(|scope| {
             let contexts = scope.spawn(|| Contexts::new(captured));
             let behind = scope.spawn(|| Contexts::backwards(captured));
-            let frequencies = Frequencies::new(icfg, captured);
+            let frequencies = Frequencies::new(captured);
             let none = AllExits::new();
             let passages = Passages { icfg, frequencies: &frequencies, known: &Exited::new(&none) };
             let exits = passages.exits_of_executed();

@@ -1,6 +1,6 @@
 //! The common suffix of an incomplete segment and the prefix of a complete one, at each tier.
 
-use super::{Captured, FillWork, Parameters, SegmentId, Tier};
+use super::{Captured, FillWork, Parameters, SegmentId, Tier, common};
 use std::ops::Range;
 
 /// An IS to be compared with.
@@ -23,7 +23,7 @@ impl<'a> Context<'a> {
         let prefix = self.captured.range(self.captured.segment_at(position)).start;
         let own = &nodes[rank(self.range.start)..rank(self.range.end)];
         let other = &nodes[rank(prefix)..rank(position)];
-        let common = own.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+        let common = common::suffix(own, other);
         work.instructions[tier as usize] += common as u64 + 1;
         common
     }

@@ -8,7 +8,7 @@ use super::frames::Frames;
 use super::learned::Learned;
 use super::pace::Expected;
 use super::passage::{Length, Passages};
-use super::{Captured, FillWork, Tier, Tiers};
+use super::{Captured, FillWork, Tier, Tiers, common};
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::ops::Range;
 
@@ -157,7 +157,7 @@ impl<'a> Trail<'a> {
             };
             self.forced_on();
             self.hops += 1;
-            next = self.places(stuck).first().map(|p| p.0);
+            next = self.place(stuck);
         }
     }
     /// Goes on with what followed most often, where no place in the same context can be followed.
@@ -201,16 +201,16 @@ impl<'a> Trail<'a> {
     }
     /// Appends what stands at `positions`, one instruction behind the other in the code.
     fn go_straight(&mut self, positions: Range<usize>) {
-        let nodes = &self.ground.captured.nodes()[positions.clone()];
-        let mut pushed = 0;
-        for (at, next) in nodes.iter().enumerate() {
-            if self.back.spots(*next).is_some() {
-                self.nodes.extend(&nodes[pushed..at]);
-                pushed = at;
-                self.consider(*next, Some(positions.start + at));
-            }
+        let Some(Node(first)) = self.ground.captured.nodes().get(positions.start).copied() else { return };
+        let end = first + positions.len() as u32;
+        let (mut pushed, mut from) = (first, first);
+        while let Some(Node(next)) = self.back.next_spot(from..end) {
+            self.nodes.extend((pushed..next).map(Node));
+            pushed = next;
+            self.consider(Node(next), Some(positions.start + (next - first) as usize));
+            from = next + 1;
         }
-        self.nodes.extend(&nodes[pushed..]);
+        self.nodes.extend((pushed..end).map(Node));
     }
     /// Whether a better joint can no longer come.
     fn is_done(&self) -> bool {
@@ -290,36 +290,55 @@ impl<'a> Trail<'a> {
     /// How far the trail would go where `spot` leads, `next` included.
     fn agreement(&self, spot: &Spot, next: Node, position: Option<usize>) -> usize {
         let captured = self.ground.captured;
-        let wanted = self.back.from(spot.len as usize).take(AFTER);
         match position {
             Some(position) => {
-                let end = captured.range(captured.segment_at(position)).end;
-                wanted.zip(&captured.nodes()[position..end]).take_while(|(a, b)| a == b).count()
+                let end = captured.range(captured.segment_at(position)).end.min(position + AFTER);
+                self.back.common(spot.len as usize, &captured.nodes()[position..end])
             }
-            None => forced_agreement(&self.ground, wanted, next),
+            None => forced_agreement(&self.ground, self.back.from(spot.len as usize), next),
         }
     }
     /// Places in the same context that these frames allow, with the length of the common suffix; the longest first.
     pub(super) fn places(&self, avoid: Option<u32>) -> Vec<(u32, usize)> {
+        let mut all: Vec<_> = self.possible(avoid).map(|p| (p, self.common(p))).filter(|p| p.1 > 0).collect();
+        all.sort_by_key(|p| std::cmp::Reverse(p.1));
+        all
+    }
+    /// The first of [`Self::places`].
+    fn place(&self, avoid: Option<u32>) -> Option<u32> {
+        let mut best = (None, 0);
+        for place in self.possible(avoid) {
+            let common = self.common(place);
+            if common > best.1 {
+                best = (Some(place), common);
+            }
+            // No other is longer.
+            if common == self.ground.settings.context {
+                break;
+            }
+        }
+        best.0
+    }
+    /// Places in the same context that these frames allow, in the order in which [`Contexts`] has them.
+    fn possible(&self, avoid: Option<u32>) -> impl Iterator<Item = u32> + '_ {
         let captured = self.ground.captured;
-        let Some(last) = self.nodes.last() else { return Vec::new() };
-        let possible = |p: &u32| {
+        let places =
+            self.nodes.last().map(|last| (*last, self.ground.learned.contexts.places(&self.transfers)));
+        let places = places.into_iter().flat_map(|(last, places)| places.into_iter().map(move |p| (last, p)));
+        let possible = move |(last, p): &(Node, u32)| {
             let segment = captured.segment_at((*p as usize).saturating_sub(1));
             Some(*p) != avoid
                 && !captured.is_hidden(segment)
                 && captured.range(segment).contains(&(*p as usize))
                 && self.frames.allow(*last, captured.nodes()[*p as usize])
         };
-        let places = self.ground.learned.contexts.places(&self.transfers).into_iter().filter(possible);
-        let mut all: Vec<_> = places.map(|p| (p, self.common(p as usize))).filter(|p| p.1 > 0).collect();
-        all.sort_by_key(|p| std::cmp::Reverse(p.1));
-        all
+        places.filter(possible).map(|p| p.1)
     }
-    fn common(&self, position: usize) -> usize {
-        let captured = self.ground.captured;
+    fn common(&self, place: u32) -> usize {
+        let (captured, position) = (self.ground.captured, place as usize);
         let prefix = &captured.nodes()[captured.range(captured.segment_at(position)).start..position];
-        let pairs = self.nodes.iter().rev().zip(prefix.iter().rev()).take(self.ground.settings.context);
-        pairs.take_while(|(a, b)| a == b).count()
+        let nodes = &self.nodes[self.nodes.len().saturating_sub(self.ground.settings.context)..];
+        common::suffix(nodes, prefix)
     }
     /// Leaves the trail for the way back where both were followed for half of the gap each, and never met.
     pub(super) fn pass(&mut self, places: Passages<'a>) -> Option<(Vec<Node>, Joint)> {
