@@ -52,7 +52,7 @@ pub struct DecodeOptions {
 }
 
 /// Batches a core's worker may be ahead.
-const AHEAD: usize = 8;
+const AHEAD: usize = 32;
 
 /// Called now and then with bytes of PT decoded and bytes in all.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;

@@ -11,7 +11,7 @@ use jportal_units::{Tid, Tsc};
 use jportal_vm_image::Threads;
 
 /// Events handed to a sink at once.
-const FLUSH: usize = 8192;
+const FLUSH: usize = 2048;
 
 /// One thread's machine with its sink.
 pub(crate) struct Lane<'a> {

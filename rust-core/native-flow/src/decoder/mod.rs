@@ -25,7 +25,7 @@ use state::{Mode, OwnCalls, Resolutions, State};
 use std::collections::VecDeque;
 
 /// About as many items are handed out at a time.
-const BATCH: usize = 1 << 14;
+const BATCH: usize = 1 << 12;
 
 /// Counts of what a decoder did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
