@@ -24,6 +24,8 @@ const CALLEE: f32 = 0.2;
 const CALLED: usize = 1 << 12;
 /// Such callees inside each other.
 const DEPTH: usize = 8;
+/// Call sites of which it is kept what they called last.
+const MET: usize = 1 << 12;
 /// Gaps inside of a fill.
 const BREAKS: usize = 4;
 /// The confidence in what joins both ends of a gap in which nothing seems to have run.
@@ -40,6 +42,8 @@ pub(crate) struct Known {
     natives: HashMap<Node, MethodId>,
     /// Callees that the graph does not name at their call sites.
     called: HashSet<(Node, MethodId)>,
+    /// Calls met lately, by call site: nothing new is to be learned of them.
+    met: Vec<(Node, MethodId)>,
     /// Methods with code that the interpreter executed without it. Few: it has entries of its own for some twenty.
     silent: Vec<MethodId>,
 }
@@ -67,6 +71,14 @@ impl Known {
     }
     /// `site` called `callee`.
     pub(crate) fn called(&mut self, icfg: &Icfg, site: Node, callee: MethodId) {
+        let slot = site.0 as usize % MET;
+        if self.met.get(slot) == Some(&(site, callee)) {
+            return;
+        }
+        if self.met.len() <= slot {
+            self.met.resize(slot + 1, (site, callee));
+        }
+        self.met[slot] = (site, callee);
         match icfg.entry(callee) {
             None => _ = self.natives.insert(site, callee),
             Some(entry) if !icfg.names(site, entry) => _ = self.called.insert((site, callee)),

@@ -1,7 +1,6 @@
 //! The ways out of methods.
 
 use super::{AllExits, Cost, Edge, Exits, LARGEST, Passages, STEP};
-use hashbrown::HashMap;
 use jportal_bytecode::{Node, Transfer};
 use jportal_units::MethodId;
 use std::cmp::Reverse;
@@ -21,7 +20,8 @@ pub(super) struct Solve<'p, 'a> {
     passages: &'p Passages<'a>,
     /// The methods with their first nodes, and where these stand below.
     methods: Vec<(MethodId, u32, usize)>,
-    index: HashMap<MethodId, usize>,
+    /// Of each method of the graph where it stands there.
+    index: Vec<u32>,
     /// Of each node the cheapest way known and its next step.
     ways: Vec<(f64, Option<Edge>)>,
     settled: Vec<bool>,
@@ -36,7 +36,7 @@ impl<'p, 'a> Solve<'p, 'a> {
     /// For `wanted` and what they may call, but for what is known already.
     pub(super) fn of(passages: &'p Passages<'a>, wanted: impl IntoIterator<Item = MethodId>) -> Self {
         let (ways, settled, waiting) = (Vec::new(), Vec::new(), Vec::new());
-        let (methods, index) = (Vec::new(), HashMap::new());
+        let (methods, index) = (Vec::new(), vec![NONE; passages.icfg.method_count()]);
         let (steps, queue) = (Vec::new(), BinaryHeap::new());
         let mut all = Self { passages, methods, index, ways, settled, waiting, steps, queue };
         wanted.into_iter().for_each(|method| all.add(method));
@@ -54,12 +54,12 @@ impl<'p, 'a> Solve<'p, 'a> {
         if nodes.is_empty()
             || nodes.len() > LARGEST
             || self.methods.len() >= SOLVED
-            || self.index.contains_key(&method)
+            || self.index[method.0 as usize] != NONE
             || self.passages.known.look(method, |_| ()).is_some()
         {
             return;
         }
-        self.index.insert(method, self.methods.len());
+        self.index[method.0 as usize] = self.methods.len() as u32;
         self.methods.push((method, nodes.start, self.ways.len()));
         let len = self.ways.len() + nodes.len();
         self.ways.resize(len, (f64::INFINITY, None));
@@ -68,7 +68,8 @@ impl<'p, 'a> Solve<'p, 'a> {
     }
     /// Where a node stands here.
     fn at(&self, node: Node) -> Option<usize> {
-        let (_, first, base) = self.methods[*self.index.get(&self.passages.icfg.method(node))?];
+        let index = self.index[self.passages.icfg.method(node).0 as usize];
+        let (_, first, base) = self.methods.get(index as usize)?;
         Some(base + (node.0 - first) as usize)
     }
     fn node(&mut self, node: Node, at: usize) {
