@@ -153,9 +153,7 @@ pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> Sites {
     let mut learned = Vec::new();
     // Of the frames that were there, how many are.
     let mut stayed = all.sites.len();
-    let straight =
-        |pair: &&[Node]| pair[0].0 + 1 == pair[1].0 && icfg.opcode(pair[0]).transfer() == Transfer::None;
-    for pair in post.windows(2).filter(|pair| !straight(pair)) {
+    for pair in post.windows(2).filter(|pair| !is_straight(icfg, pair)) {
         let returns = icfg.opcode(pair[0]).transfer() == Transfer::Return && !icfg.is_entry(pair[1]);
         let bottom = frames.depth() == 0 && stayed == 0 && !frames.is_whole();
         let caught = || frames.sites().iter().any(|site| icfg.handlers(*site).any(|h| h == pair[1]));
@@ -177,6 +175,12 @@ pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> Sites {
         all.sites = learned;
     }
     all
+}
+
+/// Whether an instruction that is no transfer of control, and the one behind it in the code: whatever the frames are, they allow that and
+/// stay what they are.
+pub(super) fn is_straight(icfg: &Icfg, pair: &[Node]) -> bool {
+    pair[0].0 + 1 == pair[1].0 && icfg.opcode(pair[0]).transfer() == Transfer::None
 }
 
 /// Whether `to` follows `from` in the same frame or in one that it called.

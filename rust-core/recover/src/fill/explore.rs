@@ -4,13 +4,15 @@
 //! length is still to be filled, with the frames that they lead to. The number of runs visited is bounded, so that only
 //! gaps of some dozen branches are filled in this way; the paper's random path fills all, and is right by chance.
 
+use super::ancestors::is_straight;
 use super::follow::{Gap, Settings};
 use super::frames::Frames;
 use super::trail::{Ground, forced_agreement};
 use super::{FillWork, Tier, Tiers};
+use hashbrown::HashSet;
 use jportal_bytecode::Node;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 /// Where a path through the ICFG may end: in front of what follows the gap.
@@ -209,5 +211,8 @@ impl<'a> Explorer<'a> {
 fn connects(ground: &Ground<'_>, gap: &Gap<'_>, mut frames: Frames<'_>) -> bool {
     let post = ground.captured.segment(gap.hole.after);
     frames.agree(&Frames::new(ground.icfg, gap.after))
-        && post.windows(2).take(REPLAY).all(|pair| frames.follow_seen(pair[0], pair[1]))
+        && post
+            .windows(2)
+            .take(REPLAY)
+            .all(|pair| is_straight(ground.icfg, pair) || frames.follow_seen(pair[0], pair[1]))
 }

@@ -111,8 +111,9 @@ pub struct Settings {
     pub join: usize,
     /// Places followed for a small gap, one of up to [`Self::visits`] instructions; for others one is.
     pub tries: usize,
-    /// Places followed while none of them joins.
-    pub most_tries: usize,
+    /// Places followed while none of them joins: for a small gap, and for others, where each costs as much as the gap is long and the
+    /// third one has hardly ever joined.
+    pub most_tries: (usize, usize),
     /// How often another place may be followed on.
     pub hops: usize,
     /// Instructions of a fill.
@@ -133,7 +134,7 @@ impl Default for Settings {
         Self {
             join: 4,
             tries: 2,
-            most_tries: 6,
+            most_tries: (6, 2),
             hops: 2048,
             longest: 1 << 24,
             untimed: 1 << 12,
@@ -229,11 +230,14 @@ impl<'a> Follower<'a> {
         let places = start.places(None);
         work.candidates = (places.len() + led.len()) as u64;
         let small = gap.expected.is_none_or(|e| e.instructions <= settings.visits as f64);
-        let tries = if small { settings.tries } else { settings.tries.min(1) };
+        let (tries, most_tries) = match small {
+            true => (settings.tries, settings.most_tries.0),
+            false => (settings.tries.min(1), settings.most_tries.1),
+        };
         let mut broken = None;
         let mut best = start.clone().finish().map(|found| Choice { found, before: 0, place: None });
         for (tried, (place, before)) in places.iter().enumerate() {
-            if tried >= if best.is_some() { tries } else { settings.most_tries } {
+            if tried >= if best.is_some() { tries } else { most_tries } {
                 break;
             }
             work.tried += 1;
