@@ -8,7 +8,7 @@ use jportal_recover::fill::{
     WayBack, recover,
 };
 use jportal_recover::fill::{FillWork, Settings};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread::Scope;
 
 /// How gaps are filled.
@@ -69,6 +69,8 @@ pub(crate) struct Followed<'a> {
     places: &'a [Place],
     /// By number of the place, which ascends.
     ways: Receiver<(usize, Option<WayBack<'a>>)>,
+    /// Where they go when they have been used: to free their thousands of spots takes time.
+    used: Sender<WayBack<'a>>,
     work: FillWork,
 }
 
@@ -86,10 +88,12 @@ impl<'a> Followed<'a> {
         'a: 's,
     {
         let (send, ways) = sync_channel(AHEAD);
+        let (used, unused) = channel();
         let back = follower.ways_back();
         if !places.is_empty() {
             scope.spawn(move || {
                 for (at, place) in places.iter().enumerate() {
+                    unused.try_iter().for_each(drop);
                     let Some(end) = place.end() else { continue };
                     // Who fills them may have failed.
                     if send.send((at, back.to(&end))).is_err() {
@@ -98,7 +102,7 @@ impl<'a> Followed<'a> {
                 }
             });
         }
-        Self { follower, calibration, places, ways, work: FillWork::default() }
+        Self { follower, calibration, places, ways, used, work: FillWork::default() }
     }
     /// What leads to the end of a place, which is behind all that were asked for.
     fn way_to(&self, index: usize) -> Option<WayBack<'a>> {
@@ -114,7 +118,12 @@ impl Filler for Followed<'_> {
         let one_of = |paths: u32| 1.0 / paths.max(1) as f32;
         let sure = (one_of(place.paths.0), one_of(place.paths.1));
         let gap = Gap { hole, before, entered, after, sure, expected: place.expected };
-        let (found, work) = self.follower.recover_to(&gap, self.way_to(index));
+        let way = self.way_to(index);
+        let (found, work) = self.follower.recover_to(&gap, way.as_ref());
+        if let Some(way) = way {
+            // Behind the last place nobody takes it.
+            let _ = self.used.send(way);
+        }
         self.work.add(&work);
         let found = found?;
         let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();

@@ -176,6 +176,11 @@ impl<'a> Back<'a> {
         }
         all
     }
+    /// Each instruction with spots in frames that are still there behind the gap.
+    pub(super) fn nodes_there(&self) -> impl Iterator<Item = Node> + '_ {
+        let there = |same: &Same| same.spots.iter().any(|spot| spot.above.is_none());
+        self.spots.iter().filter(move |(_, same)| there(same)).map(|(node, _)| *node)
+    }
     /// The spots with `node`, if there are any.
     pub(super) fn spots(&self, node: Node) -> Option<&Same> {
         let slot = self.slots[node.0 as usize].checked_sub(1)?;

@@ -209,19 +209,20 @@ impl<'a> Follower<'a> {
     }
     /// The fill of one gap.
     pub fn recover_gap(&self, gap: &Gap<'_>) -> (Option<Recovered>, FillWork) {
-        self.recover_to(gap, self.ways_back().to(&gap.end()))
+        self.recover_to(gap, self.ways_back().to(&gap.end()).as_ref())
     }
     /// The fill of one gap to whose end a way is known.
-    pub fn recover_to(&self, gap: &Gap<'_>, way: Option<WayBack<'_>>) -> (Option<Recovered>, FillWork) {
+    pub fn recover_to(&self, gap: &Gap<'_>, way: Option<&WayBack<'_>>) -> (Option<Recovered>, FillWork) {
         let WaysBack(ground) = self.ways_back();
         let Ground { captured, settings, .. } = ground;
-        let Some(WayBack { back, forced: forced_back, led, mut work }) = way else {
+        let Some(WayBack { back, forced: forced_back, led, work }) = way else {
             return (None, FillWork::default());
         };
+        let (forced_back, mut work) = (*forced_back, *work);
         if captured.segment(gap.hole.before).is_empty() {
             return (None, work);
         }
-        let mut start = Trail::new(ground, gap, &back);
+        let mut start = Trail::new(ground, gap, back);
         if !start.enter() {
             return (None, work);
         }

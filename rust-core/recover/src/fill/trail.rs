@@ -228,12 +228,11 @@ impl<'a> Trail<'a> {
     /// Notes that the way back may go on here with `next`, whose frames are these. It is copied from `position`.
     fn consider(&mut self, next: Node, position: Option<usize>) {
         for spot in self.back.spots(next).map_or(&[][..], |same| self.near(same)) {
-            if !self.agrees(spot) {
-                continue;
-            }
+            // What costs least to ask first.
             let (misfit, cost) = self.cost(spot);
             let least = self.least();
-            if misfit > self.ground.settings.misfit || cost - MOST_AGREEMENT >= least {
+            let near = misfit <= self.ground.settings.misfit && cost - MOST_AGREEMENT < least;
+            if !near || !self.agrees(spot) {
                 continue;
             }
             let after = self.agreement(spot, next, position);

@@ -155,11 +155,9 @@ impl<'a, 'f> Walk<'a, 'f> {
     fn behind_a_call(&self) -> Option<Spot> {
         let g = self.passages.icfg;
         let entry = g.entry(g.method(self.last)).filter(|_| !self.frames.is_whole())?;
-        let behind = |node: Node| g.site_before(node).is_some_and(|site| g.may_call(site, entry));
-        let all = self.spots.values().flatten().filter(|(node, _)| behind(*node));
-        let mut nodes: Vec<Node> = all.map(|(node, _)| *node).collect();
+        let behind = |node: &Node| g.site_before(*node).is_some_and(|site| g.may_call(site, entry));
+        let mut nodes: Vec<Node> = self.back.nodes_there().filter(behind).collect();
         nodes.sort_unstable();
-        nodes.dedup();
         let spots = nodes.into_iter().filter_map(|node| self.spot_at(node));
         spots.min_by(|a, b| self.miss(a).total_cmp(&self.miss(b)))
     }
