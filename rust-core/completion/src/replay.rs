@@ -182,6 +182,8 @@ pub(crate) struct Replay<'r> {
     icfg: &'r Icfg,
     places: &'r [Place],
     next_place: usize,
+    /// The number of its first event.
+    next_begins: u64,
     filler: &'r mut dyn Filler,
     sink: Box<dyn FlowSink + Send>,
     /// Fills are told as runs.
@@ -216,6 +218,7 @@ impl<'r> Replay<'r> {
             icfg,
             places,
             next_place: 0,
+            next_begins: begin_of(places, 0),
             filler,
             sink,
             runs,
@@ -237,10 +240,10 @@ impl<'r> Replay<'r> {
         let number = self.number;
         self.number += 1;
         if self.pending.is_none() {
-            let place = self.places.get(self.next_place).filter(|p| p.events.start == number);
-            if place.is_some() {
+            if number == self.next_begins {
                 self.pending = Some(Pending { place: Some(self.next_place), ..Pending::default() });
                 self.next_place += 1;
+                self.next_begins = begin_of(self.places, self.next_place);
             } else if self.has_others() && is_found(&event) {
                 self.pending = Some(Pending::default());
             }
@@ -464,6 +467,11 @@ impl<'r> Replay<'r> {
     }
 }
 
+/// The number of the first event of a place; behind the last one none has it.
+fn begin_of(places: &[Place], index: usize) -> u64 {
+    places.get(index).map_or(u64::MAX, |place| place.events.start)
+}
+
 const fn is_found(event: &Event) -> bool {
     matches!(event.kind, EventKind::Enter { entry: Entry::Found, .. })
 }
@@ -597,10 +605,13 @@ impl Way<'_> {
             next.0 == from.0 + 1
                 && confidence.get(*to) == confidence.get(at)
                 && icfg.opcode(from).transfer() == Transfer::None
-                && icfg.method(from) == icfg.method(next)
                 && !self.breaks.contains(to)
         };
-        1 + (at + 1..nodes.len()).take_while(goes_on).count()
+        let straight = 1 + (at + 1..nodes.len()).take_while(goes_on).count();
+        // The code of a method stands in one piece.
+        let method = icfg.method(nodes[at]);
+        let own = |len: &usize| icfg.method(nodes[at + len - 1]) == method;
+        (1..=straight).rev().find(own).unwrap_or(1)
     }
     /// Nobody knows how the thread came here: all frames are given up.
     fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<(EventKind, f32)>) {

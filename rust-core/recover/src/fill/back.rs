@@ -23,6 +23,21 @@ pub(super) struct Spot {
     pub(super) len: u32,
     /// How often another place was copied from on the way.
     pub(super) hops: u32,
+    /// What [`ahead`] says of the instructions from here on.
+    pub(super) ahead: Option<u32>,
+}
+
+/// Instructions that [`ahead`] goes by.
+pub(super) const AHEAD: usize = 8;
+
+/// Something that is the same for all sequences with the same first [`AHEAD`] instructions, and hardly ever for others; `None` for those that
+/// are shorter.
+pub(super) fn ahead<'n>(nodes: impl Iterator<Item = &'n Node>) -> Option<u32> {
+    let mixed = |(len, hash): (usize, u32), node: &Node| {
+        (len + 1, (hash ^ node.0).wrapping_mul(0x9e37_79b1).rotate_left(15))
+    };
+    let (len, hash) = nodes.take(AHEAD).fold((0, 0), mixed);
+    (len == AHEAD).then_some(hash)
 }
 
 /// Spots with the same instruction that are kept.
@@ -252,7 +267,8 @@ impl<'a> Back<'a> {
     /// Notes that what runs into the head here leads on.
     fn note(&mut self) {
         let (Some(head), Some((level, above))) = (self.head(), self.ancestors.place()) else { return };
-        let spot = Spot { level: level as u32, above, len: self.nodes.len() as u32, hops: self.hops as u32 };
+        let (len, hops, ahead) = (self.nodes.len(), self.hops as u32, ahead(self.from(self.nodes.len())));
+        let spot = Spot { level: level as u32, above, len: len as u32, hops, ahead };
         let slot = &mut self.slots[head.0 as usize];
         if *slot == 0 {
             self.spots.push((head, Same::default()));
@@ -390,8 +406,27 @@ impl<'a> Back<'a> {
     }
     /// How much behind `position` is the same as behind the head.
     fn common_behind(&self, position: usize) -> usize {
-        let captured = self.ground.captured;
-        let behind = &captured.nodes()[position..captured.range(captured.segment_at(position)).end];
+        let behind = self.ground.captured.from(position);
         self.common(self.nodes.len(), &behind[..behind.len().min(self.ground.settings.context)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_ahead_tells_sequences_apart() {
+        let of = |all: &[u32]| ahead(all.iter().copied().map(Node).collect::<Vec<_>>().iter());
+        let (same, longer) = ([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert!(of(&same).is_some() && of(&same) == of(&longer));
+        assert_eq!(of(&same[..AHEAD - 1]), None);
+        // In any place, and in another order.
+        for at in 0..AHEAD {
+            let mut other = same;
+            other[at] += 100;
+            assert_ne!(of(&other), of(&same), "{at}");
+        }
+        assert_ne!(of(&[2, 1, 3, 4, 5, 6, 7, 8]), of(&same));
     }
 }

@@ -35,8 +35,8 @@ impl Tiers for Icfg {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SegmentId(pub u32);
 
-/// The captured segments of all threads: 4 bytes per instruction, three eighths of a byte for its tiers and its place in the code, and 4 for each one that
-/// belongs to a higher tier.
+/// The captured segments of all threads: 4 bytes per instruction, three eighths of a byte for its tiers and its place in the code, and 4
+/// for each one that belongs to a higher tier.
 #[derive(Debug)]
 pub struct Captured {
     sequence: Arc<Sequence>,
@@ -138,6 +138,10 @@ impl Captured {
     /// The segment of the instruction at `position`.
     pub fn segment_at(&self, position: usize) -> SegmentId {
         SegmentId(self.first.partition_point(|f| *f as usize <= position).saturating_sub(1) as u32)
+    }
+    /// The instructions from `position` on, up to the end of its segment.
+    pub(super) fn from(&self, position: usize) -> &[Node] {
+        &self.nodes()[position..self.range(self.segment_at(position)).end]
     }
     /// The instructions of `segment`.
     pub fn segment(&self, segment: SegmentId) -> &[Node] {

@@ -2,8 +2,9 @@
 //!
 //! The result is a table from confidence to the share that was right, made monotonous; what it was not tried on stays as it is.
 //! An event of a fill is right if the transfer of control that comes next has a counterpart of its own in what ran, in order; that is nearly
-//! what `jportal accuracy` has, which looks at each event. Myers' algorithm looks for them with a bound on its work, and may find fewer. Events of one gap are right or wrong together, so a confidence is
-//! worth as much as the number of gaps that speak for it; where one of these has most of the events, that is hardly more than one (Kish, "Survey Sampling", 1965, §8.2: the effective number is (Σn)²/Σn²).
+//! what `jportal accuracy` has, which looks at each event. Myers' algorithm looks for them with a bound on its work, and may find fewer.
+//! Events of one gap are right or wrong together, so a confidence is worth as much as the number of gaps that speak for it; where one of
+//! these has most of the events, that is hardly more than one (Kish, "Survey Sampling", 1965, §8.2: the effective number is (Σn)²/Σn²).
 
 use super::Hole;
 use super::captured::{Captured, SegmentId, Tier, Tiers};

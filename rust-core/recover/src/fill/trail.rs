@@ -1,7 +1,7 @@
 //! Going on behind a gap's last instruction as what was captured went on in the same context.
 
 use super::ancestors::may_be;
-use super::back::{Back, Same, Spot, Tables};
+use super::back::{Back, Same, Spot, Tables, ahead};
 use super::contexts::Contexts;
 use super::follow::{Gap, Settings};
 use super::frames::Frames;
@@ -10,7 +10,7 @@ use super::pace::Expected;
 use super::passage::{Length, Passages};
 use super::{Captured, FillWork, Tier, Tiers, common};
 use jportal_bytecode::{Icfg, Node, Transfer};
-use std::ops::Range;
+use std::cell::LazyCell;
 
 /// Where a trail may go over into the way back.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -80,6 +80,8 @@ const UNBALANCED: f64 = 0.25;
 pub(super) const AGREEMENT: f64 = 0.25;
 /// `AGREEMENT` of [`AFTER`] instructions, rounded up.
 const MOST_AGREEMENT: f64 = 1.05;
+/// `AGREEMENT` of fewer than [`AHEAD`](super::back::AHEAD) instructions, rounded up.
+const SOME_AGREEMENT: f64 = 0.53;
 /// What costs may differ by and be the same.
 const ROUNDING: f64 = 1e-6;
 /// How long it is already is asked every so many instructions.
@@ -191,7 +193,7 @@ impl<'a> Trail<'a> {
             if !straight && !self.frames.follow_seen(last, next) {
                 return End::Stuck(Some(position as u32));
             }
-            self.go_straight(position..position + len);
+            self.go_straight(&captured.nodes()[position..end], len);
             if transfers {
                 self.transferred(captured.nodes()[position + len - 1]);
             }
@@ -199,15 +201,15 @@ impl<'a> Trail<'a> {
         }
         End::Stuck(None)
     }
-    /// Appends what stands at `positions`, one instruction behind the other in the code.
-    fn go_straight(&mut self, positions: Range<usize>) {
-        let Some(Node(first)) = self.ground.captured.nodes().get(positions.start).copied() else { return };
-        let end = first + positions.len() as u32;
+    /// Appends the first `len` of the `copied`, which stand one behind the other in the code.
+    fn go_straight(&mut self, copied: &[Node], len: usize) {
+        let Some(Node(first)) = copied.first().copied() else { return };
+        let end = first + len as u32;
         let (mut pushed, mut from) = (first, first);
         while let Some(Node(next)) = self.back.next_spot(from..end) {
             self.nodes.extend((pushed..next).map(Node));
             pushed = next;
-            self.consider(Node(next), Some(positions.start + (next - first) as usize));
+            self.consider(Node(next), Some(&copied[(next - first) as usize..]));
             from = next + 1;
         }
         self.nodes.extend((pushed..end).map(Node));
@@ -225,17 +227,20 @@ impl<'a> Trail<'a> {
         };
         over || len >= settings.longest.min(self.most)
     }
-    /// Notes that the way back may go on here with `next`, whose frames are these. It is copied from `position`.
-    fn consider(&mut self, next: Node, position: Option<usize>) {
+    /// Notes that the way back may go on here with `next`, whose frames are these. It is the first of those that are `copied`.
+    fn consider(&mut self, next: Node, copied: Option<&[Node]>) {
+        let own = LazyCell::new(|| copied.and_then(|nodes| ahead(nodes.iter())));
         for spot in self.back.spots(next).map_or(&[][..], |same| self.near(same)) {
             // What costs least to ask first.
             let (misfit, cost) = self.cost(spot);
             let least = self.least();
             let near = misfit <= self.ground.settings.misfit && cost - MOST_AGREEMENT < least;
-            if !near || !self.agrees(spot) {
+            // Where they differ soon, agreement makes no good joint of it.
+            let differs = || own.zip(spot.ahead).is_some_and(|(own, other)| own != other);
+            if !near || cost - SOME_AGREEMENT >= least && differs() || !self.agrees(spot) {
                 continue;
             }
-            let after = self.agreement(spot, next, position);
+            let after = self.agreement(spot, next, copied);
             let cost = cost - AGREEMENT * (after as f64).ln_1p();
             let post = self.ground.captured.range(self.gap.hole.after).len();
             let enough = self.ground.settings.join.min(post + spot.len as usize).max(1);
@@ -287,13 +292,9 @@ impl<'a> Trail<'a> {
         may_be(&self.frames, spot.above.as_deref(), sites, whole)
     }
     /// How far the trail would go where `spot` leads, `next` included.
-    fn agreement(&self, spot: &Spot, next: Node, position: Option<usize>) -> usize {
-        let captured = self.ground.captured;
-        match position {
-            Some(position) => {
-                let end = captured.range(captured.segment_at(position)).end.min(position + AFTER);
-                self.back.common(spot.len as usize, &captured.nodes()[position..end])
-            }
+    fn agreement(&self, spot: &Spot, next: Node, copied: Option<&[Node]>) -> usize {
+        match copied {
+            Some(nodes) => self.back.common(spot.len as usize, &nodes[..nodes.len().min(AFTER)]),
             None => forced_agreement(&self.ground, self.back.from(spot.len as usize), next),
         }
     }
