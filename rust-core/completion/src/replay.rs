@@ -24,8 +24,6 @@ const CALLEE: f32 = 0.2;
 const CALLED: usize = 1 << 12;
 /// Such callees inside each other.
 const DEPTH: usize = 8;
-/// Call sites of which it is kept what they called last.
-const MET: usize = 1 << 12;
 /// Gaps inside of a fill.
 const BREAKS: usize = 4;
 /// The confidence in what joins both ends of a gap in which nothing seems to have run.
@@ -42,8 +40,6 @@ pub(crate) struct Known {
     natives: HashMap<Node, MethodId>,
     /// Callees that the graph does not name at their call sites.
     called: HashSet<(Node, MethodId)>,
-    /// Calls met lately, by call site: nothing new is to be learned of them.
-    met: Vec<(Node, MethodId)>,
     /// Methods with code that the interpreter executed without it. Few: it has entries of its own for some twenty.
     silent: Vec<MethodId>,
 }
@@ -71,14 +67,6 @@ impl Known {
     }
     /// `site` called `callee`.
     pub(crate) fn called(&mut self, icfg: &Icfg, site: Node, callee: MethodId) {
-        let slot = site.0 as usize % MET;
-        if self.met.get(slot) == Some(&(site, callee)) {
-            return;
-        }
-        if self.met.len() <= slot {
-            self.met.resize(slot + 1, (site, callee));
-        }
-        self.met[slot] = (site, callee);
         match icfg.entry(callee) {
             None => _ = self.natives.insert(site, callee),
             Some(entry) if !icfg.names(site, entry) => _ = self.called.insert((site, callee)),
@@ -182,8 +170,6 @@ pub(crate) struct Replay<'r> {
     icfg: &'r Icfg,
     places: &'r [Place],
     next_place: usize,
-    /// The number of its first event.
-    next_begins: u64,
     filler: &'r mut dyn Filler,
     sink: Box<dyn FlowSink + Send>,
     /// Fills are told as runs.
@@ -218,7 +204,6 @@ impl<'r> Replay<'r> {
             icfg,
             places,
             next_place: 0,
-            next_begins: begin_of(places, 0),
             filler,
             sink,
             runs,
@@ -240,10 +225,10 @@ impl<'r> Replay<'r> {
         let number = self.number;
         self.number += 1;
         if self.pending.is_none() {
-            if number == self.next_begins {
+            let place = self.places.get(self.next_place).filter(|p| p.events.start == number);
+            if place.is_some() {
                 self.pending = Some(Pending { place: Some(self.next_place), ..Pending::default() });
                 self.next_place += 1;
-                self.next_begins = begin_of(self.places, self.next_place);
             } else if self.has_others() && is_found(&event) {
                 self.pending = Some(Pending::default());
             }
@@ -467,11 +452,6 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// The number of the first event of a place; behind the last one none has it.
-fn begin_of(places: &[Place], index: usize) -> u64 {
-    places.get(index).map_or(u64::MAX, |place| place.events.start)
-}
-
 const fn is_found(event: &Event) -> bool {
     matches!(event.kind, EventKind::Enter { entry: Entry::Found, .. })
 }
@@ -605,13 +585,10 @@ impl Way<'_> {
             next.0 == from.0 + 1
                 && confidence.get(*to) == confidence.get(at)
                 && icfg.opcode(from).transfer() == Transfer::None
+                && icfg.method(from) == icfg.method(next)
                 && !self.breaks.contains(to)
         };
-        let straight = 1 + (at + 1..nodes.len()).take_while(goes_on).count();
-        // The code of a method stands in one piece.
-        let method = icfg.method(nodes[at]);
-        let own = |len: &usize| icfg.method(nodes[at + len - 1]) == method;
-        (1..=straight).rev().find(own).unwrap_or(1)
+        1 + (at + 1..nodes.len()).take_while(goes_on).count()
     }
     /// Nobody knows how the thread came here: all frames are given up.
     fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<(EventKind, f32)>) {

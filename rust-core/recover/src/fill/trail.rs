@@ -322,17 +322,15 @@ impl<'a> Trail<'a> {
     /// Places in the same context that these frames allow, in the order in which [`Contexts`] has them.
     fn possible(&self, avoid: Option<u32>) -> impl Iterator<Item = u32> + '_ {
         let captured = self.ground.captured;
-        let places =
-            self.nodes.last().map(|last| (*last, self.ground.learned.contexts.places(&self.transfers)));
-        let places = places.into_iter().flat_map(|(last, places)| places.into_iter().map(move |p| (last, p)));
-        let possible = move |(last, p): &(Node, u32)| {
+        let last = self.nodes.last().copied();
+        let possible = move |p: &u32| {
             let segment = captured.segment_at((*p as usize).saturating_sub(1));
             Some(*p) != avoid
                 && !captured.is_hidden(segment)
                 && captured.range(segment).contains(&(*p as usize))
-                && self.frames.allow(*last, captured.nodes()[*p as usize])
+                && last.is_some_and(|last| self.frames.allow(last, captured.nodes()[*p as usize]))
         };
-        places.filter(possible).map(|p| p.1)
+        self.ground.learned.contexts.places(&self.transfers).into_iter().filter(possible)
     }
     fn common(&self, place: u32) -> usize {
         let (captured, position) = (self.ground.captured, place as usize);
