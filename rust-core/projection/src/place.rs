@@ -36,8 +36,8 @@ pub struct Settings {
     /// Where a stretch fits only in part, or a limit is met in its middle, it is divided. So many of its bytecodes are looked at for that:
     /// at first, and for each of them.
     pub looked_at: (usize, usize),
-    /// Events of a stretch; a longer one is divided.
-    pub buffered: usize,
+    /// Events of a stretch, a run counted as its bytecodes; a longer one is divided.
+    pub buffered: u64,
     /// Transitions for all stretches of a thread: at first, and for each of its orphans.
     pub budget: (u64, u64),
 }

@@ -124,7 +124,7 @@ impl Sink {
         }
         if let Some(stretch) = &mut self.stretch {
             if stretch.take(event) == Taken::Inside {
-                if stretch.events.len() >= self.placer.settings().buffered {
+                if stretch.size >= self.placer.settings().buffered {
                     self.close();
                 }
                 return;

@@ -33,6 +33,8 @@ pub struct Stretch {
     pub bytecodes: Vec<Bytecode>,
     /// What leads out of it at its ends, as far as known.
     pub ends: Ends,
+    /// Its events, a run counted as the bytecodes that it stands for: the same whether there are runs or not.
+    pub size: u64,
     /// Frames on top of the unknown one.
     depth: usize,
     /// What the last bytecode is in the middle of.
@@ -95,6 +97,7 @@ impl Stretch {
         if !inside {
             return Taken::Behind;
         }
+        self.size += event.kind.bytecodes().max(1);
         self.events.push(event.clone());
         Taken::Inside
     }

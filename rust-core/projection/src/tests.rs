@@ -3,7 +3,7 @@ use crate::testing::*;
 use crate::{Method, Settings};
 use jportal_bytecode::Opcode;
 use jportal_flow::{Entry, Event, EventKind, Exit, Tier};
-use jportal_units::Tsc;
+use jportal_units::{Bci, MethodId, Tsc};
 
 const SETTINGS: Settings = Settings::new(Method::Indexed);
 
@@ -226,6 +226,31 @@ fn a_long_visit_is_handed_on_before_it_ends() {
     // What was one place of two is none to go on from.
     let (all, _) = projected(&called(), Settings { buffered: 3, ..SETTINGS }, 1);
     assert_eq!(words(&all)[6..], ["0@4~2", "<l0~2"]);
+}
+
+#[test]
+fn a_stretch_is_divided_at_the_same_place_with_runs() {
+    let settings = Settings { buffered: 5, ..SETTINGS };
+    let found = enter(INNER, Tier::C1, Entry::Found);
+    let visit = |inside: &[Event]| {
+        join(&[
+            &orphans(&[Opcode::INVOKESTATIC]),
+            std::slice::from_ref(&found),
+            inside,
+            &[leave(INNER, Exit::Return)],
+            &orphans(&[Opcode::ISTORE_1]),
+        ])
+    };
+    let kind =
+        EventKind::Run { method: MethodId(INNER), first: Bci(0), last: Bci(1), len: 2, tier: Tier::C1 };
+    let without_body = |events: Vec<Event>| -> Vec<String> {
+        let body = |e: &Event| e.kind.executed().is_some_and(|(method, ..)| method == MethodId(INNER));
+        words(&events.into_iter().filter(|e| !body(e)).collect::<Vec<_>>())
+    };
+    let [(one_by_one, counted), (run, of_run)] =
+        [visit(&[at(INNER, 0), at(INNER, 1)]), visit(&[event(kind)])].map(|f| projected(&f, settings, 1));
+    assert_eq!((without_body(run), of_run), (without_body(one_by_one), counted));
+    assert_eq!(counted.stretches, 2);
 }
 
 #[test]
