@@ -268,7 +268,7 @@ impl Icfg {
     pub fn site_before(&self, node: Node) -> Option<Node> {
         let site = node.0.checked_sub(1).map(Node)?;
         let behind = |site: &Node| self.edges(*site).any(|e| e == (EdgeKind::Behind, node));
-        Some(site).filter(behind)
+        Some(site).filter(|site| self.opcode(*site).transfer() == Transfer::Invoke).filter(behind)
     }
     /// Bytes held.
     pub fn memory(&self) -> usize {

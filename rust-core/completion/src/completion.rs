@@ -243,6 +243,7 @@ impl FlowConsumer for Completion<'_> {
             known: Known::default(),
             last: None,
             entered: None,
+            lately: Box::new([None; LATELY]),
         })
     }
     fn takes_runs(&self) -> bool {
@@ -267,7 +268,15 @@ struct Sink {
     last: Option<(MethodId, Bci)>,
     /// The method that the interpreter has just been called for.
     entered: Option<MethodId>,
+    /// Calls that have been noted, by call site: most are made again and again.
+    lately: Box<[Option<Call>; LATELY]>,
 }
+
+/// A call site and what it called.
+type Call = ((MethodId, Bci), MethodId);
+
+/// Calls that are remembered.
+const LATELY: usize = 1 << 11;
 
 impl Sink {
     fn take(&mut self, event: &Event) -> Result<(), Error> {
@@ -281,11 +290,10 @@ impl Sink {
             }
             EventKind::Enter { method, tier, entry } => {
                 self.known.executed(method, tier);
-                let site = || last.and_then(|(method, bci)| self.icfg.node_at(method, bci));
                 if entry == Entry::Call
-                    && let Some(site) = site()
+                    && let Some(site) = last
+                    && self.notes_call(site, method)
                 {
-                    self.known.called(&self.icfg, site, method);
                     self.entered = Some(method).filter(|_| tier == Tier::Interpreter);
                 }
             }
@@ -296,6 +304,18 @@ impl Sink {
             _ => {}
         }
         Ok(())
+    }
+    /// Notes that `site` called `callee`. Whether it is an instruction of the graph.
+    fn notes_call(&mut self, site: (MethodId, Bci), callee: MethodId) -> bool {
+        let call = Some((site, callee));
+        let lately = &mut self.lately[(site.0.0 as usize + usize::from(site.1.0)) % LATELY];
+        if *lately == call {
+            return true;
+        }
+        let Some(site) = self.icfg.node_at(site.0, site.1) else { return false };
+        *lately = call;
+        self.known.called(&self.icfg, site, callee);
+        true
     }
     fn learn(&mut self) {
         let pieces: Vec<Piece> = self.cutter.drain().collect();

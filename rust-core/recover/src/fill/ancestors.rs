@@ -46,7 +46,11 @@ impl<'a> Ancestors<'a> {
     /// Ancestors left behind, that is, entered on the way to where the walk began, and the frames above the one reached;
     /// `None` where nobody knows which these are.
     pub(super) fn place(&self) -> Option<(usize, Option<Arc<Above>>)> {
-        (self.thrown == 0).then(|| (self.level, self.above.clone()))
+        self.are_known().then(|| (self.level, self.above.clone()))
+    }
+    /// Whether [`Self::place`] knows.
+    pub(super) const fn are_known(&self) -> bool {
+        self.thrown == 0
     }
     /// Where the frame that the walk is in was called from, if that is known.
     pub(super) fn caller(&self) -> Option<Node> {

@@ -55,21 +55,27 @@ pub(super) struct Same {
 }
 
 impl Same {
-    fn add(&mut self, spot: Spot) {
-        if self.seen.is_multiple_of(self.stride.max(1)) {
-            if self.spots.len() == SAME {
-                let mut kept = false;
-                self.spots.retain(|_| {
-                    kept = !kept;
-                    kept
-                });
-                self.lens = self.spots.iter().map(|spot| spot.len).collect();
-                self.stride = 2 * self.stride.max(1);
-            }
-            self.lens.push(spot.len);
-            self.spots.push(spot);
+    /// Counts a spot of this length, unless it is the last one that was kept. Whether it is to be [added](Self::add).
+    fn counts(&mut self, len: u32) -> bool {
+        if self.lens.last() == Some(&len) {
+            return false;
         }
+        let kept = self.seen.is_multiple_of(self.stride.max(1));
         self.seen += 1;
+        kept
+    }
+    fn add(&mut self, spot: Spot) {
+        if self.spots.len() == SAME {
+            let mut kept = false;
+            self.spots.retain(|_| {
+                kept = !kept;
+                kept
+            });
+            self.lens = self.spots.iter().map(|spot| spot.len).collect();
+            self.stride = 2 * self.stride.max(1);
+        }
+        self.lens.push(spot.len);
+        self.spots.push(spot);
     }
     /// All of them.
     pub(super) fn spots(&self) -> &[Spot] {
@@ -126,8 +132,8 @@ pub(super) struct Back<'a> {
     ancestors: Ancestors<'a>,
     /// The last instruction of the gap first.
     nodes: Vec<Node>,
-    /// The next transfers of control, the nearest last.
-    transfers: Vec<Node>,
+    /// The next transfers of control, the nearest last: each with the place behind it, counted from the end of the gap.
+    transfers: Vec<(Node, isize)>,
     /// Instructions in front of the nearest.
     offset: usize,
     hops: usize,
@@ -142,15 +148,11 @@ impl<'a> Back<'a> {
         let range = ground.captured.range(end.segment);
         let (begin, post) = (range.start, &ground.captured.nodes()[range]);
         let below = revealed(ground.icfg, end.frames, &post[..post.len().min(REVEALED)]);
-        let is_transfer = |n: &&Node| ground.icfg.tier(**n) <= Tier::Control;
-        let offset = post.iter().position(|n| is_transfer(&n)).unwrap_or(post.len());
-        let mut transfers: Vec<Node> = post
-            .iter()
-            .take(ground.settings.context)
-            .filter(is_transfer)
-            .take(Contexts::longest())
-            .copied()
-            .collect();
+        let is_transfer = |n: &Node| ground.icfg.tier(*n) <= Tier::Control;
+        let offset = post.iter().position(is_transfer).unwrap_or(post.len());
+        let near = (1..).zip(post).take(ground.settings.context).filter(|(_, n)| is_transfer(n));
+        let mut transfers: Vec<(Node, isize)> =
+            near.take(Contexts::longest()).map(|(behind, n)| (*n, behind)).collect();
         transfers.reverse();
         let ancestors = Ancestors::new(ground.icfg, &below);
         let slots = ground.tables.take(ground.icfg.len());
@@ -266,24 +268,27 @@ impl<'a> Back<'a> {
     }
     /// Notes that what runs into the head here leads on.
     fn note(&mut self) {
-        let (Some(head), Some((level, above))) = (self.head(), self.ancestors.place()) else { return };
-        let (len, hops, ahead) = (self.nodes.len(), self.hops as u32, ahead(self.from(self.nodes.len())));
-        let spot = Spot { level: level as u32, above, len: len as u32, hops, ahead };
+        let (Some(head), true) = (self.head(), self.ancestors.are_known()) else { return };
         let slot = &mut self.slots[head.0 as usize];
         if *slot == 0 {
             self.spots.push((head, Same::default()));
             *slot = self.spots.len() as u32;
         }
-        let same = &mut self.spots[*slot as usize - 1].1;
-        if same.spots.last().is_none_or(|last| last.len != spot.len) {
-            same.add(spot);
+        let at = *slot as usize - 1;
+        let len = self.nodes.len() as u32;
+        if !self.spots[at].1.counts(len) {
+            return;
+        }
+        if let Some((level, above)) = self.ancestors.place() {
+            let (hops, ahead) = (self.hops as u32, ahead(self.from(len as usize)));
+            self.spots[at].1.add(Spot { level: level as u32, above, len, hops, ahead });
         }
     }
     fn push(&mut self, node: Node) {
         self.nodes.push(node);
         if self.ground.icfg.tier(node) <= Tier::Control {
             self.offset = 0;
-            self.transfers.push(node);
+            self.transfers.push((node, 1 - self.nodes.len() as isize));
             if self.transfers.len() > 64 * Contexts::longest() {
                 self.transfers.drain(..self.transfers.len() - Contexts::longest());
             }
@@ -389,9 +394,11 @@ impl<'a> Back<'a> {
     }
     /// Places in the same context, with how much behind them is the same.
     fn alike(&self, avoid: Option<u32>) -> impl Iterator<Item = (u32, usize)> + '_ {
-        let places = self.ground.learned.behind.places(&self.transfers).into_iter();
+        let len = self.nodes.len();
+        let next =
+            self.transfers.iter().rev().map(|(node, behind)| (*node, len.saturating_add_signed(*behind)));
+        let places = self.ground.learned.contexts.places_before(next).into_iter();
         places
-            .filter_map(|p| p.checked_sub(self.offset as u32))
             .filter(move |p| Some(*p) != avoid && *p as usize != self.begin)
             .map(|p| (p, self.common_behind(p as usize)))
             .filter(|p| p.1 > self.offset)

@@ -1,12 +1,15 @@
 //! Places in what was captured by what stands in front of them or behind them, on several scales.
 //!
-//! For every place behind a transfer of control, the last 1, 4, 16 and 64 transfers are hashed (for every one in front of a
-//! transfer, the next ones), and a table per scale keeps a fair [sample](Samples) of the places with each hash, so that how the
-//! sample went on is how the run goes on there. Tables have a fixed size at most, and hashes may share a slot.
+//! For every place behind a transfer of control, the last 1, 4, 16 and 64 transfers are hashed, and a table per scale keeps a fair
+//! [sample](Samples) of the places with each hash, so that how the sample went on is how the run goes on there. What stands behind a place
+//! is looked up in the same tables, by the place behind that: between the same transfers stand the same instructions. Tables have a fixed
+//! size at most, and hashes may share a slot.
 
 use super::samples::{Samples, WAYS};
 use super::{Captured, SegmentId, Tier};
 use jportal_bytecode::Node;
+use std::panic::resume_unwind;
+use std::thread::scope;
 
 /// Transfers of control that are hashed.
 const SCALES: [usize; 4] = [1, 4, 16, 64];
@@ -19,36 +22,42 @@ pub struct Contexts {
     tables: [Samples; SCALES.len()],
 }
 
-/// The hashes of the transfers of a segment up to each of some of them, and the places next to these.
+/// The hashes of the transfers of a segment up to each of some of them, and the places behind these.
 #[derive(Default)]
 struct Batch {
     /// The first is that of none, or of those before.
     hashes: Vec<u64>,
     places: Vec<u32>,
-    /// So many are in the tables already, or of no place.
+    /// So many are in the table already, or of no place.
     done: usize,
 }
 
-/// Places that are added to the tables at once.
+/// Places that are added to a table at once.
 const BATCH: usize = 1 << 10;
 /// Of these, places whose samples are fetched at once.
 const GROUP: usize = 32;
 
 impl Batch {
     fn begin(&mut self) {
-        (self.hashes, self.places, self.done) = (vec![0], vec![0], 1);
+        self.hashes.clear();
+        self.places.clear();
+        self.push(0, 0);
+        self.done = 1;
     }
-    fn push(&mut self, node: Node, place: u32) {
-        let hash = self.hashes.last().copied().unwrap_or_default();
-        self.hashes.push(extend(hash, node));
+    fn push(&mut self, hash: u64, place: u32) {
+        self.hashes.push(hash);
         self.places.push(place);
+    }
+    fn add(&mut self, node: Node, place: u32) {
+        let hash = self.hashes.last().copied().unwrap_or_default();
+        self.push(extend(hash, node), place);
     }
     fn is_full(&self) -> bool {
         self.hashes.len() - self.done >= BATCH
     }
     /// Keeps what the hashes of those that follow need.
-    fn keep(&mut self) {
-        let from = self.hashes.len().saturating_sub(Contexts::longest());
+    fn keep(&mut self, scale: usize) {
+        let from = self.hashes.len().saturating_sub(scale);
         self.hashes.drain(..from);
         self.places.drain(..from);
         self.done = self.hashes.len();
@@ -67,65 +76,42 @@ fn power(n: usize) -> u64 {
 }
 
 impl Contexts {
-    /// The tables of `captured` by what stands in front.
+    /// The tables of `captured`, each made on a thread of its own.
     pub fn new(captured: &Captured) -> Self {
-        Self::tables(captured, false)
-    }
-    /// The tables by what stands behind: a place is that of the next transfer itself.
-    pub fn backwards(captured: &Captured) -> Self {
-        Self::tables(captured, true)
-    }
-    fn tables(captured: &Captured, backwards: bool) -> Self {
         let slots = captured.abstraction(Tier::Control).0.len().next_power_of_two().clamp(16, SLOTS);
-        let mut all = Self { tables: SCALES.map(|_| Samples::new(slots)) };
-        let powers = SCALES.map(power);
-        let mut batch = Batch::default();
-        let mut transfers = Vec::new();
-        for segment in 0..captured.len() as u32 {
-            captured.transfers(SegmentId(segment), &mut transfers);
-            if backwards {
-                transfers.reverse();
-            }
-            batch.begin();
-            for position in &transfers {
-                batch.push(captured.nodes()[*position as usize], position + u32::from(!backwards));
-                if batch.is_full() {
-                    all.add(&mut batch, &powers);
-                }
-            }
-            all.add(&mut batch, &powers);
-        }
-        all
+        let tables = scope(|scope| {
+            let tables = SCALES.map(|scale| scope.spawn(move || table(captured, scale, slots)));
+            // Only a panic ends another thread, and that is one of this thread as well then.
+            tables.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        Self { tables }
     }
-    /// Adds the places of a batch, one table after the other: what is fetched for one place need not be there for the next.
-    fn add(&mut self, batch: &mut Batch, powers: &[u64; SCALES.len()]) {
-        let new = batch.done..batch.hashes.len();
-        let mut slots = [0; GROUP];
-        for ((table, scale), power) in self.tables.iter_mut().zip(SCALES).zip(powers) {
-            let mut from = new.start.max(scale);
-            while from < new.end {
-                let places = &batch.places[from..new.end.min(from + GROUP)];
-                let slots = &mut slots[..places.len()];
-                for (at, slot) in (from..).zip(slots.iter_mut()) {
-                    let before = batch.hashes[at - scale].wrapping_mul(*power);
-                    *slot = slot_of(batch.hashes[at].wrapping_sub(before), table.len());
-                }
-                table.add(slots, places);
-                from += GROUP;
-            }
-        }
-        batch.keep();
-    }
-    /// Places next to `transfers`, the last of which is the nearest to them: those on the largest scale first. Some may stand
-    /// next to other transfers.
+    /// Places behind `transfers`, the last of which is the nearest to them: those on the largest scale first. Some may stand
+    /// behind other transfers.
     pub fn places(&self, transfers: &[Node]) -> Vec<u32> {
+        self.of(hashes_of_ends(transfers).map(|hash| hash.map(|hash| (hash, 0))))
+    }
+    /// Places in front of such transfers: the nearest first, each with the instructions from the place up to it and itself. Those on the
+    /// largest scale first; some may stand in front of other transfers.
+    pub fn places_before(&self, transfers: impl Iterator<Item = (Node, usize)>) -> Vec<u32> {
+        let mut hash = 0;
+        let mut hashes = [None; SCALES.len()];
+        for (number, (node, distance)) in (1..).zip(transfers.take(Self::longest())) {
+            hash = extend(hash, node);
+            if let Some(at) = SCALES.iter().position(|scale| *scale == number) {
+                hashes[at] = Some((hash, distance));
+            }
+        }
+        self.of(hashes)
+    }
+    /// By the hash of each scale, and how far in front of the places in the tables.
+    fn of(&self, hashes: [Option<(u64, usize)>; SCALES.len()]) -> Vec<u32> {
         let mut all = Vec::with_capacity(WAYS * SCALES.len());
-        for (table, hash) in self.tables.iter().zip(hashes_of_ends(transfers)).rev() {
-            let Some(hash) = hash else { continue };
+        for (table, hash) in self.tables.iter().zip(hashes).rev() {
+            let Some((hash, distance)) = hash else { continue };
             for place in table.places(slot_of(hash, table.len())) {
-                if !all.contains(&place) {
-                    all.push(place);
-                }
+                let place = u32::try_from(distance).ok().and_then(|distance| place.checked_sub(distance));
+                all.extend(place.filter(|place| !all.contains(place)));
             }
         }
         all
@@ -138,6 +124,42 @@ impl Contexts {
     pub fn memory(&self) -> usize {
         self.tables.iter().map(Samples::memory).sum()
     }
+}
+
+/// The places of `captured` by so many transfers.
+fn table(captured: &Captured, scale: usize, slots: usize) -> Samples {
+    let mut table = Samples::new(slots);
+    let power = power(scale);
+    let mut batch = Batch::default();
+    let mut transfers = Vec::new();
+    for segment in 0..captured.len() as u32 {
+        captured.transfers(SegmentId(segment), &mut transfers);
+        batch.begin();
+        for position in &transfers {
+            batch.add(captured.nodes()[*position as usize], position + 1);
+            if batch.is_full() {
+                add(&mut table, &mut batch, scale, power);
+            }
+        }
+        add(&mut table, &mut batch, scale, power);
+    }
+    table
+}
+
+/// Adds the places of a batch, a group after the other: what is fetched for one place need not be there for the next.
+fn add(table: &mut Samples, batch: &mut Batch, scale: usize, power: u64) {
+    let new = batch.done.max(scale)..batch.hashes.len();
+    let mut slots = [0; GROUP];
+    for from in new.clone().step_by(GROUP) {
+        let places = &batch.places[from..new.end.min(from + GROUP)];
+        let slots = &mut slots[..places.len()];
+        for (at, slot) in (from..).zip(slots.iter_mut()) {
+            let before = batch.hashes[at - scale].wrapping_mul(power);
+            *slot = slot_of(batch.hashes[at].wrapping_sub(before), table.len());
+        }
+        table.add(slots, places);
+    }
+    batch.keep(scale);
 }
 
 /// For each scale the hash of so many of the last transfers, if there are as many.
@@ -172,10 +194,13 @@ mod tests {
         }
     }
 
+    fn nodes(all: &[u32]) -> Vec<Node> {
+        all.iter().copied().map(Node).collect()
+    }
+
     #[test]
     fn larger_scales_come_first() {
         let mut captured = Captured::default();
-        let nodes = |all: &[u32]| all.iter().copied().map(Node).collect::<Vec<_>>();
         captured.push(&Even, &nodes(&[20, 1, 8, 5]), &[]).unwrap();
         captured.push(&Even, &nodes(&[2, 1, 4, 6, 1, 8, 3]), &[]).unwrap();
         let contexts = Contexts::new(&captured);
@@ -188,17 +213,31 @@ mod tests {
     }
 
     #[test]
+    fn places_are_known_by_what_stands_behind() {
+        let mut captured = Captured::default();
+        captured.push(&Even, &nodes(&[3, 8, 5]), &[]).unwrap();
+        captured.push(&Even, &nodes(&[7, 9, 8, 1, 4, 6, 1, 2]), &[]).unwrap();
+        let contexts = Contexts::new(&captured);
+        // In front of the 8, and one instruction further away.
+        assert_eq!(contexts.places_before([(Node(8), 1)].into_iter()), [1, 5]);
+        assert_eq!(contexts.places_before([(Node(8), 2)].into_iter()), [0, 4]);
+        let next = [(8, 2), (4, 4), (6, 5), (2, 7)];
+        assert_eq!(contexts.places_before(next.map(|(n, d)| (Node(n), d)).into_iter()), [4, 0]);
+        // Nothing stands in front of what was captured.
+        assert_eq!(contexts.places_before([(Node(8), 3)].into_iter()), [3]);
+    }
+
+    #[test]
     fn long_segments_are_added_in_parts() {
         let all: Vec<Node> = (0..4 * BATCH as u32).map(|i| Node(2 * i)).collect();
         let mut captured = Captured::default();
         captured.push(&Even, &all, &[]).unwrap();
-        let (front, behind) = (Contexts::new(&captured), Contexts::backwards(&captured));
+        let contexts = Contexts::new(&captured);
         for end in [1, 64, 65, BATCH, BATCH + 1, BATCH + 63, BATCH + 64, 3 * BATCH + 17] {
             let context = &all[end.saturating_sub(Contexts::longest())..end];
-            assert!(front.places(context).contains(&(end as u32)), "{end}");
-            let mut next = all[end..all.len().min(end + Contexts::longest())].to_vec();
-            next.reverse();
-            assert!(behind.places(&next).contains(&(end as u32)), "{end}");
+            assert!(contexts.places(context).contains(&(end as u32)), "{end}");
+            let next = (1..).zip(&all[end..]).map(|(distance, node)| (*node, distance));
+            assert!(contexts.places_before(next).contains(&(end as u32)), "{end}");
         }
     }
 }

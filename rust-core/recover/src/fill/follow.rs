@@ -109,11 +109,9 @@ impl std::fmt::Debug for WayBack<'_> {
 pub struct Settings {
     /// Instructions behind the gap that a fill must run into. Where fewer were captured, all of them.
     pub join: usize,
-    /// Places followed for a small gap, one of up to [`Self::visits`] instructions; for others one is.
+    /// Places followed for a small gap, one of up to [`Self::visits`] instructions. For others, where each costs as much as the gap is
+    /// long and the second one has hardly ever joined where the first did not, one is.
     pub tries: usize,
-    /// Places followed while none of them joins: for a small gap, and for others, where each costs as much as the gap is long and the
-    /// third one has hardly ever joined.
-    pub most_tries: (usize, usize),
     /// How often another place may be followed on.
     pub hops: usize,
     /// Instructions of a fill.
@@ -134,7 +132,6 @@ impl Default for Settings {
         Self {
             join: 4,
             tries: 2,
-            most_tries: (6, 2),
             hops: 2048,
             longest: 1 << 24,
             untimed: 1 << 12,
@@ -231,20 +228,18 @@ impl<'a> Follower<'a> {
         let places = start.places(None);
         work.candidates = (places.len() + led.len()) as u64;
         let small = gap.expected.is_none_or(|e| e.instructions <= settings.visits as f64);
-        let (tries, most_tries) = match small {
-            true => (settings.tries, settings.most_tries.0),
-            false => (settings.tries.min(1), settings.most_tries.1),
-        };
-        let mut broken = None;
-        let mut best = start.clone().finish().map(|found| Choice { found, before: 0, place: None });
-        for (tried, (place, before)) in places.iter().enumerate() {
-            if tried >= if best.is_some() { tries } else { most_tries } {
-                break;
-            }
+        let tries = if small { settings.tries } else { settings.tries.min(1) };
+        let (mut broken, mut unjoined) = (None, None);
+        let mut best = start.finish().map(|found| Choice { found, before: 0, place: None });
+        for (place, before) in places.iter().take(tries) {
             work.tried += 1;
-            let mut trail = start.clone();
-            trail.run(Some(*place), usize::MAX, &mut work);
+            let limit = best.as_ref().map_or(f64::INFINITY, |best| best.cost() + Choice::credit(*before));
+            let mut trail = start.clone().cheaper_than(limit);
+            trail.run(Some(*place), &mut work);
             let choice = trail.finish().map(|found| Choice { found, before: *before, place: Some(*place) });
+            if choice.is_none() && unjoined.is_none() {
+                unjoined = Some((trail, Some(*place), *before));
+            }
             best = best.into_iter().chain(choice).reduce(|a, b| if b.cost() < a.cost() { b } else { a });
         }
         let without = best.is_none() && settings.visits > 0;
@@ -255,9 +250,11 @@ impl<'a> Follower<'a> {
             return (Some(Recovered::explored(gap, path)), work);
         }
         if without && let Some(expected) = gap.expected {
-            let (place, before) = places.first().map_or((None, 0), |p| (Some(p.0), p.1));
-            let mut trail = start.clone();
-            trail.run(place, (expected.instructions / 2.0) as usize, &mut work);
+            let (mut trail, place, before) = unjoined.unwrap_or_else(|| {
+                start.run(None, &mut work);
+                (start, None, 0)
+            });
+            trail.back_to_middle();
             let mut found = trail.pass(self.passages());
             // Where nothing leads from the one to the other, a gap stays between them; a small one stays what it is.
             if found.is_none() && !small {
@@ -348,8 +345,11 @@ struct Choice {
 }
 
 impl Choice {
-    /// Long agreement in front of the gap speaks for a fill, too.
     fn cost(&self) -> f64 {
-        self.found.1.cost - AGREEMENT * (self.before as f64).ln_1p()
+        self.found.1.cost - Self::credit(self.before)
+    }
+    /// Long agreement in front of the gap speaks for a fill, too.
+    fn credit(before: usize) -> f64 {
+        AGREEMENT * (before as f64).ln_1p()
     }
 }

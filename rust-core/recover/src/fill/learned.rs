@@ -9,30 +9,26 @@ use jportal_bytecode::Icfg;
 /// Places by their context, and how often the run went which way.
 #[derive(Debug)]
 pub struct Learned {
-    /// Places by what stands in front of them.
+    /// Places by what stands in front of them, or behind them.
     pub(super) contexts: Contexts,
-    /// Places by what stands behind them.
-    pub(super) behind: Contexts,
     pub(super) frequencies: Frequencies,
     /// The likeliest ways out of the methods that were executed.
     pub(super) exits: AllExits,
 }
 
 impl Learned {
-    /// Learns `captured`, whose instructions are those of `icfg`; on three threads. What is hidden there stands among the places, for
+    /// Learns `captured`, whose instructions are those of `icfg`; on several threads. What is hidden there stands among the places, for
     /// recoveries from which it is not hidden, and is not counted.
     pub fn new(icfg: &Icfg, captured: &Captured) -> Self {
         std::thread::scope(|scope| {
             let contexts = scope.spawn(|| Contexts::new(captured));
-            let behind = scope.spawn(|| Contexts::backwards(captured));
             let frequencies = Frequencies::new(captured);
             let none = AllExits::new();
             let passages = Passages { icfg, frequencies: &frequencies, known: &Exited::new(&none) };
             let exits = passages.exits_of_executed();
-            // Only a panic ends another thread, and that is one of this thread as well then.
-            let [contexts, behind] = [contexts, behind]
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            Self { contexts, behind, frequencies, exits }
+            // Only a panic ends the other thread, and that is one of this thread as well then.
+            let contexts = contexts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Self { contexts, frequencies, exits }
         })
     }
 }

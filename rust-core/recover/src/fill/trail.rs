@@ -53,9 +53,19 @@ pub(super) struct Trail<'a> {
     /// The last transfers of control of `nodes`.
     transfers: Vec<Node>,
     hops: usize,
-    /// Instructions of the fill at most.
-    most: usize,
+    /// Where it was in the middle of the gap.
+    middle: Option<Middle<'a>>,
+    /// A joint that costs as much is of no use.
+    limit: f64,
     best: Option<Joint>,
+}
+
+/// What a trail was.
+#[derive(Clone)]
+struct Middle<'a> {
+    len: usize,
+    frames: Frames<'a>,
+    hops: usize,
 }
 
 /// Why copying ended.
@@ -97,7 +107,8 @@ impl<'a> Trail<'a> {
         transfers.reverse();
         let frames = Frames::new(ground.icfg, gap.before);
         let given = nodes.len();
-        Self { ground, gap, back, frames, nodes, given, transfers, hops: 0, most: usize::MAX, best: None }
+        let (hops, middle, limit, best) = (0, None, f64::INFINITY, None);
+        Self { ground, gap, back, frames, nodes, given, transfers, hops, middle, limit, best }
     }
     pub(super) fn fill(&self) -> &[Node] {
         &self.nodes[self.given..]
@@ -146,10 +157,14 @@ impl<'a> Trail<'a> {
         };
         g.edges(from).next().map(|e| e.1)
     }
+    /// Only joints that cost less than `limit` are of use.
+    pub(super) const fn cheaper_than(mut self, limit: f64) -> Self {
+        self.limit = limit;
+        self
+    }
     /// Copies from `place` on, then from other places in the context reached, until the gap's time is over.
-    pub(super) fn run(&mut self, place: Option<u32>, most: usize, work: &mut FillWork) {
+    pub(super) fn run(&mut self, place: Option<u32>, work: &mut FillWork) {
         let mut next = place;
-        self.most = most;
         while !self.is_done() && self.hops <= self.ground.settings.hops {
             let stuck = match next.map(|place| self.copy(place, work)) {
                 Some(End::Done) => return,
@@ -214,18 +229,42 @@ impl<'a> Trail<'a> {
         }
         self.nodes.extend((pushed..end).map(Node));
     }
-    /// Whether a better joint can no longer come.
-    fn is_done(&self) -> bool {
+    /// Whether a better joint can no longer come. Notes when half of the gap's time is over.
+    fn is_done(&mut self) -> bool {
         let settings = self.ground.settings;
         let len = self.fill().len();
+        if self.middle.is_none() && self.gap.expected.is_some_and(|e| len as f64 >= e.instructions / 2.0) {
+            self.middle = Some(Middle { len, frames: self.frames.clone(), hops: self.hops });
+        }
         let over = match self.gap.expected {
             Some(expected) => {
                 let more = if self.best.is_some() { 0.0 } else { settings.misfit };
-                len as f64 > expected.instructions + more * expected.scale()
+                len as f64 > expected.instructions + more * expected.scale() || self.costs_too_much(expected)
             }
             None => self.best.is_some() || len >= settings.untimed,
         };
-        over || len >= settings.longest.min(self.most)
+        over || len >= settings.longest
+    }
+    /// Goes back to the middle of the gap, if it has come so far.
+    pub(super) fn back_to_middle(&mut self) {
+        if let Some(Middle { len, frames, hops }) = self.middle.take() {
+            self.nodes.truncate(self.given + len);
+            (self.frames, self.hops) = (frames, hops);
+        }
+    }
+    /// Whether no joint from here on costs less than the best. Behind the middle of the gap the least that one may cost rises: the length is
+    /// missed, or the trail makes up more of it.
+    fn costs_too_much(&self, expected: Expected) -> bool {
+        let least = self.least();
+        if least.is_infinite() {
+            return false;
+        }
+        let (front, scale) = (self.fill().len() as f64, expected.scale());
+        let wanted = expected.instructions - front;
+        let over = (-wanted).max(0.0);
+        let unbalanced = front - wanted.max(0.0);
+        let at_least = HOP * self.hops as f64 + (MISFIT * over + UNBALANCED * unbalanced) / scale;
+        unbalanced >= 0.0 && at_least - MOST_AGREEMENT > least + ROUNDING
     }
     /// Notes that the way back may go on here with `next`, whose frames are these. It is the first of those that are `copied`.
     fn consider(&mut self, next: Node, copied: Option<&[Node]>) {
@@ -253,7 +292,7 @@ impl<'a> Trail<'a> {
     }
     /// What speaks against the best joint.
     fn least(&self) -> f64 {
-        self.best.map_or(f64::INFINITY, |best| best.cost)
+        self.best.map_or(self.limit, |best| best.cost.min(self.limit))
     }
     /// Of spots with the same instruction those with which the gap's length is not missed by too much for a better joint.
     fn near<'s>(&self, same: &'s Same) -> &'s [Spot] {
@@ -366,7 +405,7 @@ impl<'a> Trail<'a> {
         (!nodes.is_empty()).then_some((nodes, joint))
     }
     /// Gives the best joint, and the fill that leads there and on.
-    pub(super) fn finish(self) -> Option<(Vec<Node>, Joint)> {
+    pub(super) fn finish(&self) -> Option<(Vec<Node>, Joint)> {
         let joint = self.best?;
         let mut nodes = self.fill()[..joint.front].to_vec();
         nodes.extend(self.back.way(joint.back));
