@@ -64,6 +64,25 @@ fn loops_make_the_rounds_there_was_time_for() {
     }
 }
 
+#[test]
+fn a_trail_ends_where_no_better_joint_can_come() {
+    let g = looping();
+    let mut captured = Captured::default();
+    push(&mut captured, &g, &rounds(&g, 4000), 0);
+    let before = push(&mut captured, &g, &rounds(&g, 20), 400_000);
+    let after = push(&mut captured, &g, &rounds(&g, 20), 500_000);
+    let learned = Learned::new(&g, &captured);
+    let follower = Follower::new(&g, &captured, &learned, Settings::default());
+    // A small gap and a large one.
+    for len in [3000, 10_000] {
+        let hole = Hole { before, after, time: Some(10 * len as u64) };
+        let (fill, work) = follower.recover_gap(&unknown(hole));
+        assert_eq!(fill.unwrap().nodes.len(), len);
+        // All of it backwards, and little more than half of it forwards from each place.
+        assert!(work.read > len as u64 && work.read < 9 * len as u64 / 4, "{} for {len}", work.read);
+    }
+}
+
 /// Without the ICFG.
 fn seen_only() -> Settings {
     Settings { visits: 0, ..Settings::default() }
