@@ -87,13 +87,13 @@ macro_rules! configurations {
 configurations! {
     c1 = C1, ["hot-loops", "exceptions"];
     c2 = C2, ["hot-loops", "exceptions"];
-    compiled = COMPILED, ["calls", "arrays"];
+    compiled = COMPILED, ["calls"];
     parallel = PARALLEL, ["threads"];
     serial = SERIAL, ["loaders"];
     zgc = ZGC, ["loaders", "exceptions"];
     flushing = FLUSHING, ["javac"];
     memfd = MEMFD, ["loaders"];
-    mtc = MTC, ["threads", "exceptions", "javac"];
+    mtc = MTC, ["threads", "exceptions"];
     cyc = CYC, ["threads", "exceptions"];
     non_safepoints = NON_SAFEPOINTS, ["xalan"];
 }

@@ -9,7 +9,7 @@ use jportal_tests::recording::{Checked, Info, LIMIT, Mode, Plan, Recording, Verd
 use jportal_tests::{Result, process, skip};
 
 /// libipt is slow: in the short form, longer traces (PT bytes) are not compared with it, and the figures say so.
-const LIBIPT_LIMIT: f64 = 150e6;
+const LIBIPT_LIMIT: f64 = 100e6;
 
 /// What the program prints when nothing observes it.
 fn plain_output(place: &Place, program: &Program, size: Size) -> Result<String> {
@@ -147,9 +147,8 @@ programs! {
         exceptions = "exceptions", class_init = "class-init", calls = "calls", dynamic = "dynamic",
         reflection = "reflection", natives = "natives", monitors = "monitors", threads = "threads",
         recursion = "recursion", library = "library", loaders = "loaders", hot_loops = "hot-loops",
-        old_forms = "old-forms", new_forms = "new-forms", h2 = "h2", javac = "javac", xalan = "xalan",
-        hsqldb = "hsqldb";
-    tiered: ecj = "ecj", antlr = "antlr", fop = "fop", sunflow = "sunflow";
+        old_forms = "old-forms", new_forms = "new-forms", h2 = "h2", javac = "javac", xalan = "xalan";
+    tiered: hsqldb = "hsqldb", ecj = "ecj", antlr = "antlr", fop = "fop", sunflow = "sunflow";
 }
 
 #[test]
