@@ -19,6 +19,8 @@ pub(super) struct Spot {
     pub(super) level: u32,
     /// The frames above that, which will have ended.
     pub(super) above: Option<Arc<Above>>,
+    /// The call site below the frame that it is in, if that is known: what differs there need not be compared any further.
+    pub(super) site: Option<Node>,
     /// Instructions from here to the end of the gap.
     pub(super) len: u32,
     /// How often another place was copied from on the way.
@@ -83,9 +85,10 @@ impl Same {
     }
     /// Those whose lengths are in a range.
     pub(super) fn with_len(&self, (least, most): (u32, u32)) -> &[Spot] {
-        let from = self.lens.partition_point(|len| *len < least);
-        let len = self.lens[from..].partition_point(|len| *len <= most);
-        &self.spots[from..from + len]
+        // All are counted: they are few, and where a search would turn is nothing that a processor foretells.
+        let from = self.lens.iter().filter(|len| **len < least).count();
+        let to = self.lens.iter().filter(|len| **len <= most).count();
+        &self.spots[from..to.max(from)]
     }
 }
 
@@ -280,8 +283,9 @@ impl<'a> Back<'a> {
             return;
         }
         if let Some((level, above)) = self.ancestors.place() {
-            let (hops, ahead) = (self.hops as u32, ahead(self.from(len as usize)));
-            self.spots[at].1.add(Spot { level: level as u32, above, len, hops, ahead });
+            let (hops, site) = (self.hops as u32, self.ancestors.caller());
+            let ahead = ahead(self.from(len as usize));
+            self.spots[at].1.add(Spot { level: level as u32, above, site, len, hops, ahead });
         }
     }
     fn push(&mut self, node: Node) {

@@ -57,6 +57,8 @@ pub(super) struct Trail<'a> {
     middle: Option<Middle<'a>>,
     /// A joint that costs as much is of no use.
     limit: f64,
+    /// One by the scale of what is expected; 0 where nothing is.
+    by_scale: f64,
     best: Option<Joint>,
 }
 
@@ -107,8 +109,9 @@ impl<'a> Trail<'a> {
         transfers.reverse();
         let frames = Frames::new(ground.icfg, gap.before);
         let given = nodes.len();
+        let by_scale = gap.expected.map_or(0.0, |expected| expected.scale().recip());
         let (hops, middle, limit, best) = (0, None, f64::INFINITY, None);
-        Self { ground, gap, back, frames, nodes, given, transfers, hops, middle, limit, best }
+        Self { ground, gap, back, frames, nodes, given, transfers, hops, middle, limit, by_scale, best }
     }
     pub(super) fn fill(&self) -> &[Node] {
         &self.nodes[self.given..]
@@ -259,11 +262,11 @@ impl<'a> Trail<'a> {
         if least.is_infinite() {
             return false;
         }
-        let (front, scale) = (self.fill().len() as f64, expected.scale());
+        let front = self.fill().len() as f64;
         let wanted = expected.instructions - front;
         let over = (-wanted).max(0.0);
         let unbalanced = front - wanted.max(0.0);
-        let at_least = HOP * self.hops as f64 + (MISFIT * over + UNBALANCED * unbalanced) / scale;
+        let at_least = HOP * self.hops as f64 + (MISFIT * over + UNBALANCED * unbalanced) * self.by_scale;
         unbalanced >= 0.0 && at_least - MOST_AGREEMENT > least + ROUNDING
     }
     /// Notes that the way back may go on here with `next`, whose frames are these. It is the first of those that are `copied`.
@@ -271,6 +274,9 @@ impl<'a> Trail<'a> {
         let own = LazyCell::new(|| copied.and_then(|nodes| ahead(nodes.iter())));
         for spot in self.back.spots(next).map_or(&[][..], |same| self.near(same)) {
             // What costs least to ask first.
+            if spot.site.zip(self.frames.site()).is_some_and(|(its, own)| its != own) {
+                continue;
+            }
             let (misfit, cost) = self.cost(spot);
             let least = self.least();
             let near = misfit <= self.ground.settings.misfit && cost - MOST_AGREEMENT < least;
@@ -300,7 +306,7 @@ impl<'a> Trail<'a> {
         let (front, scale) = (self.fill().len() as f64, expected.scale());
         let wanted = expected.instructions - front;
         // Whatever the spot is, its cost is at least this and as much for its misfit as is not made good by the balance.
-        let at_least = HOP * self.hops as f64 + UNBALANCED * (front - wanted).abs() / scale;
+        let at_least = HOP * self.hops as f64 + UNBALANCED * (front - wanted).abs() * self.by_scale;
         let allowed = self.least() + MOST_AGREEMENT - at_least;
         if allowed < -ROUNDING {
             return &[];
@@ -318,8 +324,8 @@ impl<'a> Trail<'a> {
         let hops = HOP * (self.hops + spot.hops as usize) as f64;
         match self.gap.expected {
             Some(expected) => {
-                let misfit = expected.misfit(front + back);
-                let unbalanced = front.abs_diff(back) as f64 / expected.scale();
+                let misfit = ((front + back) as f64 - expected.instructions).abs() * self.by_scale;
+                let unbalanced = front.abs_diff(back) as f64 * self.by_scale;
                 (misfit, MISFIT * misfit + hops + UNBALANCED * unbalanced)
             }
             None => (0.0, hops + 1e-3 * (front + back) as f64),
