@@ -128,14 +128,7 @@ impl<'a> Stack<'a> {
             EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
             EventKind::Bytecode { method, bci, tier } | EventKind::Run { method, last: bci, tier, .. } => {
-                if self.frames.last().is_none_or(|top| top.method != *method) {
-                    self.forget();
-                    self.enter(*method, *tier, Entry::Found);
-                }
-                let at = self.icfg.node_at(*method, *bci);
-                if let Some(top) = self.frames.last_mut() {
-                    (top.at, top.tier, top.called, top.thrown, top.caught) = (at, *tier, false, false, None);
-                }
+                self.executed(*method, *tier, self.icfg.node_at(*method, *bci));
             }
             EventKind::Catch { method, bci } => {
                 let handler = self.icfg.node_at(*method, *bci);
@@ -145,6 +138,16 @@ impl<'a> Stack<'a> {
             }
             EventKind::Gap(gap) if gap.stack_lost => self.forget(),
             EventKind::Gap(_) | EventKind::Time(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
+        }
+    }
+    /// The top frame, if it is one of `method`, has executed instructions up to `last`.
+    fn executed(&mut self, method: MethodId, tier: Tier, last: Option<Node>) {
+        if self.frames.last().is_none_or(|top| top.method != method) {
+            self.forget();
+            self.enter(method, tier, Entry::Found);
+        }
+        if let Some(top) = self.frames.last_mut() {
+            (top.at, top.tier, top.called, top.thrown, top.caught) = (last, tier, false, false, None);
         }
     }
     fn enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
@@ -231,14 +234,22 @@ impl<'a> Stack<'a> {
     }
     /// The event of `to` itself, once [`Self::advance`] has led there.
     pub(crate) fn execute(&mut self, to: Node, out: &mut Vec<EventKind>) {
-        let tier = self.frames.last().map_or(Tier::Interpreter, |top| top.tier);
-        self.take(EventKind::Bytecode { method: self.icfg.method(to), bci: self.icfg.bci(to), tier }, out);
+        let tier = self.executes(to, to);
+        out.push(EventKind::Bytecode { method: self.icfg.method(to), bci: self.icfg.bci(to), tier });
     }
     /// The event of `to` and those behind it, `len` in all: they stand one behind the other, and each leads to the next.
     pub(crate) fn execute_run(&mut self, to: Node, len: u16, out: &mut Vec<EventKind>) {
-        let tier = self.frames.last().map_or(Tier::Interpreter, |top| top.tier);
-        let (first, last) = (self.icfg.bci(to), self.icfg.bci(Node(to.0 + u32::from(len) - 1)));
-        self.take(EventKind::Run { method: self.icfg.method(to), first, last, len, tier }, out);
+        let last = Node(to.0 + u32::from(len) - 1);
+        let tier = self.executes(to, last);
+        let (first, last) = (self.icfg.bci(to), self.icfg.bci(last));
+        out.push(EventKind::Run { method: self.icfg.method(to), first, last, len, tier });
+    }
+    /// The top frame executes its instructions from `first` to `last`. Gives its tier.
+    fn executes(&mut self, first: Node, last: Node) -> Tier {
+        let (method, tier) =
+            (self.icfg.method(first), self.frames.last().map_or(Tier::Interpreter, |top| top.tier));
+        self.executed(method, tier, Some(last));
+        tier
     }
     fn step(&self, to: Node, methods: &dyn Methods) -> Step {
         let g = self.icfg;
