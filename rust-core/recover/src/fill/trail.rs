@@ -241,7 +241,9 @@ impl<'a> Trail<'a> {
         }
         let over = match self.gap.expected {
             Some(expected) => {
-                let more = if self.best.is_some() { 0.0 } else { settings.misfit };
+                let small = expected.instructions <= settings.visits as f64;
+                // In a large gap what joins so late has hardly ever come, and reading on for it costs.
+                let more = if self.best.is_some() || !small { 0.0 } else { settings.misfit };
                 len as f64 > expected.instructions + more * expected.scale() || self.costs_too_much(expected)
             }
             None => self.best.is_some() || len >= settings.untimed,
