@@ -27,6 +27,16 @@ fn push(captured: &mut Captured, g: &Icfg, nodes: &[Node], from: u64) -> Segment
     captured.push(g, nodes, &marks).unwrap()
 }
 
+/// So many rounds, and 20 on each side of a gap.
+fn lost_rounds(g: &Icfg, seen: usize) -> (Captured, SegmentId, SegmentId) {
+    let mut captured = Captured::default();
+    let later = 100 * seen as u64;
+    push(&mut captured, g, &rounds(g, seen), 0);
+    let before = push(&mut captured, g, &rounds(g, 20), later);
+    let after = push(&mut captured, g, &rounds(g, 20), 2 * later);
+    (captured, before, after)
+}
+
 fn one(g: &Icfg, captured: &Captured, gap: Gap<'_>) -> Option<Recovered> {
     recovered(g, captured, Settings::default(), gap)
 }
@@ -48,10 +58,7 @@ fn gap<'a>(hole: Hole, before: Below<'a>, after: Below<'a>) -> Gap<'a> {
 #[test]
 fn loops_make_the_rounds_there_was_time_for() {
     let g = looping();
-    let mut captured = Captured::default();
-    push(&mut captured, &g, &rounds(&g, 1000), 0);
-    let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
-    let after = push(&mut captured, &g, &rounds(&g, 20), 200_000);
+    let (captured, before, after) = lost_rounds(&g, 1000);
     for lost in [1, 7, 300] {
         let hole = Hole { before, after, time: Some(5 * 10 * lost as u64) };
         let fill = one(&g, &captured, unknown(hole)).unwrap();
@@ -67,10 +74,7 @@ fn loops_make_the_rounds_there_was_time_for() {
 #[test]
 fn a_trail_ends_where_no_better_joint_can_come() {
     let g = looping();
-    let mut captured = Captured::default();
-    push(&mut captured, &g, &rounds(&g, 4000), 0);
-    let before = push(&mut captured, &g, &rounds(&g, 20), 400_000);
-    let after = push(&mut captured, &g, &rounds(&g, 20), 500_000);
+    let (captured, before, after) = lost_rounds(&g, 4000);
     let learned = Learned::new(&g, &captured);
     let follower = Follower::new(&g, &captured, &learned, Settings::default());
     // A small gap and a large one.
@@ -107,10 +111,7 @@ fn nothing_is_filled_when_nothing_joins_in_time() {
 #[test]
 fn nothing_is_read_for_a_gap_that_is_too_long() {
     let g = looping();
-    let mut captured = Captured::default();
-    push(&mut captured, &g, &rounds(&g, 1000), 0);
-    let before = push(&mut captured, &g, &rounds(&g, 20), 100_000);
-    let after = push(&mut captured, &g, &rounds(&g, 20), 200_000);
+    let (captured, before, after) = lost_rounds(&g, 1000);
     let settings = Settings { longest: 1000, ..Settings::default() };
     let learned = Learned::new(&g, &captured);
     let follower = Follower::new(&g, &captured, &learned, settings);

@@ -127,6 +127,13 @@ pub struct Settings {
     pub visits: usize,
 }
 
+impl Settings {
+    /// Whether a gap in which there was time for so many instructions is a small one, as one is of which nobody knows.
+    pub(super) fn is_small(&self, expected: Option<Expected>) -> bool {
+        expected.is_none_or(|e| e.instructions <= self.visits as f64)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -227,7 +234,7 @@ impl<'a> Follower<'a> {
         let forced = start.fill().len();
         let places = start.places(None);
         work.candidates = (places.len() + led.len()) as u64;
-        let small = gap.expected.is_none_or(|e| e.instructions <= settings.visits as f64);
+        let small = settings.is_small(gap.expected);
         let tries = if small { settings.tries } else { settings.tries.min(1) };
         let (mut broken, mut unjoined) = (None, None);
         let mut best = start.finish().map(|found| Choice { found, before: 0, place: None });

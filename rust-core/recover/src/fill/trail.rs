@@ -241,9 +241,9 @@ impl<'a> Trail<'a> {
         }
         let over = match self.gap.expected {
             Some(expected) => {
-                let small = expected.instructions <= settings.visits as f64;
                 // In a large gap what joins so late has hardly ever come, and reading on for it costs.
-                let more = if self.best.is_some() || !small { 0.0 } else { settings.misfit };
+                let late = self.best.is_none() && settings.is_small(Some(expected));
+                let more = if late { settings.misfit } else { 0.0 };
                 len as f64 > expected.instructions + more * expected.scale() || self.costs_too_much(expected)
             }
             None => self.best.is_some() || len >= settings.untimed,
@@ -260,16 +260,12 @@ impl<'a> Trail<'a> {
     /// Whether no joint from here on costs less than the best. Behind the middle of the gap the least that one may cost rises: the length is
     /// missed, or the trail makes up more of it.
     fn costs_too_much(&self, expected: Expected) -> bool {
-        let least = self.least();
-        if least.is_infinite() {
-            return false;
-        }
         let front = self.fill().len() as f64;
         let wanted = expected.instructions - front;
         let over = (-wanted).max(0.0);
         let unbalanced = front - wanted.max(0.0);
         let at_least = HOP * self.hops as f64 + (MISFIT * over + UNBALANCED * unbalanced) * self.by_scale;
-        unbalanced >= 0.0 && at_least - MOST_AGREEMENT > least + ROUNDING
+        unbalanced >= 0.0 && at_least - MOST_AGREEMENT > self.least() + ROUNDING
     }
     /// Notes that the way back may go on here with `next`, whose frames are these. It is the first of those that are `copied`.
     fn consider(&mut self, next: Node, copied: Option<&[Node]>) {
