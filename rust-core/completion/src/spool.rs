@@ -2,9 +2,8 @@
 
 use crate::codec::{Decoder, Encoder};
 use crate::error::Error;
-use jportal_flow::Event;
+use jportal_flow::{Event, Sender, bounded};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// What a [`Spool`] writes to and reads from: a nameless temporary file, or memory.
 pub trait Storage: Read + Write + Seek + Send {}
@@ -13,8 +12,8 @@ impl<T: Read + Write + Seek + Send> Storage for T {}
 
 /// Written at once; read at once.
 const BLOCK: usize = 1 << 17;
-/// Blocks that are read ahead of who takes them.
-const AHEAD: usize = 4;
+/// Events that are read ahead of who takes them.
+const AHEAD: usize = 1 << 18;
 
 /// The events of one thread, first written, then read.
 pub(crate) struct Spool {
@@ -61,14 +60,15 @@ impl Spool {
     /// Hands all events over in order. They are read and decoded on another thread, some blocks ahead.
     pub(crate) fn read(mut self, mut each: impl FnMut(Event)) -> Result<(), Error> {
         std::thread::scope(|scope| {
-            let (send, receive) = sync_channel(AHEAD);
+            let (send, receive) = bounded(AHEAD);
             let reader = scope.spawn(move || self.decode(&send));
-            receive.into_iter().flatten().for_each(&mut each);
+            receive.iter().flatten().for_each(&mut each);
+            drop(receive);
             reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
     /// Sends the events block by block, as far as they can be read and somebody takes them.
-    fn decode(&mut self, to: &SyncSender<Vec<Event>>) -> Result<(), Error> {
+    fn decode(&mut self, to: &Sender<Vec<Event>>) -> Result<(), Error> {
         let tid = self.tid;
         let failed = |event| move |source: io::Error| Error::Read { tid, event, source };
         self.storage.seek(SeekFrom::Start(0)).map_err(failed(0))?;
@@ -81,7 +81,8 @@ impl Spool {
                 events.push(decoder.event(&mut input).map_err(failed(number))?);
                 number += 1;
             }
-            if to.send(events).is_err() {
+            let len = events.len();
+            if to.send(events, len).is_err() {
                 break;
             }
         }

@@ -3,14 +3,16 @@
 //! A *flow* is one sequence of [`Event`]s per thread. It says what the thread did in terms
 //! of methods and bytecodes, how each step is known ([`Provenance`]), and, as values of the
 //! same stream, where the recording or the decoder has nothing to say ([`Gap`]).
-//! A consumer may take it on a thread of its own ([`relayed`]).
+//! A consumer may take it on a thread of its own ([`relayed`]); what passes between threads is [`bounded`].
 //! The crate knows no file and no machine code; producers are `reconstruct` and `recover`,
 //! consumers `report`, `export` and the command.
 #![forbid(unsafe_code)]
 
+mod bounded;
 mod cause;
 mod relay;
 
+pub use bounded::{HungUp, Receiver, Sender, bounded};
 pub use cause::{Cause, UnresolvedCounts};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 pub use relay::relayed;

@@ -1,26 +1,26 @@
 //! A consumer on a thread of its own.
 
-use crate::{Event, FlowConsumer, FlowSink, ThreadInfo};
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use crate::{Event, FlowConsumer, FlowSink, Sender, ThreadInfo, bounded};
+use std::sync::mpsc::{self, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Batches of events that may be under way.
-const AHEAD: usize = 64;
+/// Events that may be under way: enough for a consumer that now and then takes its time to have no producer wait.
+const AHEAD: usize = 1 << 18;
 
 /// Runs `producer`; `to`'s sinks take its events on another thread, in the order in which they come, while it goes on with the next
 /// ones. [`FlowConsumer::thread`] itself is called on this one. Returns when they have taken everything.
 ///
-/// At most some batches are under way, each as the producer handed it over: memory is bounded if its batches are.
+/// Some hundred thousand events are under way at most, and one batch more.
 ///
 /// # Panics
 /// If one of the sinks does.
 pub fn relayed<T>(to: &mut dyn FlowConsumer, producer: impl FnOnce(&mut dyn FlowConsumer) -> T) -> T {
-    let (send, receive) = sync_channel(AHEAD);
+    let (send, receive) = bounded(AHEAD);
     let (give_back, taken) = channel();
     std::thread::scope(|scope| {
         let worker = scope.spawn(move || {
             let mut sinks = Sinks::default();
-            receive.into_iter().for_each(|message| {
+            receive.iter().for_each(|message| {
                 if let Some(batch) = sinks.take(message) {
                     // The producer may be done: then nobody needs it.
                     let _ = give_back.send(batch);
@@ -73,8 +73,8 @@ struct Relay<'c> {
     to: &'c mut dyn FlowConsumer,
     /// Sinks so far.
     begun: usize,
-    send: SyncSender<Message>,
-    empty: Arc<Mutex<Receiver<Vec<Event>>>>,
+    send: Sender<Message>,
+    empty: Arc<Mutex<mpsc::Receiver<Vec<Event>>>>,
 }
 
 impl FlowConsumer for Relay<'_> {
@@ -82,7 +82,7 @@ impl FlowConsumer for Relay<'_> {
         let (number, send) = (self.begun, self.send.clone());
         self.begun += 1;
         // The other thread hangs up only when it panics, and that is passed on in the end.
-        let _ = send.send(Message::Begin(self.to.thread(info)));
+        let _ = send.send(Message::Begin(self.to.thread(info)), 0);
         Box::new(End { number, send, empty: Arc::clone(&self.empty) })
     }
     fn takes_runs(&self) -> bool {
@@ -93,8 +93,8 @@ impl FlowConsumer for Relay<'_> {
 /// Stands for a sink.
 struct End {
     number: usize,
-    send: SyncSender<Message>,
-    empty: Arc<Mutex<Receiver<Vec<Event>>>>,
+    send: Sender<Message>,
+    empty: Arc<Mutex<mpsc::Receiver<Vec<Event>>>>,
 }
 
 impl End {
@@ -107,14 +107,15 @@ impl FlowSink for End {
     fn events(&mut self, events: &[Event]) {
         let mut batch = self.empty();
         batch.extend_from_slice(events);
-        let _ = self.send.send(Message::Events(self.number, batch));
+        let _ = self.send.send(Message::Events(self.number, batch), events.len());
     }
     fn take(&mut self, events: &mut Vec<Event>) {
         let batch = std::mem::replace(events, self.empty());
-        let _ = self.send.send(Message::Events(self.number, batch));
+        let len = batch.len();
+        let _ = self.send.send(Message::Events(self.number, batch), len);
     }
     fn end(self: Box<Self>) {
-        let _ = self.send.send(Message::End(self.number));
+        let _ = self.send.send(Message::End(self.number), 0);
     }
 }
 
@@ -186,7 +187,7 @@ mod tests {
             relayed(&mut Notes::default(), |to| {
                 let mut sink = to.thread(&info(1));
                 // More than may be under way: nobody waits for one who has gone.
-                for _ in 0..10 * AHEAD {
+                for _ in 0..2 * AHEAD {
                     sink.events(&[Event::decoded(EventKind::Orphan(crate::Orphan::Throw))]);
                 }
                 sink.end();

@@ -6,10 +6,10 @@ use crate::recording::{Recording, Turn};
 use crate::stretches::Stretch;
 use jportal_capture::Piece;
 use jportal_capture::header::{Header, packet_flags, return_pops, sources};
+use jportal_flow::Sender;
 use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::cell::Cell;
-use std::sync::mpsc::SyncSender;
 
 /// Items of one stretch, or a part of them.
 #[derive(Debug)]
@@ -157,13 +157,17 @@ impl<'a> CoreStream<'a> {
         }
     }
     /// Decodes every stretch, in stream order. Ends early when nobody listens any more.
-    pub(crate) fn run(&mut self, to: &SyncSender<Result<Batch, Error>>) {
-        let mut send = |batch| to.send(Ok(batch)).is_ok();
+    pub(crate) fn run(&mut self, to: &Sender<Result<Batch, Error>>) {
+        // A batch without items is something, too.
+        let mut send = |batch: Batch| {
+            let items = batch.items.len();
+            to.send(Ok(batch), items + 1).is_ok()
+        };
         let done =
             if self.checked { self.run_checked(&mut send) } else { self.run_with(&mut Unchecked, &mut send) };
         if let Err(e) = done {
             // When the receiver hung up, nobody is left to tell.
-            let _ = to.send(Err(e));
+            let _ = to.send(Err(e), 1);
         }
     }
     fn run_with(&mut self, check: &mut dyn Check, to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! The decode loop: cores in parallel, stretches in order of time, one machine per thread.
 //!
 //! Each core's PT stream is decoded by a worker of its own, which runs ahead by a bounded
-//! number of batches. The calling thread takes the stretches of all cores in the order in
+//! number of items. The calling thread takes the stretches of all cores in the order in
 //! which they were closed and feeds each batch to the machine of the stretch's thread; a
 //! thread is on one core at a time, so that order is the order of every thread's flow.
 //! Memory is bounded by the batches under way, whatever the length of the trace.
@@ -15,9 +15,8 @@ use crate::summary::{DecodeSummary, NativeTotals};
 use crate::watch::Watcher;
 use hashbrown::HashMap;
 use jportal_capture::header::sources;
-use jportal_flow::FlowConsumer;
+use jportal_flow::{FlowConsumer, Receiver, bounded};
 use jportal_units::{Tid, Tsc};
-use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Which decoder turns packets into machine blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -51,8 +50,8 @@ pub struct DecodeOptions {
     pub only: Option<Vec<(Tid, Tsc)>>,
 }
 
-/// Batches a core's worker may be ahead.
-const AHEAD: usize = 32;
+/// Items that a core's worker may be ahead.
+const AHEAD: usize = 1 << 18;
 
 /// Called now and then with bytes of PT decoded and bytes in all.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
@@ -83,7 +82,7 @@ pub(crate) fn decode_watched(
     std::thread::scope(|scope| {
         let mut inputs: HashMap<u32, Receiver<Result<Batch, Error>>> = HashMap::new();
         for core in recording.cores() {
-            let (send, receive) = sync_channel(AHEAD);
+            let (send, receive) = bounded(AHEAD);
             let mut stream = CoreStream::new(recording, core, options.native_decoder)?;
             scope.spawn(move || stream.run(&send));
             inputs.insert(core.0, receive);
@@ -98,7 +97,7 @@ pub(crate) fn decode_watched(
                 lane.blind(&unseen.blind);
             }
             // A worker that failed has said why in its last message and hung up.
-            while let Ok(batch) = input.recv() {
+            while let Some(batch) = input.recv() {
                 let batch = batch?;
                 totals.add(&batch);
                 lane.take(stretch, &batch, watcher.as_deref_mut());
