@@ -40,6 +40,9 @@ const INSIDE: u16 = u16::MAX;
 #[derive(Debug, Default)]
 pub struct Icfg {
     opcodes: Box<[Opcode]>,
+    /// A bit for each node: whether it transfers control, and whether it calls or returns.
+    transfers: Box<[u64]>,
+    calls: Box<[u64]>,
     bcis: Box<[Bci]>,
     methods: Box<[MethodId]>,
     /// First node of each method, and the number of nodes.
@@ -109,6 +112,19 @@ impl Icfg {
     #[inline]
     pub fn opcode(&self, node: Node) -> Opcode {
         self.opcodes[node.at()]
+    }
+    /// Which of some nodes in a row, 64 at most, transfer control, and which are invokes or returns: a bit each, the lowest for the first.
+    ///
+    /// # Panics
+    /// If one of them is not in the graph.
+    #[inline]
+    pub fn transfers(&self, nodes: Range<u32>) -> (u64, u64) {
+        let (at, shift) = (nodes.start as usize / 64, nodes.start % 64);
+        let behind = at + usize::from(nodes.end.saturating_sub(1) as usize / 64 > at);
+        // What is shifted out of the one word comes from the next.
+        let bits = |all: &[u64]| all[at] >> shift | (all[behind] << 1) << (63 - shift);
+        let own = u64::MAX.checked_shl(nodes.len() as u32).map_or(u64::MAX, |others| !others);
+        (bits(&self.transfers) & own, bits(&self.calls) & own)
     }
     /// Where `node` stands in its method.
     #[inline]
@@ -273,7 +289,8 @@ impl Icfg {
     /// Bytes held.
     pub fn memory(&self) -> usize {
         let sets = &self.sets;
-        let per_node = self.opcodes.len() * (1 + 2 + 4) + self.edge_first.len() * 4;
+        let per_node =
+            self.opcodes.len() * (1 + 2 + 4) + self.transfers.len() * 16 + self.edge_first.len() * 4;
         let edges = self.edge_to.len() * 5 + self.jumps.len() * 8 + self.rows.len() * size_of::<HandlerRow>();
         let per_method = self.at_bci.len() * 2
             + (self.code_first.len()

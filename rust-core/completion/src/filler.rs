@@ -2,13 +2,14 @@
 
 use crate::holes::Place;
 use jportal_bytecode::Node;
+use jportal_flow::bounded;
 use jportal_recover::cut::Sites;
 use jportal_recover::fill::{
     Basic, Calibration, Captured, Choose, Filled, Follower, Gap, Hole, Parameters, Source, Tiered, Walker,
     WayBack, recover,
 };
 use jportal_recover::fill::{FillWork, Settings};
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
 /// How gaps are filled.
@@ -50,9 +51,10 @@ pub(crate) struct Fill {
 
 /// Fills the places of one thread.
 pub(crate) trait Filler {
-    /// The fill of the `index`-th place, with the frames below the last instruction in front of it, and the entry of the method that has
-    /// been called since.
-    fn fill(&mut self, index: usize, before: &Sites, entered: Option<Node>) -> Option<Fill>;
+    /// Foretells what will most likely be asked for next, so that it may be looked for meanwhile. What comes of it does not depend on that.
+    fn foretell(&mut self, _question: Question) {}
+    /// The fill of a place, which comes behind those asked for before.
+    fn fill(&mut self, question: Question) -> Option<Fill>;
     /// What a callee of the invoke at `site` may have executed, where a fill goes on behind the call without it.
     fn callee_of(&self, _site: Node) -> Option<Vec<Node>> {
         None
@@ -61,21 +63,48 @@ pub(crate) trait Filler {
     fn work(&self) -> FillWork;
 }
 
-/// Our own: a place's frames are known when those before it have been filled. What leads to its end is known before, and is looked for on
-/// another thread.
+/// What may have run at a place?
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Question {
+    /// Which place.
+    pub(crate) index: usize,
+    /// The frames below the last instruction in front of it.
+    pub(crate) before: Sites,
+    /// The entry of the method that has been called since.
+    pub(crate) entered: Option<Node>,
+}
+
+/// Our own: a place's frames are known when those before it have been filled. It is filled on another thread, which is asked with those that
+/// it will most likely have as soon as what comes before it has been led through. What leads to its end is known before, and is looked for
+/// on a third one.
 pub(crate) struct Followed<'a> {
     follower: &'a Follower<'a>,
-    calibration: &'a Calibration,
-    places: &'a [Place],
-    /// By number of the place, which ascends.
-    ways: Receiver<(usize, Option<WayBack<'a>>)>,
-    /// Where they go when they have been used: to free their thousands of spots takes time.
-    used: Sender<WayBack<'a>>,
+    asks: Sender<Question>,
+    answers: Receiver<(Option<Fill>, FillWork)>,
+    /// Asked, and not answered yet.
+    foretold: Option<Question>,
     work: FillWork,
 }
 
-/// Places whose ends are gone back from while one is filled.
-const AHEAD: usize = 4;
+/// Instructions that lead to the ends of places behind the one that is filled.
+const AHEAD: usize = 1 << 22;
+/// What a way there takes beside them counts as so many.
+const LEAST: usize = 1 << 19;
+
+/// By number of the place, which ascends.
+type Numbered<'a> = (usize, Option<WayBack<'a>>);
+
+/// Answers for [`Followed`].
+struct Finder<'a> {
+    follower: Follower<'a>,
+    calibration: &'a Calibration,
+    places: &'a [Place],
+    ways: jportal_flow::Receiver<Numbered<'a>>,
+    /// Where they go when they have been used: to free their thousands of spots takes time.
+    used: Sender<Numbered<'a>>,
+    /// The last one taken.
+    way: Option<Numbered<'a>>,
+}
 
 impl<'a> Followed<'a> {
     pub(crate) fn new<'s>(
@@ -87,8 +116,10 @@ impl<'a> Followed<'a> {
     where
         'a: 's,
     {
-        let (send, ways) = sync_channel(AHEAD);
+        let (send, ways) = bounded(AHEAD);
         let (used, unused) = channel();
+        let (asks, asked) = channel();
+        let (answer, answers) = channel();
         let back = follower.ways_back();
         if !places.is_empty() {
             scope.spawn(move || {
@@ -96,38 +127,82 @@ impl<'a> Followed<'a> {
                     unused.try_iter().for_each(drop);
                     let Some(end) = place.end() else { continue };
                     // Who fills them may have failed.
-                    if send.send((at, back.to(&end))).is_err() {
+                    let way = back.to(&end);
+                    let len = way.as_ref().map_or(0, WayBack::len);
+                    if send.send((at, way), len + LEAST).is_err() {
+                        return;
+                    }
+                }
+            });
+            let follower = follower.another();
+            let mut finder = Finder { follower, calibration, places, ways, used, way: None };
+            scope.spawn(move || {
+                for question in asked {
+                    // Who asked may have failed.
+                    if answer.send(finder.find(&question)).is_err() {
                         return;
                     }
                 }
             });
         }
-        Self { follower, calibration, places, ways, used, work: FillWork::default() }
+        Self { follower, asks, answers, foretold: None, work: FillWork::default() }
     }
-    /// What leads to the end of a place, which is behind all that were asked for.
-    fn way_to(&self, index: usize) -> Option<WayBack<'a>> {
-        self.ways.iter().find(|(at, _)| *at >= index).filter(|(at, _)| *at == index)?.1
+    /// The answer to the question that was asked last. There is none only if the thread that looks for it has panicked, which is passed on
+    /// where it is joined.
+    fn answer(&mut self) -> Option<(Option<Fill>, FillWork)> {
+        self.answers.recv().ok()
+    }
+}
+
+impl<'a> Finder<'a> {
+    /// What may have run at a place, which is not in front of one that was asked for before.
+    fn find(&mut self, question: &Question) -> (Option<Fill>, FillWork) {
+        let Question { index, before, entered } = question;
+        self.advance(*index);
+        let place = &self.places[*index];
+        let Some(hole) = place.hole else { return (None, FillWork::default()) };
+        let one_of = |paths: u32| 1.0 / paths.max(1) as f32;
+        let sure = (one_of(place.paths.0), one_of(place.paths.1));
+        let (before, after) = (before.below(), place.after.below());
+        let gap = Gap { hole, before, entered: *entered, after, sure, expected: place.expected };
+        let way = self.way.as_ref().filter(|way| way.0 == *index).and_then(|way| way.1.as_ref());
+        let (found, work) = self.follower.recover_to(&gap, way);
+        let fill = found.map(|found| {
+            let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();
+            Fill { nodes: found.nodes, confidence, broken: found.broken, breaks: true }
+        });
+        (fill, work)
+    }
+    /// Takes what leads to the end of a place, if anything does.
+    fn advance(&mut self, index: usize) {
+        while self.way.as_ref().is_none_or(|(at, _)| *at < index) {
+            let Some(next) = self.ways.recv() else { return };
+            if let Some(used) = self.way.replace(next) {
+                // Behind the last place nobody takes it.
+                let _ = self.used.send(used);
+            }
+        }
     }
 }
 
 impl Filler for Followed<'_> {
-    fn fill(&mut self, index: usize, before: &Sites, entered: Option<Node>) -> Option<Fill> {
-        let place = &self.places[index];
-        let (before, after) = (before.below(), place.after.below());
-        let hole = place.hole?;
-        let one_of = |paths: u32| 1.0 / paths.max(1) as f32;
-        let sure = (one_of(place.paths.0), one_of(place.paths.1));
-        let gap = Gap { hole, before, entered, after, sure, expected: place.expected };
-        let way = self.way_to(index);
-        let (found, work) = self.follower.recover_to(&gap, way.as_ref());
-        if let Some(way) = way {
-            // Behind the last place nobody takes it.
-            let _ = self.used.send(way);
+    fn foretell(&mut self, question: Question) {
+        if self.foretold.is_none() && self.asks.send(question.clone()).is_ok() {
+            self.foretold = Some(question);
         }
+    }
+    fn fill(&mut self, question: Question) -> Option<Fill> {
+        let foretold = self.foretold.take();
+        if foretold.as_ref() != Some(&question) {
+            if foretold.is_some() {
+                // It had other frames.
+                self.answer();
+            }
+            self.asks.send(question).ok()?;
+        }
+        let (fill, work) = self.answer()?;
         self.work.add(&work);
-        let found = found?;
-        let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();
-        Some(Fill { nodes: found.nodes, confidence, broken: found.broken, breaks: true })
+        fill
     }
     fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
         self.follower.callee_of(site)
@@ -182,7 +257,7 @@ impl<'a> Chosen<'a> {
 }
 
 impl Filler for Chosen<'_> {
-    fn fill(&mut self, index: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
+    fn fill(&mut self, Question { index, .. }: Question) -> Option<Fill> {
         if index < self.base || index >= self.base + self.batch.len() {
             self.recover_from(index);
         }
@@ -197,5 +272,55 @@ impl Filler for Chosen<'_> {
     }
     fn work(&self) -> FillWork {
         self.work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::holes::Before;
+    use crate::support::{at, graph, method};
+    use jportal_recover::fill::{Expected, Learned, Tally};
+    use std::thread::scope;
+
+    #[test]
+    fn what_was_foretold_changes_no_answer() {
+        // 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return.
+        let g = graph(vec![method("f", &[26, 153, 0, 8, 27, 0, 167, 0xff, 0xfa, 177])]);
+        let mut captured = Captured::default();
+        let rounds: Vec<Node> = at(&g, 0, &[0, 1, 4, 5, 6]).repeat(20);
+        let segments: Vec<_> = (0..4).map(|_| captured.push(&g, &rounds, &[]).unwrap()).collect();
+        let place = |index: usize| Place {
+            events: 0..0,
+            hole: Some(Hole { before: segments[index], after: segments[index + 1], time: None }),
+            before: Before::default(),
+            after: Sites::default(),
+            paths: (1, 1),
+            expected: Some(Expected { instructions: 50.0 * (index + 1) as f64, slack: 0.0 }),
+        };
+        let places: Vec<Place> = (0..3).map(place).collect();
+        let learned = Learned::new(&g, &captured);
+        let follower = Follower::new(&g, &captured, &learned, Settings::default());
+        let calibration = Calibration::of(&Tally::default());
+        let question = |index| Question { index, ..Question::default() };
+        // Of the second place nothing is asked.
+        let answers = |foretold: &[Question]| {
+            scope(|scope| {
+                let mut followed = Followed::new(&follower, &calibration, &places, scope);
+                let mut all = Vec::new();
+                for index in [0, 2] {
+                    foretold.iter().filter(|q| q.index <= index).for_each(|q| followed.foretell(q.clone()));
+                    all.push(followed.fill(question(index)).unwrap().nodes.len());
+                }
+                (all, followed.work())
+            })
+        };
+        let expected = answers(&[]);
+        assert_eq!(expected.0, [50, 150]);
+        let whole = Sites { sites: at(&g, 0, &[0]), whole: true };
+        let other = |index| Question { before: whole.clone(), ..question(index) };
+        for foretold in [[question(0), question(2)], [other(0), other(2)], [other(0), question(1)]] {
+            assert_eq!(answers(&foretold), expected, "{foretold:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use jportal_flow::GapReason;
 use jportal_recover::cut::{Behind, Piece, Sites};
 use jportal_recover::fill::{Captured, End, Expected, Hole, Paces, SegmentId, Span, Tiers};
+use jportal_units::MethodId;
 use std::ops::Range;
 
 /// A place to be filled.
@@ -12,6 +13,8 @@ pub(crate) struct Place {
     pub(crate) events: Range<u64>,
     /// The segments on both sides, and how long it took; `None` where one of them was not kept.
     pub(crate) hole: Option<Hole>,
+    /// What is known of the frames in front before the places before it have been filled.
+    pub(crate) before: Before,
     /// The frames below the first instruction behind.
     pub(crate) after: Sites,
     /// How many paths fitted at the instructions next to it.
@@ -25,6 +28,37 @@ impl Place {
     pub(crate) fn end(&self) -> Option<End<'_>> {
         let segment = self.hole?.after;
         Some(End { segment, frames: self.after.below(), expected: self.expected })
+    }
+}
+
+/// What the decoder knows of the frames in front of a place.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Before {
+    /// Those below the last instruction.
+    own: Sites,
+    /// How many of the call sites that were the innermost behind the place before are no longer there, or are among its own; `None` where
+    /// frames were found that do not tell, or that place is not the last gap.
+    left: Option<usize>,
+    /// The method that has been called since.
+    pub(crate) entered: Option<MethodId>,
+}
+
+impl Before {
+    fn new(last: &Last, joins: bool) -> Self {
+        let own = last.sites.clone();
+        let left = || own.sites.len().checked_add_signed(last.depth?.checked_neg()?);
+        let left = joins.then(left).flatten();
+        Self { own, left, entered: last.entered }
+    }
+    /// The call sites below the last instruction, if behind the place before, which was filled, there are these `behind`; `None` where it
+    /// was not.
+    pub(crate) fn sites(&self, behind: Option<Sites>) -> Sites {
+        let Some((mut sites, left)) = behind.zip(self.left) else { return self.own.clone() };
+        let kept = sites.sites.len().checked_sub(left);
+        sites.whole = sites.whole && kept.is_some() || self.own.whole;
+        sites.sites.truncate(kept.unwrap_or(0));
+        sites.sites.extend(&self.own.sites);
+        sites
     }
 }
 
@@ -94,6 +128,10 @@ struct Last {
     /// How many paths fitted at its end.
     paths: u32,
     behind: Behind,
+    /// The frames there, as [`Piece`] has them.
+    sites: Sites,
+    depth: Option<isize>,
+    entered: Option<MethodId>,
 }
 
 /// Collects the places of one thread.
@@ -106,6 +144,8 @@ pub(crate) struct Places {
     paces: Paces,
     /// Instructions so far.
     instructions: u64,
+    /// Whether the last gap is the last place.
+    joins: bool,
 }
 
 impl Places {
@@ -119,9 +159,13 @@ impl Places {
             let (since, until) = times(&last.behind, &piece);
             let events = last.end..piece.events.start;
             let paths = (last.paths, piece.paths.0);
-            self.all.push(Place { events, hole, after: piece.first, paths, expected: None });
+            let before = Before::new(last, self.joins);
+            self.all.push(Place { events, hole, before, after: piece.first, paths, expected: None });
             self.spans.push(Span { at: self.instructions, since, until });
             self.paces.gap();
+        }
+        if let Some(Behind::Gap(_)) = self.last.as_ref().map(|last| &last.behind) {
+            self.joins = gap.is_some();
         }
         self.instructions += piece.orphans;
         for (at, time) in &piece.marks {
@@ -129,7 +173,8 @@ impl Places {
         }
         self.instructions += piece.nodes.len() as u64;
         let (end, paths) = (piece.events.end, piece.paths.1);
-        self.last = Some(Last { tail: kept.tail, end, paths, behind: piece.behind });
+        let Piece { behind, last: sites, depth, entered, .. } = piece;
+        self.last = Some(Last { tail: kept.tail, end, paths, behind, sites, depth, entered });
     }
     /// All, in order.
     pub(crate) fn finish(mut self) -> Vec<Place> {

@@ -6,13 +6,14 @@
 //! ended and it finds another, that has to be the one that is on top by then; if it is not, the frames that remain were wrong,
 //! or something ran of which the flow says nothing, and the flow goes on without them behind a gap of its own.
 
-use crate::filler::{Fill, Filler};
+use crate::filler::{Fill, Filler, Question};
 use crate::holes::Place;
 use crate::stack::{Methods, NoWay, Stack};
 use crate::summary::Figures;
 use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowSink, Gap, GapReason, Orphan, Provenance, Tier};
+use jportal_recover::cut::Sites;
 use jportal_units::{Core, MethodId, StreamOffset, Tsc};
 use std::time::{Duration, Instant};
 
@@ -240,10 +241,15 @@ impl<'r> Replay<'r> {
         match &mut self.pending {
             Some(pending) if !ends => pending.events.push(event),
             _ => {
-                if let Some(pending) = self.pending.take()
-                    && !self.fill(&pending, &event)
-                {
-                    pending.events.into_iter().for_each(|e| self.pass(e));
+                if let Some(pending) = self.pending.take() {
+                    let filled = self.fill(&pending, &event);
+                    if pending.place.is_some() {
+                        self.foretell(filled.is_some());
+                    }
+                    match filled {
+                        Some((stretch, kinds)) => self.put(stretch, kinds),
+                        None => pending.events.into_iter().for_each(|e| self.pass(e)),
+                    }
                 }
                 self.pass(event);
             }
@@ -346,30 +352,41 @@ impl<'r> Replay<'r> {
             stack_lost: true,
         }))
     }
-    /// Puts a fill in the place of `pending`, in front of `next`. `false` where there is none: nothing was done.
-    fn fill(&mut self, pending: &Pending, next: &Event) -> bool {
-        let Some((stretch, to)) = Stretch::of(&pending.events, next, self.icfg) else { return false };
+    /// Looks for a fill in the place of `pending`, in front of `next`, and leads the frames through it: the events of the place, and those
+    /// that stand there instead. `None` where there is none: nothing was done.
+    fn fill<'p>(&mut self, pending: &'p Pending, next: &Event) -> Option<(Stretch<'p>, Kinds)> {
+        let (stretch, to) = Stretch::of(&pending.events, next, self.icfg)?;
         let fill = match pending.place {
             None => Fill::default(),
             Some(place) => {
                 let begin = Instant::now();
-                let entered = stretch.entered().and_then(|method| self.icfg.entry(method));
-                let fill = self.filler.fill(place, &self.stack.sites(), entered);
+                let question = self.question(place, self.stack.sites(), stretch.entered());
+                let fill = self.filler.fill(question);
                 self.filling += begin.elapsed();
-                let Some(fill) = fill else { return false };
-                fill
+                fill?
             }
         };
         let admitted = stretch.admits(&fill, to, &self.known, self.icfg);
         let joined = admitted.then(|| self.joined(&stretch, &fill, to)).flatten();
         let Some(Joined { stack, own, kinds, broken }) = joined else {
             self.figures.contradicted += u64::from(pending.place.is_some());
-            return false;
+            return None;
         };
         (self.stack, self.own) = (stack, own);
         self.figures.broken += broken;
-        self.put(stretch, kinds);
-        true
+        Some((stretch, kinds))
+    }
+    fn question(&self, index: usize, before: Sites, entered: Option<MethodId>) -> Question {
+        Question { index, before, entered: entered.and_then(|method| self.icfg.entry(method)) }
+    }
+    /// Foretells what will be asked at the next place, where the frames stand behind the last one, which was `filled` or was not.
+    fn foretell(&mut self, filled: bool) {
+        let Some(place) = self.places.get(self.next_place).filter(|place| place.hole.is_some()) else {
+            return;
+        };
+        let before = place.before.sites(filled.then(|| self.stack.sites()));
+        let question = self.question(self.next_place, before, place.before.entered);
+        self.filler.foretell(question);
     }
     /// What a fill leads to in front of `to`; `None` where no frames lead there.
     fn joined(&self, stretch: &Stretch<'_>, fill: &Fill, to: Node) -> Option<Joined<'r>> {
@@ -418,7 +435,7 @@ impl<'r> Replay<'r> {
             }
         }
     }
-    fn put(&mut self, stretch: Stretch<'_>, kinds: Vec<(EventKind, f32)>) {
+    fn put(&mut self, stretch: Stretch<'_>, kinds: Kinds) {
         // The fill has the orphans.
         self.out.extend(stretch.before.iter().filter(|e| !is_orphan(e)).cloned());
         for (kind, confidence) in kinds {
@@ -598,7 +615,10 @@ impl Way<'_> {
 }
 
 /// The frames behind a place, and the events in it with their confidences.
-type Led<'a> = (Stack<'a>, Vec<(EventKind, f32)>);
+type Led<'a> = (Stack<'a>, Kinds);
+
+/// Events with their confidences.
+type Kinds = Vec<(EventKind, f32)>;
 
 /// Has `stack` go on to `to`: appends the events in front of it to the last list, and those of callees that had to be called first, with
 /// their confidences, to the other one, which takes what stood in the last. Callees that lack one themselves get it, up to `depth` inside
@@ -646,7 +666,7 @@ struct Joined<'a> {
     /// How many of them the decoder knows.
     own: usize,
     /// The events that stand in its place, with their confidences.
-    kinds: Vec<(EventKind, f32)>,
+    kinds: Kinds,
     /// How many gaps are among them.
     broken: u64,
 }

@@ -1,7 +1,8 @@
 use super::*;
+use crate::holes::{Before, Learned, Places};
 use crate::support::{at, calling, graph, method};
 use jportal_bytecode::Method;
-use jportal_recover::cut::Sites;
+use jportal_recover::cut::{Cutter, Sites};
 use jportal_recover::fill::FillWork;
 use jportal_units::Bci;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex};
 /// Gives each place the same instructions, and each invoke that lacks its callee the same callee.
 struct Always(Vec<Node>, Option<Vec<Node>>);
 impl Filler for Always {
-    fn fill(&mut self, _: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
+    fn fill(&mut self, _: Question) -> Option<Fill> {
         Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()], ..Fill::default() })
     }
     fn callee_of(&self, _: Node) -> Option<Vec<Node>> {
@@ -22,7 +23,7 @@ impl Filler for Always {
 /// Fills with these instructions, and knows the callee of some invokes.
 struct Named(Vec<Node>, Vec<(Node, Vec<Node>)>);
 impl Filler for Named {
-    fn fill(&mut self, _: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
+    fn fill(&mut self, _: Question) -> Option<Fill> {
         Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()], ..Fill::default() })
     }
     fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
@@ -35,7 +36,7 @@ impl Filler for Named {
 /// The same, with gaps where no frames lead on, and one in front of an instruction.
 struct Parted(Vec<Node>, Option<usize>);
 impl Filler for Parted {
-    fn fill(&mut self, _: usize, _: &Sites, _: Option<Node>) -> Option<Fill> {
+    fn fill(&mut self, _: Question) -> Option<Fill> {
         let confidence = vec![0.7; self.0.len()];
         Some(Fill { nodes: self.0.clone(), confidence, broken: self.1, breaks: true })
     }
@@ -94,7 +95,8 @@ fn replay_with(
     range: std::ops::Range<u64>,
     mut filler: impl Filler,
 ) -> (Vec<EventKind>, Figures) {
-    let place = Place { events: range, hole: None, after: Sites::default(), paths: (1, 1), expected: None };
+    let (before, after) = (Before::default(), Sites::default());
+    let place = Place { events: range, hole: None, before, after, paths: (1, 1), expected: None };
     let places = [place];
     let [alone, in_runs] = [false, true].map(|runs| {
         let kept = Arc::new(Mutex::new(Vec::new()));
@@ -375,15 +377,14 @@ fn a_fill_branches_and_throws_as_its_orphans_do() {
     assert_eq!(filled(&throws), 0);
 }
 
-/// The frames below the last instruction, and the method called since.
-type Question = (Sites, Option<Node>);
 /// Fills with the method that has been called, and notes what it was asked.
 struct Asked(Arc<Mutex<Vec<Question>>>);
 impl Filler for Asked {
-    fn fill(&mut self, _: usize, before: &Sites, entered: Option<Node>) -> Option<Fill> {
+    fn fill(&mut self, question: Question) -> Option<Fill> {
         let mut asked = self.0.lock().unwrap();
+        let entered = question.entered;
         // Each flow is replayed twice, in runs and without.
-        asked.push((before.clone(), entered));
+        asked.push(question);
         asked.dedup();
         entered.map(|entry| Fill { nodes: vec![entry], confidence: vec![0.7], ..Fill::default() })
     }
@@ -408,8 +409,9 @@ fn a_fill_begins_with_the_method_that_has_been_called() {
         (asked, events)
     };
     let whole = Sites { sites: Vec::new(), whole: true };
+    let question = |entered| Question { index: 0, before: whole.clone(), entered };
     let (asked, events) = called(false);
-    assert_eq!(asked, [(whole.clone(), g.entry(MethodId(2)))]);
+    assert_eq!(asked, [question(g.entry(MethodId(2)))]);
     let all = [
         enter(0, main, Entry::Upcall),
         code(0, 0, main),
@@ -419,7 +421,7 @@ fn a_fill_begins_with_the_method_that_has_been_called() {
     ];
     assert_eq!(events[..5], all);
     // Of what came back nothing is left to fill in.
-    assert_eq!(called(true).0, [(whole.clone(), None)]);
+    assert_eq!(called(true).0, [question(None)]);
     // A frame that goes on in the interpreter was not called.
     let c1 = Tier::C1;
     let mut events = vec![enter(0, c1, Entry::Upcall), code(0, 0, c1), leave(0, Exit::Replaced)];
@@ -432,5 +434,78 @@ fn a_fill_begins_with_the_method_that_has_been_called() {
     events.push(code(0, 3, main));
     let asked = Arc::new(Mutex::new(Vec::new()));
     replay_with(&g, Known::default(), &events, 2..7, Asked(Arc::clone(&asked)));
-    assert_eq!(*asked.lock().unwrap(), [(whole, None)]);
+    assert_eq!(*asked.lock().unwrap(), [question(None)]);
+}
+
+/// Fills the first place with nothing, if at all, and others with the method that has been called; notes what was foretold and what it was
+/// asked.
+struct Foretold(bool, Arc<Mutex<[Vec<Question>; 2]>>);
+impl Filler for Foretold {
+    fn foretell(&mut self, question: Question) {
+        self.1.lock().unwrap()[0].push(question);
+    }
+    fn fill(&mut self, question: Question) -> Option<Fill> {
+        let nodes: Vec<Node> = question.entered.into_iter().collect();
+        let fills = self.0 || question.index > 0;
+        self.1.lock().unwrap()[1].push(question);
+        fills.then(|| Fill { confidence: vec![0.7; nodes.len()], nodes, ..Fill::default() })
+    }
+    fn work(&self) -> FillWork {
+        FillWork::default()
+    }
+}
+
+#[test]
+fn what_is_asked_next_is_foretold() {
+    // main calls f, which calls g twice.
+    let g = graph(vec![
+        calling(method("main", &[184, 0, 1, 177]), &["f"]),
+        calling(method("f", &[184, 0, 1, 184, 0, 2, 177]), &["g", "g"]),
+        method("g", &[26, 27, 177]),
+    ]);
+    let i = Tier::Interpreter;
+    // Lost in g; found there, it returns to f, which calls g again.
+    let events = [
+        enter(0, i, Entry::Upcall),
+        code(0, 0, i),
+        enter(1, i, Entry::Call),
+        code(1, 0, i),
+        enter(2, i, Entry::Call),
+        code(2, 0, i),
+        leave(2, Exit::Lost),
+        leave(1, Exit::Lost),
+        leave(0, Exit::Lost),
+        gap(),
+        enter(2, i, Entry::Found),
+        code(2, 1, i),
+        code(2, 2, i),
+        leave(2, Exit::Return),
+        enter(1, i, Entry::Found),
+        code(1, 3, i),
+        enter(2, i, Entry::Call),
+        leave(2, Exit::Lost),
+        leave(1, Exit::Lost),
+        gap(),
+        enter(2, i, Entry::Found),
+        code(2, 1, i),
+    ];
+    let events = events.map(Event::decoded);
+    let mut cutter = Cutter::new(&g);
+    events.iter().for_each(|e| cutter.event(e));
+    let (mut learned, mut places) = (Learned::default(), Places::default());
+    cutter.finish().into_iter().for_each(|piece| places.add(&mut learned, &g, piece, 1 << 10));
+    let places = places.finish();
+    for filled in [true, false] {
+        let noted = Arc::new(Mutex::new([Vec::new(), Vec::new()]));
+        let mut filler = Foretold(filled, Arc::clone(&noted));
+        let sink = Box::new(Keeps(Arc::default()));
+        let mut replay = Replay::new(&g, Known::default(), &places, &mut filler, (sink, false));
+        events.iter().for_each(|e| replay.event(e.clone()));
+        replay.end();
+        let [foretold, asked] = &*noted.lock().unwrap();
+        let sites = if filled { at(&g, 0, &[0]) } else { Vec::new() };
+        let before = Sites { sites, whole: filled };
+        assert_eq!(asked[1..], [Question { index: 1, before, entered: g.entry(MethodId(2)) }]);
+        assert_eq!(*foretold, asked[1..]);
+    }
 }

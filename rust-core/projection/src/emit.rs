@@ -18,11 +18,11 @@ pub(crate) fn leave_all(icfg: &Icfg, frames: &mut Frames, exit: Exit, out: &mut 
     }
 }
 
-/// Appends the events of `stretch` to `out`, its bytecodes where `parts` say; `frames` are those that an earlier stretch
+/// Appends the events of `stretch`, which loses them, to `out`, its bytecodes where `parts` say; `frames` are those that an earlier stretch
 /// led to and, in the end, those that this one did.
 pub(crate) fn emit(
     icfg: &Icfg,
-    stretch: &Stretch,
+    stretch: &mut Stretch,
     parts: &[Part],
     frames: &mut Frames,
     out: &mut Vec<Event>,
@@ -32,10 +32,10 @@ pub(crate) fn emit(
     let mut bytecodes = stretch.bytecodes.iter().enumerate().peekable();
     let mut last: Option<(&Bytecode, bool)> = None;
     let mut depth = 0;
-    for (index, event) in stretch.events.iter().enumerate() {
+    for (index, event) in std::mem::take(&mut stretch.events).into_iter().enumerate() {
         if depth > 0 {
             depth = depth_behind(depth, &event.kind);
-            emitter.out.push(event.clone());
+            emitter.out.push(event);
             continue;
         }
         match event.kind {
@@ -57,14 +57,14 @@ pub(crate) fn emit(
                     emitter.bytecode(place.nodes[symbol], bytecode, before.filter(|_| !begins));
                 } else {
                     leave_all(icfg, emitter.frames, Exit::Lost, emitter.out);
-                    emitter.out.push(event.clone());
+                    emitter.out.push(event);
                 }
                 last = Some((bytecode, place.is_some()));
             }
             EventKind::Orphan(Orphan::Throw) if last.is_some_and(|l| l.1) => {}
             EventKind::Orphan(_) => {
                 leave_all(icfg, emitter.frames, Exit::Lost, emitter.out);
-                emitter.out.push(event.clone());
+                emitter.out.push(event);
             }
             EventKind::Enter { method, tier, entry } => {
                 depth = 1;
@@ -73,7 +73,7 @@ pub(crate) fn emit(
                 let kind = EventKind::Enter { method, tier, entry };
                 emitter.out.push(Event { kind, provenance: event.provenance });
             }
-            _ => emitter.out.push(event.clone()),
+            _ => emitter.out.push(event),
         }
     }
 }

@@ -91,11 +91,17 @@ struct Sink {
 
 impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
-        if self.is_idle() && !events.iter().any(|e| matches!(e.kind, EventKind::Orphan(_))) {
-            events.iter().for_each(|e| self.follow(&e.kind));
+        if self.goes_by(events) {
             return self.to.events(events);
         }
-        events.iter().for_each(|e| self.event(e));
+        events.iter().for_each(|e| self.event(e.clone()));
+        self.hand_on();
+    }
+    fn take(&mut self, events: &mut Vec<Event>) {
+        if self.goes_by(events) {
+            return self.to.take(events);
+        }
+        events.drain(..).for_each(|e| self.event(e));
         self.hand_on();
     }
     fn end(mut self: Box<Self>) {
@@ -112,35 +118,44 @@ impl Sink {
     fn is_idle(&self) -> bool {
         self.stretch.is_none() && self.frames.is_empty()
     }
+    /// Whether nothing is done about these events; then they have been followed.
+    fn goes_by(&mut self, events: &[Event]) -> bool {
+        let goes = self.is_idle() && !events.iter().any(|e| matches!(e.kind, EventKind::Orphan(_)));
+        if goes {
+            events.iter().for_each(|e| self.follow(&e.kind));
+        }
+        goes
+    }
     fn hand_on(&mut self) {
         if !self.out.is_empty() {
-            self.to.events(&self.out);
+            self.to.take(&mut self.out);
             self.out.clear();
         }
     }
-    fn event(&mut self, event: &Event) {
+    fn event(&mut self, mut event: Event) {
         if !self.landing.is_empty() {
             return self.land(event);
         }
         if let Some(stretch) = &mut self.stretch {
-            if stretch.take(event) == Taken::Inside {
+            let Taken::Behind(behind) = stretch.take(event) else {
                 if stretch.size >= self.placer.settings().buffered {
                     self.close();
                 }
                 return;
-            }
+            };
+            event = behind;
             if stretch.returns() && matches!(event.kind, EventKind::Enter { entry: Entry::Found, .. }) {
-                return self.landing.push(event.clone());
+                return self.landing.push(event);
             }
             self.close();
         }
         self.pass(event);
     }
     /// The next event behind a return to frames that are found.
-    fn land(&mut self, event: &Event) {
+    fn land(&mut self, event: Event) {
         let known = match event.kind {
             EventKind::Enter { entry: Entry::Found, .. } | EventKind::Time(_) => {
-                return self.landing.push(event.clone());
+                return self.landing.push(event);
             }
             ref kind => kind.executed().map(|(method, first, _)| (method, first)),
         };
@@ -155,12 +170,12 @@ impl Sink {
     fn landed(&mut self) {
         self.close();
         for landed in std::mem::take(&mut self.landing) {
-            self.pass(&landed);
+            self.pass(landed);
         }
     }
     /// The stretch is over: its bytecodes are placed.
     fn close(&mut self) {
-        let Some(stretch) = self.stretch.take() else { return };
+        let Some(mut stretch) = self.stretch.take() else { return };
         let icfg = self.placer.icfg();
         let called = |n: &&Node| {
             self.certain && stretch.ends.after.is_some() && icfg.opcode(**n).transfer() == Transfer::Invoke
@@ -168,7 +183,7 @@ impl Sink {
         let site = self.frames.last().map(|f| &f.0).filter(called);
         let anchor = site.and_then(|n| icfg.edges(*n).next()).map(|(_, to)| to);
         let parts = self.placer.place(&stretch, anchor, &mut self.summary);
-        emit(icfg, &stretch, &parts, &mut self.frames, &mut self.out);
+        emit(icfg, &mut stretch, &parts, &mut self.frames, &mut self.out);
         self.certain = parts.last().is_some_and(Part::ends_certain);
         (self.depth, self.upcall) = stretch.above();
         self.throws = stretch.throws();
@@ -179,14 +194,14 @@ impl Sink {
         }
     }
     /// An event that belongs to no stretch yet.
-    fn pass(&mut self, event: &Event) {
+    fn pass(&mut self, mut event: Event) {
         if matches!(event.kind, EventKind::Orphan(_)) && self.depth == 0 {
             let mut stretch = Stretch::new(self.after.take());
+            // It begins with an orphan, whatever stands behind it.
             stretch.take(event);
             self.stretch = Some(stretch);
             return;
         }
-        let mut event = event.clone();
         match &mut event.kind {
             EventKind::Gap(_) => self.give_up(Exit::Lost),
             EventKind::Enter { method, entry, .. } if self.depth == 0 && *entry == Entry::Found => {

@@ -65,12 +65,12 @@ pub enum Begin {
 }
 
 /// What an event is to a stretch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Taken {
     /// Part of it.
     Inside,
-    /// The first behind it.
-    Behind,
+    /// This is the first behind it.
+    Behind(Event),
 }
 
 impl Stretch {
@@ -79,7 +79,7 @@ impl Stretch {
         Self { ends: Ends { after, ..Ends::default() }, ..Self::default() }
     }
     /// Takes the next event if it belongs to the stretch.
-    pub fn take(&mut self, event: &Event) -> Taken {
+    pub fn take(&mut self, event: Event) -> Taken {
         let inside = match event.kind {
             EventKind::Gap(_) => false,
             _ if self.depth > 0 => {
@@ -95,10 +95,10 @@ impl Stretch {
             _ => false,
         };
         if !inside {
-            return Taken::Behind;
+            return Taken::Behind(event);
         }
         self.size += event.kind.bytecodes().max(1);
-        self.events.push(event.clone());
+        self.events.push(event);
         Taken::Inside
     }
     fn orphan(&mut self, orphan: Orphan) {

@@ -187,7 +187,7 @@ fn behind_a_return_only_callers_fit() {
 fn returns_in_a_row_are_given_up_together() {
     let mut stretch = Stretch::new(None);
     let flow = orphans(&[Opcode::DUP, Opcode::IRETURN, Opcode::IRETURN, Opcode::RETURN, Opcode::DUP]);
-    flow.iter().for_each(|event| assert_eq!(stretch.take(event), Taken::Inside));
+    flow.iter().for_each(|event| assert_eq!(stretch.take(event.clone()), Taken::Inside));
     assert_eq!([0, 1, 2, 3, 4].map(|from| stretch.behind_returns(from)), [0, 3, 3, 3, 4]);
 }
 

@@ -52,6 +52,11 @@ pub struct Piece {
     pub first: Sites,
     /// The frames below the last one.
     pub last: Sites,
+    /// How many frames deeper the last one is than the first instruction behind the last gap, native ones aside; `None` where frames were
+    /// found in between that do not tell.
+    pub depth: Option<isize>,
+    /// The method that has been called in front of the gap behind it, of which nothing was executed there.
+    pub entered: Option<MethodId>,
     /// How many paths fitted where the first and the last instruction are: 1 where they were decoded, 0 in an empty piece.
     pub paths: (u32, u32),
     /// What ended it.
@@ -109,6 +114,13 @@ pub struct Cutter<G> {
     found: bool,
     /// The frames below the last instruction, where frames were found since.
     before_found: Option<Sites>,
+    /// [`Piece::depth`] now, and that of the last instruction.
+    depth: Option<isize>,
+    last_depth: Option<isize>,
+    /// No instruction has been executed since the last gap.
+    behind_gap: bool,
+    /// What has been entered since the last instruction and is still there: the method, if it was called.
+    entered: Vec<Option<MethodId>>,
     /// Number of the next event.
     number: u64,
     /// Bytecodes without a place since the last piece was cut.
@@ -137,6 +149,10 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             given_up: false,
             found: false,
             before_found: None,
+            depth: None,
+            last_depth: None,
+            behind_gap: false,
+            entered: Vec::new(),
             number: 0,
             orphans: 0,
             piece: Piece::default(),
@@ -158,7 +174,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
                 // Frames that nobody knows may have run between the last instruction and the gap.
                 behind.since = gap.since.filter(|_| self.given_up || !self.stack.is_empty());
                 self.cut(Behind::Gap(behind));
-                self.found = false;
+                (self.found, self.behind_gap) = (false, true);
                 if gap.stack_lost {
                     self.forget();
                 }
@@ -198,6 +214,10 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             self.forget();
             self.found = true;
         }
+        if entry != Entry::Found {
+            self.go_deeper(method, 1);
+            self.entered.push(Some(method).filter(|_| matches!(entry, Entry::Call | Entry::Upcall)));
+        }
         self.stack.push(Activation { method, at: before.and_then(|a| a.at) });
     }
     fn leave(&mut self, method: MethodId, exit: Exit) {
@@ -206,6 +226,10 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         }
         self.found = false;
         self.given_up |= exit == Exit::Lost;
+        self.go_deeper(method, -1);
+        if !self.given_up {
+            self.entered.pop();
+        }
         let Some(top) = self.stack.pop() else {
             self.whole = false;
             return;
@@ -220,6 +244,12 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             self.replaced.push(top);
         }
     }
+    /// The frame of `method` came, or left: so many frames more.
+    fn go_deeper(&mut self, method: MethodId, frames: isize) {
+        if let Some(depth) = self.depth.as_mut().filter(|_| self.icfg.entry(method).is_some()) {
+            *depth += frames;
+        }
+    }
     fn run(&mut self, method: MethodId, (first, last, len): (Bci, Bci, u16), provenance: Provenance) {
         let ends = self.icfg.node_at(method, first).zip(self.icfg.node_at(method, last));
         let Some((node, last)) = ends.filter(|(first, last)| last.0 + 1 == first.0 + u32::from(len)) else {
@@ -230,6 +260,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
                 self.before_found = None;
             } else {
                 self.cut(Behind::Found);
+                self.depth = None;
             }
         }
         if self.stack.last().is_none_or(|top| top.method != method) {
@@ -248,6 +279,11 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             top.at = Some(last);
         }
         self.left.clear();
+        self.entered.clear();
+        if std::mem::take(&mut self.behind_gap) {
+            self.depth = Some(0);
+        }
+        self.last_depth = self.depth;
         (self.stayed, self.was_whole) = (self.stack.len(), self.whole);
         (self.given_up, self.found) = (false, false);
         if self.piece.nodes.len() >= self.longest {
@@ -304,6 +340,9 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
                 self.piece.marks.clear();
             }
             if let Some(last) = self.done.last_mut() {
+                if last.behind == Behind::More {
+                    last.entered = self.entered.last().copied().flatten();
+                }
                 last.behind = joined(std::mem::take(&mut last.behind), behind);
             }
             return;
@@ -315,6 +354,8 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         let next = piece.marks.pop_if(|m| m.0 >= len).filter(|_| !is_gap);
         self.piece.marks = next.map(|m| (0, m.1)).into_iter().collect();
         piece.behind = behind;
+        piece.depth = self.last_depth;
+        piece.entered = self.entered.last().copied().flatten();
         piece.orphans = std::mem::take(&mut self.orphans);
         self.done.push(piece);
     }

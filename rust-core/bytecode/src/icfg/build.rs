@@ -43,6 +43,14 @@ struct Builder {
     left_out: Vec<MethodId>,
 }
 
+/// A bit for each of `opcodes` that transfers control as `is` has it.
+fn bits(opcodes: &[Opcode], is: impl Fn(Transfer) -> bool) -> Box<[u64]> {
+    let word = |word: &[Opcode]| {
+        word.iter().rev().fold(0, |bits, opcode| bits << 1 | u64::from(is(opcode.transfer())))
+    };
+    opcodes.chunks(64).map(word).collect()
+}
+
 impl Builder {
     fn begin_method(&mut self) {
         self.first.push(self.opcodes.len() as u32);
@@ -104,7 +112,11 @@ impl Builder {
         self.jumps.dedup();
         let sets = self.make_sets(methods, resolver);
         let (code_first, at_bci) = self.by_bci();
+        let transfers = bits(&self.opcodes, |transfer| transfer != Transfer::None);
+        let calls = bits(&self.opcodes, |transfer| matches!(transfer, Transfer::Invoke | Transfer::Return));
         Icfg {
+            transfers,
+            calls,
             opcodes: self.opcodes.into(),
             bcis: self.bcis.into(),
             methods: self.methods.into(),
@@ -229,6 +241,26 @@ mod tests {
         );
         assert_eq!((g.entry(MethodId(1)), g.entry(MethodId(2))), (Some(Node(6)), None));
         assert!(g.memory() > 0);
+    }
+
+    #[test]
+    fn transfers_across_words() {
+        // A hundred times `iload_0; ifne +0; invokestatic leaf`, and a return.
+        let code: Vec<u8> = [26, 154, 0, 3, 184, 0, 1].repeat(100).into_iter().chain([177]).collect();
+        let mut t = MethodTable::default();
+        t.push(method("long", &code));
+        let g = Icfg::build(&t, &mut ByName::new(&t));
+        for start in 0..301 {
+            for end in start..301.min(start + 64) + 1 {
+                let transfer = |n: &u32| g.opcode(Node(*n)).transfer();
+                let bits = |is: &dyn Fn(Transfer) -> bool| {
+                    (start..end.min(301)).rev().fold(0, |bits, n| bits << 1 | u64::from(is(transfer(&n))))
+                };
+                let calls = |t| matches!(t, Transfer::Invoke | Transfer::Return);
+                let expected = (bits(&|t| t != Transfer::None), bits(&calls));
+                assert_eq!(g.transfers(start..end.min(301)), expected, "{start}..{end}");
+            }
+        }
     }
 
     #[test]

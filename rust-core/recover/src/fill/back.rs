@@ -66,6 +66,12 @@ impl Same {
         self.seen += 1;
         kept
     }
+    /// Forgets all of them.
+    fn clear(&mut self) {
+        self.spots.clear();
+        self.lens.clear();
+        (self.seen, self.stride) = (0, 0);
+    }
     fn add(&mut self, spot: Spot) {
         if self.spots.len() == SAME {
             let mut kept = false;
@@ -99,27 +105,65 @@ const TICK: usize = 64;
 /// Instructions behind the gap in which callers are looked for.
 const REVEALED: usize = 1 << 14;
 
-/// Tables for [`Back::slots`] that are not in use, all zeros: one has an entry for each node of the program, of which a gap needs few.
+/// Nodes for whose spots a table keeps memory.
+const SPARE: usize = 1 << 12;
+
+/// What holds the spots of a way back.
 #[derive(Debug, Default)]
-pub(super) struct Tables(Mutex<Vec<Vec<u32>>>);
+struct Table {
+    /// Each node that has spots, with these; behind `used` such that have none any more, and the memory that they had.
+    spots: Vec<(Node, Same)>,
+    used: usize,
+    /// Of each node of the program where its spots are, counted from 1; 0: there are none. Asked for every instruction of a trail.
+    slots: Vec<u32>,
+}
+
+impl Table {
+    fn spots(&self) -> &[(Node, Same)] {
+        &self.spots[..self.used]
+    }
+    /// The spots with `node`, which may be none yet.
+    fn of(&mut self, node: Node) -> &mut Same {
+        let slot = &mut self.slots[node.0 as usize];
+        if *slot == 0 {
+            match self.spots.get_mut(self.used) {
+                Some(spare) => spare.0 = node,
+                None => self.spots.push((node, Same::default())),
+            }
+            self.used += 1;
+            *slot = self.used as u32;
+        }
+        &mut self.spots[*slot as usize - 1].1
+    }
+    fn clear(&mut self) {
+        for (node, same) in &mut self.spots[..self.used] {
+            self.slots[node.0 as usize] = 0;
+            same.clear();
+        }
+        self.spots.truncate(SPARE);
+        self.used = 0;
+    }
+}
+
+/// Tables that are not in use: a gap needs few of a table's entries, and much of the memory behind them.
+#[derive(Debug, Default)]
+pub(super) struct Tables(Mutex<Vec<Table>>);
 
 impl Tables {
-    fn take(&self, nodes: usize) -> Vec<u32> {
+    fn take(&self, nodes: usize) -> Table {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        table.resize(nodes, 0);
+        table.slots.resize(nodes, 0);
         table
     }
-    fn give(&self, table: Vec<u32>) {
+    fn give(&self, table: Table) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(table);
     }
 }
 
 impl Drop for Back<'_> {
     fn drop(&mut self) {
-        for (node, _) in &self.spots {
-            self.slots[node.0 as usize] = 0;
-        }
-        self.ground.tables.give(std::mem::take(&mut self.slots));
+        self.table.clear();
+        self.ground.tables.give(std::mem::take(&mut self.table));
     }
 }
 
@@ -140,9 +184,7 @@ pub(super) struct Back<'a> {
     /// Instructions in front of the nearest.
     offset: usize,
     hops: usize,
-    spots: Vec<(Node, Same)>,
-    /// Of each node where its spots are, counted from 1; 0: there are none. Asked for every instruction of a trail.
-    slots: Vec<u32>,
+    table: Table,
 }
 
 impl<'a> Back<'a> {
@@ -158,23 +200,10 @@ impl<'a> Back<'a> {
             near.take(Contexts::longest()).map(|(behind, n)| (*n, behind)).collect();
         transfers.reverse();
         let ancestors = Ancestors::new(ground.icfg, &below);
-        let slots = ground.tables.take(ground.icfg.len());
-        let (nodes, spots) = (Vec::new(), Vec::new());
+        let table = ground.tables.take(ground.icfg.len());
+        let nodes = Vec::new();
         let expected = end.expected;
-        Self {
-            ground,
-            expected,
-            begin,
-            post,
-            below,
-            ancestors,
-            nodes,
-            transfers,
-            offset,
-            hops: 0,
-            spots,
-            slots,
-        }
+        Self { ground, expected, begin, post, below, ancestors, nodes, transfers, offset, hops: 0, table }
     }
     /// The instruction that the walk is at.
     fn head(&self) -> Option<Node> {
@@ -187,7 +216,7 @@ impl<'a> Back<'a> {
     /// The spots in frames that are still there behind the gap.
     pub(super) fn by_method(&self, icfg: &Icfg) -> Spots<'_> {
         let mut all = Spots::new();
-        for (node, spots) in &self.spots {
+        for (node, spots) in self.table.spots() {
             let there = spots.spots.iter().filter(|spot| spot.above.is_none());
             all.entry(icfg.method(*node)).or_default().extend(there.map(|spot| (*node, spot)));
         }
@@ -199,16 +228,16 @@ impl<'a> Back<'a> {
     /// Each instruction with spots in frames that are still there behind the gap.
     pub(super) fn nodes_there(&self) -> impl Iterator<Item = Node> + '_ {
         let there = |same: &Same| same.spots.iter().any(|spot| spot.above.is_none());
-        self.spots.iter().filter(move |(_, same)| there(same)).map(|(node, _)| *node)
+        self.table.spots().iter().filter(move |(_, same)| there(same)).map(|(node, _)| *node)
     }
     /// The spots with `node`, if there are any.
     pub(super) fn spots(&self, node: Node) -> Option<&Same> {
-        let slot = self.slots[node.0 as usize].checked_sub(1)?;
-        Some(&self.spots[slot as usize].1)
+        let slot = self.table.slots[node.0 as usize].checked_sub(1)?;
+        Some(&self.table.spots[slot as usize].1)
     }
     /// The first of `nodes` with spots.
     pub(super) fn next_spot(&self, nodes: Range<u32>) -> Option<Node> {
-        let slots = &self.slots[nodes.start as usize..nodes.end as usize];
+        let slots = &self.table.slots[nodes.start as usize..nodes.end as usize];
         (nodes.start..).zip(slots).find(|(_, slot)| **slot != 0).map(|(node, _)| Node(node))
     }
     /// The `len` instructions from a spot on, and what follows the gap.
@@ -272,20 +301,14 @@ impl<'a> Back<'a> {
     /// Notes that what runs into the head here leads on.
     fn note(&mut self) {
         let (Some(head), true) = (self.head(), self.ancestors.are_known()) else { return };
-        let slot = &mut self.slots[head.0 as usize];
-        if *slot == 0 {
-            self.spots.push((head, Same::default()));
-            *slot = self.spots.len() as u32;
-        }
-        let at = *slot as usize - 1;
         let len = self.nodes.len() as u32;
-        if !self.spots[at].1.counts(len) {
+        if !self.table.of(head).counts(len) {
             return;
         }
         if let Some((level, above)) = self.ancestors.place() {
             let (hops, site) = (self.hops as u32, self.ancestors.caller());
             let ahead = ahead(self.from(len as usize));
-            self.spots[at].1.add(Spot { level: level as u32, above, site, len, hops, ahead });
+            self.table.of(head).add(Spot { level: level as u32, above, site, len, hops, ahead });
         }
     }
     fn push(&mut self, node: Node) {

@@ -19,6 +19,14 @@ pub enum Tier {
 pub trait Tiers {
     /// The highest abstraction in which `node` still appears.
     fn tier(&self, node: Node) -> Tier;
+    /// Of `len` nodes in a row, 64 at most, which belong to [`Tier::Control`] or above, and which to [`Tier::Calls`]: a bit each, the lowest
+    /// for the first.
+    fn tiers(&self, first: Node, len: usize) -> (u64, u64) {
+        (first.0..).take(len).zip(0..).fold((0, 0), |(control, calls), (node, bit)| {
+            let tier = self.tier(Node(node));
+            (control | u64::from(tier <= Tier::Control) << bit, calls | u64::from(tier == Tier::Calls) << bit)
+        })
+    }
 }
 
 impl Tiers for Icfg {
@@ -28,6 +36,9 @@ impl Tiers for Icfg {
             Transfer::None => Tier::Concrete,
             _ => Tier::Control,
         }
+    }
+    fn tiers(&self, first: Node, len: usize) -> (u64, u64) {
+        self.transfers(first.0..first.0 + len as u32)
     }
 }
 
@@ -82,12 +93,18 @@ impl Captured {
             let filled = sequence.nodes.len() % 64;
             let (word, behind) = rest.split_at(rest.len().min(64 - filled));
             let (mut calls, mut control, mut begins) = (0u64, 0u64, 0u64);
-            for (bit, node) in (filled..).zip(word) {
-                let tier = tiers.tier(*node);
-                calls |= u64::from(tier == Tier::Calls) << bit;
-                control |= u64::from(tier <= Tier::Control) << bit;
-                begins |= u64::from(next != Some(*node)) << bit;
-                next = (tier > Tier::Control).then_some(Node(node.0.wrapping_add(1)));
+            let mut at = 0;
+            while at < word.len() {
+                let (first, len) = (word[at], in_a_row(&word[at..]));
+                let (transfers, calling) = tiers.tiers(first, len);
+                let bit = filled + at;
+                control |= transfers << bit;
+                calls |= calling << bit;
+                let own = u64::MAX >> (64 - len);
+                begins |= (transfers << 1 & own | u64::from(next != Some(first))) << bit;
+                let goes_on = transfers >> (len - 1) & 1 == 0;
+                next = goes_on.then_some(Node(first.0.wrapping_add(len as u32)));
+                at += len;
             }
             sequence.calls.push(word, filled, calls);
             sequence.control.push(word, filled, control);
@@ -205,6 +222,11 @@ impl Captured {
         let nodes = of.map_or(self.nodes(), |a| &a.nodes);
         (nodes, move |position| of.map_or(position, |a| a.rank(position)))
     }
+}
+
+/// How many of `nodes`, from the first on, are numbered one behind the other.
+fn in_a_row(nodes: &[Node]) -> usize {
+    1 + nodes.windows(2).take_while(|pair| pair[0].0.wrapping_add(1) == pair[1].0).count()
 }
 
 /// A bit for each instruction of the sequence.

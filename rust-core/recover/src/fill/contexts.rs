@@ -76,14 +76,17 @@ fn power(n: usize) -> u64 {
 }
 
 impl Contexts {
-    /// The tables of `captured`, each made on a thread of its own.
+    /// The tables of `captured`, made on two threads.
     pub fn new(captured: &Captured) -> Self {
         let slots = captured.abstraction(Tier::Control).0.len().next_power_of_two().clamp(16, SLOTS);
-        let tables = scope(|scope| {
-            let tables = SCALES.map(|scale| scope.spawn(move || table(captured, scale, slots)));
+        let [a, b, c, d] = SCALES;
+        let ([a, b], [c, d]) = scope(|scope| {
+            let small = scope.spawn(|| tables(captured, [a, b], slots));
+            let large = tables(captured, [c, d], slots);
             // Only a panic ends another thread, and that is one of this thread as well then.
-            tables.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            (small.join().unwrap_or_else(|panic| resume_unwind(panic)), large)
         });
+        let tables = [a, b, c, d];
         Self { tables }
     }
     /// Places behind `transfers`, the last of which is the nearest to them: those on the largest scale first. Some may stand
@@ -126,10 +129,9 @@ impl Contexts {
     }
 }
 
-/// The places of `captured` by so many transfers.
-fn table(captured: &Captured, scale: usize, slots: usize) -> Samples {
-    let mut table = Samples::new(slots);
-    let power = power(scale);
+/// The places of `captured` by so many transfers, the most last.
+fn tables<const N: usize>(captured: &Captured, scales: [usize; N], slots: usize) -> [Samples; N] {
+    let mut tables = scales.map(|scale| (scale, power(scale), Samples::new(slots)));
     let mut batch = Batch::default();
     let mut transfers = Vec::new();
     for segment in 0..captured.len() as u32 {
@@ -138,28 +140,30 @@ fn table(captured: &Captured, scale: usize, slots: usize) -> Samples {
         for position in &transfers {
             batch.add(captured.nodes()[*position as usize], position + 1);
             if batch.is_full() {
-                add(&mut table, &mut batch, scale, power);
+                add(&mut tables, &mut batch);
             }
         }
-        add(&mut table, &mut batch, scale, power);
+        add(&mut tables, &mut batch);
     }
-    table
+    tables.map(|(_, _, table)| table)
 }
 
 /// Adds the places of a batch, a group after the other: what is fetched for one place need not be there for the next.
-fn add(table: &mut Samples, batch: &mut Batch, scale: usize, power: u64) {
-    let new = batch.done.max(scale)..batch.hashes.len();
-    let mut slots = [0; GROUP];
-    for from in new.clone().step_by(GROUP) {
-        let places = &batch.places[from..new.end.min(from + GROUP)];
-        let slots = &mut slots[..places.len()];
-        for (at, slot) in (from..).zip(slots.iter_mut()) {
-            let before = batch.hashes[at - scale].wrapping_mul(power);
-            *slot = slot_of(batch.hashes[at].wrapping_sub(before), table.len());
+fn add(tables: &mut [(usize, u64, Samples)], batch: &mut Batch) {
+    for (scale, power, table) in &mut *tables {
+        let new = batch.done.max(*scale)..batch.hashes.len();
+        let mut slots = [0; GROUP];
+        for from in new.clone().step_by(GROUP) {
+            let places = &batch.places[from..new.end.min(from + GROUP)];
+            let slots = &mut slots[..places.len()];
+            for (at, slot) in (from..).zip(slots.iter_mut()) {
+                let before = batch.hashes[at - *scale].wrapping_mul(*power);
+                *slot = slot_of(batch.hashes[at].wrapping_sub(before), table.len());
+            }
+            table.add(slots, places);
         }
-        table.add(slots, places);
     }
-    batch.keep(scale);
+    batch.keep(tables.last().map_or(0, |(scale, _, _)| *scale));
 }
 
 /// For each scale the hash of so many of the last transfers, if there are as many.

@@ -98,6 +98,14 @@ pub struct WayBack<'f> {
     work: FillWork,
 }
 
+impl WayBack<'_> {
+    /// How many instructions it has.
+    #[expect(clippy::len_without_is_empty, reason = "one without instructions leads there as well")]
+    pub const fn len(&self) -> usize {
+        self.back.len()
+    }
+}
+
 impl std::fmt::Debug for WayBack<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WayBack").field("len", &self.back.len()).finish_non_exhaustive()
@@ -194,6 +202,11 @@ impl<'a> Follower<'a> {
     pub fn new(icfg: &'a Icfg, captured: &'a Captured, learned: &'a Learned, settings: Settings) -> Self {
         let (exited, tables) = (Exited::new(&learned.exits), Tables::default());
         Self { icfg, captured, learned, exited, settings, tables }
+    }
+    /// The same once more, for another thread.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::new(self.icfg, self.captured, self.learned, self.settings)
     }
     /// The fills of `gaps`; `None` where nothing fits: the gap stays a gap.
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {

@@ -21,7 +21,6 @@ use solve::Solve;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::rc::Rc;
 use std::sync::Arc;
 use walk::Walk;
 
@@ -60,8 +59,17 @@ impl Exits {
     }
 }
 
-/// Where a method returns to, with what speaks against it.
-type Callers = Rc<[(Node, f64)]>;
+/// Where a method is called from.
+#[derive(Clone, Copy, Debug)]
+struct Caller {
+    site: Node,
+    /// Where it returns to.
+    behind: Node,
+    /// What speaks against it.
+    cost: f64,
+}
+
+type Callers = Arc<[Caller]>;
 
 /// The ways out of methods.
 pub(super) type AllExits = HashMap<MethodId, Arc<Exits>>;
@@ -211,11 +219,13 @@ impl<'a> Passages<'a> {
     /// Where `method` returns to: behind the calls seen, or else behind those that the program has.
     fn callers(&self, method: MethodId) -> Callers {
         let mut known = self.known.callers.borrow_mut();
-        Rc::clone(known.entry(method).or_insert_with(|| {
+        Arc::clone(known.entry(method).or_insert_with(|| {
             let g = self.icfg;
             let sites = g.entry(method).map(|entry| self.frequencies.callers(g, entry)).unwrap_or_default();
             let behind = |site: Node| g.edges(site).find(|(kind, _)| *kind == EdgeKind::Behind).map(|e| e.1);
-            sites.into_iter().filter_map(|(site, p)| Some((behind(site)?, STEP - p.ln()))).collect()
+            let caller =
+                |(site, p): (Node, f64)| Some(Caller { site, behind: behind(site)?, cost: STEP - p.ln() });
+            sites.into_iter().filter_map(caller).collect()
         }))
     }
     /// The likeliest ways from `from`, which was executed, to other instructions of its frame: by these the cost and the step

@@ -4,7 +4,7 @@
 
 use super::super::back::Spot;
 use super::walk::Walk;
-use super::{Cost, Reached};
+use super::{Caller, Cost, Reached};
 use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{EdgeKind, Node, Transfer};
 use jportal_units::MethodId;
@@ -79,11 +79,11 @@ impl Walk<'_, '_> {
             if settled.len() >= CALLERS || !settled.insert(callee) {
                 continue;
             }
-            for &(behind, surprise) in &*self.passages.callers(callee) {
-                let (caller, cost) = (g.method(behind), cost + surprise);
-                let Some(site) = g.site_before(behind).filter(|_| !settled.contains(&caller)) else {
+            for &Caller { site, cost: surprise, .. } in &*self.passages.callers(callee) {
+                let (caller, cost) = (g.method(site), cost + surprise);
+                if settled.contains(&caller) {
                     continue;
-                };
+                }
                 if all.get(&caller).is_none_or(|known| cost < known.cost) {
                     all.insert(caller, Down { cost, site, callee });
                     queue.push(Reverse((Cost(cost), caller)));
@@ -112,7 +112,8 @@ impl Walk<'_, '_> {
         let mut queue = BinaryHeap::from([Reverse((Cost(left), all.len() - 1))]);
         let mut known = HashSet::new();
         while let Some(Reverse((Cost(left), from))) = queue.pop() {
-            for &(at, surprise) in &*self.passages.callers(g.method(all[from].at)) {
+            for &Caller { behind: at, cost: surprise, .. } in &*self.passages.callers(g.method(all[from].at))
+            {
                 if all.len() >= CALLERS || !left.is_finite() {
                     return all;
                 }

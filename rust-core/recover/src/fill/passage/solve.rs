@@ -1,6 +1,6 @@
 //! The ways out of methods.
 
-use super::{AllExits, Cost, Edge, Exits, LARGEST, Passages, STEP};
+use super::{AllExits, Cost, Edge, Exits, LARGEST, Passages, STEP, Tier, Tiers};
 use jportal_bytecode::{Node, Transfer};
 use jportal_units::MethodId;
 use std::cmp::Reverse;
@@ -104,16 +104,25 @@ impl<'p, 'a> Solve<'p, 'a> {
         Some(edge.cost + callee + settled(edge.to)?)
     }
     pub(super) fn run(mut self) -> AllExits {
+        // Where there is one step only, the way is known when the next one's is: it need not wait until it is the cheapest of all.
+        let mut known = Vec::new();
         while let Some(Reverse((_, node))) = self.queue.pop() {
-            let Some(at) = self.at(Node(node)).filter(|at| !self.settled[*at]) else { continue };
-            self.settled[at] = true;
-            let mut next = self.waiting[at];
-            while let Some((from, edge, before)) = self.steps.get(next as usize).copied() {
-                next = before;
-                let Some((cost, way)) = self.cost(&edge).zip(self.at(from)) else { continue };
-                if cost < self.ways[way].0 {
-                    self.ways[way] = (cost, Some(edge));
-                    self.queue.push(Reverse((Cost(cost), from.0)));
+            known.push(Node(node));
+            while let Some(node) = known.pop() {
+                let Some(at) = self.at(node).filter(|at| !self.settled[*at]) else { continue };
+                self.settled[at] = true;
+                let mut next = self.waiting[at];
+                while let Some((from, edge, before)) = self.steps.get(next as usize).copied() {
+                    next = before;
+                    let Some((cost, way)) = self.cost(&edge).zip(self.at(from)) else { continue };
+                    if cost < self.ways[way].0 {
+                        self.ways[way] = (cost, Some(edge));
+                        if self.passages.icfg.tier(from) == Tier::Concrete {
+                            known.push(from);
+                        } else {
+                            self.queue.push(Reverse((Cost(cost), from.0)));
+                        }
+                    }
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::super::ancestors::may_be;
 use super::super::back::{Back, Same, Spot};
 use super::super::frames::Frames;
-use super::{Cost, Edge, Length, Passages, Reached, Spots};
+use super::{Caller, Cost, Edge, Length, Passages, Reached, Spots};
 use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{EdgeKind, Node, Transfer};
 use jportal_units::MethodId;
@@ -183,7 +183,7 @@ impl<'a, 'f> Walk<'a, 'f> {
                 let up = std::iter::successors(from.get(&method), |(_, _, callee)| from.get(callee));
                 return Some(up.map(|(_, behind, _)| *behind).collect());
             }
-            for &(behind, surprise) in &*self.passages.callers(method) {
+            for &Caller { behind, cost: surprise, .. } in &*self.passages.callers(method) {
                 let (caller, cost) = (g.method(behind), cost + surprise);
                 let is_better = from.get(&caller).is_none_or(|known| cost < known.0);
                 if is_better && !left.contains(&caller) {
