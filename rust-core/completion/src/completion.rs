@@ -152,7 +152,7 @@ impl<'o> Completion<'o> {
             let (figures, filling, work) = std::thread::scope(|scope| {
                 let mut filler = method.filler(icfg, captured, &places, scope);
                 let mut replay = Replay::new(icfg, known.clone(), &places, &mut *filler, sink);
-                spool.read(|event| replay.event(event))?;
+                spool.read(|events| replay.events(events))?;
                 let (figures, filling) = replay.end();
                 Ok::<_, Error>((figures, filling, filler.work()))
             })?;

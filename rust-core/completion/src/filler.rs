@@ -168,7 +168,15 @@ impl<'a> Finder<'a> {
         let way = self.way.as_ref().filter(|way| way.0 == *index).and_then(|way| way.1.as_ref());
         let (found, work) = self.follower.recover_to(&gap, way);
         let fill = found.map(|found| {
-            let confidence = found.confidence.iter().map(|c| self.calibration.apply(*c)).collect();
+            // It is the same for many in a row.
+            let mut last = (0.0, self.calibration.apply(0.0));
+            let apply = |confidence: &f32| {
+                if *confidence != last.0 {
+                    last = (*confidence, self.calibration.apply(*confidence));
+                }
+                last.1
+            };
+            let confidence = found.confidence.iter().map(apply).collect();
             Fill { nodes: found.nodes, confidence, broken: found.broken, breaks: true }
         });
         (fill, work)

@@ -221,8 +221,43 @@ impl<'r> Replay<'r> {
             filling: Duration::ZERO,
         }
     }
+    /// The thread's next events.
+    pub(crate) fn events(&mut self, mut events: Vec<Event>) {
+        let mut quiet = self.followed(&events);
+        if quiet == events.len() && self.out.is_empty() {
+            return self.sink.take(&mut events);
+        }
+        let mut events = events.into_iter();
+        loop {
+            self.out.extend(events.by_ref().take(quiet));
+            if self.out.len() >= FLUSH {
+                self.flush();
+            }
+            let Some(event) = events.next() else { return };
+            self.event(event);
+            quiet = self.followed(events.as_slice());
+        }
+    }
+    /// Follows the first of `events` that go on as they are, with nothing in front of them or in their place. How many there are.
+    fn followed(&mut self, events: &[Event]) -> usize {
+        if self.pending.is_some() {
+            return 0;
+        }
+        let next_place = self.places.get(self.next_place).map_or(u64::MAX, |p| p.events.start);
+        let most = usize::try_from(next_place.saturating_sub(self.number)).unwrap_or(usize::MAX);
+        let mut quiet = 0;
+        for Event { kind, .. } in events.iter().take(most) {
+            if self.has_others() || matches!(kind, EventKind::Gap(_)) {
+                break;
+            }
+            self.follow(kind);
+            quiet += 1;
+        }
+        self.number += quiet as u64;
+        quiet
+    }
     /// The thread's next event.
-    pub(crate) fn event(&mut self, event: Event) {
+    fn event(&mut self, event: Event) {
         let number = self.number;
         self.number += 1;
         if self.pending.is_none() {
@@ -277,47 +312,61 @@ impl<'r> Replay<'r> {
     }
     /// An event of the decoder's as it is.
     fn pass(&mut self, event: Event) {
-        match &event.kind {
-            EventKind::Enter { method, tier, entry } => {
-                if *entry == Entry::Found && self.has_others() {
-                    self.give_up();
-                }
+        if self.has_others() && self.contradicts(&event.kind) {
+            self.give_up();
+        }
+        if let EventKind::Gap(gap) = &event.kind {
+            self.figures.gaps += 1;
+            self.gap = (gap.core, gap.offset);
+            if gap.stack_lost {
+                self.leave_others();
+                self.own = 0;
+            }
+        }
+        self.follow(&event.kind);
+        self.out.push(event);
+    }
+    /// Whether the frames on the stack, none of which the decoder knows, are not those that it goes on in.
+    fn contradicts(&self, kind: &EventKind) -> bool {
+        match kind {
+            EventKind::Enter { entry, .. } => *entry == Entry::Found,
+            EventKind::Leave { method, .. }
+            | EventKind::Bytecode { method, .. }
+            | EventKind::Run { method, .. } => self.is_other(*method),
+            // Whose it is nobody knows, and where that frame stands afterwards.
+            EventKind::Orphan(_) => true,
+            EventKind::Catch { .. }
+            | EventKind::Unresolved { .. }
+            | EventKind::Time(_)
+            | EventKind::Gap(_) => false,
+        }
+    }
+    fn is_other(&self, method: MethodId) -> bool {
+        self.stack.frames().last().is_none_or(|top| top.method != method)
+    }
+    /// Follows an event of the decoder's.
+    fn follow(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::Enter { method, tier, .. } => {
                 self.known.executed(*method, *tier);
                 self.own += 1;
             }
-            EventKind::Leave { method, .. } => {
-                if self.has_others() && self.stack.frames().last().is_some_and(|top| top.method != *method) {
-                    self.give_up();
-                }
-                self.own = self.own.saturating_sub(1);
-            }
+            EventKind::Leave { .. } => self.own = self.own.saturating_sub(1),
             EventKind::Bytecode { method, .. } | EventKind::Run { method, .. } => {
-                let is_other = self.stack.frames().last().is_none_or(|top| top.method != *method);
-                if is_other && self.has_others() {
-                    self.give_up();
-                }
-                if is_other {
+                if self.is_other(*method) {
                     // A frame whose beginning nobody told.
                     self.own = 1;
                 }
-                self.figures.decoded += event.kind.bytecodes();
-            }
-            EventKind::Gap(gap) => {
-                self.figures.gaps += 1;
-                self.gap = (gap.core, gap.offset);
-                if gap.stack_lost {
-                    self.leave_others();
-                    self.own = 0;
-                }
+                self.figures.decoded += kind.bytecodes();
             }
             EventKind::Time(tsc) => self.now = Some(*tsc),
-            // Whose it is nobody knows, and where that frame stands afterwards.
-            EventKind::Orphan(_) if self.has_others() => self.give_up(),
-            EventKind::Catch { .. } | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
+            EventKind::Catch { .. }
+            | EventKind::Unresolved { .. }
+            | EventKind::Orphan(_)
+            | EventKind::Gap(_) => {}
         }
-        self.stack.follow(&event.kind);
+        self.stack.follow(kind);
         self.own = self.own.min(self.stack.frames().len());
-        self.out.push(event);
     }
     fn recovered(&self, kind: EventKind) -> Event {
         Event { kind, provenance: Provenance::Recovered { confidence: self.confidence } }

@@ -102,7 +102,9 @@ fn replay_with(
         let kept = Arc::new(Mutex::new(Vec::new()));
         let sink = Box::new(Keeps(Arc::clone(&kept)));
         let mut replay = Replay::new(g, known.clone(), &places, &mut filler, (sink, runs));
-        events.iter().for_each(|e| replay.event(Event::decoded(e.clone())));
+        // One by one, then some at once.
+        let events: Vec<Event> = events.iter().cloned().map(Event::decoded).collect();
+        events.chunks(if runs { 3 } else { 1 }).for_each(|events| replay.events(events.to_vec()));
         let figures = replay.end().0;
         let all: Vec<EventKind> = kept.lock().unwrap().iter().map(|e| e.kind.clone()).collect();
         (all, figures)
@@ -500,7 +502,7 @@ fn what_is_asked_next_is_foretold() {
         let mut filler = Foretold(filled, Arc::clone(&noted));
         let sink = Box::new(Keeps(Arc::default()));
         let mut replay = Replay::new(&g, Known::default(), &places, &mut filler, (sink, false));
-        events.iter().for_each(|e| replay.event(e.clone()));
+        replay.events(events.to_vec());
         replay.end();
         let [foretold, asked] = &*noted.lock().unwrap();
         let sites = if filled { at(&g, 0, &[0]) } else { Vec::new() };

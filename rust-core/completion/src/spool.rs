@@ -57,12 +57,12 @@ impl Spool {
     pub(crate) const fn len(&self) -> u64 {
         self.written
     }
-    /// Hands all events over in order. They are read and decoded on another thread, some blocks ahead.
-    pub(crate) fn read(mut self, mut each: impl FnMut(Event)) -> Result<(), Error> {
+    /// Hands all events over in order, some thousand at once. They are read and decoded on another thread, some blocks ahead.
+    pub(crate) fn read(mut self, each: impl FnMut(Vec<Event>)) -> Result<(), Error> {
         std::thread::scope(|scope| {
             let (send, receive) = bounded(AHEAD);
             let reader = scope.spawn(move || self.decode(&send));
-            receive.iter().flatten().for_each(&mut each);
+            receive.iter().for_each(each);
             drop(receive);
             reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
@@ -114,9 +114,11 @@ mod tests {
             assert!(spool.len() > BLOCK as u64);
             let mut n = 0;
             spool
-                .read(|e| {
-                    assert_eq!(e, time(n * n));
-                    n += 1;
+                .read(|events| {
+                    for e in events {
+                        assert_eq!(e, time(n * n));
+                        n += 1;
+                    }
                 })
                 .unwrap();
             assert_eq!(n, 200_000);
@@ -144,7 +146,7 @@ mod tests {
         spool.close().unwrap();
         spool.blocks.push(1);
         let mut events = 0;
-        let failed = spool.read(|_| events += 1).unwrap_err();
+        let failed = spool.read(|all| events += all.len()).unwrap_err();
         let Error::Read { tid: 3, event: 10, source } = failed else { panic!("{failed}") };
         assert_eq!(events, 10);
         assert_eq!(source.kind(), io::ErrorKind::UnexpectedEof);

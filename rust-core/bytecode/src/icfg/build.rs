@@ -6,22 +6,44 @@ use crate::method::{Method, MethodTable};
 use crate::opcode::{Opcode, Transfer};
 use jportal_units::MethodId;
 use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 impl Icfg {
     /// The graph of `methods`, whose callees `resolver` knows. Methods with malformed bytecodes are left out.
     pub fn build(methods: &MethodTable, resolver: &mut dyn CalleeResolver) -> Self {
         let mut builder = Builder::default();
         builder.targets.push(None);
-        for method in methods.iter() {
-            builder.begin_method();
-            match Cfg::of(method) {
-                Ok(cfg) if builder.has_room(&cfg) => builder.add(method, &cfg, resolver),
-                _ => builder.left_out.push(method.id),
+        let all: Vec<&Method> = methods.iter().collect();
+        std::thread::scope(|scope| {
+            let (send, receive) = sync_channel(AHEAD);
+            // Many are parsed on another thread.
+            let parse = |send: SyncSender<_>| {
+                for some in all.chunks(SOME) {
+                    let graphs: Vec<_> = some.iter().map(|method| (*method, Cfg::of(method).ok())).collect();
+                    // Who takes them is there until it has all.
+                    let _ = send.send(graphs);
+                }
+            };
+            if methods.len() > SOME {
+                scope.spawn(move || parse(send));
+            } else {
+                parse(send);
             }
-        }
+            for (method, cfg) in receive.into_iter().flatten() {
+                builder.begin_method();
+                match cfg {
+                    Some(cfg) if builder.has_room(&cfg) => builder.add(method, &cfg, resolver),
+                    _ => builder.left_out.push(method.id),
+                }
+            }
+        });
         builder.finish(methods, resolver)
     }
 }
+
+/// Methods that are parsed at once, and how often that may be done ahead.
+const SOME: usize = 256;
+const AHEAD: usize = 16;
 
 #[derive(Default)]
 struct Builder {
