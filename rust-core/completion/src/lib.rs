@@ -32,9 +32,8 @@
 //! the end of a thread. What is not filled comes out as it went in, so a flow without gaps is not changed at all.
 //!
 //! # Cost
-//! Each instruction that is learned from takes 4 bytes, a quarter of one for its tiers, and 4 more for each of the two tiers it
-//! belongs to (calls; control transfers): some 7 in real programs; and as much again while the confidences of
-//! [`Method::Follow`] are calibrated. Its tables take 150 MB at most, and what is known of the graph's methods some 10 bytes per instruction of them. [`Settings::longest_captured`] bounds the
+//! Each instruction that is learned from takes 4 bytes and three eighths of one for its tiers; with [`Method::Tiered`] 4 more for each of
+//! the two tiers it belongs to (calls; control transfers): some 7 in real programs. Its tables take 150 MB at most, and what is known of the graph's methods some 10 bytes per instruction of them. [`Settings::longest_captured`] bounds the
 //! instructions, [`Summary::not_learned`] says how many more there were. Events take some two bytes each in a temporary
 //! file, a fill some 50 bytes per event while it stands in for its gap.
 //!

@@ -2,7 +2,7 @@
 
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A tier of abstraction (Definition 5.2); each holds the ones before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -46,8 +46,8 @@ impl Tiers for Icfg {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SegmentId(pub u32);
 
-/// The captured segments of all threads: 4 bytes per instruction, three eighths of a byte for its tiers and its place in the code, and 4
-/// for each one that belongs to a higher tier.
+/// The captured segments of all threads: 4 bytes per instruction, three eighths of a byte for its tiers and its place in the code, and,
+/// where abstractions are asked for, 4 for each one that belongs to a higher tier.
 #[derive(Debug)]
 pub struct Captured {
     sequence: Arc<Sequence>,
@@ -106,8 +106,8 @@ impl Captured {
                 next = goes_on.then_some(Node(first.0.wrapping_add(len as u32)));
                 at += len;
             }
-            sequence.calls.push(word, filled, calls);
-            sequence.control.push(word, filled, control);
+            sequence.calls.push(filled, calls);
+            sequence.control.push(filled, control);
             sequence.begins.push(filled, begins);
             sequence.nodes.extend(word);
             rest = behind;
@@ -212,15 +212,20 @@ impl Captured {
         positions.end
             - self.sequence.begins.last(positions.end).map_or(positions.start, |at| at.max(positions.start))
     }
-    /// The abstraction of the sequence at `tier`, and how much of it lies in front of a position.
+    /// The abstraction of the sequence at `tier`, and how much of it lies in front of a position. Who asks first has it made.
     pub(super) fn abstraction(&self, tier: Tier) -> (&[Node], impl Fn(usize) -> usize + '_) {
         let of = match tier {
             Tier::Calls => Some(&self.sequence.calls),
             Tier::Control => Some(&self.sequence.control),
             Tier::Concrete => None,
         };
-        let nodes = of.map_or(self.nodes(), |a| &a.nodes);
-        (nodes, move |position| of.map_or(position, |a| a.rank(position)))
+        let of = of.map(|a| (&a.bits, a.listed(self.nodes())));
+        let nodes = of.map_or(self.nodes(), |(_, listed)| &listed.nodes);
+        (nodes, move |position| of.map_or(position, |(bits, listed)| listed.rank(bits, position)))
+    }
+    /// How many transfers of control there are.
+    pub(super) fn transfer_count(&self) -> usize {
+        self.sequence.control.bits.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 }
 
@@ -281,31 +286,47 @@ impl Bits {
     }
 }
 
-/// The instructions of a tier, and which ones of the sequence they are.
+/// The instructions of a tier: which ones of the sequence they are.
 #[derive(Clone, Debug, Default)]
 struct Abstraction {
-    nodes: Vec<Node>,
     bits: Bits,
+    listed: OnceLock<Listed>,
+}
+
+/// The instructions themselves.
+#[derive(Clone, Debug, Default)]
+struct Listed {
+    nodes: Vec<Node>,
     /// Number of bits set in front of each word.
     ranks: Vec<u32>,
 }
 
 impl Abstraction {
-    /// Appends the instructions of `nodes` that belong to the tier: those with a bit in `belongs`, in which the first of them has the bit
-    /// `filled`. They do not go beyond the word that holds it.
-    fn push(&mut self, nodes: &[Node], filled: usize, belongs: u64) {
-        if filled == 0 {
-            self.ranks.push(self.nodes.len() as u32);
-        }
+    /// Appends the bits of instructions up to the end of a word or less of it; the first has bit `filled`.
+    fn push(&mut self, filled: usize, belongs: u64) {
+        self.listed.take();
         self.bits.push(filled, belongs);
-        let mut bits = belongs;
-        while bits != 0 {
-            self.nodes.push(nodes[bits.trailing_zeros() as usize - filled]);
-            bits &= bits - 1;
-        }
     }
-    fn rank(&self, position: usize) -> usize {
-        match (self.bits.0.get(position / 64), self.ranks.get(position / 64)) {
+    /// The instructions of the tier among `all`.
+    fn listed(&self, all: &[Node]) -> &Listed {
+        self.listed.get_or_init(|| {
+            let mut listed = Listed::default();
+            for (word, nodes) in self.bits.0.iter().zip(all.chunks(64)) {
+                listed.ranks.push(listed.nodes.len() as u32);
+                let mut bits = *word;
+                while bits != 0 {
+                    listed.nodes.push(nodes[bits.trailing_zeros() as usize]);
+                    bits &= bits - 1;
+                }
+            }
+            listed
+        })
+    }
+}
+
+impl Listed {
+    fn rank(&self, bits: &Bits, position: usize) -> usize {
+        match (bits.0.get(position / 64), self.ranks.get(position / 64)) {
             (Some(bits), Some(rank)) => {
                 *rank as usize + (bits & ((1 << (position % 64)) - 1)).count_ones() as usize
             }

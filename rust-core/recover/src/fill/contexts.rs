@@ -6,7 +6,7 @@
 //! size at most, and hashes may share a slot.
 
 use super::samples::{Samples, WAYS};
-use super::{Captured, SegmentId, Tier};
+use super::{Captured, SegmentId};
 use jportal_bytecode::Node;
 use std::panic::resume_unwind;
 use std::thread::scope;
@@ -78,7 +78,7 @@ fn power(n: usize) -> u64 {
 impl Contexts {
     /// The tables of `captured`, made on two threads.
     pub fn new(captured: &Captured) -> Self {
-        let slots = captured.abstraction(Tier::Control).0.len().next_power_of_two().clamp(16, SLOTS);
+        let slots = captured.transfer_count().next_power_of_two().clamp(16, SLOTS);
         let [a, b, c, d] = SCALES;
         let ([a, b], [c, d]) = scope(|scope| {
             let small = scope.spawn(|| tables(captured, [a, b], slots));
@@ -188,7 +188,7 @@ fn slot_of(hash: u64, slots: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fill::Tiers;
+    use crate::fill::{Tier, Tiers};
 
     /// Even numbers are transfers.
     struct Even;
