@@ -3,7 +3,7 @@
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
 use jportal_flow::{Entry, EventKind, Exit, Tier};
 use jportal_recover::cut::Sites;
-use jportal_units::MethodId;
+use jportal_units::{Bci, MethodId};
 
 /// What is known of methods beyond the graph.
 pub(crate) trait Methods {
@@ -23,7 +23,7 @@ pub(crate) struct Frame {
     pub(crate) method: MethodId,
     pub(crate) tier: Tier,
     /// Its last instruction; `None` where it has just been entered, or was found.
-    at: Option<Node>,
+    at: Option<At>,
     /// It was found, so that it may stand anywhere until `at` is known.
     found: bool,
     /// The VM or native code called: what stands below is not its caller.
@@ -34,6 +34,23 @@ pub(crate) struct Frame {
     thrown: bool,
     /// The handler that has been entered and comes next.
     caught: Option<Node>,
+}
+
+/// An instruction. Of most that a flow tells nobody asks which node they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum At {
+    Node(Node),
+    Bci(Bci),
+}
+
+impl Frame {
+    /// Its last instruction.
+    fn at(&self, icfg: &Icfg) -> Option<Node> {
+        match self.at? {
+            At::Node(node) => Some(node),
+            At::Bci(bci) => icfg.node_at(self.method, bci),
+        }
+    }
 }
 
 /// A stack of frames, oldest first.
@@ -117,7 +134,7 @@ impl<'a> Stack<'a> {
     pub(crate) fn sites(&self) -> Sites {
         let below = self.frames.split_last().map_or(&[][..], |(_, below)| below);
         let java = below.iter().rev().filter(|f| self.icfg.entry(f.method).is_some());
-        let mut sites: Vec<Node> = java.clone().map_while(|f| f.at).collect();
+        let mut sites: Vec<Node> = java.clone().map_while(|f| f.at(self.icfg)).collect();
         sites.reverse();
         let whole = self.whole && sites.len() == java.count();
         Sites { sites, whole }
@@ -128,7 +145,7 @@ impl<'a> Stack<'a> {
             EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
             EventKind::Bytecode { method, bci, tier } | EventKind::Run { method, last: bci, tier, .. } => {
-                self.executed(*method, *tier, self.icfg.node_at(*method, *bci));
+                self.executed(*method, *tier, At::Bci(*bci));
             }
             EventKind::Catch { method, bci } => {
                 let handler = self.icfg.node_at(*method, *bci);
@@ -141,13 +158,13 @@ impl<'a> Stack<'a> {
         }
     }
     /// The top frame, if it is one of `method`, has executed instructions up to `last`.
-    fn executed(&mut self, method: MethodId, tier: Tier, last: Option<Node>) {
+    fn executed(&mut self, method: MethodId, tier: Tier, last: At) {
         if self.frames.last().is_none_or(|top| top.method != method) {
             self.forget();
             self.enter(method, tier, Entry::Found);
         }
         if let Some(top) = self.frames.last_mut() {
-            (top.at, top.tier, top.called, top.thrown, top.caught) = (last, tier, false, false, None);
+            (top.at, top.tier, top.called, top.thrown, top.caught) = (Some(last), tier, false, false, None);
         }
     }
     fn enter(&mut self, method: MethodId, tier: Tier, entry: Entry) {
@@ -248,13 +265,13 @@ impl<'a> Stack<'a> {
     fn executes(&mut self, first: Node, last: Node) -> Tier {
         let (method, tier) =
             (self.icfg.method(first), self.frames.last().map_or(Tier::Interpreter, |top| top.tier));
-        self.executed(method, tier, Some(last));
+        self.executed(method, tier, At::Node(last));
         tier
     }
     fn step(&self, to: Node, methods: &dyn Methods) -> Step {
         let g = self.icfg;
         let Some(top) = self.frames.last() else { return self.without_frames(to) };
-        match top.at {
+        match top.at(g) {
             _ if g.entry(top.method).is_none() => self.out_of_native(to),
             None if g.entry(top.method) == Some(to) => Step::Here,
             None if top.found && g.method(to) == top.method => Step::Here,
@@ -281,7 +298,7 @@ impl<'a> Stack<'a> {
     /// A native method returns, throws, or calls.
     fn out_of_native(&self, to: Node) -> Step {
         let g = self.icfg;
-        let caller = self.frames.len().checked_sub(2).and_then(|i| self.frames[i].at);
+        let caller = self.frames.len().checked_sub(2).and_then(|i| self.frames[i].at(g));
         let goes_on = caller.is_some_and(|site| g.edges(site).any(|(_, n)| n == to));
         if goes_on || caller.is_none() && !g.is_entry(to) {
             Step::Leave(Exit::Return)
