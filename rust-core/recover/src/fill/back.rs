@@ -19,8 +19,6 @@ pub(super) struct Spot {
     pub(super) level: u32,
     /// The frames above that, which will have ended.
     pub(super) above: Option<Arc<Above>>,
-    /// The call site below the frame that it is in, if that is known: what differs there need not be compared any further.
-    pub(super) site: Option<Node>,
     /// Instructions from here to the end of the gap.
     pub(super) len: u32,
     /// How often another place was copied from on the way.
@@ -49,8 +47,10 @@ const SAME: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Same {
     spots: Vec<Spot>,
-    /// The length of each, ascending: beside each other where they are searched.
+    /// The length of each, ascending, and the call site below the frame that it is in, if that is known: what differs there need not be
+    /// compared any further. Beside each other where they are searched.
     lens: Vec<u32>,
+    sites: Vec<Option<Node>>,
     /// How many there were, and of how many one is kept.
     seen: usize,
     stride: usize,
@@ -70,32 +70,46 @@ impl Same {
     fn clear(&mut self) {
         self.spots.clear();
         self.lens.clear();
+        self.sites.clear();
         (self.seen, self.stride) = (0, 0);
     }
-    fn add(&mut self, spot: Spot) {
+    fn add(&mut self, spot: Spot, site: Option<Node>) {
         if self.spots.len() == SAME {
-            let mut kept = false;
-            self.spots.retain(|_| {
-                kept = !kept;
-                kept
-            });
-            self.lens = self.spots.iter().map(|spot| spot.len).collect();
+            every_other(&mut self.spots);
+            every_other(&mut self.lens);
+            every_other(&mut self.sites);
             self.stride = 2 * self.stride.max(1);
         }
         self.lens.push(spot.len);
+        self.sites.push(site);
         self.spots.push(spot);
     }
     /// All of them.
     pub(super) fn spots(&self) -> &[Spot] {
         &self.spots
     }
-    /// Those whose lengths are in a range.
-    pub(super) fn with_len(&self, (least, most): (u32, u32)) -> &[Spot] {
+    /// Which of them have lengths in a range.
+    pub(super) fn with_len(&self, (least, most): (u32, u32)) -> Range<usize> {
         // All are counted: they are few, and where a search would turn is nothing that a processor foretells.
         let from = self.lens.iter().filter(|len| **len < least).count();
         let to = self.lens.iter().filter(|len| **len <= most).count();
-        &self.spots[from..to.max(from)]
+        from..to.max(from)
     }
+    /// Those of `some` that may be called from `site`.
+    pub(super) fn called_from(&self, some: Range<usize>, site: Option<Node>) -> impl Iterator<Item = &Spot> {
+        let differs = move |own: &Option<Node>| own.zip(site).is_some_and(|(own, site)| own != site);
+        let all = self.sites[some.clone()].iter().zip(&self.spots[some]);
+        all.filter(move |(own, _)| !differs(own)).map(|(_, spot)| spot)
+    }
+}
+
+/// Leaves out the second one, the fourth, and so on.
+fn every_other<T>(all: &mut Vec<T>) {
+    let mut kept = false;
+    all.retain(|_| {
+        kept = !kept;
+        kept
+    });
 }
 
 /// Instructions in a row without a choice.
@@ -308,7 +322,7 @@ impl<'a> Back<'a> {
         if let Some((level, above)) = self.ancestors.place() {
             let (hops, site) = (self.hops as u32, self.ancestors.caller());
             let ahead = ahead(self.from(len as usize));
-            self.table.of(head).add(Spot { level: level as u32, above, site, len, hops, ahead });
+            self.table.of(head).add(Spot { level: level as u32, above, len, hops, ahead }, site);
         }
     }
     fn push(&mut self, node: Node) {

@@ -11,6 +11,7 @@ use super::passage::{Length, Passages};
 use super::{Captured, FillWork, Tier, Tiers, common};
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::cell::LazyCell;
+use std::ops::Range;
 
 /// Where a trail may go over into the way back.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -270,11 +271,9 @@ impl<'a> Trail<'a> {
     /// Notes that the way back may go on here with `next`, whose frames are these. It is the first of those that are `copied`.
     fn consider(&mut self, next: Node, copied: Option<&[Node]>) {
         let own = LazyCell::new(|| copied.and_then(|nodes| ahead(nodes.iter())));
-        for spot in self.back.spots(next).map_or(&[][..], |same| self.near(same)) {
-            // What costs least to ask first.
-            if spot.site.zip(self.frames.site()).is_some_and(|(its, own)| its != own) {
-                continue;
-            }
+        let Some(same) = self.back.spots(next) else { return };
+        // What costs least to ask first.
+        for spot in same.called_from(self.near(same), self.frames.site()) {
             let (misfit, cost) = self.cost(spot);
             let least = self.least();
             let near = misfit <= self.ground.settings.misfit && cost - MOST_AGREEMENT < least;
@@ -299,22 +298,22 @@ impl<'a> Trail<'a> {
         self.best.map_or(self.limit, |best| best.cost.min(self.limit))
     }
     /// Of spots with the same instruction those with which the gap's length is not missed by too much for a better joint.
-    fn near<'s>(&self, same: &'s Same) -> &'s [Spot] {
-        let Some(expected) = self.gap.expected else { return same.spots() };
+    fn near(&self, same: &Same) -> Range<usize> {
+        let Some(expected) = self.gap.expected else { return 0..same.spots().len() };
         let (front, scale) = (self.fill().len() as f64, expected.scale());
         let wanted = expected.instructions - front;
         // Whatever the spot is, its cost is at least this and as much for its misfit as is not made good by the balance.
         let at_least = HOP * self.hops as f64 + UNBALANCED * (front - wanted).abs() * self.by_scale;
         let allowed = self.least() + MOST_AGREEMENT - at_least;
         if allowed < -ROUNDING {
-            return &[];
+            return 0..0;
         }
         let misfit = self.ground.settings.misfit.min(allowed / (MISFIT - UNBALANCED));
         // One more on either side: what is near enough is asked exactly afterwards.
         let tolerance = misfit * scale + 1.0;
         let most = (wanted + tolerance).floor();
         // What is below 0 becomes 0.
-        if most < 0.0 { &[] } else { same.with_len(((wanted - tolerance).ceil() as u32, most as u32)) }
+        if most < 0.0 { 0..0 } else { same.with_len(((wanted - tolerance).ceil() as u32, most as u32)) }
     }
     /// By how much a joint at `spot` misses the gap's length, and what speaks against it.
     fn cost(&self, spot: &Spot) -> (f64, f64) {
