@@ -9,6 +9,7 @@ use jportal_recover::fill::{
     WayBack, recover,
 };
 use jportal_recover::fill::{FillWork, Settings};
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
@@ -74,9 +75,9 @@ pub(crate) struct Question {
     pub(crate) entered: Option<Node>,
 }
 
-/// Our own: a place's frames are known when those before it have been filled. It is filled on another thread, which is asked with those that
-/// it will most likely have as soon as what comes before it has been led through. What leads to its end is known before, and is looked for
-/// on a third one.
+/// Our own. A place's frames are known when those before it have been filled, and led through; what they will most likely be is known
+/// before. So places are filled on another thread, some ahead, and what was found is taken if the frames prove to be the ones. What leads to
+/// their ends depends on nothing, and is looked for on a third thread.
 pub(crate) struct Followed<'a> {
     follower: &'a Follower<'a>,
     asks: Sender<Question>,
@@ -86,6 +87,9 @@ pub(crate) struct Followed<'a> {
     work: FillWork,
 }
 
+/// Places that are filled before anybody asks for them.
+const FORETOLD: usize = 3;
+
 /// Instructions that lead to the ends of places behind the one that is filled.
 const AHEAD: usize = 1 << 22;
 /// What a way there takes beside them counts as so many.
@@ -93,6 +97,14 @@ const LEAST: usize = 1 << 19;
 
 /// By number of the place, which ascends.
 type Numbered<'a> = (usize, Option<WayBack<'a>>);
+
+/// A fill with what it took, and the frames behind it.
+#[derive(Debug)]
+struct Found {
+    fill: Option<Fill>,
+    work: FillWork,
+    behind: Option<Sites>,
+}
 
 /// Answers for [`Followed`].
 struct Finder<'a> {
@@ -102,8 +114,12 @@ struct Finder<'a> {
     ways: jportal_flow::Receiver<Numbered<'a>>,
     /// Where they go when they have been used: to free their thousands of spots takes time.
     used: Sender<Numbered<'a>>,
-    /// The last one taken.
-    way: Option<Numbered<'a>>,
+    /// Those taken and not given back yet, in order.
+    taken: VecDeque<Numbered<'a>>,
+    /// What was found ahead, in order, each for the frames that the one before leads to.
+    ahead: VecDeque<(Question, Found)>,
+    /// What is asked next if all of that proves right.
+    next: Option<Question>,
 }
 
 impl<'a> Followed<'a> {
@@ -135,15 +151,9 @@ impl<'a> Followed<'a> {
                 }
             });
             let follower = follower.another();
-            let mut finder = Finder { follower, calibration, places, ways, used, way: None };
-            scope.spawn(move || {
-                for question in asked {
-                    // Who asked may have failed.
-                    if answer.send(finder.find(&question)).is_err() {
-                        return;
-                    }
-                }
-            });
+            let (taken, ahead) = (VecDeque::new(), VecDeque::new());
+            let finder = Finder { follower, calibration, places, ways, used, taken, ahead, next: None };
+            scope.spawn(move || finder.run(&asked, &answer));
         }
         Self { follower, asks, answers, foretold: None, work: FillWork::default() }
     }
@@ -154,19 +164,67 @@ impl<'a> Followed<'a> {
     }
 }
 
-impl<'a> Finder<'a> {
-    /// What may have run at a place, which is not in front of one that was asked for before.
-    fn find(&mut self, question: &Question) -> (Option<Fill>, FillWork) {
+impl Finder<'_> {
+    /// Answers until nobody asks any more.
+    fn run(mut self, asked: &Receiver<Question>, answer: &Sender<(Option<Fill>, FillWork)>) {
+        loop {
+            let next = self.next.take_if(|_| self.ahead.len() < FORETOLD);
+            let question = if next.is_some() { asked.try_recv().ok() } else { asked.recv().ok() };
+            match (question, next) {
+                (Some(question), next) => {
+                    self.next = next.or(self.next.take());
+                    let Found { fill, work, .. } = self.answer(&question);
+                    // Who asked may have failed.
+                    if answer.send((fill, work)).is_err() {
+                        return;
+                    }
+                }
+                (None, Some(next)) => {
+                    let found = self.find(&next);
+                    self.next = self.behind(next.index, &found);
+                    self.ahead.push_back((next, found));
+                }
+                (None, None) => return,
+            }
+        }
+    }
+    /// What was found ahead, if it is for this question, or what is found now.
+    fn answer(&mut self, question: &Question) -> Found {
+        self.give_back(question.index);
+        while self.ahead.front().is_some_and(|(known, _)| known.index < question.index) {
+            self.ahead.pop_front();
+        }
+        if self.ahead.front().is_some_and(|(known, _)| known == question)
+            && let Some((_, found)) = self.ahead.pop_front()
+        {
+            return found;
+        }
+        // What was found behind it went by other frames.
+        self.ahead.clear();
+        let found = self.find(question);
+        self.next = self.behind(question.index, &found);
+        found
+    }
+    /// What is most likely asked behind the place with this number.
+    fn behind(&self, index: usize, found: &Found) -> Option<Question> {
+        let place = self.places.get(index + 1).filter(|place| place.hole.is_some())?;
+        Some(place.before.question(index + 1, found.behind.clone(), self.follower.icfg()))
+    }
+    /// What may have run at a place. Ways to it and to those behind are kept.
+    fn find(&mut self, question: &Question) -> Found {
         let Question { index, before, entered } = question;
-        self.advance(*index);
+        self.take(*index);
         let place = &self.places[*index];
-        let Some(hole) = place.hole else { return (None, FillWork::default()) };
+        let Some(hole) = place.hole else {
+            return Found { fill: None, work: FillWork::default(), behind: None };
+        };
         let one_of = |paths: u32| 1.0 / paths.max(1) as f32;
         let sure = (one_of(place.paths.0), one_of(place.paths.1));
         let (before, after) = (before.below(), place.after.below());
         let gap = Gap { hole, before, entered: *entered, after, sure, expected: place.expected };
-        let way = self.way.as_ref().filter(|way| way.0 == *index).and_then(|way| way.1.as_ref());
+        let way = self.taken.iter().find(|way| way.0 == *index).and_then(|way| way.1.as_ref());
         let (found, work) = self.follower.recover_to(&gap, way);
+        let behind = found.as_ref().map(|f| self.follower.frames_behind(&gap, &f.nodes, f.broken));
         let fill = found.map(|found| {
             // It is the same for many in a row.
             let mut last = (0.0, self.calibration.apply(0.0));
@@ -179,16 +237,22 @@ impl<'a> Finder<'a> {
             let confidence = found.confidence.iter().map(apply).collect();
             Fill { nodes: found.nodes, confidence, broken: found.broken, breaks: true }
         });
-        (fill, work)
+        Found { fill, work, behind }
     }
-    /// Takes what leads to the end of a place, if anything does.
-    fn advance(&mut self, index: usize) {
-        while self.way.as_ref().is_none_or(|(at, _)| *at < index) {
+    /// Takes what leads to the end of a place, if anything does, and what comes before it.
+    fn take(&mut self, index: usize) {
+        while self.taken.back().is_none_or(|(at, _)| *at < index) {
             let Some(next) = self.ways.recv() else { return };
-            if let Some(used) = self.way.replace(next) {
-                // Behind the last place nobody takes it.
-                let _ = self.used.send(used);
-            }
+            self.taken.push_back(next);
+        }
+    }
+    /// Nothing will be asked in front of a place.
+    fn give_back(&mut self, index: usize) {
+        while self.taken.front().is_some_and(|(at, _)| *at < index)
+            && let Some(used) = self.taken.pop_front()
+        {
+            // Behind the last place nobody takes it.
+            let _ = self.used.send(used);
         }
     }
 }

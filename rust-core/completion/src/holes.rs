@@ -1,5 +1,7 @@
 //! What is to be filled: the places where a thread's flow says nothing, between segments that were captured.
 
+use crate::filler::Question;
+use jportal_bytecode::Icfg;
 use jportal_flow::GapReason;
 use jportal_recover::cut::{Behind, Piece, Sites};
 use jportal_recover::fill::{Captured, End, Expected, Hole, Paces, SegmentId, Span, Tiers};
@@ -40,7 +42,7 @@ pub(crate) struct Before {
     /// frames were found that do not tell, or that place is not the last gap.
     left: Option<usize>,
     /// The method that has been called since.
-    pub(crate) entered: Option<MethodId>,
+    entered: Option<MethodId>,
 }
 
 impl Before {
@@ -50,9 +52,13 @@ impl Before {
         let left = joins.then(left).flatten();
         Self { own, left, entered: last.entered }
     }
-    /// The call sites below the last instruction, if behind the place before, which was filled, there are these `behind`; `None` where it
-    /// was not.
-    pub(crate) fn sites(&self, behind: Option<Sites>) -> Sites {
+    /// What will be asked at this place, the one with that number, if behind the place before, which was filled, there are these call sites;
+    /// `None` where it was not.
+    pub(crate) fn question(&self, index: usize, behind: Option<Sites>, icfg: &Icfg) -> Question {
+        let entered = self.entered.and_then(|method| icfg.entry(method));
+        Question { index, before: self.sites(behind), entered }
+    }
+    fn sites(&self, behind: Option<Sites>) -> Sites {
         let Some((mut sites, left)) = behind.zip(self.left) else { return self.own.clone() };
         let kept = sites.sites.len().checked_sub(left);
         sites.whole = sites.whole && kept.is_some() || self.own.whole;

@@ -433,8 +433,8 @@ impl<'r> Replay<'r> {
         let Some(place) = self.places.get(self.next_place).filter(|place| place.hole.is_some()) else {
             return;
         };
-        let before = place.before.sites(filled.then(|| self.stack.sites()));
-        let question = self.question(self.next_place, before, place.before.entered);
+        let behind = filled.then(|| self.stack.sites());
+        let question = place.before.question(self.next_place, behind, self.icfg);
         self.filler.foretell(question);
     }
     /// What a fill leads to in front of `to`; `None` where no frames lead there.

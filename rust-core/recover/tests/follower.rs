@@ -3,6 +3,7 @@
 mod support;
 
 use jportal_bytecode::{Icfg, Node};
+use jportal_recover::cut::Sites;
 use jportal_recover::fill::{
     Basic, Captured, Expected, Follower, Gap, Hole, Learned, Parameters, Recovered, SegmentId, Settings,
     recover,
@@ -524,4 +525,25 @@ fn methods_that_call_each_other_have_an_end() {
     assert_eq!(follower.callee_of(at(&g, 2, &[4])[0]), Some(through_f.clone()));
     assert_eq!(follower.callee_of(at(&g, 0, &[0])[0]), Some(through_f));
     assert_eq!(follower.callee_of(at(&g, 1, &[0])[0]), Some(through_g));
+}
+
+#[test]
+fn frames_behind_a_gap_are_those_that_its_fill_leads_to() {
+    // 0 main calls 1 f, which calls 2 g.
+    let caller = |name, callee| calling(method(name, &[184, 0, 1, 177]), &[callee]);
+    let g = graph(vec![caller("main", "f"), caller("f", "g"), method("g", &[26, 177])]);
+    let mut captured = Captured::default();
+    let before = push(&mut captured, &g, &at(&g, 0, &[0]), 0);
+    let after = push(&mut captured, &g, &at(&g, 2, &[1]), 1000);
+    let gap = unknown(Hole { before, after, time: None });
+    let gap = Gap { before: Below::Frames(&[]), ..gap };
+    let learned = Learned::new(&g, &captured);
+    let follower = Follower::new(&g, &captured, &learned, Settings::default());
+    let fill = [at(&g, 1, &[0]), at(&g, 2, &[0])].concat();
+    let sites = [at(&g, 0, &[0]), at(&g, 1, &[0])].concat();
+    assert_eq!(follower.frames_behind(&gap, &fill, None), Sites { sites: sites.clone(), whole: true });
+    // Where nothing leads on, only what comes behind is known.
+    let behind = |broken| follower.frames_behind(&gap, &fill, Some(broken));
+    assert_eq!(behind(1), Sites::default());
+    assert_eq!(behind(0), Sites { sites: sites[1..].to_vec(), whole: false });
 }

@@ -19,13 +19,16 @@
 //!
 //! Where nothing joins in the time of a small gap, nothing is filled.
 
+use super::ancestors::is_straight;
 use super::back::{Back, Tables};
 use super::explore::{Explorer, Join};
+use super::frames::Frames;
 use super::learned::Learned;
 use super::pace::Expected;
 use super::passage::{Exited, Passages};
 use super::trail::{AGREEMENT, Ground, Joint, Trail};
 use super::{Captured, FillWork, Hole, SegmentId, common};
+use crate::cut::Sites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
 
@@ -203,6 +206,10 @@ impl<'a> Follower<'a> {
         let (exited, tables) = (Exited::new(&learned.exits), Tables::default());
         Self { icfg, captured, learned, exited, settings, tables }
     }
+    /// The graph.
+    pub const fn icfg(&self) -> &'a Icfg {
+        self.icfg
+    }
     /// The same once more, for another thread.
     #[must_use]
     pub fn another(&self) -> Self {
@@ -211,6 +218,22 @@ impl<'a> Follower<'a> {
     /// The fills of `gaps`; `None` where nothing fits: the gap stays a gap.
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
         gaps.iter().map(|gap| self.recover_gap(gap)).collect()
+    }
+    /// The frames below the first instruction behind a gap that is filled with `nodes`, as far as the fill tells; up to `broken` nothing
+    /// leads from those in front.
+    pub fn frames_behind(&self, gap: &Gap<'_>, nodes: &[Node], broken: Option<usize>) -> Sites {
+        let mut frames = Frames::new(self.icfg, gap.before);
+        let last = self.captured.segment(gap.hole.before).last().copied();
+        let first = self.captured.segment(gap.hole.after).first();
+        let mut from = last;
+        for (at, to) in nodes.iter().chain(first).enumerate() {
+            let goes = |from| is_straight(self.icfg, &[from, *to]) || frames.follow_seen(from, *to);
+            if broken == Some(at) || !from.is_some_and(goes) {
+                frames = Frames::new(self.icfg, Below::Unknown);
+            }
+            from = Some(*to);
+        }
+        frames.known()
     }
     /// What runs in the likeliest callee of the invoke at `site` until it returns; `None` where nobody knows a way through one.
     pub fn callee_of(&self, site: Node) -> Option<Vec<Node>> {

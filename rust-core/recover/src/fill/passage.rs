@@ -88,6 +88,10 @@ impl<'a> Exited<'a> {
     pub(super) fn new(executed: &'a AllExits) -> Self {
         Self { executed, others: RefCell::default(), callers: RefCell::default() }
     }
+    /// The ways out of `method`, if it was executed or may be called by one that was.
+    fn of_executed(&self, method: MethodId) -> Option<&Exits> {
+        self.executed.get(&method).map(|exits| &**exits)
+    }
     /// What `look` says of the ways out of `method`; `None` where nobody has asked for them.
     fn look<T>(&self, method: MethodId, look: impl FnOnce(&Arc<Exits>) -> T) -> Option<T> {
         match self.executed.get(&method) {
@@ -207,8 +211,9 @@ impl<'a> Passages<'a> {
     }
     fn look<T>(&self, method: MethodId, look: impl Fn(&Arc<Exits>) -> T) -> Option<T> {
         self.known.look(method, &look).or_else(|| {
-            let found = Solve::of(self, [method]).run();
-            self.known.others.borrow_mut().extend(found);
+            // Of what else was found on the way nothing is kept: what is known would depend on what was asked before.
+            let found = Solve::of(self, [method]).run().remove(&method)?;
+            self.known.others.borrow_mut().insert(method, found);
             self.known.look(method, look)
         })
     }

@@ -55,7 +55,7 @@ impl<'p, 'a> Solve<'p, 'a> {
             || nodes.len() > LARGEST
             || self.methods.len() >= SOLVED
             || self.index[method.0 as usize] != NONE
-            || self.passages.known.look(method, |_| ()).is_some()
+            || self.passages.known.of_executed(method).is_some()
         {
             return;
         }
@@ -81,7 +81,7 @@ impl<'p, 'a> Solve<'p, 'a> {
             if let Some(entry) = edge.callee {
                 let method = self.passages.icfg.method(entry);
                 self.add(method);
-                edge.cost += self.passages.known.look(method, |exits| exits.of(entry).0).unwrap_or(0.0);
+                edge.cost += self.passages.known.of_executed(method).map_or(0.0, |exits| exits.of(entry).0);
             }
             if edge.cost.is_finite() {
                 let callee = edge.callee.and_then(|entry| self.at(entry));
@@ -99,7 +99,7 @@ impl<'p, 'a> Solve<'p, 'a> {
             None => 0.0,
             Some(entry) if self.at(entry).is_some() => settled(entry)?,
             // What is known already is in the cost.
-            Some(entry) => self.passages.known.look(self.passages.icfg.method(entry), |_| 0.0)?,
+            Some(entry) => self.passages.known.of_executed(self.passages.icfg.method(entry)).map(|_| 0.0)?,
         };
         Some(edge.cost + callee + settled(edge.to)?)
     }
