@@ -4,7 +4,6 @@ use super::frames::Frames;
 use crate::cut::Sites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
-use std::sync::Arc;
 
 /// A frame that has ended by the time where the walk began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,20 +14,28 @@ enum Ended {
     Thrown(Node),
 }
 
-/// What has ended above an ancestor, innermost first; shared by all places where it is the same.
-#[derive(Debug)]
-pub(super) struct Above {
-    ended: Ended,
-    below: Option<Arc<Above>>,
+/// The innermost of the frames that have ended above an ancestor, if there are any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Above(u32);
+
+impl Above {
+    /// Whether there are none.
+    pub(super) const fn is_none(self) -> bool {
+        self.0 == 0
+    }
 }
 
 /// The frames that were still there where the walk began are the *ancestors*: the walk goes on in the innermost of them, and in
 /// those above it that have ended since.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Ancestors<'a> {
     icfg: &'a Icfg,
-    above: Option<Arc<Above>>,
-    /// How many of these were left by an exception.
+    /// Frames that have ended, counted from 1, each with the one below it, which has a lower number.
+    ended: Vec<(Ended, Above)>,
+    above: Above,
+    /// Up to this number they stay: places have been told of them.
+    told: u32,
+    /// How many of the present ones were left by an exception.
     thrown: usize,
     /// Call sites below the ancestor reached, as far as they are known, outermost first.
     below: Vec<Node>,
@@ -38,15 +45,29 @@ pub(super) struct Ancestors<'a> {
     level: usize,
 }
 
+/// What a step back does to the frames.
+enum Step {
+    /// Nothing.
+    Stay,
+    /// The walk goes into a frame that has ended.
+    End(Ended),
+    /// It comes to the call of such a frame.
+    Begin,
+    /// It comes to the call of an ancestor.
+    Out,
+}
+
 impl<'a> Ancestors<'a> {
     /// Where the frames below are these.
     pub(super) fn new(icfg: &'a Icfg, below: &Sites) -> Self {
-        Self { icfg, above: None, thrown: 0, below: below.sites.clone(), whole: below.whole, level: 0 }
+        let (ended, above, told, thrown) = (Vec::new(), Above::default(), 0, 0);
+        Self { icfg, ended, above, told, thrown, below: below.sites.clone(), whole: below.whole, level: 0 }
     }
     /// Ancestors left behind, that is, entered on the way to where the walk began, and the frames above the one reached;
     /// `None` where nobody knows which these are.
-    pub(super) fn place(&self) -> Option<(usize, Option<Arc<Above>>)> {
-        self.are_known().then(|| (self.level, self.above.clone()))
+    pub(super) fn place(&mut self) -> Option<(usize, Above)> {
+        self.told = self.told.max(self.above.0);
+        self.are_known().then_some((self.level, self.above))
     }
     /// Whether [`Self::place`] knows.
     pub(super) const fn are_known(&self) -> bool {
@@ -54,100 +75,110 @@ impl<'a> Ancestors<'a> {
     }
     /// Where the frame that the walk is in was called from, if that is known.
     pub(super) fn caller(&self) -> Option<Node> {
-        match self.above.as_deref() {
-            Some(Above { ended: Ended::Returned(site), .. }) => Some(*site),
+        match self.top() {
+            Some((Ended::Returned(site), _)) => Some(site),
             Some(_) => None,
             None => self.below.last().copied(),
         }
     }
-    fn end(&mut self, ended: Ended) {
-        self.thrown += usize::from(matches!(ended, Ended::Thrown(_)));
-        self.above = Some(Arc::new(Above { ended, below: self.above.take() }));
+    fn top(&self) -> Option<(Ended, Above)> {
+        self.entry(self.above)
     }
-    fn begin(&mut self) {
-        if let Some(above) = self.above.take() {
-            self.thrown -= usize::from(matches!(above.ended, Ended::Thrown(_)));
-            self.above = above.below.clone();
-        }
+    fn entry(&self, above: Above) -> Option<(Ended, Above)> {
+        self.ended.get((above.0 as usize).checked_sub(1)?).copied()
     }
     /// Goes back from `to` to `from`; nothing happens where these frames do not allow it.
     pub(super) fn back(&mut self, from: Node, to: Node) -> bool {
+        match self.step(from, to) {
+            Some(Step::Stay) => {}
+            Some(Step::End(ended)) => {
+                self.thrown += usize::from(matches!(ended, Ended::Thrown(_)));
+                self.ended.push((ended, self.above));
+                self.above = Above(self.ended.len() as u32);
+            }
+            Some(Step::Begin) => {
+                if let Some((ended, below)) = self.top() {
+                    self.thrown -= usize::from(matches!(ended, Ended::Thrown(_)));
+                    if self.above.0 as usize == self.ended.len() && self.above.0 > self.told {
+                        self.ended.pop();
+                    }
+                    self.above = below;
+                }
+            }
+            Some(Step::Out) => {
+                self.below.pop();
+                self.level += 1;
+            }
+            None => return false,
+        }
+        true
+    }
+    /// Whether [`Self::back`] may go from `to` to `from`.
+    pub(super) fn allow(&self, from: Node, to: Node) -> bool {
+        self.step(from, to).is_some()
+    }
+    fn step(&self, from: Node, to: Node) -> Option<Step> {
         let g = self.icfg;
         if g.opcode(from).transfer() == Transfer::Return {
-            return self.back_over_return(from, to);
+            return self.over_return(from, to);
         }
         // In another method nothing but a callee begins, whoever names it.
         if g.is_entry(to) && g.method(to) != g.method(from) || g.may_call(from, to) {
-            return self.back_over_call(from);
+            return self.over_call(from);
         }
         if g.edges(from).any(|(_, n)| n == to) || g.handlers(from).any(|n| n == to) {
-            return true;
+            return Some(Step::Stay);
         }
         if g.is_entry(to) {
-            return self.back_over_call(from);
+            return self.over_call(from);
         }
-        let thrown = g.rows_into(to).next().is_some();
-        if thrown {
-            self.end(Ended::Thrown(to));
-        }
-        thrown
+        g.rows_into(to).next().map(|_| Step::End(Ended::Thrown(to)))
     }
-    fn back_over_return(&mut self, from: Node, to: Node) -> bool {
+    fn over_return(&self, from: Node, to: Node) -> Option<Step> {
         let g = self.icfg;
         let site = to.0.checked_sub(1).map(Node).filter(|site| g.edges(*site).any(|(_, n)| n == to));
         if let Some((site, entry)) = site.zip(g.entry(g.method(from)))
             && g.may_call(site, entry)
         {
-            self.end(Ended::Returned(site));
-            return true;
+            return Some(Step::End(Ended::Returned(site)));
         }
         // What called it from outside has called once more.
         let outside = |site: Option<&Node>| site.is_none_or(|site| g.is_outside(*site));
-        g.is_entry(to)
-            && match self.above.as_deref().map(|above| above.ended) {
+        let once_more = g.is_entry(to)
+            && match self.top().map(|top| top.0) {
                 None => outside(self.below.last()),
                 Some(Ended::Returned(site)) => outside(Some(&site)),
                 Some(Ended::Thrown(_)) => true,
-            }
+            };
+        once_more.then_some(Step::Stay)
     }
-    fn back_over_call(&mut self, site: Node) -> bool {
-        match self.above.as_deref().map(|above| above.ended) {
-            Some(Ended::Returned(behind)) if behind == site => self.begin(),
-            Some(Ended::Returned(_)) => return false,
-            Some(Ended::Thrown(handler)) => {
-                // The frame of the handler, or one of those that the exception left.
-                if self.icfg.handlers(site).any(|h| h == handler) {
-                    self.begin();
-                } else if self.icfg.catches_all(site) {
-                    return false;
-                }
+    fn over_call(&self, site: Node) -> Option<Step> {
+        match self.top().map(|top| top.0) {
+            Some(Ended::Returned(behind)) => (behind == site).then_some(Step::Begin),
+            // The frame of the handler, or one of those that the exception left.
+            Some(Ended::Thrown(handler)) if self.icfg.handlers(site).any(|h| h == handler) => {
+                Some(Step::Begin)
             }
+            Some(Ended::Thrown(_)) => (!self.icfg.catches_all(site)).then_some(Step::Stay),
             None => {
-                match self.below.last() {
-                    Some(known) if *known == site => _ = self.below.pop(),
-                    Some(_) => return false,
-                    None if self.whole => return false,
-                    None => {}
-                }
-                self.level += 1;
+                let known = self.below.last().map_or(!self.whole, |known| *known == site);
+                known.then_some(Step::Out)
             }
         }
-        true
     }
-}
-
-/// Whether `frames` may be `above` on top of `sites`, which may be the `whole` of what is below.
-pub(super) fn may_be(frames: &Frames<'_>, above: Option<&Above>, sites: &[Node], whole: bool) -> bool {
-    let mut known = frames.sites();
-    let mut above = above;
-    while let Some(Above { ended, below }) = above {
-        let Some((last, others)) = known.split_last() else { return !frames.is_whole() };
-        if *ended != Ended::Returned(*last) {
-            return false;
+    /// Whether `frames` may be those `above` on top of `sites`, which may be the `whole` of what is below.
+    pub(super) fn may_be(&self, frames: &Frames<'_>, above: Above, sites: &[Node], whole: bool) -> bool {
+        let mut known = frames.sites();
+        let mut above = above;
+        while let Some((ended, below)) = self.entry(above) {
+            let Some((last, others)) = known.split_last() else { return !frames.is_whole() };
+            if ended != Ended::Returned(*last) {
+                return false;
+            }
+            (known, above) = (others, below);
         }
-        (known, above) = (others, below.as_deref());
+        frames.may_have(known.len(), sites, whole)
     }
-    frames.may_have(known.len(), sites, whole)
 }
 
 /// The call sites below the first of `post`, with those that show when its frames return.
@@ -220,7 +251,7 @@ mod tests {
         let call = [at(&g, 1, &[0]), at(&g, 2, &[0]), at(&g, 3, &[0, 1]), at(&g, 2, &[3])].concat();
         let mut all = ancestors(&g, &[], false);
         assert!(goes(&mut all, &[&call[..], &at(&g, 1, &[3])].concat()));
-        assert!(matches!(all.place(), Some((0, None))));
+        assert!(all.place().is_some_and(|(level, above)| level == 0 && above.is_none()));
         // f returned to other, so main did not call it.
         let mut all = ancestors(&g, &[], false);
         let wrong = [at(&g, 0, &[0]), call[1..].to_vec(), at(&g, 1, &[3])].concat();
@@ -240,7 +271,8 @@ mod tests {
         }
         let mut all = ancestors(&g, &site, true);
         assert!(all.back(site[0], f));
-        assert!(matches!(all.place(), Some((1, None))) && all.caller().is_none());
+        assert!(all.place().is_some_and(|(level, above)| level == 1 && above.is_none()));
+        assert!(all.caller().is_none());
     }
 
     #[test]
@@ -251,7 +283,7 @@ mod tests {
         assert!(all.back(path[3], path[4]));
         assert!(all.place().is_none());
         assert!(goes(&mut all, &path[..3]));
-        assert!(matches!(all.place(), Some((0, None))));
+        assert!(all.place().is_some_and(|(level, above)| level == 0 && above.is_none()));
     }
 
     #[test]
@@ -291,7 +323,7 @@ mod tests {
         assert!(all.back(at(&g, 3, &[1])[0], at(&g, 2, &[3])[0]));
         let (_, above) = all.place().unwrap();
         let may = |frames: Below<'_>, below: &[Node], whole| {
-            may_be(&Frames::new(&g, frames), above.as_deref(), below, whole)
+            all.may_be(&Frames::new(&g, frames), above, below, whole)
         };
         // g was called by f; below that may be what is known there.
         assert!(may(Below::Frames(&sites), &sites[..1], true) && may(Below::Unknown, &sites[..1], true));

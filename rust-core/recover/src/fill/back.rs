@@ -3,6 +3,7 @@
 use super::ancestors::{Above, Ancestors, revealed};
 use super::contexts::Contexts;
 use super::follow::End;
+use super::frames::Frames;
 use super::pace::Expected;
 use super::passage::Spots;
 use super::trail::Ground;
@@ -10,15 +11,15 @@ use super::{FillWork, Tier, Tiers, common};
 use crate::cut::Sites;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// A place on the way back: what goes on here with the same frames leads to what follows the gap.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     /// Above which ancestor: so many frames known behind the gap have not been entered yet.
     pub(super) level: u32,
     /// The frames above that, which will have ended.
-    pub(super) above: Option<Arc<Above>>,
+    pub(super) above: Above,
     /// Instructions from here to the end of the gap.
     pub(super) len: u32,
     /// How often another place was copied from on the way.
@@ -265,6 +266,11 @@ impl<'a> Back<'a> {
             part => part,
         }
     }
+    /// Whether `frames` may be those at `spot`.
+    pub(super) fn may_be(&self, frames: &Frames<'_>, spot: &Spot) -> bool {
+        let (sites, whole) = self.below(spot.level);
+        self.ancestors.may_be(frames, spot.above, sites, whole)
+    }
     /// What is known of the frames below at `level`.
     pub(super) fn below(&self, level: u32) -> (&[Node], bool) {
         let left = self.below.sites.len().saturating_sub(level as usize);
@@ -450,7 +456,7 @@ impl<'a> Back<'a> {
         let segment = captured.segment_at(place);
         !captured.is_hidden(segment)
             && place > captured.range(segment).start
-            && self.ancestors.clone().back(captured.nodes()[place - 1], head)
+            && self.ancestors.allow(captured.nodes()[place - 1], head)
     }
     /// How much behind `position` is the same as behind the head.
     fn common_behind(&self, position: usize) -> usize {

@@ -1,6 +1,5 @@
 //! Going on behind a gap's last instruction as what was captured went on in the same context.
 
-use super::ancestors::may_be;
 use super::back::{Back, Same, Spot, Tables, ahead};
 use super::contexts::Contexts;
 use super::follow::{Gap, Settings};
@@ -330,8 +329,7 @@ impl<'a> Trail<'a> {
     }
     /// Whether these frames may be those at `spot`.
     fn agrees(&self, spot: &Spot) -> bool {
-        let (sites, whole) = self.back.below(spot.level);
-        may_be(&self.frames, spot.above.as_deref(), sites, whole)
+        self.back.may_be(&self.frames, spot)
     }
     /// How far the trail would go where `spot` leads, `next` included.
     fn agreement(&self, spot: &Spot, next: Node, copied: Option<&[Node]>) -> usize {

@@ -1,6 +1,5 @@
 //! A passage step by step.
 
-use super::super::ancestors::may_be;
 use super::super::back::{Back, Same, Spot};
 use super::super::frames::Frames;
 use super::{Caller, Cost, Edge, Length, Passages, Reached, Spots};
@@ -205,10 +204,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         if !frames.follow(self.last, node) {
             return None;
         }
-        let fits = |spot: &&Spot| {
-            let (sites, whole) = self.back.below(spot.level);
-            self.miss(spot) <= self.length.tolerance && may_be(&frames, spot.above.as_deref(), sites, whole)
-        };
+        let fits = |spot: &&Spot| self.miss(spot) <= self.length.tolerance && self.back.may_be(&frames, spot);
         let all = self.back.spots(node).map_or(&[][..], Same::spots).iter().filter(fits);
         all.min_by(|a, b| self.miss(a).total_cmp(&self.miss(b))).cloned()
     }
@@ -217,13 +213,13 @@ impl<'a, 'f> Walk<'a, 'f> {
         let method = self.passages.icfg.method(at);
         let fits = |level: u32| {
             let (sites, whole) = self.back.below(level);
-            only.is_none_or(|only| only == level) && may_be(self.frames, None, sites, whole)
+            only.is_none_or(|only| only == level) && self.frames.may_have(self.frames.depth(), sites, whole)
         };
         let all = self.spots.get(&method).into_iter().flatten().filter(|(node, spot)| {
             reached.contains_key(node) && self.miss(spot) <= self.length.tolerance && fits(spot.level)
         });
         if let Some((node, spot)) = all.min_by(|a, b| self.miss(a.1).total_cmp(&self.miss(b.1))) {
-            return Some(Target::Spot(*node, (*spot).clone()));
+            return Some(Target::Spot(*node, **spot));
         }
         let known = self.back.below(0).0;
         let sites = known.iter().rev().zip(1u32..).filter(|(site, level)| {
@@ -247,7 +243,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         let known = self.back.below(0).0.iter().rev().zip(1u32..).filter(|(site, _)| goes && **site == node);
         let fits = |level: &u32| {
             let (sites, whole) = self.back.below(*level);
-            may_be(&frames, None, sites, whole)
+            frames.may_have(frames.depth(), sites, whole)
         };
         known.map(|(_, level)| level).find(fits)
     }
