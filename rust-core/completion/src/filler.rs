@@ -351,48 +351,58 @@ impl Filler for Chosen<'_> {
 mod tests {
     use super::*;
     use crate::holes::Before;
-    use crate::support::{at, graph, method};
+    use crate::support::{at, calling, graph, method};
     use jportal_recover::fill::{Expected, Learned, Tally};
     use std::thread::scope;
 
     #[test]
     fn what_was_foretold_changes_no_answer() {
-        // 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return.
-        let g = graph(vec![method("f", &[26, 153, 0, 8, 27, 0, 167, 0xff, 0xfa, 177])]);
+        // 0 main and 1 other call 2 f.
+        let caller = |name| calling(method(name, &[184, 0, 1, 177]), &["f"]);
+        let g = graph(vec![caller("main"), caller("other"), method("f", &[26, 27, 177])]);
         let mut captured = Captured::default();
-        let rounds: Vec<Node> = at(&g, 0, &[0, 1, 4, 5, 6]).repeat(20);
-        let segments: Vec<_> = (0..4).map(|_| captured.push(&g, &rounds, &[]).unwrap()).collect();
-        let place = |index: usize| Place {
+        let [begin, end] = [[at(&g, 0, &[0]), at(&g, 2, &[0])].concat(), at(&g, 0, &[3])];
+        let all = [&begin[..], &at(&g, 2, &[1, 2]), &end].concat();
+        let [_, before, after] = [all, begin, end].map(|nodes| captured.push(&g, &nodes, &[]).unwrap());
+        let place = Place {
             events: 0..0,
-            hole: Some(Hole { before: segments[index], after: segments[index + 1], time: None }),
+            hole: Some(Hole { before, after, time: None }),
             before: Before::default(),
             after: Sites::default(),
             paths: (1, 1),
-            expected: Some(Expected { instructions: 50.0 * (index + 1) as f64, slack: 0.0 }),
+            expected: Some(Expected { instructions: 2.0, slack: 0.0 }),
         };
-        let places: Vec<Place> = (0..3).map(place).collect();
+        let places = vec![place; 4];
         let learned = Learned::new(&g, &captured);
         let follower = Follower::new(&g, &captured, &learned, Settings::default());
         let calibration = Calibration::of(&Tally::default());
-        let question = |index| Question { index, ..Question::default() };
-        // Of the second place nothing is asked.
+        let question = |index, caller| {
+            let before = Sites { sites: at(&g, caller, &[0]), whole: true };
+            Question { index, before, entered: None }
+        };
+        // f returns to main, if that has called it. Of the third place nothing is asked.
+        let asked = [question(0, 0), question(1, 1), question(3, 0)];
         let answers = |foretold: &[Question]| {
             scope(|scope| {
                 let mut followed = Followed::new(&follower, &calibration, &places, scope);
                 let mut all = Vec::new();
-                for index in [0, 2] {
-                    foretold.iter().filter(|q| q.index <= index).for_each(|q| followed.foretell(q.clone()));
-                    all.push(followed.fill(question(index)).unwrap().nodes.len());
+                for question in &asked {
+                    foretold
+                        .iter()
+                        .filter(|q| q.index <= question.index)
+                        .for_each(|q| followed.foretell(q.clone()));
+                    // For other frames than these places behind are filled meanwhile.
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                    all.push(followed.fill(question.clone()).map(|fill| fill.nodes));
                 }
                 (all, followed.work())
             })
         };
         let expected = answers(&[]);
-        assert_eq!(expected.0, [50, 150]);
-        let whole = Sites { sites: at(&g, 0, &[0]), whole: true };
-        let other = |index| Question { before: whole.clone(), ..question(index) };
-        for foretold in [[question(0), question(2)], [other(0), other(2)], [other(0), question(1)]] {
-            assert_eq!(answers(&foretold), expected, "{foretold:?}");
+        let fill = Some(at(&g, 2, &[1, 2]));
+        assert_eq!(expected.0, [fill.clone(), None, fill]);
+        for foretold in [&asked[..], &[question(0, 1), question(1, 0), question(3, 1)], &[question(2, 0)]] {
+            assert_eq!(answers(foretold), expected, "{foretold:?}");
         }
     }
 }
