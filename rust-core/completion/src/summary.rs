@@ -92,9 +92,9 @@ pub struct Seconds {
     pub rehearsing: f64,
     /// Tables of what was captured.
     pub learning: f64,
-    /// Fills.
+    /// Waiting for fills, which are looked for on other threads meanwhile.
     pub filling: f64,
-    /// Reading the events again and handing them on, without the fills.
+    /// Reading the events again and handing them on, without that.
     pub replaying: f64,
 }
 
