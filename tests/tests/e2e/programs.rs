@@ -147,8 +147,8 @@ programs! {
         exceptions = "exceptions", class_init = "class-init", calls = "calls", dynamic = "dynamic",
         reflection = "reflection", natives = "natives", monitors = "monitors", threads = "threads",
         recursion = "recursion", library = "library", loaders = "loaders", hot_loops = "hot-loops",
-        old_forms = "old-forms", new_forms = "new-forms", h2 = "h2", javac = "javac", xalan = "xalan";
-    tiered: hsqldb = "hsqldb", ecj = "ecj", antlr = "antlr", fop = "fop", sunflow = "sunflow";
+        old_forms = "old-forms", new_forms = "new-forms", h2 = "h2", xalan = "xalan";
+    tiered: javac = "javac", hsqldb = "hsqldb", ecj = "ecj", antlr = "antlr", fop = "fop", sunflow = "sunflow";
 }
 
 #[test]
