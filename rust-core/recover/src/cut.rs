@@ -216,7 +216,10 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         }
         if entry != Entry::Found {
             self.go_deeper(method, 1);
-            self.entered.push(Some(method).filter(|_| matches!(entry, Entry::Call | Entry::Upcall)));
+            // Behind what was given up nothing leaves this list again before the next instruction.
+            if !self.given_up {
+                self.entered.push(Some(method).filter(|_| matches!(entry, Entry::Call | Entry::Upcall)));
+            }
         }
         self.stack.push(Activation { method, at: before.and_then(|a| a.at) });
     }
@@ -681,6 +684,29 @@ mod tests {
         assert_eq!((&piece.marks[..], piece.lost_time()), (&[(0, 100)][..], Some(100)));
         let gap = piece.gap().unwrap();
         assert_eq!((gap.since, gap.until), (Some(Tsc(100)), Some(Tsc(200))));
+    }
+
+    #[test]
+    fn what_has_been_called_in_front_of_a_gap_was_called_before_frames_were_given_up() {
+        let g = program();
+        let called = |behind: EventKind| {
+            let events =
+                [enter(0, Entry::Upcall), code(0, 0), enter(1, Entry::Call), behind, gap(1, 2, true)];
+            cut(&g, events.to_vec())[0].entered
+        };
+        assert_eq!(called(EventKind::Time(Tsc(1))), Some(MethodId(1)));
+        assert_eq!(called(leave(1, Exit::Lost)), Some(MethodId(1)));
+        assert_eq!(called(leave(1, Exit::Return)), None);
+        // What came afterwards says nothing of the gap's beginning, however often it came.
+        let mut events = lost_in_f();
+        events.truncate(6);
+        events.extend([
+            enter(2, Entry::Call),
+            leave(2, Exit::Return),
+            enter(2, Entry::Call),
+            gap(1, 2, true),
+        ]);
+        assert_eq!(cut(&g, events)[0].entered, None);
     }
 
     #[test]
