@@ -142,9 +142,9 @@ impl<'a> Followed<'a> {
                 for (at, place) in places.iter().enumerate() {
                     unused.try_iter().for_each(drop);
                     let Some(end) = place.end() else { continue };
-                    // Who fills them may have failed.
                     let way = back.to(&end);
                     let len = way.as_ref().map_or(0, WayBack::len);
+                    // Who fills them may have failed.
                     if send.send((at, way), len + LEAST).is_err() {
                         return;
                     }
@@ -159,7 +159,7 @@ impl<'a> Followed<'a> {
     }
     /// The answer to the question that was asked last. There is none only if the thread that looks for it has panicked, which is passed on
     /// where it is joined.
-    fn answer(&mut self) -> Option<(Option<Fill>, FillWork)> {
+    fn answer(&self) -> Option<(Option<Fill>, FillWork)> {
         self.answers.recv().ok()
     }
 }

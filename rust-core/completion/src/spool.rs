@@ -63,7 +63,6 @@ impl Spool {
             let (send, receive) = bounded(AHEAD);
             let reader = scope.spawn(move || self.decode(&send));
             receive.iter().for_each(each);
-            drop(receive);
             reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }

@@ -97,8 +97,8 @@ impl<T> Receiver<T> {
         let none = |state: &mut State<T>| state.queue.is_empty() && state.senders > 0;
         let mut state = news.wait_while(self.0.lock(), none).unwrap_or_else(PoisonError::into_inner);
         let (message, weight) = state.queue.pop_front()?;
-        let before = std::mem::replace(&mut state.weight, 0);
-        state.weight = before - weight;
+        let before = state.weight;
+        state.weight -= weight;
         let frees = before > most / 2 && state.weight <= most / 2;
         drop(state);
         if frees {

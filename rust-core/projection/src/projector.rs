@@ -129,7 +129,6 @@ impl Sink {
     fn hand_on(&mut self) {
         if !self.out.is_empty() {
             self.to.take(&mut self.out);
-            self.out.clear();
         }
     }
     fn event(&mut self, mut event: Event) {

@@ -223,9 +223,8 @@ impl<'a> Follower<'a> {
     /// leads from those in front.
     pub fn frames_behind(&self, gap: &Gap<'_>, nodes: &[Node], broken: Option<usize>) -> Sites {
         let mut frames = Frames::new(self.icfg, gap.before);
-        let last = self.captured.segment(gap.hole.before).last().copied();
+        let mut from = self.captured.segment(gap.hole.before).last().copied();
         let first = self.captured.segment(gap.hole.after).first();
-        let mut from = last;
         for (at, to) in nodes.iter().chain(first).enumerate() {
             let goes = |from| is_straight(self.icfg, &[from, *to]) || frames.follow_seen(from, *to);
             if broken == Some(at) || !from.is_some_and(goes) {

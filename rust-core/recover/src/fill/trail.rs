@@ -278,7 +278,7 @@ impl<'a> Trail<'a> {
             let near = misfit <= self.ground.settings.misfit && cost - MOST_AGREEMENT < least;
             // Where they differ soon, agreement makes no good joint of it.
             let differs = || own.zip(spot.ahead).is_some_and(|(own, other)| own != other);
-            if !near || cost - SOME_AGREEMENT >= least && differs() || !self.agrees(spot) {
+            if !near || cost - SOME_AGREEMENT >= least && differs() || !self.back.may_be(&self.frames, spot) {
                 continue;
             }
             let after = self.agreement(spot, next, copied);
@@ -326,10 +326,6 @@ impl<'a> Trail<'a> {
             }
             None => (0.0, hops + 1e-3 * (front + back) as f64),
         }
-    }
-    /// Whether these frames may be those at `spot`.
-    fn agrees(&self, spot: &Spot) -> bool {
-        self.back.may_be(&self.frames, spot)
     }
     /// How far the trail would go where `spot` leads, `next` included.
     fn agreement(&self, spot: &Spot, next: Node, copied: Option<&[Node]>) -> usize {
