@@ -32,12 +32,19 @@ pub(crate) fn emit(
     let mut bytecodes = stretch.bytecodes.iter().enumerate().peekable();
     let mut last: Option<(&Bytecode, bool)> = None;
     let mut depth = 0;
-    for (index, event) in std::mem::take(&mut stretch.events).into_iter().enumerate() {
+    let (all, mut events) = (stretch.events.len(), std::mem::take(&mut stretch.events).into_iter());
+    loop {
         if depth > 0 {
-            depth = depth_behind(depth, &event.kind);
-            emitter.out.push(event);
-            continue;
+            // All that is left of a visit.
+            let ends = events.as_slice().iter().position(|event| {
+                depth = depth_behind(depth, &event.kind);
+                depth == 0
+            });
+            let len = ends.map_or(events.len(), |last| last + 1);
+            emitter.out.extend(events.by_ref().take(len));
         }
+        let index = all - events.len();
+        let Some(event) = events.next() else { break };
         match event.kind {
             EventKind::Orphan(Orphan::Bytecode { .. }) => {
                 let Some((at, bytecode)) = bytecodes.next_if(|(_, b)| b.event == index) else { continue };

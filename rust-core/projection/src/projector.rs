@@ -1,6 +1,7 @@
 //! The consumer that places orphans on their way to another one.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::vec::Drain;
 
 use jportal_bytecode::{Icfg, MethodTable, Node, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, ThreadInfo};
@@ -91,17 +92,19 @@ struct Sink {
 
 impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
-        if self.goes_by(events) {
+        let followed = self.go_by(events);
+        if followed == events.len() && self.stretch.is_none() {
             return self.to.events(events);
         }
-        events.iter().for_each(|e| self.event(e.clone()));
+        self.several(followed, events.to_vec().drain(..));
         self.hand_on();
     }
     fn take(&mut self, events: &mut Vec<Event>) {
-        if self.goes_by(events) {
+        let followed = self.go_by(events);
+        if followed == events.len() && self.stretch.is_none() {
             return self.to.take(events);
         }
-        events.drain(..).for_each(|e| self.event(e));
+        self.several(followed, events.drain(..));
         self.hand_on();
     }
     fn end(mut self: Box<Self>) {
@@ -114,17 +117,32 @@ impl FlowSink for Sink {
 }
 
 impl Sink {
-    /// Whether nothing is held back and nothing was added.
-    fn is_idle(&self) -> bool {
-        self.stretch.is_none() && self.frames.is_empty()
-    }
-    /// Whether nothing is done about these events; then they have been followed.
-    fn goes_by(&mut self, events: &[Event]) -> bool {
-        let goes = self.is_idle() && !events.iter().any(|e| matches!(e.kind, EventKind::Orphan(_)));
-        if goes {
-            events.iter().for_each(|e| self.follow(&e.kind));
+    /// How many of `events`, from the first on, have nothing done about them: they are handed on as they are, or held back in the middle of a
+    /// visit. These have been followed then.
+    fn go_by(&mut self, events: &[Event]) -> usize {
+        if !self.landing.is_empty() {
+            return 0;
         }
-        goes
+        if let Some(stretch) = &mut self.stretch {
+            return stretch.go_by(events, self.placer.settings().buffered);
+        }
+        let touched = events.iter().position(|event| {
+            let touched = self.touches(&event.kind);
+            if !touched {
+                self.follow(&event.kind);
+            }
+            touched
+        });
+        touched.unwrap_or(events.len())
+    }
+    /// The next events, of which the first ones have been [followed](Self::go_by).
+    fn several(&mut self, mut followed: usize, mut events: Drain<'_, Event>) {
+        while !events.as_slice().is_empty() {
+            let held = self.stretch.as_mut().map_or(&mut self.out, |stretch| &mut stretch.events);
+            held.extend(events.by_ref().take(followed));
+            events.next().into_iter().for_each(|event| self.event(event));
+            followed = self.go_by(events.as_slice());
+        }
     }
     fn hand_on(&mut self) {
         if !self.out.is_empty() {
@@ -190,6 +208,15 @@ impl Sink {
     fn give_up(&mut self, exit: Exit) {
         if !self.frames.is_empty() {
             leave_all(self.placer.icfg(), &mut self.frames, exit, &mut self.out);
+        }
+    }
+    /// Whether more has to be done about an event that belongs to no stretch than to follow it.
+    fn touches(&self, kind: &EventKind) -> bool {
+        match kind {
+            EventKind::Orphan(_) => self.depth == 0,
+            EventKind::Enter { entry: Entry::Found, .. } => self.depth == 0 && !self.frames.is_empty(),
+            EventKind::Gap(_) => !self.frames.is_empty(),
+            _ => false,
         }
     }
     /// An event that belongs to no stretch yet.

@@ -101,6 +101,21 @@ impl Stretch {
         self.events.push(event);
         Taken::Inside
     }
+    /// How many of `events`, from the first on, are part of a visit that goes on behind them, as long as it has fewer than `most`. They are
+    /// taken, except that the caller has to append them.
+    pub fn go_by(&mut self, events: &[Event], most: u64) -> usize {
+        let mut len = 0;
+        for event in events {
+            let size = self.size + event.kind.bytecodes().max(1);
+            let depth = depth_behind(self.depth, &event.kind);
+            if self.depth == 0 || depth == 0 || size >= most || matches!(event.kind, EventKind::Gap(_)) {
+                break;
+            }
+            (self.depth, self.size) = (depth, size);
+            len += 1;
+        }
+        len
+    }
     fn orphan(&mut self, orphan: Orphan) {
         match orphan {
             Orphan::Bytecode { opcode, taken } => {

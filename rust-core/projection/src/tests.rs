@@ -229,6 +229,25 @@ fn a_long_visit_is_handed_on_before_it_ends() {
 }
 
 #[test]
+fn frames_that_are_left_end_where_the_flow_begins_anew() {
+    // What follows cannot be called where the frame stands: nothing is held back any more.
+    let call = enter(INNER, Tier::C1, Entry::Call);
+    let other = [call, at(INNER, 0), at(INNER, 1), leave(INNER, Exit::Return)];
+    let flow = join(&[&orphans(&[Opcode::ICONST_1]), &called(), &other]);
+    let found = enter(CALLER, Tier::C1, Entry::Found);
+    assert_eq!(run(&join(&[&flow, &[gap(), at(CALLER, 0)]]))[12..], ["<l0~1", "gap", "3@0"]);
+    assert_eq!(run(&join(&[&flow, &[found, at(CALLER, 0)]]))[12..], ["<l0~1", ">f3", "3@0"]);
+    // In the middle of the frames above as well.
+    assert_eq!(
+        run(&join(&[&flow[..flow.len() - 1], &[gap(), at(CALLER, 0)]]))[11..],
+        ["<l0~1", "gap", "3@0"]
+    );
+    // And in the middle of a visit that is held back.
+    let visit = &called()[..3];
+    assert_eq!(run(&join(&[visit, &[gap()]]))[2..], [">c1", "1@0", "<l0~2", "gap"]);
+}
+
+#[test]
 fn a_stretch_is_divided_at_the_same_place_with_runs() {
     let settings = Settings { buffered: 5, ..SETTINGS };
     let found = enter(INNER, Tier::C1, Entry::Found);
