@@ -30,6 +30,7 @@ mod pace;
 mod passage;
 mod rehearse;
 mod samples;
+mod starts;
 mod suffix;
 mod tiered;
 mod trail;

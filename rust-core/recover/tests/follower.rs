@@ -82,7 +82,9 @@ fn a_trail_ends_where_no_better_joint_can_come() {
     for len in [3000, 10_000] {
         let hole = Hole { before, after, time: Some(10 * len as u64) };
         let (fill, work) = follower.recover_gap(&unknown(hole));
-        assert_eq!(fill.unwrap().nodes.len(), len);
+        // Joints that are little better are not looked for.
+        let found = fill.unwrap().nodes.len();
+        assert!(found.abs_diff(len) < len / 50, "{found} for {len}");
         // All of it backwards, and little more than half of it forwards from each place.
         assert!(work.read > len as u64 && work.read < 9 * len as u64 / 4, "{} for {len}", work.read);
     }

@@ -42,7 +42,7 @@ pub(super) fn ahead<'n>(nodes: impl Iterator<Item = &'n Node>) -> Option<u32> {
 }
 
 /// Spots with the same instruction that are kept.
-const SAME: usize = 32;
+pub(super) const SAME: usize = 32;
 
 /// Spots with the same instruction, evenly spread over all that there were.
 #[derive(Debug, Default)]
@@ -245,10 +245,21 @@ impl<'a> Back<'a> {
         let there = |same: &Same| same.spots.iter().any(|spot| spot.above.is_none());
         self.table.spots().iter().filter(move |(_, same)| there(same)).map(|(node, _)| *node)
     }
+    /// The number of those instructions with spots that `node` is, if it is one; less than [`Self::count`].
+    pub(super) fn number(&self, node: Node) -> Option<usize> {
+        self.table.slots[node.0 as usize].checked_sub(1).map(|slot| slot as usize)
+    }
+    /// How many instructions have spots.
+    pub(super) const fn count(&self) -> usize {
+        self.table.used
+    }
+    /// The spots of the instruction with this number.
+    pub(super) fn numbered(&self, number: usize) -> &Same {
+        &self.table.spots[number].1
+    }
     /// The spots with `node`, if there are any.
     pub(super) fn spots(&self, node: Node) -> Option<&Same> {
-        let slot = self.table.slots[node.0 as usize].checked_sub(1)?;
-        Some(&self.table.spots[slot as usize].1)
+        self.number(node).map(|number| self.numbered(number))
     }
     /// The first of `nodes` with spots.
     pub(super) fn next_spot(&self, nodes: Range<u32>) -> Option<Node> {

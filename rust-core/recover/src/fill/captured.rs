@@ -1,5 +1,6 @@
 //! What was captured, as one sequence of instructions with its abstractions.
 
+use super::starts::Starts;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -51,7 +52,7 @@ pub struct SegmentId(pub u32);
 #[derive(Debug)]
 pub struct Captured {
     sequence: Arc<Sequence>,
-    first: Vec<u32>,
+    starts: Starts,
     /// Ascending.
     hidden: Vec<SegmentId>,
 }
@@ -70,7 +71,7 @@ struct Sequence {
 
 impl Default for Captured {
     fn default() -> Self {
-        Self { sequence: Arc::default(), first: vec![0], hidden: Vec::new() }
+        Self { sequence: Arc::default(), starts: Starts::default(), hidden: Vec::new() }
     }
 }
 
@@ -114,17 +115,14 @@ impl Captured {
         }
         let inside = marks.iter().filter(|m| m.0 < nodes.len());
         sequence.marks.extend(inside.map(|(at, time)| (base + *at as u32, *time)));
-        self.first.push(sequence.nodes.len() as u32);
-        Some(SegmentId(self.first.len() as u32 - 2))
+        self.starts.push(sequence.nodes.len() as u32);
+        Some(SegmentId(self.starts.len() as u32 - 1))
     }
     /// The same sequence with each of `stretches` as a segment of its own, which [is hidden](Self::is_hidden). They ascend, and are
     /// neither empty nor longer than a segment.
     pub(super) fn hiding(&self, stretches: &[Range<usize>]) -> Self {
-        let mut first = self.first.clone();
-        first.extend(stretches.iter().flat_map(|s| [s.start as u32, s.end as u32]));
-        first.sort_unstable();
-        first.dedup();
-        let mut hiding = Self { sequence: Arc::clone(&self.sequence), first, hidden: Vec::new() };
+        let starts = self.starts.with(stretches);
+        let mut hiding = Self { sequence: Arc::clone(&self.sequence), starts, hidden: Vec::new() };
         hiding.hidden = stretches.iter().map(|s| hiding.segment_at(s.start)).collect();
         hiding
     }
@@ -138,7 +136,7 @@ impl Captured {
     }
     /// Number of segments.
     pub fn len(&self) -> usize {
-        self.first.len() - 1
+        self.starts.len()
     }
     /// Whether there is no segment.
     pub fn is_empty(&self) -> bool {
@@ -146,15 +144,11 @@ impl Captured {
     }
     /// The indices of the instructions of `segment`.
     pub fn range(&self, segment: SegmentId) -> Range<usize> {
-        let at = segment.0 as usize;
-        match (self.first.get(at), self.first.get(at + 1)) {
-            (Some(&a), Some(&b)) => a as usize..b as usize,
-            _ => 0..0,
-        }
+        self.starts.range(segment.0 as usize)
     }
     /// The segment of the instruction at `position`.
     pub fn segment_at(&self, position: usize) -> SegmentId {
-        SegmentId(self.first.partition_point(|f| *f as usize <= position).saturating_sub(1) as u32)
+        SegmentId(self.starts.at(position) as u32)
     }
     /// The instructions from `position` on, up to the end of its segment.
     pub(super) fn from(&self, position: usize) -> &[Node] {

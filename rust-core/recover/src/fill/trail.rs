@@ -1,6 +1,6 @@
 //! Going on behind a gap's last instruction as what was captured went on in the same context.
 
-use super::back::{Back, Same, Spot, Tables, ahead};
+use super::back::{Back, SAME, Same, Spot, Tables, ahead};
 use super::contexts::Contexts;
 use super::follow::{Gap, Settings};
 use super::frames::Frames;
@@ -59,6 +59,11 @@ pub(super) struct Trail<'a> {
     limit: f64,
     /// One by the scale of what is expected; 0 where nothing is.
     by_scale: f64,
+    /// Of each instruction with spots, by number, how long the fill was where it was considered last, and the call site below. Empty
+    /// before the first.
+    considered: Vec<(usize, Option<Node>)>,
+    /// With the same call site it is considered again when the fill has become so much longer.
+    again: usize,
     best: Option<Joint>,
 }
 
@@ -110,8 +115,24 @@ impl<'a> Trail<'a> {
         let frames = Frames::new(ground.icfg, gap.before);
         let given = nodes.len();
         let by_scale = gap.expected.map_or(0.0, |expected| expected.scale().recip());
-        let (hops, middle, limit, best) = (0, None, f64::INFINITY, None);
-        Self { ground, gap, back, frames, nodes, given, transfers, hops, middle, limit, by_scale, best }
+        // The lengths of spots are no nearer to each other: what comes of joints before that is hardly any better.
+        let again = gap.expected.map_or(0, |expected| (expected.instructions / SAME as f64) as usize);
+        Self {
+            ground,
+            gap,
+            back,
+            frames,
+            nodes,
+            given,
+            transfers,
+            hops: 0,
+            middle: None,
+            limit: f64::INFINITY,
+            by_scale,
+            considered: Vec::new(),
+            again,
+            best: None,
+        }
     }
     pub(super) fn fill(&self) -> &[Node] {
         &self.nodes[self.given..]
@@ -270,7 +291,11 @@ impl<'a> Trail<'a> {
     /// Notes that the way back may go on here with `next`, whose frames are these. It is the first of those that are `copied`.
     fn consider(&mut self, next: Node, copied: Option<&[Node]>) {
         let own = LazyCell::new(|| copied.and_then(|nodes| ahead(nodes.iter())));
-        let Some(same) = self.back.spots(next) else { return };
+        let Some(number) = self.back.number(next) else { return };
+        if !self.considers(number) {
+            return;
+        }
+        let same = self.back.numbered(number);
         // What costs least to ask first.
         for spot in same.called_from(self.near(same), self.frames.site()) {
             let (misfit, cost) = self.cost(spot);
@@ -291,6 +316,19 @@ impl<'a> Trail<'a> {
                 self.best = Some(Joint { front, back, misfit, after, hops, cost });
             }
         }
+    }
+    /// Whether the instruction with this number has not been considered lately; now it has been.
+    fn considers(&mut self, number: usize) -> bool {
+        let (len, site) = (self.fill().len(), self.frames.site());
+        if self.considered.is_empty() {
+            self.considered = vec![(usize::MAX, None); self.back.count()];
+        }
+        let last = &mut self.considered[number];
+        let considers = last.0 == usize::MAX || last.1 != site || len >= last.0 + self.again;
+        if considers {
+            *last = (len, site);
+        }
+        considers
     }
     /// What speaks against the best joint.
     fn least(&self) -> f64 {
