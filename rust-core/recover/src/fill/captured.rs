@@ -223,6 +223,15 @@ impl Captured {
     }
 }
 
+/// How many of `nodes`, from the first on, stand one behind the other in the code, none but the last of them a transfer of control; no more
+/// than 64 are looked at.
+pub(super) fn straight(tiers: &(impl Tiers + ?Sized), nodes: &[Node]) -> usize {
+    let Some(first) = nodes.first() else { return 0 };
+    let len = in_a_row(&nodes[..nodes.len().min(64)]);
+    let transfers = tiers.tiers(*first, len).0;
+    len.min(transfers.trailing_zeros() as usize + 1)
+}
+
 /// How many of `nodes`, from the first on, are numbered one behind the other.
 fn in_a_row(nodes: &[Node]) -> usize {
     1 + nodes.windows(2).take_while(|pair| pair[0].0.wrapping_add(1) == pair[1].0).count()
@@ -397,6 +406,7 @@ mod tests {
             let to = line[from..].iter().position(transfers).map(|at| at + 1);
             let expected = (to.unwrap_or(line.len() - from), to.is_some());
             assert_eq!(captured.straight(from..line.len()), expected, "{from}");
+            assert_eq!(straight(&Rare, &line[from..]), expected.0.min(64), "{from}");
             let back = line[..from].iter().rev().take_while(|n| !transfers(n)).count();
             assert_eq!(captured.straight_back(0..from, line[from]), back, "{from}");
         }

@@ -21,6 +21,7 @@
 
 use super::ancestors::is_straight;
 use super::back::{Back, Tables};
+use super::captured::straight;
 use super::explore::{Explorer, Join};
 use super::frames::Frames;
 use super::learned::Learned;
@@ -225,12 +226,16 @@ impl<'a> Follower<'a> {
         let mut frames = Frames::new(self.icfg, gap.before);
         let mut from = self.captured.segment(gap.hole.before).last().copied();
         let first = self.captured.segment(gap.hole.after).first();
-        for (at, to) in nodes.iter().chain(first).enumerate() {
+        let mut at = 0;
+        while let Some(to) = nodes.get(at).or(first.filter(|_| at == nodes.len())) {
             let goes = |from| is_straight(self.icfg, &[from, *to]) || frames.follow_seen(from, *to);
             if broken == Some(at) || !from.is_some_and(goes) {
                 frames = Frames::new(self.icfg, Below::Unknown);
             }
-            from = Some(*to);
+            // Straight code leaves them as they are, up to where nothing leads on.
+            let end = broken.filter(|broken| *broken > at).unwrap_or(nodes.len());
+            at += straight(self.icfg, nodes.get(at..end).unwrap_or_default()).max(1);
+            from = nodes.get(at - 1).copied();
         }
         frames.known()
     }
