@@ -49,7 +49,7 @@ pub struct SegmentId(pub u32);
 
 /// The captured segments of all threads: 4 bytes per instruction, three eighths of a byte for its tiers and its place in the code, and,
 /// where abstractions are asked for, 4 for each one that belongs to a higher tier.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Captured {
     sequence: Arc<Sequence>,
     starts: Starts,
@@ -67,12 +67,6 @@ struct Sequence {
     control: Abstraction,
     /// Those that do not stand behind the one in front of them in the code, or behind a transfer of control.
     begins: Bits,
-}
-
-impl Default for Captured {
-    fn default() -> Self {
-        Self { sequence: Arc::default(), starts: Starts::default(), hidden: Vec::new() }
-    }
 }
 
 impl Captured {

@@ -14,6 +14,7 @@ use super::back::{Back, Spot};
 use super::frames::Frames;
 use super::frequencies::Frequencies;
 use super::{Tier, Tiers};
+use common::Downwards;
 use hashbrown::HashMap;
 use jportal_bytecode::{EdgeKind, Icfg, Node, Transfer};
 use jportal_units::MethodId;
@@ -82,11 +83,13 @@ pub(super) struct Exited<'a> {
     /// Of others that were asked for.
     others: RefCell<AllExits>,
     callers: RefCell<HashMap<MethodId, Callers>>,
+    /// What leads down to some methods.
+    down: RefCell<HashMap<MethodId, Arc<Downwards>>>,
 }
 
 impl<'a> Exited<'a> {
     pub(super) fn new(executed: &'a AllExits) -> Self {
-        Self { executed, others: RefCell::default(), callers: RefCell::default() }
+        Self { executed, others: RefCell::default(), callers: RefCell::default(), down: RefCell::default() }
     }
     /// The ways out of `method`, if it was executed or may be called by one that was.
     fn of_executed(&self, method: MethodId) -> Option<&Exits> {

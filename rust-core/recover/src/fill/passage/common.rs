@@ -10,15 +10,21 @@ use jportal_bytecode::{EdgeKind, Node, Transfer};
 use jportal_units::MethodId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// Places in callers that are looked at, on either side.
 const CALLERS: usize = 1 << 11;
+/// Methods of which it is kept what leads down to them: some 60 kB each.
+const KEPT: usize = 256;
 /// Common callers in which a way from one call to the other is looked for.
 const TRIED: usize = 32;
 
+/// By method, how it leads to one that is the outermost known behind a gap.
+pub(super) type Downwards = HashMap<MethodId, Down>;
+
 /// How a method leads to the outermost frame that is known behind the gap.
-#[derive(Clone, Copy)]
-struct Down {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Down {
     cost: f64,
     /// What it calls, and where.
     site: Node,
@@ -69,10 +75,23 @@ impl Walk<'_, '_> {
         let spot = self.call_down(site, &down, (bottom, level))?;
         Some((self.into_nodes(), spot))
     }
-    /// The methods that lead to `bottom`, the likeliest way of each.
-    fn down(&self, bottom: MethodId) -> HashMap<MethodId, Down> {
+    /// The methods that lead to `bottom`, the likeliest way of each. It is the same for all gaps, and gone into for many.
+    fn down(&self, bottom: MethodId) -> Arc<Downwards> {
+        let known = &self.passages.known.down;
+        if let Some(down) = known.borrow().get(&bottom) {
+            return Arc::clone(down);
+        }
+        let down = Arc::new(self.look_down(bottom));
+        let mut known = known.borrow_mut();
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        known.insert(bottom, Arc::clone(&down));
+        down
+    }
+    fn look_down(&self, bottom: MethodId) -> Downwards {
         let g = self.passages.icfg;
-        let mut all: HashMap<MethodId, Down> = HashMap::new();
+        let mut all = Downwards::new();
         let mut queue = BinaryHeap::from([Reverse((Cost(0.0), bottom))]);
         let mut settled = HashSet::new();
         while let Some(Reverse((Cost(cost), callee))) = queue.pop() {
@@ -129,17 +148,17 @@ impl Walk<'_, '_> {
     /// What it costs to leave the frame that goes on at `at`, or went on there already.
     fn cost_of_leaving(&self, at: Node, executed: bool) -> f64 {
         let g = self.passages.icfg;
-        let Some(exits) = self.passages.exits(g.method(at)) else { return f64::INFINITY };
-        match (executed, g.opcode(at).transfer()) {
-            (true, Transfer::Return) => 0.0,
-            (false, _) => exits.of(at).0,
-            (true, _) => {
-                let edges = self.passages.edges(at).into_iter();
-                edges.map(|edge| edge.cost + exits.of(edge.to).0).fold(f64::INFINITY, f64::min)
-            }
+        if !executed {
+            return self.passages.look(g.method(at), |exits| exits.of(at).0).unwrap_or(f64::INFINITY);
         }
+        let Some(exits) = self.passages.exits(g.method(at)) else { return f64::INFINITY };
+        if g.opcode(at).transfer() == Transfer::Return {
+            return 0.0;
+        }
+        let edges = self.passages.edges(at).into_iter();
+        edges.map(|edge| edge.cost + exits.of(edge.to).0).fold(f64::INFINITY, f64::min)
     }
-    fn meeting(&self, places: &[Place], down: &HashMap<MethodId, Down>) -> Option<Meeting> {
+    fn meeting(&self, places: &[Place], down: &Downwards) -> Option<Meeting> {
         let g = self.passages.icfg;
         let lead = |(at, place): (usize, &Place)| {
             let down = down.get(&g.method(place.at)).filter(|_| place.cost.is_finite())?;
@@ -183,7 +202,7 @@ impl Walk<'_, '_> {
     fn call_down(
         &mut self,
         mut site: Node,
-        down: &HashMap<MethodId, Down>,
+        down: &Downwards,
         (bottom, level): (MethodId, u32),
     ) -> Option<Spot> {
         let g = self.passages.icfg;
