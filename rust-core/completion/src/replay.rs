@@ -14,6 +14,7 @@ use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowSink, Gap, GapReason, Orphan, Provenance, Tier};
 use jportal_recover::cut::Sites;
+use jportal_recover::fill::straight;
 use jportal_units::{Core, MethodId, StreamOffset, Tsc};
 use std::time::{Duration, Instant};
 
@@ -646,15 +647,11 @@ impl Way<'_> {
     /// How many instructions of the fill, from `at` on, lead from one to the next wherever they are executed, with the same confidence.
     fn straight(&self, icfg: &Icfg, at: usize) -> usize {
         let Fill { nodes, confidence, .. } = self.fill;
-        let goes_on = |to: &usize| {
-            let (from, next) = (nodes[to - 1], nodes[*to]);
-            next.0 == from.0 + 1
-                && confidence.get(*to) == confidence.get(at)
-                && icfg.opcode(from).transfer() == Transfer::None
-                && icfg.method(from) == icfg.method(next)
-                && !self.breaks.contains(to)
-        };
-        1 + (at + 1..nodes.len()).take_while(goes_on).count()
+        let breaks = self.breaks.iter().filter(|to| **to > at).map(|to| to - at);
+        let most = breaks.fold(straight(icfg, &nodes[at..]), usize::min);
+        // Code goes on behind the end of a method only where a transfer does.
+        let sure = &confidence[at..confidence.len().min(at + most)];
+        sure.iter().take_while(|other| Some(*other) == sure.first()).count()
     }
     /// Nobody knows how the thread came here: all frames are given up.
     fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<(EventKind, f32)>) {

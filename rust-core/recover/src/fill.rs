@@ -38,7 +38,7 @@ mod walk;
 
 pub use basic::Basic;
 pub use candidates::Candidates;
-pub use captured::{Captured, SegmentId, Tier, Tiers};
+pub use captured::{Captured, SegmentId, Tier, Tiers, straight};
 pub use contexts::Contexts;
 pub use follow::{End, Follower, Gap, Recovered, Settings, WayBack, WaysBack};
 pub use frequencies::Frequencies;

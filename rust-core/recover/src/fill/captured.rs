@@ -219,7 +219,7 @@ impl Captured {
 
 /// How many of `nodes`, from the first on, stand one behind the other in the code, none but the last of them a transfer of control; no more
 /// than 64 are looked at.
-pub(super) fn straight(tiers: &(impl Tiers + ?Sized), nodes: &[Node]) -> usize {
+pub fn straight(tiers: &(impl Tiers + ?Sized), nodes: &[Node]) -> usize {
     let Some(first) = nodes.first() else { return 0 };
     let len = in_a_row(&nodes[..nodes.len().min(64)]);
     let transfers = tiers.tiers(*first, len).0;
