@@ -224,7 +224,7 @@ impl Finder<'_> {
         let gap = Gap { hole, before, entered: *entered, after, sure, expected: place.expected };
         let way = self.taken.iter().find(|way| way.0 == *index).and_then(|way| way.1.as_ref());
         let (found, work) = self.follower.recover_to(&gap, way);
-        let behind = found.as_ref().map(|f| self.follower.frames_behind(&gap, &f.nodes, f.broken));
+        let behind = found.as_ref().map(|f| self.follower.frames_behind(&gap, f));
         let fill = found.map(|found| {
             // It is the same for many in a row.
             let mut last = (0.0, self.calibration.apply(0.0));

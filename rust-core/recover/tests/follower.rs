@@ -541,11 +541,20 @@ fn frames_behind_a_gap_are_those_that_its_fill_leads_to() {
     let gap = Gap { before: Below::Frames(&[]), ..gap };
     let learned = Learned::new(&g, &captured);
     let follower = Follower::new(&g, &captured, &learned, Settings::default());
-    let fill = [at(&g, 1, &[0]), at(&g, 2, &[0])].concat();
+    let fill = |broken| Recovered {
+        nodes: [at(&g, 1, &[0]), at(&g, 2, &[0])].concat(),
+        confidence: vec![1.0; 2],
+        misfit: None,
+        before: 0,
+        after: 0,
+        hops: 0,
+        broken,
+        behind: None,
+    };
     let sites = [at(&g, 0, &[0]), at(&g, 1, &[0])].concat();
-    assert_eq!(follower.frames_behind(&gap, &fill, None), Sites { sites: sites.clone(), whole: true });
+    let behind = |broken| follower.frames_behind(&gap, &fill(broken));
+    assert_eq!(behind(None), Sites { sites: sites.clone(), whole: true });
     // Where nothing leads on, only what comes behind is known.
-    let behind = |broken| follower.frames_behind(&gap, &fill, Some(broken));
-    assert_eq!(behind(1), Sites::default());
-    assert_eq!(behind(0), Sites { sites: sites[1..].to_vec(), whole: false });
+    assert_eq!(behind(Some(1)), Sites::default());
+    assert_eq!(behind(Some(0)), Sites { sites: sites[1..].to_vec(), whole: false });
 }

@@ -5,7 +5,7 @@ mod support;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use jportal_recover::fill::{
     Basic, Candidates, Captured, Choose, Expected, FillWork, Follower, Gap, Hole, Learned, Parameters,
-    SegmentId, Settings, Tier, Tiered, Tiers, Walker, recover,
+    Recovered, SegmentId, Settings, Tier, Tiered, Tiers, Walker, recover,
 };
 use jportal_recover::project::paths::Below;
 use proptest::prelude::*;
@@ -164,8 +164,12 @@ proptest! {
         }).collect();
         let settings = Settings { join, tries, visits, ..Settings::default() };
         let learned = Learned::new(&g, &captured);
-        for (gap, (found, _)) in gaps.iter().zip(Follower::new(&g, &captured, &learned, settings).recover(&gaps)) {
+        let follower = Follower::new(&g, &captured, &learned, settings);
+        for (gap, (found, _)) in gaps.iter().zip(follower.recover(&gaps)) {
             let Some(found) = found else { continue };
+            // The way back tells what following the fill once more would.
+            let followed = Recovered { behind: None, ..found.clone() };
+            prop_assert_eq!(follower.frames_behind(gap, &found), follower.frames_behind(gap, &followed));
             prop_assert_eq!(found.nodes.len(), found.confidence.len());
             prop_assert!(found.confidence.iter().all(|c| (0.0..=1.0).contains(c)));
             let ends = (captured.segment(gap.hole.before).last(), captured.segment(gap.hole.after).first());

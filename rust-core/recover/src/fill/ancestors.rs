@@ -119,11 +119,13 @@ impl<'a> Ancestors<'a> {
     }
     fn step(&self, from: Node, to: Node) -> Option<Step> {
         let g = self.icfg;
-        if g.opcode(from).transfer() == Transfer::Return {
+        let transfer = g.opcode(from).transfer();
+        if transfer == Transfer::Return {
             return self.over_return(from, to);
         }
+        let calls = || transfer == Transfer::Invoke && g.may_call(from, to);
         // In another method nothing but a callee begins, whoever names it.
-        if g.is_entry(to) && g.method(to) != g.method(from) || g.may_call(from, to) {
+        if g.is_entry(to) && g.method(to) != g.method(from) || calls() {
             return self.over_call(from);
         }
         if g.edges(from).any(|(_, n)| n == to) || g.handlers(from).any(|n| n == to) {
@@ -165,6 +167,10 @@ impl<'a> Ancestors<'a> {
                 known.then_some(Step::Out)
             }
         }
+    }
+    /// How many frames have ended above an ancestor.
+    pub(super) fn count(&self, above: Above) -> usize {
+        std::iter::successors(self.entry(above), |(_, below)| self.entry(*below)).count()
     }
     /// Whether `frames` may be those `above` on top of `sites`, which may be the `whole` of what is below.
     pub(super) fn may_be(&self, frames: &Frames<'_>, above: Above, sites: &[Node], whole: bool) -> bool {

@@ -282,6 +282,14 @@ impl<'a> Back<'a> {
         let (sites, whole) = self.below(spot.level);
         self.ancestors.may_be(frames, spot.above, sites, whole)
     }
+    /// The frames below the first instruction behind the gap where those at `spot` are `frames`; `None` where frames were entered on the way
+    /// of which nobody knows from where.
+    pub(super) fn frames_behind(&self, mut frames: Sites, spot: &Spot) -> Option<Sites> {
+        let entered = self.below.sites.len().checked_sub(spot.level as usize)?;
+        frames.sites.truncate(frames.sites.len().saturating_sub(self.ancestors.count(spot.above)));
+        frames.sites.extend(&self.below.sites[entered..]);
+        Some(frames)
+    }
     /// What is known of the frames below at `level`.
     pub(super) fn below(&self, level: u32) -> (&[Node], bool) {
         let left = self.below.sites.len().saturating_sub(level as usize);

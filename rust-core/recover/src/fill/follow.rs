@@ -179,6 +179,8 @@ pub struct Recovered {
     /// The first instruction that nothing is known to lead to from those in front of it: up to there both ends were followed, and never
     /// met.
     pub broken: Option<usize>,
+    /// The frames below the first instruction behind the gap, where following it told; see [`Follower::frames_behind`].
+    pub behind: Option<Sites>,
 }
 
 impl Recovered {
@@ -186,7 +188,7 @@ impl Recovered {
     fn explored(gap: &Gap<'_>, (nodes, join, share): (Vec<Node>, Join, f32)) -> Self {
         let confidence = vec![share; nodes.len()];
         let misfit = gap.expected.map(|_| join.misfit);
-        Self { nodes, confidence, misfit, before: 0, after: join.after, hops: 0, broken: None }
+        Self { nodes, confidence, misfit, before: 0, after: join.after, hops: 0, broken: None, behind: None }
     }
 }
 
@@ -220,9 +222,12 @@ impl<'a> Follower<'a> {
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
         gaps.iter().map(|gap| self.recover_gap(gap)).collect()
     }
-    /// The frames below the first instruction behind a gap that is filled with `nodes`, as far as the fill tells; up to `broken` nothing
-    /// leads from those in front.
-    pub fn frames_behind(&self, gap: &Gap<'_>, nodes: &[Node], broken: Option<usize>) -> Sites {
+    /// The frames below the first instruction behind a gap, as far as its fill tells.
+    pub fn frames_behind(&self, gap: &Gap<'_>, fill: &Recovered) -> Sites {
+        fill.behind.clone().unwrap_or_else(|| self.frames_along(gap, &fill.nodes, fill.broken))
+    }
+    /// The frames that `nodes` lead to; up to `broken` nothing leads from those in front.
+    fn frames_along(&self, gap: &Gap<'_>, nodes: &[Node], broken: Option<usize>) -> Sites {
         let mut frames = Frames::new(self.icfg, gap.before);
         let mut from = self.captured.segment(gap.hole.before).last().copied();
         let first = self.captured.segment(gap.hole.after).first();
@@ -277,13 +282,23 @@ impl<'a> Follower<'a> {
         let small = settings.is_small(gap.expected);
         let tries = if small { settings.tries } else { settings.tries.min(1) };
         let (mut broken, mut unjoined) = (None, None);
-        let mut best = start.finish().map(|found| Choice { found, before: 0, place: None });
+        let mut best = start.finish().map(|found| Choice {
+            found,
+            before: 0,
+            place: None,
+            behind: start.frames_behind(),
+        });
         for (place, before) in places.iter().take(tries) {
             work.tried += 1;
             let limit = best.as_ref().map_or(f64::INFINITY, |best| best.cost() + Choice::credit(*before));
             let mut trail = start.clone().cheaper_than(limit);
             trail.run(Some(*place), &mut work);
-            let choice = trail.finish().map(|found| Choice { found, before: *before, place: Some(*place) });
+            let choice = trail.finish().map(|found| Choice {
+                found,
+                before: *before,
+                place: Some(*place),
+                behind: trail.frames_behind(),
+            });
             if choice.is_none() && unjoined.is_none() {
                 unjoined = Some((trail, Some(*place), *before));
             }
@@ -308,9 +323,11 @@ impl<'a> Follower<'a> {
                 found = trail.halves(expected);
                 broken = found.as_ref().map(|halves| halves.1.front);
             }
-            best = found.map(|found| Choice { found, before, place });
+            best = found.map(|found| Choice { found, before, place, behind: None });
         }
-        let Some(Choice { found: (nodes, joint), before, place }) = best else { return (None, work) };
+        let Some(Choice { found: (nodes, joint), before, place, behind: frames }) = best else {
+            return (None, work);
+        };
         let others = |p: &&(u32, usize)| Some(p.0) != place;
         let front: Vec<usize> = places.iter().filter(others).map(|p| p.0 as usize).collect();
         let behind: Vec<usize> = led.iter().skip(1).map(|p| *p as usize + forced_back).collect();
@@ -322,6 +339,7 @@ impl<'a> Follower<'a> {
             after: joint.after,
             hops: joint.hops,
             broken,
+            behind: frames,
             nodes,
         };
         (Some(recovered), work)
@@ -389,6 +407,8 @@ struct Choice {
     found: (Vec<Node>, Joint),
     before: usize,
     place: Option<u32>,
+    /// The frames behind the gap, if they are known.
+    behind: Option<Sites>,
 }
 
 impl Choice {

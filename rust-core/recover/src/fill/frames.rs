@@ -40,6 +40,11 @@ impl<'a> Frames<'a> {
     pub(super) fn known(&self) -> Sites {
         Sites { sites: self.sites.clone(), whole: self.whole }
     }
+    /// Puts it in the place of what `known` holds.
+    pub(super) fn known_in(&self, known: &mut Sites) {
+        known.sites.clone_from(&self.sites);
+        known.whole = self.whole;
+    }
     /// How many frames are known.
     pub(super) fn depth(&self) -> usize {
         self.sites.len()
@@ -79,7 +84,8 @@ impl<'a> Frames<'a> {
     fn step(&self, from: Node, to: Node) -> Option<Change> {
         let g = self.icfg;
         let depth = self.sites.len();
-        if g.opcode(from).transfer() == Transfer::Return {
+        let transfer = g.opcode(from).transfer();
+        if transfer == Transfer::Return {
             return self.returns(from, to);
         }
         // In another method nothing but a callee begins, whoever names it.
@@ -87,7 +93,7 @@ impl<'a> Frames<'a> {
             return Some(Change::Push);
         }
         // A handler that is an entry, too, is taken for the callee.
-        if g.may_call(from, to) {
+        if transfer == Transfer::Invoke && g.may_call(from, to) {
             return Some(Change::Push);
         }
         if g.edges(from).any(|(_, n)| n == to) || g.handlers(from).any(|n| n == to) {

@@ -8,6 +8,7 @@ use super::learned::Learned;
 use super::pace::Expected;
 use super::passage::{Length, Passages};
 use super::{Captured, FillWork, Tier, Tiers, common};
+use crate::cut::Sites;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::cell::LazyCell;
 use std::ops::Range;
@@ -65,6 +66,9 @@ pub(super) struct Trail<'a> {
     /// With the same call site it is considered again when the fill has become so much longer.
     again: usize,
     best: Option<Joint>,
+    /// The frames at the best joint, and the spot there.
+    at_best: Sites,
+    best_spot: Option<Spot>,
 }
 
 /// What a trail was.
@@ -132,6 +136,8 @@ impl<'a> Trail<'a> {
             considered: Vec::new(),
             again,
             best: None,
+            at_best: Sites::default(),
+            best_spot: None,
         }
     }
     pub(super) fn fill(&self) -> &[Node] {
@@ -314,6 +320,8 @@ impl<'a> Trail<'a> {
                 let (front, back) = (self.fill().len(), spot.len as usize);
                 let hops = self.hops + spot.hops as usize;
                 self.best = Some(Joint { front, back, misfit, after, hops, cost });
+                self.best_spot = Some(*spot);
+                self.frames.known_in(&mut self.at_best);
             }
         }
     }
@@ -438,6 +446,10 @@ impl<'a> Trail<'a> {
         let misfit = expected.misfit(nodes.len());
         let joint = Joint { front, back, misfit, after: 0, hops: self.hops, cost: f64::INFINITY };
         (!nodes.is_empty()).then_some((nodes, joint))
+    }
+    /// The frames behind the gap by way of the best joint, if the way back tells.
+    pub(super) fn frames_behind(&self) -> Option<Sites> {
+        self.back.frames_behind(self.at_best.clone(), &self.best_spot?)
     }
     /// Gives the best joint, and the fill that leads there and on.
     pub(super) fn finish(&self) -> Option<(Vec<Node>, Joint)> {
