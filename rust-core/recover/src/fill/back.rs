@@ -350,9 +350,9 @@ impl<'a> Back<'a> {
             self.table.of(head).add(Spot { level: level as u32, above, len, hops, ahead }, site);
         }
     }
-    fn push(&mut self, node: Node) {
+    fn push(&mut self, node: Node, transfers: bool) {
         self.nodes.push(node);
-        if self.ground.icfg.tier(node) <= Tier::Control {
+        if transfers {
             self.offset = 0;
             self.transfers.push((node, 1 - self.nodes.len() as isize));
             if self.transfers.len() > 64 * Contexts::longest() {
@@ -382,7 +382,7 @@ impl<'a> Back<'a> {
         let straight = !transfers && from.0 + 1 == to.0;
         let goes = straight || self.ancestors.back(from, to);
         if goes {
-            self.push(from);
+            self.push(from, transfers);
         }
         goes
     }
