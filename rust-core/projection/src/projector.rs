@@ -92,12 +92,7 @@ struct Sink {
 
 impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
-        let followed = self.go_by(events);
-        if followed == events.len() && self.stretch.is_none() {
-            return self.to.events(events);
-        }
-        self.several(followed, events.to_vec().drain(..));
-        self.hand_on();
+        self.take(&mut events.to_vec());
     }
     fn take(&mut self, events: &mut Vec<Event>) {
         let followed = self.go_by(events);

@@ -62,7 +62,7 @@ pub(super) struct Trail<'a> {
     by_scale: f64,
     /// Of each instruction with spots, by number, how long the fill was where it was considered last, and the call site below. Empty
     /// before the first.
-    considered: Vec<(usize, Option<Node>)>,
+    considered: Vec<Option<(usize, Option<Node>)>>,
     /// With the same call site it is considered again when the fill has become so much longer.
     again: usize,
     best: Option<Joint>,
@@ -329,12 +329,12 @@ impl<'a> Trail<'a> {
     fn considers(&mut self, number: usize) -> bool {
         let (len, site) = (self.fill().len(), self.frames.site());
         if self.considered.is_empty() {
-            self.considered = vec![(usize::MAX, None); self.back.count()];
+            self.considered = vec![None; self.back.count()];
         }
         let last = &mut self.considered[number];
-        let considers = last.0 == usize::MAX || last.1 != site || len >= last.0 + self.again;
+        let considers = last.is_none_or(|(then, below)| below != site || len >= then + self.again);
         if considers {
-            *last = (len, site);
+            *last = Some((len, site));
         }
         considers
     }
