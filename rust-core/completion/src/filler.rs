@@ -5,8 +5,8 @@ use jportal_bytecode::Node;
 use jportal_flow::bounded;
 use jportal_recover::cut::Sites;
 use jportal_recover::fill::{
-    Basic, Calibration, Captured, Choose, Filled, Follower, Gap, Hole, Parameters, Source, Tiered, Walker,
-    WayBack, recover,
+    Basic, Calibration, Captured, Choose, Confidence, Filled, Follower, Gap, Hole, Parameters, Source,
+    Tiered, Walker, WayBack, recover,
 };
 use jportal_recover::fill::{FillWork, Settings};
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ pub(crate) struct Fill {
     /// The instructions.
     pub(crate) nodes: Vec<Node>,
     /// How sure each of them is.
-    pub(crate) confidence: Vec<f32>,
+    pub(crate) confidence: Confidence,
     /// The first of them that nothing leads to from those in front.
     pub(crate) broken: Option<usize>,
     /// Whether gaps may stand where no frames lead on.
@@ -226,15 +226,7 @@ impl Finder<'_> {
         let (found, work) = self.follower.recover_to(&gap, way);
         let behind = found.as_ref().map(|f| self.follower.frames_behind(&gap, f));
         let fill = found.map(|found| {
-            // It is the same for many in a row.
-            let mut last = (0.0, self.calibration.apply(0.0));
-            let apply = |confidence: &f32| {
-                if *confidence != last.0 {
-                    last = (*confidence, self.calibration.apply(*confidence));
-                }
-                last.1
-            };
-            let confidence = found.confidence.iter().map(apply).collect();
+            let confidence = found.confidence.map(|sure| self.calibration.apply(sure));
             Fill { nodes: found.nodes, confidence, broken: found.broken, breaks: true }
         });
         Found { fill, work, behind }
@@ -336,7 +328,7 @@ impl Filler for Chosen<'_> {
         let fill = self.batch.get_mut(index - self.base)?.take()?.fill?;
         let sure = if fill.source == Source::Walk { 0.1 } else { 0.5 };
         Some(Fill {
-            confidence: vec![sure; fill.nodes.len()],
+            confidence: Confidence::uniform(fill.nodes.len(), sure),
             nodes: fill.nodes,
             broken: None,
             breaks: false,

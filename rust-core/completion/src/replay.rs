@@ -612,12 +612,12 @@ impl Way<'_> {
         let mut kinds = Vec::new();
         let mut last = JOINED;
         let mut at = 0;
-        while let (Some(&node), Some(&confidence)) = (nodes.get(at), confidence.get(at)) {
+        while let Some((&node, (confidence, sure_to))) = nodes.get(at).zip(confidence.at(at)) {
             if self.breaks.contains(&at) {
                 self.break_off(&mut stack, confidence, &mut all);
             }
             reach(&mut stack, (node, confidence), methods, DEPTH, (&mut all, &mut kinds)).map_err(|_| at)?;
-            let straight = self.straight(stack.icfg(), at);
+            let straight = self.straight(stack.icfg(), at, sure_to);
             if self.runs && straight > 1 {
                 stack.execute_run(node, straight as u16, &mut kinds);
             } else {
@@ -644,14 +644,11 @@ impl Way<'_> {
         all.extend(kinds.into_iter().map(|kind| (kind, last)));
         Ok((stack, all))
     }
-    /// How many instructions of the fill, from `at` on, lead from one to the next wherever they are executed, with the same confidence.
-    fn straight(&self, icfg: &Icfg, at: usize) -> usize {
-        let Fill { nodes, confidence, .. } = self.fill;
+    /// How many instructions of the fill, from `at` on and before `end`, lead from one to the next wherever they are executed.
+    fn straight(&self, icfg: &Icfg, at: usize, end: usize) -> usize {
         let breaks = self.breaks.iter().filter(|to| **to > at).map(|to| to - at);
-        let most = breaks.fold(straight(icfg, &nodes[at..]), usize::min);
         // Code goes on behind the end of a method only where a transfer does.
-        let sure = &confidence[at..confidence.len().min(at + most)];
-        sure.iter().take_while(|other| Some(*other) == sure.first()).count()
+        breaks.fold(straight(icfg, &self.fill.nodes[at..end]), usize::min)
     }
     /// Nobody knows how the thread came here: all frames are given up.
     fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<(EventKind, f32)>) {

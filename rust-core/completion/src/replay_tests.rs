@@ -3,7 +3,7 @@ use crate::holes::{Before, Learned, Places};
 use crate::support::{at, calling, graph, method};
 use jportal_bytecode::Method;
 use jportal_recover::cut::{Cutter, Sites};
-use jportal_recover::fill::FillWork;
+use jportal_recover::fill::{Confidence, FillWork};
 use jportal_units::Bci;
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,11 @@ use std::sync::{Arc, Mutex};
 struct Always(Vec<Node>, Option<Vec<Node>>);
 impl Filler for Always {
     fn fill(&mut self, _: Question) -> Option<Fill> {
-        Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()], ..Fill::default() })
+        Some(Fill {
+            nodes: self.0.clone(),
+            confidence: Confidence::uniform(self.0.len(), 0.7),
+            ..Fill::default()
+        })
     }
     fn callee_of(&self, _: Node) -> Option<Vec<Node>> {
         self.1.clone()
@@ -24,7 +28,11 @@ impl Filler for Always {
 struct Named(Vec<Node>, Vec<(Node, Vec<Node>)>);
 impl Filler for Named {
     fn fill(&mut self, _: Question) -> Option<Fill> {
-        Some(Fill { nodes: self.0.clone(), confidence: vec![0.7; self.0.len()], ..Fill::default() })
+        Some(Fill {
+            nodes: self.0.clone(),
+            confidence: Confidence::uniform(self.0.len(), 0.7),
+            ..Fill::default()
+        })
     }
     fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
         self.1.iter().find(|known| known.0 == site).map(|known| known.1.clone())
@@ -37,7 +45,7 @@ impl Filler for Named {
 struct Parted(Vec<Node>, Option<usize>);
 impl Filler for Parted {
     fn fill(&mut self, _: Question) -> Option<Fill> {
-        let confidence = vec![0.7; self.0.len()];
+        let confidence = Confidence::uniform(self.0.len(), 0.7);
         Some(Fill { nodes: self.0.clone(), confidence, broken: self.1, breaks: true })
     }
     fn work(&self) -> FillWork {
@@ -388,7 +396,11 @@ impl Filler for Asked {
         // Each flow is replayed twice, in runs and without.
         asked.push(question);
         asked.dedup();
-        entered.map(|entry| Fill { nodes: vec![entry], confidence: vec![0.7], ..Fill::default() })
+        entered.map(|entry| Fill {
+            nodes: vec![entry],
+            confidence: Confidence::uniform(1, 0.7),
+            ..Fill::default()
+        })
     }
     fn work(&self) -> FillWork {
         FillWork::default()
@@ -450,7 +462,7 @@ impl Filler for Foretold {
         let nodes: Vec<Node> = question.entered.into_iter().collect();
         let fills = self.0 || question.index > 0;
         self.1.lock().unwrap()[1].push(question);
-        fills.then(|| Fill { confidence: vec![0.7; nodes.len()], nodes, ..Fill::default() })
+        fills.then(|| Fill { confidence: Confidence::uniform(nodes.len(), 0.7), nodes, ..Fill::default() })
     }
     fn work(&self) -> FillWork {
         FillWork::default()

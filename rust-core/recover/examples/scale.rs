@@ -267,8 +267,8 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
             let back = found.nodes.iter().rev().zip(truth.iter().rev()).take_while(|(a, b)| a == b).count();
             for (at, c) in found.confidence.iter().enumerate() {
                 let right = at < front || at + back >= found.nodes.len();
-                raw.add(*c, right);
-                calibrated.add(calibration.apply(*c), right);
+                raw.add(c, right, 1);
+                calibrated.add(calibration.apply(c), right, 1);
             }
         }
         println!("  from {claimed}: {}; calibrated {}", share(&raw), share(&calibrated));

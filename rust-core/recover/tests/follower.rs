@@ -5,8 +5,8 @@ mod support;
 use jportal_bytecode::{Icfg, Node};
 use jportal_recover::cut::Sites;
 use jportal_recover::fill::{
-    Basic, Captured, Expected, Follower, Gap, Hole, Learned, Parameters, Recovered, SegmentId, Settings,
-    recover,
+    Basic, Captured, Confidence, Expected, Follower, Gap, Hole, Learned, Parameters, Recovered, SegmentId,
+    Settings, recover,
 };
 use jportal_recover::project::paths::Below;
 use support::{at, calling, catching, graph, method};
@@ -141,7 +141,7 @@ fn the_icfg_leads_where_nothing_was_seen_to_go() {
         assert_eq!(fill.nodes, [rounds(&g, most), at(&g, 0, &[0, 1])].concat());
         assert!(most.abs_diff(lost) <= lost / 20, "{most} rounds instead of {lost}");
         // Ten other places went round there, and nobody says otherwise; the first two are all there is to do.
-        assert!(fill.confidence[2..].iter().all(|c| *c < 0.92), "{:?}", fill.confidence);
+        assert!(fill.confidence.iter().skip(2).all(|c| c < 0.92), "{:?}", fill.confidence);
     }
     // Ten thousand are too many to visit: rounds that were seen, and then out of the loop.
     let gap = unknown(Hole { before, after, time: Some(500_000) });
@@ -348,7 +348,7 @@ fn the_end_of_the_block_is_all_that_is_lost() {
     let after = push(&mut captured, &g, &at(&g, 0, &[6, 0, 1, 4]), 2000);
     let fill = one(&g, &captured, unknown(Hole { before, after, time: Some(10) })).unwrap();
     assert_eq!(fill.nodes, at(&g, 0, &[5]));
-    assert!(fill.confidence[0] > 0.9);
+    assert!(fill.confidence.at(0).unwrap().0 > 0.9);
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn confidence_is_what_other_places_say() {
     let fill = recovered(&g, &captured, settings, gap).unwrap();
     assert_eq!(fill.nodes, one_way[2..3]);
     // Nothing else leads to 5.
-    assert!((fill.confidence[0] - 0.99).abs() < 1e-6, "{:?}", fill.confidence);
+    assert_eq!(fill.confidence, Confidence::uniform(1, 0.99));
 }
 
 #[test]
@@ -389,14 +389,15 @@ fn what_led_to_other_places_is_asked_too() {
     assert_eq!(fill.nodes, at(&g, 0, &[1, 4, 5]));
     // Beside the one followed, four came from there, and one did not; what was in front of that, it had too.
     let expected = [0.99, 5.0 / 7.0, 5.0 / 7.0];
-    let close = |sure: &[f32], part: f32| sure.iter().zip(expected).all(|(a, b)| (a - part * b).abs() < 1e-6);
+    let close =
+        |sure: &Confidence, part: f32| sure.iter().zip(expected).all(|(a, b)| (a - part * b).abs() < 1e-6);
     assert!(close(&fill.confidence, 1.0), "{:?}", fill.confidence);
     // What hangs on places that are one of two.
     let fill = recovered(&g, &captured, settings, Gap { sure: (0.5, 0.5), ..gap }).unwrap();
     assert!(close(&fill.confidence, 0.5), "{:?}", fill.confidence);
     let fill = recovered(&g, &captured, settings, Gap { sure: (0.5, 1.0), ..gap }).unwrap();
     assert!(
-        fill.confidence[0] < 0.99 && fill.confidence[1..].iter().all(|c| *c >= 0.5),
+        fill.confidence.at(0).unwrap().0 < 0.99 && fill.confidence.iter().skip(1).all(|c| c >= 0.5),
         "{:?}",
         fill.confidence
     );
@@ -543,7 +544,7 @@ fn frames_behind_a_gap_are_those_that_its_fill_leads_to() {
     let follower = Follower::new(&g, &captured, &learned, Settings::default());
     let fill = |broken| Recovered {
         nodes: [at(&g, 1, &[0]), at(&g, 2, &[0])].concat(),
-        confidence: vec![1.0; 2],
+        confidence: Confidence::uniform(2, 1.0),
         misfit: None,
         before: 0,
         after: 0,

@@ -171,7 +171,7 @@ proptest! {
             let followed = Recovered { behind: None, ..found.clone() };
             prop_assert_eq!(follower.frames_behind(gap, &found), follower.frames_behind(gap, &followed));
             prop_assert_eq!(found.nodes.len(), found.confidence.len());
-            prop_assert!(found.confidence.iter().all(|c| (0.0..=1.0).contains(c)));
+            prop_assert!(found.confidence.iter().all(|c| (0.0..=1.0).contains(&c)));
             let ends = (captured.segment(gap.hole.before).last(), captured.segment(gap.hole.after).first());
             if let Some(at) = found.broken {
                 let (front, back) = found.nodes.split_at(at);

@@ -22,6 +22,7 @@
 use super::ancestors::is_straight;
 use super::back::{Back, Tables};
 use super::captured::straight;
+use super::confidence::Confidence;
 use super::explore::{Explorer, Join};
 use super::frames::Frames;
 use super::learned::Learned;
@@ -167,7 +168,7 @@ pub struct Recovered {
     /// The instructions.
     pub nodes: Vec<Node>,
     /// How sure each of them is, between 0 and 1.
-    pub confidence: Vec<f32>,
+    pub confidence: Confidence,
     /// How far its length is from what was expected, in parts of that; `None` where nothing was.
     pub misfit: Option<f64>,
     /// Instructions in front of the gap that the place followed first agrees with; 0 for a path through the ICFG.
@@ -186,7 +187,7 @@ pub struct Recovered {
 impl Recovered {
     /// A path that no place in what was captured speaks for.
     fn explored(gap: &Gap<'_>, (nodes, join, share): (Vec<Node>, Join, f32)) -> Self {
-        let confidence = vec![share; nodes.len()];
+        let confidence = Confidence::uniform(nodes.len(), share);
         let misfit = gap.expected.map(|_| join.misfit);
         Self { nodes, confidence, misfit, before: 0, after: join.after, hops: 0, broken: None, behind: None }
     }
@@ -353,28 +354,29 @@ impl<'a> Follower<'a> {
         forced: (usize, usize),
         front: &[usize],
         back: &[usize],
-    ) -> Vec<f32> {
+    ) -> Confidence {
         let all = self.captured.nodes();
         let segment = |p: usize| self.captured.range(self.captured.segment_at(p));
         // How long two sequences are the same, and whether they differ behind that or one of them ends.
         let agreement = |same: usize, a: &[Node], b: &[Node]| (same, same < a.len().min(b.len()));
-        let forth = front.iter().map(|p| {
+        let went = front.iter().map(|p| {
             let (own, other) = (&nodes[forced.0..], &all[*p..segment(*p).end]);
             agreement(common::prefix(own, other), own, other)
         });
-        let mut sure = vec![FORCED; forced.0];
-        sure.extend(shares(forth.collect(), nodes.len() - forced.0));
-        sure.iter_mut().for_each(|sure| *sure *= known.0);
+        let mut forth = Confidence::uniform(forced.0, FORCED);
+        for (stretch, share) in shares(went.collect(), nodes.len() - forced.0).stretches() {
+            forth.extend_to(forced.0 + stretch.end, share);
+        }
         let start = |p: usize| segment(p.saturating_sub(1)).start;
         let came = back.iter().map(|p| {
             let other = &all[start(*p)..*p];
             agreement(common::suffix(nodes, other), nodes, other)
         });
-        let backwards = shares(came.collect(), nodes.len());
-        for (at, (sure, other)) in sure.iter_mut().rev().zip(backwards).enumerate() {
-            *sure = sure.max(known.1 * if at < forced.1 { FORCED } else { other });
+        let mut backwards = Confidence::uniform(forced.1, FORCED);
+        for (stretch, share) in shares(came.collect(), nodes.len()).stretches() {
+            backwards.extend_to(stretch.end, share);
         }
-        sure
+        forth.zip(&backwards.reversed(), |forth, back| (known.0 * forth).max(known.1 * back))
     }
 }
 
@@ -383,7 +385,7 @@ const FORCED: f32 = 0.99;
 
 /// For each of `len` places, which part of the witnesses still agrees, of those that have something to say; by Laplace's
 /// rule of succession, so that without witnesses it is one half.
-fn shares(witnesses: Vec<(usize, bool)>, len: usize) -> Vec<f32> {
+fn shares(witnesses: Vec<(usize, bool)>, len: usize) -> Confidence {
     let share = |at: usize| {
         let agree = witnesses.iter().filter(|w| w.0 > at).count();
         let differ = witnesses.iter().filter(|w| w.0 <= at && w.1).count();
@@ -392,13 +394,8 @@ fn shares(witnesses: Vec<(usize, bool)>, len: usize) -> Vec<f32> {
     // It changes only where a witness ends.
     let mut ends: Vec<usize> = witnesses.iter().map(|w| w.0.min(len)).chain([len]).collect();
     ends.sort_unstable();
-    let mut all = Vec::with_capacity(len);
-    for end in ends {
-        if end > all.len() {
-            let value = share(all.len());
-            all.resize(end, value);
-        }
-    }
+    let mut all = Confidence::default();
+    ends.into_iter().for_each(|end| all.extend_to(end, share(all.len())));
     all
 }
 

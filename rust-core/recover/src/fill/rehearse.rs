@@ -7,7 +7,7 @@
 //! these has most of the events, that is hardly more than one (Kish, "Survey Sampling", 1965, §8.2: the effective number is (Σn)²/Σn²).
 
 use super::Hole;
-use super::captured::{Captured, SegmentId, Tier, Tiers};
+use super::captured::{Captured, SegmentId, Tier, Tiers, straight};
 use super::follow::{Follower, Gap, Recovered, Settings};
 use super::frames::Frames;
 use super::learned::Learned;
@@ -54,17 +54,24 @@ fn bin(confidence: f32) -> usize {
 }
 
 impl Tally {
-    /// Counts an event.
-    pub fn add(&mut self, confidence: f32, right: bool) {
-        self.events[bin(confidence)] += 1;
-        self.right[bin(confidence)] += u64::from(right);
+    /// Counts so many events.
+    pub fn add(&mut self, confidence: f32, right: bool, events: u64) {
+        self.events[bin(confidence)] += events;
+        self.right[bin(confidence)] += if right { events } else { 0 };
     }
     /// Compares a fill with the truth: straight stretch by straight stretch, each by the transfer of control that ends it.
     fn compare(&mut self, tiers: &(impl Tiers + ?Sized), found: &Recovered, truth: &[Node]) {
         let before = self.events;
         let ends = |nodes: &[Node]| -> Vec<usize> {
-            let ends = |at: &usize| at + 1 == nodes.len() || tiers.tier(nodes[*at]) <= Tier::Control;
-            (0..nodes.len()).filter(ends).collect()
+            let mut ends = Vec::new();
+            let mut at = 0;
+            while at < nodes.len() {
+                at += straight(tiers, &nodes[at..]);
+                if at == nodes.len() || tiers.tier(nodes[at - 1]) <= Tier::Control {
+                    ends.push(at - 1);
+                }
+            }
+            ends
         };
         let own = ends(&found.nodes);
         let mut both = InternedInput::default();
@@ -74,8 +81,11 @@ impl Tally {
         let mut from = 0;
         for (number, end) in own.into_iter().enumerate() {
             let right = !differences.is_removed(number as u32);
-            found.confidence[from..=end].iter().for_each(|confidence| self.add(*confidence, right));
-            from = end + 1;
+            while let Some((confidence, to)) = found.confidence.at(from).filter(|_| from <= end) {
+                let to = to.min(end + 1);
+                self.add(confidence, right, (to - from) as u64);
+                from = to;
+            }
         }
         for (at, squares) in self.squares.iter_mut().enumerate() {
             *squares += (self.events[at] - before[at]).pow(2);
@@ -169,14 +179,14 @@ impl Rehearsal {
         learned: &Learned,
         settings: Settings,
     ) -> Tally {
-        let frames = |t: &Trial| t.frames(icfg, captured, first(t.segment));
-        let trials: Vec<_> = self.trials.iter().map(|t| (t, frames(t))).collect();
+        let trials: Vec<_> = self.trials.iter().map(|t| (t, first(t.segment))).collect();
         let threads = available_parallelism().map_or(1, NonZero::get).min(trials.len());
         // Whose turn a trial is must not be a matter of time: what a follower knows of methods depends on what it was asked before.
         let some = |number: usize| {
             let follower = Follower::new(icfg, &self.cut, learned, settings);
             let mut tally = Tally::default();
-            for (trial, (before, after)) in trials.iter().skip(number).step_by(threads) {
+            for (trial, first) in trials.iter().skip(number).step_by(threads) {
+                let (before, after) = trial.frames(icfg, captured, *first);
                 let gap = Gap {
                     hole: trial.hole,
                     before: before.below(),
@@ -231,9 +241,12 @@ impl Trial {
     /// The frames on both sides.
     fn frames(&self, icfg: &Icfg, captured: &Captured, first: Below<'_>) -> (Sites, Sites) {
         let mut frames = Frames::new(icfg, first);
-        let mut follow = |from: usize, to: usize| {
-            for pair in captured.nodes()[from..=to].windows(2) {
-                frames.follow_seen(pair[0], pair[1]);
+        let nodes = captured.nodes();
+        let mut follow = |mut at: usize, to: usize| {
+            while at < to {
+                // Straight code leaves them as they are.
+                at += captured.straight(at..to).0;
+                frames.follow_seen(nodes[at - 1], nodes[at]);
             }
             frames.known()
         };
@@ -265,14 +278,15 @@ fn choose(captured: &Captured, lengths: &[usize], count: usize) -> Vec<Range<usi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fill::Confidence;
     use crate::support::{at, calling, graph, method};
 
     #[test]
     fn a_calibration_is_monotonous_and_keeps_what_was_not_tried() {
         let mut tally = Tally::default();
         for i in 0..1000 {
-            tally.add(0.95, i % 2 == 0);
-            tally.add(0.51, i % 10 < 8);
+            tally.add(0.95, i % 2 == 0, 1);
+            tally.add(0.51, i % 10 < 8, 1);
         }
         // Many gaps say so.
         tally.squares = tally.events.map(|events| events * events / 100);
@@ -290,7 +304,7 @@ mod tests {
         // What is claimed where gaps have so many events each, all of them right.
         let claimed = |gaps: &[u64]| {
             let mut tally = Tally::default();
-            (0..gaps.iter().sum()).for_each(|_| tally.add(0.95, true));
+            tally.add(0.95, true, gaps.iter().sum());
             tally.squares[bin(0.95)] = gaps.iter().map(|events| events * events).sum();
             Calibration::of(&tally).apply(0.95)
         };
@@ -307,7 +321,7 @@ mod tests {
         let nodes = |all: &[u32]| all.iter().copied().map(Node).collect::<Vec<_>>();
         let found = |all: &[u32]| Recovered {
             nodes: nodes(all),
-            confidence: vec![0.5; all.len()],
+            confidence: Confidence::uniform(all.len(), 0.5),
             misfit: None,
             before: 0,
             after: 0,
