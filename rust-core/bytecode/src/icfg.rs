@@ -11,8 +11,10 @@
 
 mod build;
 mod callees;
+mod shared;
 
 pub use callees::{ByName, CallSite, CalleeResolver, Callees, Target};
+pub use shared::SharedIcfg;
 
 use crate::cfg::{EdgeKind, HandlerRow, reachable_rows};
 use crate::opcode::{Opcode, Transfer};

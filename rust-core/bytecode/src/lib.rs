@@ -15,6 +15,6 @@ mod testing;
 
 pub use blocks::Blocks;
 pub use cfg::{Cfg, CfgEdge, EdgeKind, HandlerRow};
-pub use icfg::{ByName, CallSite, CalleeResolver, Callees, Icfg, Node, Target};
+pub use icfg::{ByName, CallSite, CalleeResolver, Callees, Icfg, Node, SharedIcfg, Target};
 pub use method::{ExceptionRow, InvokeRef, LineRow, Method, MethodTable};
 pub use opcode::{BytecodeError, Instruction, Opcode, Switch, Transfer, instructions};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use jportal_bytecode::{ByName, Icfg};
+use jportal_bytecode::SharedIcfg;
 use jportal_completion::{Completion, Storage};
 use jportal_flow::{FlowConsumer, ThreadInfo, relayed};
 use jportal_projection::Projector;
@@ -53,22 +53,23 @@ pub(crate) fn decode_inferred(
         Recover::Tiered => Method::Tiered(Default::default()),
         Recover::Follow => Method::Follow(Default::default()),
     };
-    let methods = recording.methods();
-    let icfg = Arc::new(Icfg::build(methods, &mut ByName::new(methods)));
     let open = |_: &ThreadInfo| Ok(Box::new(tempfile::tempfile()?) as Box<dyn Storage>);
     let on_core = Arc::clone(&visits);
     let clock = move |thread: &ThreadInfo, time: Tsc| {
         on_core.ticks((thread.tid.get(), thread.started.get()), time.get())
     };
-    let mut completion =
-        Completion::new(Arc::clone(&icfg), Settings::with(method), open).timed_by(Arc::new(clock)).in_runs();
-    let (summary, projection, decoded) = {
+    let (summary, projection, decoded, completed) = std::thread::scope(|scope| {
+        // The decoder need not wait for the graph.
+        let icfg = SharedIcfg::build(scope, recording.methods());
+        let mut completion =
+            Completion::new(icfg.clone(), Settings::with(method), open).timed_by(Arc::new(clock)).in_runs();
         let mut decoded = Listener::new(Arc::clone(&visits), &mut completion);
         let (summary, projection) = decode_projected(args, infer, (recording, Some(icfg)), &mut decoded)?;
-        (summary, projection, decoded.heard())
-    };
-    let completed = relayed(&mut shown, |to| completion.finish(to))
-        .with_context(|| format!("{}", args.capture.display()))?;
+        let decoded = decoded.heard();
+        let completed = relayed(&mut shown, |to| completion.finish(to))
+            .with_context(|| format!("{}", args.capture.display()))?;
+        anyhow::Ok((summary, projection, decoded, completed))
+    })?;
     if completed.not_learned > 0 {
         say(&format!(
             "warning: gaps were filled from the first {} bytecodes of the capture; {} more were not learned from",
@@ -87,11 +88,11 @@ fn visits(recording: &Recording<'_>) -> Visits {
     all
 }
 
-/// Builds the graph of the methods when it needs it and there is none yet.
+/// Builds the graph of the methods when it needs it and nobody else does.
 fn decode_projected(
     args: &DecodeArgs,
     infer: &InferArgs,
-    (recording, icfg): (&Recording<'_>, Option<Arc<Icfg>>),
+    (recording, icfg): (&Recording<'_>, Option<SharedIcfg>),
     consumer: &mut dyn FlowConsumer,
 ) -> Result<(DecodeSummary, Option<jportal_projection::Summary>)> {
     use jportal_projection::{Method, Settings};

@@ -6,7 +6,7 @@ use crate::holes::{Learned, Place, Places};
 use crate::replay::{Known, Replay};
 use crate::spool::{Spool, Storage};
 use crate::summary::{Summary, ThreadFigures};
-use jportal_bytecode::Icfg;
+use jportal_bytecode::{Icfg, SharedIcfg};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, ThreadInfo, Tier};
 use jportal_recover::cut::{Cutter, Piece};
 use jportal_recover::fill::{
@@ -52,7 +52,7 @@ pub type Clock = Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync>;
 
 /// Takes the flows of all threads, and gives them on with their gaps filled; see the crate's text.
 pub struct Completion<'o> {
-    icfg: Arc<Icfg>,
+    icfg: SharedIcfg,
     settings: Settings,
     clock: Clock,
     runs: bool,
@@ -81,14 +81,15 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl<'o> Completion<'o> {
-    /// For flows of the methods of `icfg`. `open` gives each thread something to write its events to, a nameless temporary
+    /// For flows of the methods of `icfg`, which sinks wait for when they get their first events. `open` gives each thread something to write its events to, a nameless temporary
     /// file for example: some two bytes per event.
     pub fn new(
-        icfg: Arc<Icfg>,
+        icfg: impl Into<SharedIcfg>,
         settings: Settings,
         open: impl FnMut(&ThreadInfo) -> io::Result<Box<dyn Storage>> + 'o,
     ) -> Self {
         let clock: Clock = Arc::new(|_, time| time.get());
+        let icfg = icfg.into();
         Self { icfg, settings, clock, runs: false, open: Box::new(open), shared: Arc::default() }
     }
     /// Gaps are as long as `clock` says; without it, as the flows' own times say.
@@ -129,7 +130,7 @@ impl<'o> Completion<'o> {
             spooled_bytes: all.iter().map(|t| t.1.spool.len()).sum(),
             ..Summary::default()
         };
-        let (icfg, captured) = (&*self.icfg, &learned.captured);
+        let (icfg, captured) = (&**self.icfg.get(), &learned.captured);
         let has_places = all.iter().any(|t| !t.1.places.is_empty());
         let patterns;
         let method = match self.settings.method {
@@ -174,7 +175,7 @@ impl<'o> Completion<'o> {
         summary: &mut Summary,
     ) -> (Patterns, Calibration) {
         let begin = Instant::now();
-        let (icfg, captured) = (&*self.icfg, &learned.captured);
+        let (icfg, captured) = (&**self.icfg.get(), &learned.captured);
         let in_instructions = |place: &Place| Some(place.expected?.instructions as usize);
         let lengths: Vec<usize> = places.filter_map(in_instructions).filter(|len| *len > 0).collect();
         let rehearsal = Rehearsal::new(captured, &lengths, self.settings.rehearsals);
@@ -230,24 +231,52 @@ impl FlowConsumer for Completion<'_> {
                 None
             }
         };
-        Box::new(Sink {
+        let (info, longest) = (info.clone(), self.settings.longest_captured);
+        let (clock, shared, icfg) = (Arc::clone(&self.clock), Arc::clone(&self.shared), self.icfg.clone());
+        let make = move || Sink {
             slot,
-            info: info.clone(),
-            clock: Arc::clone(&self.clock),
-            longest: self.settings.longest_captured,
-            shared: Arc::clone(&self.shared),
-            icfg: Arc::clone(&self.icfg),
+            info,
+            clock,
+            longest,
+            shared,
+            icfg: Arc::clone(icfg.get()),
             spool,
-            cutter: Cutter::with_longest(Arc::clone(&self.icfg), SEGMENT),
+            cutter: Cutter::with_longest(Arc::clone(icfg.get()), SEGMENT),
             places: Places::default(),
             known: Known::default(),
             last: None,
             entered: None,
             lately: Box::new([None; LATELY]),
-        })
+        };
+        Box::new(Late { make: Some(make), sink: None })
     }
     fn takes_runs(&self) -> bool {
         self.runs
+    }
+}
+
+/// A sink that is made when there is something to take: it needs the graph, and who sends events need not wait for that.
+struct Late<F> {
+    /// `None` when it has been made.
+    make: Option<F>,
+    sink: Option<Box<Sink>>,
+}
+
+impl<F: FnOnce() -> Sink> Late<F> {
+    fn sink(&mut self) -> Option<&mut Box<Sink>> {
+        let made = self.make.take().map(|make| Box::new(make()));
+        self.sink = made.or_else(|| self.sink.take());
+        self.sink.as_mut()
+    }
+}
+
+impl<F: FnOnce() -> Sink> FlowSink for Late<F> {
+    fn events(&mut self, events: &[Event]) {
+        self.sink().into_iter().for_each(|sink| sink.events(events));
+    }
+    fn end(mut self: Box<Self>) {
+        self.sink();
+        self.sink.into_iter().for_each(|sink| sink.end());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use jportal_bytecode::{ByName, Icfg, MethodTable, Node, Transfer};
+use jportal_bytecode::{ByName, Icfg, MethodTable, Node, SharedIcfg, Transfer};
 use jportal_recover::Outcome;
 use jportal_recover::project::paths::Below;
 use jportal_recover::project::{
@@ -80,8 +80,8 @@ impl Part {
 pub(crate) enum Source {
     /// Its graph is built when it is needed first.
     Methods(Arc<MethodTable>),
-    /// It is there.
-    Graph(Arc<Icfg>),
+    /// It is there, or will be.
+    Graph(SharedIcfg),
 }
 
 /// Places stretches; shared by all threads. The graph is made when the first one asks.
@@ -103,7 +103,7 @@ impl Placer {
         self.program.get_or_init(|| {
             let icfg = match &self.source {
                 Source::Methods(methods) => Arc::new(Icfg::build(methods, &mut ByName::new(methods))),
-                Source::Graph(icfg) => Arc::clone(icfg),
+                Source::Graph(icfg) => Arc::clone(icfg.get()),
             };
             let places = Places::new(&icfg);
             (icfg, places)

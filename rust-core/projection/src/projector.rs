@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::vec::Drain;
 
-use jportal_bytecode::{Icfg, MethodTable, Node, Transfer};
+use jportal_bytecode::{Icfg, MethodTable, Node, SharedIcfg, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::MethodId;
 
@@ -24,8 +24,8 @@ impl<'c> Projector<'c> {
     pub fn new(methods: Arc<MethodTable>, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
         Self::of(Source::Methods(methods), settings, to)
     }
-    /// The same with a graph of the methods that is there already.
-    pub fn on(icfg: Arc<Icfg>, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
+    /// The same with a graph of the methods. Nothing waits for that before the first orphan.
+    pub fn on(icfg: SharedIcfg, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
         Self::of(Source::Graph(icfg), settings, to)
     }
     fn of(source: Source, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
