@@ -48,12 +48,15 @@ impl Batch {
         self.hashes.push(hash);
         self.places.push(place);
     }
-    fn add(&mut self, node: Node, place: u32) {
-        let hash = self.hashes.last().copied().unwrap_or_default();
-        self.push(extend(hash, node), place);
-    }
-    fn is_full(&self) -> bool {
-        self.hashes.len() - self.done >= BATCH
+    /// Adds the transfers at these `positions`, with the places behind them.
+    fn add(&mut self, nodes: &[Node], positions: &[u32]) {
+        let mut hash = self.hashes.last().copied().unwrap_or_default();
+        let hashes = positions.iter().map(|position| {
+            hash = extend(hash, nodes[*position as usize]);
+            hash
+        });
+        self.hashes.extend(hashes);
+        self.places.extend(positions.iter().map(|position| position + 1));
     }
     /// Keeps what the hashes of those that follow need.
     fn keep(&mut self, scale: usize) {
@@ -137,13 +140,10 @@ fn tables<const N: usize>(captured: &Captured, scales: [usize; N], slots: usize)
     for segment in 0..captured.len() as u32 {
         captured.transfers(SegmentId(segment), &mut transfers);
         batch.begin();
-        for position in &transfers {
-            batch.add(captured.nodes()[*position as usize], position + 1);
-            if batch.is_full() {
-                add(&mut tables, &mut batch);
-            }
+        for some in transfers.chunks(BATCH) {
+            batch.add(captured.nodes(), some);
+            add(&mut tables, &mut batch);
         }
-        add(&mut tables, &mut batch);
     }
     tables.map(|(_, _, table)| table)
 }
@@ -151,14 +151,14 @@ fn tables<const N: usize>(captured: &Captured, scales: [usize; N], slots: usize)
 /// Adds the places of a batch, a group after the other: what is fetched for one place need not be there for the next.
 fn add(tables: &mut [(usize, u64, Samples)], batch: &mut Batch) {
     for (scale, power, table) in &mut *tables {
-        let new = batch.done.max(*scale)..batch.hashes.len();
-        let mut slots = [0; GROUP];
-        for from in new.clone().step_by(GROUP) {
-            let places = &batch.places[from..new.end.min(from + GROUP)];
+        let from = batch.done.max(*scale).min(batch.hashes.len());
+        let (hashes, places) = (batch.hashes[from..].chunks(GROUP), batch.places[from..].chunks(GROUP));
+        let before = batch.hashes[from.saturating_sub(*scale)..].chunks(GROUP);
+        let (mut slots, len) = ([0; GROUP], table.len());
+        for ((hashes, before), places) in hashes.zip(before).zip(places) {
             let slots = &mut slots[..places.len()];
-            for (at, slot) in (from..).zip(slots.iter_mut()) {
-                let before = batch.hashes[at - *scale].wrapping_mul(*power);
-                *slot = slot_of(batch.hashes[at].wrapping_sub(before), table.len());
+            for ((slot, hash), before) in slots.iter_mut().zip(hashes).zip(before) {
+                *slot = slot_of(hash.wrapping_sub(before.wrapping_mul(*power)), len);
             }
             table.add(slots, places);
         }

@@ -85,11 +85,14 @@ pub(super) struct Exited<'a> {
     callers: RefCell<HashMap<MethodId, Callers>>,
     /// What leads down to some methods.
     down: RefCell<HashMap<MethodId, Arc<Downwards>>>,
+    /// A number for each method, that of none, for who looks for ways out: few methods of all are looked at each time.
+    index: RefCell<Vec<u32>>,
 }
 
 impl<'a> Exited<'a> {
     pub(super) fn new(executed: &'a AllExits) -> Self {
-        Self { executed, others: RefCell::default(), callers: RefCell::default(), down: RefCell::default() }
+        let (others, callers) = (RefCell::default(), RefCell::default());
+        Self { executed, others, callers, down: RefCell::default(), index: RefCell::default() }
     }
     /// The ways out of `method`, if it was executed or may be called by one that was.
     fn of_executed(&self, method: MethodId) -> Option<&Exits> {

@@ -20,7 +20,7 @@ pub(super) struct Solve<'p, 'a> {
     passages: &'p Passages<'a>,
     /// The methods with their first nodes, and where these stand below.
     methods: Vec<(MethodId, u32, usize)>,
-    /// Of each method of the graph where it stands there.
+    /// Of each method of the graph where it stands there; lent by what is known.
     index: Vec<u32>,
     /// Of each node the cheapest way known and its next step.
     ways: Vec<(f64, Option<Edge>)>,
@@ -36,7 +36,8 @@ impl<'p, 'a> Solve<'p, 'a> {
     /// For `wanted` and what they may call, but for what is known already.
     pub(super) fn of(passages: &'p Passages<'a>, wanted: impl IntoIterator<Item = MethodId>) -> Self {
         let (ways, settled, waiting) = (Vec::new(), Vec::new(), Vec::new());
-        let (methods, index) = (Vec::new(), vec![NONE; passages.icfg.method_count()]);
+        let (methods, mut index) = (Vec::new(), passages.known.index.take());
+        index.resize(passages.icfg.method_count(), NONE);
         let (steps, queue) = (Vec::new(), BinaryHeap::new());
         let mut all = Self { passages, methods, index, ways, settled, waiting, steps, queue };
         wanted.into_iter().for_each(|method| all.add(method));
@@ -131,6 +132,9 @@ impl<'p, 'a> Solve<'p, 'a> {
             let ways = self.ways[*base..*base + icfg.nodes_of(*method).len()].to_vec();
             (*method, Arc::new(Exits { first: *first, ways }))
         });
-        all.collect()
+        let all = all.collect();
+        self.methods.iter().for_each(|(method, ..)| self.index[method.0 as usize] = NONE);
+        self.passages.known.index.replace(self.index);
+        all
     }
 }
