@@ -69,12 +69,12 @@ impl State {
             EventKind::Leave { .. } => {
                 self.frames.pop();
             }
-            EventKind::Bytecode { method, bci, tier } => match self.frames.last_mut() {
-                Some(top) => *top = Frame { method, tier, bci: bci.0 },
-                None => self.push(Frame { method, tier, bci: bci.0 }),
-            },
-            EventKind::Run { method, last, tier, .. } => {
-                self.follow(&EventKind::Bytecode { method, bci: last, tier });
+            EventKind::Bytecode { method, bci: last, tier } | EventKind::Run { method, last, tier, .. } => {
+                let frame = Frame { method, tier, bci: last.0 };
+                match self.frames.last_mut() {
+                    Some(top) => *top = frame,
+                    None => self.push(frame),
+                }
             }
             EventKind::Time(tsc) => self.time = tsc.0,
             EventKind::Catch { .. }
