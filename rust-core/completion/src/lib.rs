@@ -35,7 +35,7 @@
 //! Each instruction that is learned from takes 4 bytes and three eighths of one for its tiers; with [`Method::Tiered`] 4 more for each of
 //! the two tiers it belongs to (calls; control transfers): some 7 in real programs. Its tables take 150 MB at most, and what is known of the graph's methods some 10 bytes per instruction of them. [`Settings::longest_captured`] bounds the
 //! instructions, [`Summary::not_learned`] says how many more there were. Events take some two bytes each in a temporary
-//! file, a fill some 50 bytes per event while it stands in for its gap, and 8 for each of its instructions while it waits for that, as up
+//! file, a fill some 50 bytes per event while it stands in for its gap, and 4 for each of its instructions while it waits for that, as up
 //! to three do.
 //!
 //! The crate opens no file itself: the caller hands it what the events are written to.
