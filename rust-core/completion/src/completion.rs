@@ -81,8 +81,8 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl<'o> Completion<'o> {
-    /// For flows of the methods of `icfg`, which sinks wait for when they get their first events. `open` gives each thread something to write its events to, a nameless temporary
-    /// file for example: some two bytes per event.
+    /// For flows of the methods of `icfg`, which sinks wait for when they get their first events. `open` gives each thread something to
+    /// write its events to, a nameless temporary file for example: some two bytes per event.
     pub fn new(
         icfg: impl Into<SharedIcfg>,
         settings: Settings,
@@ -264,8 +264,9 @@ struct Late<F> {
 
 impl<F: FnOnce() -> Sink> Late<F> {
     fn sink(&mut self) -> Option<&mut Box<Sink>> {
-        let made = self.make.take().map(|make| Box::new(make()));
-        self.sink = made.or_else(|| self.sink.take());
+        if let Some(make) = self.make.take() {
+            self.sink = Some(Box::new(make()));
+        }
         self.sink.as_mut()
     }
 }

@@ -85,7 +85,8 @@ pub(super) struct Exited<'a> {
     callers: RefCell<HashMap<MethodId, Callers>>,
     /// What leads down to some methods.
     down: RefCell<HashMap<MethodId, Arc<Downwards>>>,
-    /// A number for each method, that of none, for who looks for ways out: few methods of all are looked at each time.
+    /// What [`Solve`] notes of each method of the graph; nothing while nobody solves. To make such a table for the few methods that are
+    /// solved at once would cost more than they do.
     index: RefCell<Vec<u32>>,
 }
 

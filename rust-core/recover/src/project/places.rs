@@ -226,6 +226,19 @@ mod tests {
     use crate::support::{at, graph, method};
 
     #[test]
+    fn nodes_by_opcode_and_heads_of_runs() {
+        // iload_0, ifeq 6, iconst_0, ireturn, iconst_1, ireturn; return; goto 0.
+        let choice = method("choice", &[26, 153, 0, 5, 3, 172, 4, 172]);
+        let g = graph(vec![choice, method("f", &[177]), method("endless", &[167, 0, 0])]);
+        let places = Places::new(&g);
+        for opcode in (0..=255).map(Opcode) {
+            let expected: Vec<Node> = g.nodes().filter(|n| g.opcode(*n) == opcode).collect();
+            assert_eq!(places.of(opcode), expected, "{opcode:?}");
+        }
+        assert_eq!(heads(&g), [at(&g, 0, &[0, 4, 6]), at(&g, 1, &[0]), at(&g, 2, &[0])].concat());
+    }
+
+    #[test]
     fn returns_by_method() {
         // iload_0, ifeq 6, iconst_0, ireturn, iconst_1, ireturn; one without code; return; goto 0.
         let kinds = [Opcode::IRETURN, Opcode::RETURN];

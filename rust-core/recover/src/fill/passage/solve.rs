@@ -20,7 +20,7 @@ pub(super) struct Solve<'p, 'a> {
     passages: &'p Passages<'a>,
     /// The methods with their first nodes, and where these stand below.
     methods: Vec<(MethodId, u32, usize)>,
-    /// Of each method of the graph where it stands there; lent by what is known.
+    /// Of each method of the graph where it stands there. Lent by [`Exited`](super::Exited), and given back with [`NONE`] for all.
     index: Vec<u32>,
     /// Of each node the cheapest way known and its next step.
     ways: Vec<(f64, Option<Edge>)>,
@@ -136,5 +136,29 @@ impl<'p, 'a> Solve<'p, 'a> {
         self.methods.iter().for_each(|(method, ..)| self.index[method.0 as usize] = NONE);
         self.passages.known.index.replace(self.index);
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Exited;
+    use super::*;
+    use crate::fill::{Captured, Frequencies};
+    use crate::support::{calling, graph, method};
+
+    #[test]
+    fn what_was_asked_before_changes_no_way_out() {
+        // 0 and 1 call 2, which returns; nothing was executed.
+        let caller = |name| calling(method(name, &[184, 0, 1, 177]), &["h"]);
+        let g = graph(vec![caller("e"), caller("f"), method("h", &[177])]);
+        let (frequencies, none) = (Frequencies::new(&Captured::default()), AllExits::new());
+        let costs = |asked: &[u32]| -> Vec<f64> {
+            let passages = Passages { icfg: &g, frequencies: &frequencies, known: &Exited::new(&none) };
+            let cost = |method| passages.exits(method).unwrap().of(g.entry(method).unwrap()).0;
+            asked.iter().map(|method| cost(MethodId(*method))).collect()
+        };
+        let [first, second, callee] = [0, 1, 2].map(|method| costs(&[method])[0]);
+        assert!(callee < first && first == second && first.is_finite());
+        assert_eq!(costs(&[0, 1, 2, 0]), [first, second, callee, first]);
     }
 }
