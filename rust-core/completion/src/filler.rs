@@ -9,7 +9,6 @@ use jportal_recover::fill::{
     Tiered, Walker, WayBack, recover,
 };
 use jportal_recover::fill::{FillWork, Settings};
-use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
@@ -52,8 +51,6 @@ pub(crate) struct Fill {
 
 /// Fills the places of one thread.
 pub(crate) trait Filler {
-    /// Foretells what will most likely be asked for next, so that it may be looked for meanwhile. What comes of it does not depend on that.
-    fn foretell(&mut self, _question: Question) {}
     /// The fill of a place, which comes behind those asked for before.
     fn fill(&mut self, question: Question) -> Option<Fill>;
     /// What a callee of the invoke at `site` may have executed, where a fill goes on behind the call without it.
@@ -65,7 +62,7 @@ pub(crate) trait Filler {
 }
 
 /// What may have run at a place?
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Question {
     /// Which place.
     pub(crate) index: usize,
@@ -76,20 +73,21 @@ pub(crate) struct Question {
 }
 
 /// Our own. A place's frames are known when those before it have been filled, and led through; what they will most likely be is known
-/// before. So places are filled on another thread, some ahead, and what was found is taken if the frames prove to be the ones. What leads to
-/// their ends depends on nothing, and is looked for on a third thread.
+/// before. So places are filled on another thread, some ahead, and what was found is taken if the frames prove to be the ones: who asks need
+/// not wait for a place that is looked at by then. What leads to their ends depends on nothing, and is looked for on a third thread.
 pub(crate) struct Followed<'a> {
     follower: &'a Follower<'a>,
-    asks: Sender<Question>,
-    answers: Receiver<(Option<Fill>, FillWork)>,
-    /// Asked, and not answered yet.
-    foretold: Option<Question>,
+    /// Places that were filled for other frames, by turn.
+    turn: usize,
+    again: Sender<(usize, Question)>,
+    found: jportal_flow::Receiver<Found>,
     work: FillWork,
 }
 
-/// Places that are filled before anybody asks for them.
-const FORETOLD: usize = 3;
-
+/// Instructions of fills that nobody has asked for yet.
+const FOUND: usize = 1 << 21;
+/// What a fill takes beside them counts as so many.
+const LEAST_FOUND: usize = 1 << 16;
 /// Instructions that lead to the ends of places behind the one that is filled.
 const AHEAD: usize = 1 << 22;
 /// What a way there takes beside them counts as so many.
@@ -98,15 +96,16 @@ const LEAST: usize = 1 << 19;
 /// By number of the place, which ascends.
 type Numbered<'a> = (usize, Option<WayBack<'a>>);
 
-/// A fill with what it took, and the frames behind it.
+/// What was found at a place, and what that took.
 #[derive(Debug)]
 struct Found {
+    turn: usize,
+    question: Question,
     fill: Option<Fill>,
     work: FillWork,
-    behind: Option<Sites>,
 }
 
-/// Answers for [`Followed`].
+/// Looks for [`Followed`].
 struct Finder<'a> {
     follower: Follower<'a>,
     calibration: &'a Calibration,
@@ -114,12 +113,8 @@ struct Finder<'a> {
     ways: jportal_flow::Receiver<Numbered<'a>>,
     /// Where they go when they have been used: to free their thousands of spots takes time.
     used: Sender<Numbered<'a>>,
-    /// Those taken and not given back yet, in order.
-    taken: VecDeque<Numbered<'a>>,
-    /// What was found ahead, in order, each for the frames that the one before leads to.
-    ahead: VecDeque<(Question, Found)>,
-    /// What is asked next if all of that proves right.
-    next: Option<Question>,
+    /// The last one taken.
+    way: Option<Numbered<'a>>,
 }
 
 impl<'a> Followed<'a> {
@@ -134,8 +129,8 @@ impl<'a> Followed<'a> {
     {
         let (send, ways) = bounded(AHEAD);
         let (used, unused) = channel();
-        let (asks, asked) = channel();
-        let (answer, answers) = channel();
+        let (again, asked) = channel();
+        let (to, found) = bounded(FOUND);
         let back = follower.ways_back();
         if !places.is_empty() {
             scope.spawn(move || {
@@ -151,122 +146,89 @@ impl<'a> Followed<'a> {
                 }
             });
             let follower = follower.another();
-            let (taken, ahead) = (VecDeque::new(), VecDeque::new());
-            let finder = Finder { follower, calibration, places, ways, used, taken, ahead, next: None };
-            scope.spawn(move || finder.run(&asked, &answer));
+            let finder = Finder { follower, calibration, places, ways, used, way: None };
+            scope.spawn(move || finder.run(&asked, &to));
         }
-        Self { follower, asks, answers, foretold: None, work: FillWork::default() }
-    }
-    /// The answer to the question that was asked last. There is none only if the thread that looks for it has panicked, which is passed on
-    /// where it is joined.
-    fn answer(&self) -> Option<(Option<Fill>, FillWork)> {
-        self.answers.recv().ok()
+        Self { follower, turn: 0, again, found, work: FillWork::default() }
     }
 }
 
 impl Finder<'_> {
-    /// Answers until nobody asks any more.
-    fn run(mut self, asked: &Receiver<Question>, answer: &Sender<(Option<Fill>, FillWork)>) {
+    /// Fills the places in order, each for the frames that the one before leads to; from a place on once more, in another turn, where it is
+    /// asked with others.
+    fn run(mut self, asked: &Receiver<(usize, Question)>, to: &jportal_flow::Sender<Found>) {
+        let mut turn = 0;
+        let mut next = self.question(0, None);
         loop {
-            let next = self.next.take_if(|_| self.ahead.len() < FORETOLD);
-            let question = if next.is_some() { asked.try_recv().ok() } else { asked.recv().ok() };
-            match (question, next) {
-                (Some(question), next) => {
-                    self.next = next.or(self.next.take());
-                    let Found { fill, work, .. } = self.answer(&question);
-                    // Who asked may have failed.
-                    if answer.send((fill, work)).is_err() {
-                        return;
-                    }
-                }
-                (None, Some(next)) => {
-                    let found = self.find(&next);
-                    self.next = self.behind(next.index, &found);
-                    self.ahead.push_back((next, found));
-                }
-                (None, None) => return,
+            // Behind the last place there is nothing to do unless somebody asks.
+            let again = if next.is_some() { asked.try_recv().ok() } else { asked.recv().ok() };
+            if let Some((other, question)) = again {
+                (turn, next) = (other, Some(question));
+            }
+            let Some(question) = next.take() else { return };
+            let (fill, work, behind) = self.find(&question);
+            next = self.question(question.index + 1, behind);
+            let len = LEAST_FOUND + fill.as_ref().map_or(0, |fill| fill.nodes.len());
+            // Who asks may have failed.
+            if to.send(Found { turn, question, fill, work }, len).is_err() {
+                return;
             }
         }
     }
-    /// What was found ahead, if it is for this question, or what is found now.
-    fn answer(&mut self, question: &Question) -> Found {
-        self.give_back(question.index);
-        while self.ahead.front().is_some_and(|(known, _)| known.index < question.index) {
-            self.ahead.pop_front();
-        }
-        if self.ahead.front().is_some_and(|(known, _)| known == question)
-            && let Some((_, found)) = self.ahead.pop_front()
-        {
-            return found;
-        }
-        // What was found behind it went by other frames.
-        self.ahead.clear();
-        let found = self.find(question);
-        self.next = self.behind(question.index, &found);
-        found
+    /// What is most likely asked at the place with this number, if there is one; see [`Before::question`](crate::holes::Before::question).
+    fn question(&self, index: usize, behind: Option<Sites>) -> Option<Question> {
+        Some(self.places.get(index)?.before.question(index, behind, self.follower.icfg()))
     }
-    /// What is most likely asked behind the place with this number.
-    fn behind(&self, index: usize, found: &Found) -> Option<Question> {
-        let place = self.places.get(index + 1).filter(|place| place.hole.is_some())?;
-        Some(place.before.question(index + 1, found.behind.clone(), self.follower.icfg()))
-    }
-    /// What may have run at a place. Ways to it and to those behind are kept.
-    fn find(&mut self, question: &Question) -> Found {
+    /// What may have run at a place, what it took to find that, and the frames behind it.
+    fn find(&mut self, question: &Question) -> (Option<Fill>, FillWork, Option<Sites>) {
         let Question { index, before, entered } = question;
-        self.take(*index);
         let place = &self.places[*index];
-        let Some(hole) = place.hole else {
-            return Found { fill: None, work: FillWork::default(), behind: None };
-        };
+        let Some((hole, end)) = place.hole.zip(place.end()) else { return (None, FillWork::default(), None) };
         let one_of = |paths: u32| 1.0 / paths.max(1) as f32;
         let sure = (one_of(place.paths.0), one_of(place.paths.1));
         let (before, after) = (before.below(), place.after.below());
         let gap = Gap { hole, before, entered: *entered, after, sure, expected: place.expected };
-        let way = self.taken.iter().find(|way| way.0 == *index).and_then(|way| way.1.as_ref());
-        let (found, work) = self.follower.recover_to(&gap, way);
+        self.take(*index);
+        let (found, work) = match &self.way {
+            Some((at, way)) if at == index => self.follower.recover_to(&gap, way.as_ref()),
+            // It was taken for other frames, and given away.
+            _ => self.follower.recover_to(&gap, self.follower.ways_back().to(&end).as_ref()),
+        };
         let behind = found.as_ref().map(|f| self.follower.frames_behind(&gap, f));
         let fill = found.map(|found| {
             let confidence = found.confidence.map(|sure| self.calibration.apply(sure));
             Fill { nodes: found.nodes, confidence, broken: found.broken, breaks: true }
         });
-        Found { fill, work, behind }
+        (fill, work, behind)
     }
-    /// Takes what leads to the end of a place, if anything does, and what comes before it.
+    /// Takes what leads to the end of a place, if it is still to come.
     fn take(&mut self, index: usize) {
-        while self.taken.back().is_none_or(|(at, _)| *at < index) {
+        while self.way.as_ref().is_none_or(|(at, _)| *at < index) {
             let Some(next) = self.ways.recv() else { return };
-            self.taken.push_back(next);
-        }
-    }
-    /// Nothing will be asked in front of a place.
-    fn give_back(&mut self, index: usize) {
-        while self.taken.front().is_some_and(|(at, _)| *at < index)
-            && let Some(used) = self.taken.pop_front()
-        {
-            // Behind the last place nobody takes it.
-            let _ = self.used.send(used);
+            if let Some(used) = self.way.replace(next) {
+                // Behind the last place nobody takes it.
+                let _ = self.used.send(used);
+            }
         }
     }
 }
 
 impl Filler for Followed<'_> {
-    fn foretell(&mut self, question: Question) {
-        if self.foretold.is_none() && self.asks.send(question.clone()).is_ok() {
-            self.foretold = Some(question);
-        }
-    }
     fn fill(&mut self, question: Question) -> Option<Fill> {
-        let foretold = self.foretold.take();
-        if foretold.as_ref() != Some(&question) {
-            if foretold.is_some() {
-                // It had other frames.
-                self.answer();
+        // There is nothing more only if the thread that looks for it has panicked, which is passed on where it is joined.
+        let found = loop {
+            let found = self.found.recv()?;
+            if found.turn != self.turn || found.question.index < question.index {
+                continue;
             }
-            self.asks.send(question).ok()?;
-        }
-        let (fill, work) = self.answer()?;
-        self.work.add(&work);
-        fill
+            if found.question == question {
+                break found;
+            }
+            self.turn += 1;
+            self.again.send((self.turn, question.clone())).ok()?;
+        };
+        self.work.add(&found.work);
+        found.fill
     }
     fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
         self.follower.callee_of(site)
@@ -348,53 +310,60 @@ mod tests {
     use std::thread::scope;
 
     #[test]
-    fn what_was_foretold_changes_no_answer() {
+    fn what_was_found_ahead_changes_no_answer() {
         // 0 main and 1 other call 2 f.
         let caller = |name| calling(method(name, &[184, 0, 1, 177]), &["f"]);
         let g = graph(vec![caller("main"), caller("other"), method("f", &[26, 27, 177])]);
         let mut captured = Captured::default();
-        let [begin, end] = [[at(&g, 0, &[0]), at(&g, 2, &[0])].concat(), at(&g, 0, &[3])];
-        let all = [&begin[..], &at(&g, 2, &[1, 2]), &end].concat();
-        let [_, before, after] = [all, begin, end].map(|nodes| captured.push(&g, &nodes, &[]).unwrap());
-        let place = Place {
-            events: 0..0,
-            hole: Some(Hole { before, after, time: None }),
-            before: Before::default(),
-            after: Sites::default(),
-            paths: (1, 1),
-            expected: Some(Expected { instructions: 2.0, slack: 0.0 }),
-        };
-        let places = vec![place; 4];
+        let [from_main, from_other] =
+            [0, 1].map(|caller| [at(&g, caller, &[0]), at(&g, 2, &[0, 1, 2]), at(&g, caller, &[3])].concat());
+        let segments = [&from_main[..], &from_other, &from_main[..2], &at(&g, 0, &[3]), &at(&g, 1, &[3])];
+        let [_, _, before, to_main, to_other] = segments.map(|s| captured.push(&g, s, &[]).unwrap());
+        let hole = |after| Some(Hole { before, after, time: None });
+        let places = [hole(to_main), hole(to_other), None, hole(to_main), hole(to_other)];
+        let expected = Some(Expected { instructions: 2.0, slack: 0.0 });
+        let (before, after) = (Before::default(), Sites::default());
+        let place = Place { events: 0..0, hole: None, before, after, paths: (1, 1), expected };
+        let places = places.map(|hole| Place { hole, ..place.clone() });
         let learned = Learned::new(&g, &captured);
         let follower = Follower::new(&g, &captured, &learned, Settings::default());
         let calibration = Calibration::of(&Tally::default());
-        let question = |index, caller| {
-            let before = Sites { sites: at(&g, caller, &[0]), whole: true };
-            Question { index, before, entered: None }
-        };
-        // f returns to main, if that has called it. Of the third place nothing is asked.
-        let asked = [question(0, 0), question(1, 1), question(3, 0)];
-        let answers = |foretold: &[Question]| {
-            scope(|scope| {
-                let mut followed = Followed::new(&follower, &calibration, &places, scope);
-                let mut all = Vec::new();
-                for question in &asked {
-                    foretold
-                        .iter()
-                        .filter(|q| q.index <= question.index)
-                        .for_each(|q| followed.foretell(q.clone()));
-                    // For other frames than these places behind are filled meanwhile.
-                    std::thread::sleep(std::time::Duration::from_millis(20));
-                    all.push(followed.fill(question.clone()).map(|fill| fill.nodes));
-                }
-                (all, followed.work())
-            })
-        };
-        let expected = answers(&[]);
-        let fill = Some(at(&g, 2, &[1, 2]));
-        assert_eq!(expected.0, [fill.clone(), None, fill]);
-        for foretold in [&asked[..], &[question(0, 1), question(1, 0), question(3, 1)], &[question(2, 0)]] {
-            assert_eq!(answers(foretold), expected, "{foretold:?}");
+        let question =
+            |index, sites, whole| Question { index, before: Sites { sites, whole }, entered: None };
+        // f returns to who has called it; the places themselves know nothing of that, and so they are filled ahead.
+        let main = |index| (question(index, at(&g, 0, &[0]), true), [0, 3].contains(&index));
+        let other = |index| (question(index, at(&g, 1, &[0]), true), [1, 4].contains(&index));
+        let known = |index| (question(index, Vec::new(), false), index != 2);
+        for asked in [
+            vec![main(0), main(1), other(3), other(4)],
+            vec![known(0), known(1), known(2), known(3), known(4)],
+            vec![known(0), other(1), known(2), main(3), main(4)],
+            vec![main(1), known(4)],
+            vec![other(4)],
+            vec![],
+        ] {
+            for pause in [0, 10] {
+                scope(|scope| {
+                    let mut followed = Followed::new(&follower, &calibration, &places, scope);
+                    let mut work = FillWork::default();
+                    for (question, fills) in asked.clone() {
+                        std::thread::sleep(std::time::Duration::from_millis(pause));
+                        let hole = places[question.index].hole;
+                        let alone = hole.map(|hole| {
+                            let (before, after) = (question.before.below(), Sites::default());
+                            let after = after.below();
+                            let gap = Gap { hole, before, entered: None, after, sure: (1.0, 1.0), expected };
+                            follower.recover_gap(&gap)
+                        });
+                        let fill = followed.fill(question.clone()).map(|fill| fill.nodes);
+                        assert_eq!(fill, fills.then(|| at(&g, 2, &[1, 2])), "{question:?} of {asked:?}");
+                        alone.into_iter().for_each(|(_, alone)| work.add(&alone));
+                        assert_eq!(followed.work(), work, "{question:?} of {asked:?}");
+                    }
+                    let others = asked.iter().filter(|(question, _)| !question.before.sites.is_empty());
+                    assert_eq!(followed.turn, others.count(), "{asked:?}");
+                });
+            }
         }
     }
 }

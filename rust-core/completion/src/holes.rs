@@ -1,7 +1,7 @@
 //! What is to be filled: the places where a thread's flow says nothing, between segments that were captured.
 
 use crate::filler::Question;
-use jportal_bytecode::Icfg;
+use jportal_bytecode::{Icfg, Node};
 use jportal_flow::GapReason;
 use jportal_recover::cut::{Behind, Piece, Sites};
 use jportal_recover::fill::{Captured, End, Expected, Hole, Paces, SegmentId, Span, Tiers};
@@ -41,6 +41,8 @@ pub(crate) struct Before {
     /// How many of the call sites that were the innermost behind the place before are no longer there, or are among its own; `None` where
     /// frames were found that do not tell, or that place is not the last gap.
     left: Option<usize>,
+    /// An instruction of the outermost of its own frames, the last one executed there.
+    outermost: Option<Node>,
     /// The method that has been called since.
     entered: Option<MethodId>,
 }
@@ -50,17 +52,23 @@ impl Before {
         let own = last.sites.clone();
         let left = || own.sites.len().checked_add_signed(last.depth?.checked_neg()?);
         let left = joins.then(left).flatten();
-        Self { own, left, entered: last.entered }
+        let outermost = own.sites.first().copied().or(last.instruction);
+        Self { own, left, outermost, entered: last.entered }
     }
     /// What will be asked at this place, the one with that number, if behind the place before, which was filled, there are these call sites;
     /// `None` where it was not.
     pub(crate) fn question(&self, index: usize, behind: Option<Sites>, icfg: &Icfg) -> Question {
         let entered = self.entered.and_then(|method| icfg.entry(method));
-        Question { index, before: self.sites(behind), entered }
+        Question { index, before: self.sites(behind, icfg), entered }
     }
-    fn sites(&self, behind: Option<Sites>) -> Sites {
+    fn sites(&self, behind: Option<Sites>, icfg: &Icfg) -> Sites {
         let Some((mut sites, left)) = behind.zip(self.left) else { return self.own.clone() };
         let kept = sites.sites.len().checked_sub(left);
+        // The outermost of its own frames was there behind the place before. If another method's frame stood there, all of them were wrong.
+        let was = kept.and_then(|kept| sites.sites.get(kept));
+        if was.zip(self.outermost.as_ref()).is_some_and(|(was, is)| icfg.method(*was) != icfg.method(*is)) {
+            return self.own.clone();
+        }
         sites.whole = sites.whole && kept.is_some() || self.own.whole;
         sites.sites.truncate(kept.unwrap_or(0));
         sites.sites.extend(&self.own.sites);
@@ -137,6 +145,7 @@ struct Last {
     /// The frames there, as [`Piece`] has them.
     sites: Sites,
     depth: Option<isize>,
+    instruction: Option<Node>,
     entered: Option<MethodId>,
 }
 
@@ -179,8 +188,10 @@ impl Places {
         }
         self.instructions += piece.nodes.len() as u64;
         let (end, paths) = (piece.events.end, piece.paths.1);
+        let instruction = piece.nodes.last().copied();
         let Piece { behind, last: sites, depth, entered, .. } = piece;
-        self.last = Some(Last { tail: kept.tail, end, paths, behind, sites, depth, entered });
+        let tail = kept.tail;
+        self.last = Some(Last { tail, end, paths, behind, sites, depth, instruction, entered });
     }
     /// All, in order.
     pub(crate) fn finish(mut self) -> Vec<Place> {
@@ -219,7 +230,6 @@ fn time_between(captured: &Captured, last: &Last, piece: &Piece) -> Option<u64> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jportal_bytecode::Node;
     use jportal_flow::Gap;
     use jportal_recover::fill::Tier;
     use jportal_units::{Core, StreamOffset, Tsc};

@@ -279,9 +279,6 @@ impl<'r> Replay<'r> {
             _ => {
                 if let Some(pending) = self.pending.take() {
                     let filled = self.fill(&pending, &event);
-                    if pending.place.is_some() {
-                        self.foretell(filled.is_some());
-                    }
                     match filled {
                         Some((stretch, kinds)) => self.put(stretch, kinds),
                         None => pending.events.into_iter().for_each(|e| self.pass(e)),
@@ -428,15 +425,6 @@ impl<'r> Replay<'r> {
     }
     fn question(&self, index: usize, before: Sites, entered: Option<MethodId>) -> Question {
         Question { index, before, entered: entered.and_then(|method| self.icfg.entry(method)) }
-    }
-    /// Foretells what will be asked at the next place, where the frames stand behind the last one, which was `filled` or was not.
-    fn foretell(&mut self, filled: bool) {
-        let Some(place) = self.places.get(self.next_place).filter(|place| place.hole.is_some()) else {
-            return;
-        };
-        let behind = filled.then(|| self.stack.sites());
-        let question = place.before.question(self.next_place, behind, self.icfg);
-        self.filler.foretell(question);
     }
     /// What a fill leads to in front of `to`; `None` where no frames lead there.
     fn joined(&self, stretch: &Stretch<'_>, fill: &Fill, to: Node) -> Option<Joined<'r>> {

@@ -451,17 +451,13 @@ fn a_fill_begins_with_the_method_that_has_been_called() {
     assert_eq!(*asked.lock().unwrap(), [question(None)]);
 }
 
-/// Fills the first place with nothing, if at all, and others with the method that has been called; notes what was foretold and what it was
-/// asked.
-struct Foretold(bool, Arc<Mutex<[Vec<Question>; 2]>>);
-impl Filler for Foretold {
-    fn foretell(&mut self, question: Question) {
-        self.1.lock().unwrap()[0].push(question);
-    }
+/// Fills the first place with nothing, if at all, and others with the method that has been called; notes what it was asked.
+struct First(bool, Arc<Mutex<Vec<Question>>>);
+impl Filler for First {
     fn fill(&mut self, question: Question) -> Option<Fill> {
         let nodes: Vec<Node> = question.entered.into_iter().collect();
         let fills = self.0 || question.index > 0;
-        self.1.lock().unwrap()[1].push(question);
+        self.1.lock().unwrap().push(question);
         fills.then(|| Fill { confidence: Confidence::uniform(nodes.len(), 0.7), nodes, ..Fill::default() })
     }
     fn work(&self) -> FillWork {
@@ -470,7 +466,7 @@ impl Filler for Foretold {
 }
 
 #[test]
-fn what_is_asked_next_is_foretold() {
+fn what_is_asked_next_is_known_by_the_frames_behind_a_fill() {
     // main calls f, which calls g twice.
     let g = graph(vec![
         calling(method("main", &[184, 0, 1, 177]), &["f"]),
@@ -509,17 +505,22 @@ fn what_is_asked_next_is_foretold() {
     let (mut learned, mut places) = (Learned::default(), Places::default());
     cutter.finish().into_iter().for_each(|piece| places.add(&mut learned, &g, piece, 1 << 10));
     let places = places.finish();
+    let sites = |sites: Vec<Node>, whole| Sites { sites, whole };
+    let likely = |behind| places[1].before.question(1, behind, &g);
     for filled in [true, false] {
-        let noted = Arc::new(Mutex::new([Vec::new(), Vec::new()]));
-        let mut filler = Foretold(filled, Arc::clone(&noted));
+        let noted = Arc::new(Mutex::new(Vec::new()));
+        let mut filler = First(filled, Arc::clone(&noted));
         let sink = Box::new(Keeps(Arc::default()));
         let mut replay = Replay::new(&g, Known::default(), &places, &mut filler, (sink, false));
         replay.events(events.to_vec());
         replay.end();
-        let [foretold, asked] = &*noted.lock().unwrap();
-        let sites = if filled { at(&g, 0, &[0]) } else { Vec::new() };
-        let before = Sites { sites, whole: filled };
-        assert_eq!(asked[1..], [Question { index: 1, before, entered: g.entry(MethodId(2)) }]);
-        assert_eq!(*foretold, asked[1..]);
+        let before = sites(if filled { at(&g, 0, &[0]) } else { Vec::new() }, filled);
+        let asked = Question { index: 1, before, entered: g.entry(MethodId(2)) };
+        assert_eq!(noted.lock().unwrap().split_first().unwrap().1, std::slice::from_ref(&asked));
+        let behind = sites([at(&g, 0, &[0]), at(&g, 1, &[0])].concat(), true);
+        assert_eq!(likely(filled.then_some(behind)), asked);
     }
+    // g returned to f: if main's frame stood there, neither that nor those below are believed.
+    let elsewhere = sites(at(&g, 0, &[0, 0]), true);
+    assert_eq!(likely(Some(elsewhere)), likely(None));
 }
