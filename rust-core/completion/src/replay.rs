@@ -280,7 +280,7 @@ impl<'r> Replay<'r> {
                 if let Some(pending) = self.pending.take() {
                     let filled = self.fill(&pending, &event);
                     match filled {
-                        Some((stretch, kinds)) => self.put(stretch, kinds),
+                        Some((stretch, events)) => self.put(stretch, events),
                         None => pending.events.into_iter().for_each(|e| self.pass(e)),
                     }
                 }
@@ -366,16 +366,13 @@ impl<'r> Replay<'r> {
         self.stack.follow(kind);
         self.own = self.own.min(self.stack.frames().len());
     }
-    fn recovered(&self, kind: EventKind) -> Event {
-        Event { kind, provenance: Provenance::Recovered { confidence: self.confidence } }
-    }
     /// Frames that nobody will tell the end of, unless the decoder still knows some above them.
     fn leave_others(&mut self) {
         if self.own > 0 {
             return;
         }
         for kind in self.stack.given_up() {
-            self.out.push(self.recovered(kind));
+            self.out.push(recovered(kind, self.confidence));
             self.figures.recovered_other += 1;
         }
         self.stack.forget();
@@ -383,7 +380,7 @@ impl<'r> Replay<'r> {
     /// The frames on the stack are not those that follow.
     fn give_up(&mut self) {
         self.leave_others();
-        self.out.push(self.recovered(self.leads_nowhere()));
+        self.out.push(recovered(self.leads_nowhere(), self.confidence));
         self.figures.given_up += 1;
     }
     /// The gap in front of what no frames lead to.
@@ -401,7 +398,7 @@ impl<'r> Replay<'r> {
     }
     /// Looks for a fill in the place of `pending`, in front of `next`, and leads the frames through it: the events of the place, and those
     /// that stand there instead. `None` where there is none: nothing was done.
-    fn fill<'p>(&mut self, pending: &'p Pending, next: &Event) -> Option<(Stretch<'p>, Kinds)> {
+    fn fill<'p>(&mut self, pending: &'p Pending, next: &Event) -> Option<(Stretch<'p>, Vec<Event>)> {
         let (stretch, to) = Stretch::of(&pending.events, next, self.icfg)?;
         let fill = match pending.place {
             None => Fill::default(),
@@ -415,13 +412,13 @@ impl<'r> Replay<'r> {
         };
         let admitted = stretch.admits(&fill, to, &self.known, self.icfg);
         let joined = admitted.then(|| self.joined(&stretch, &fill, to)).flatten();
-        let Some(Joined { stack, own, kinds, broken }) = joined else {
+        let Some(Joined { stack, own, events, broken }) = joined else {
             self.figures.contradicted += u64::from(pending.place.is_some());
             return None;
         };
         (self.stack, self.own) = (stack, own);
         self.figures.broken += broken;
-        Some((stretch, kinds))
+        Some((stretch, events))
     }
     fn question(&self, index: usize, before: Sites, entered: Option<MethodId>) -> Question {
         Question { index, before, entered: entered.and_then(|method| self.icfg.entry(method)) }
@@ -465,31 +462,35 @@ impl<'r> Replay<'r> {
             };
             match way.lead(stack.clone(), &mut methods) {
                 _ if methods.compiled.len() > known => {}
-                Ok((stack, kinds)) => {
-                    return Some(Joined { stack, own: own_behind, kinds, broken: breaks.len() as u64 });
+                Ok((stack, events)) => {
+                    return Some(Joined { stack, own: own_behind, events, broken: breaks.len() as u64 });
                 }
                 Err(at) if breaks.len() < most && !breaks.contains(&at) => breaks.push(at),
                 Err(_) => return None,
             }
         }
     }
-    fn put(&mut self, stretch: Stretch<'_>, kinds: Kinds) {
+    fn put(&mut self, stretch: Stretch<'_>, mut events: Vec<Event>) {
         // The fill has the orphans.
         self.out.extend(stretch.before.iter().filter(|e| !is_orphan(e)).cloned());
-        for (kind, confidence) in kinds {
-            if let EventKind::Enter { method, tier, .. } = &kind {
+        for Event { kind, provenance } in &events {
+            if let EventKind::Enter { method, tier, .. } = kind {
                 self.known.executed(*method, *tier);
             }
             match kind.bytecodes() {
                 0 => self.figures.recovered_other += 1,
                 bytecodes => self.figures.recovered += bytecodes,
             }
-            self.confidence = confidence;
-            let event = self.recovered(kind);
-            self.out.push(event);
-            if self.out.len() >= FLUSH {
-                self.flush();
+            if let Provenance::Recovered { confidence } = provenance {
+                self.confidence = *confidence;
             }
+        }
+        if events.len() >= FLUSH {
+            self.flush();
+            self.out = events;
+            self.flush();
+        } else {
+            self.out.append(&mut events);
         }
         for event in stretch.before.iter().chain(stretch.lost) {
             match &event.kind {
@@ -505,6 +506,11 @@ impl<'r> Replay<'r> {
         // What was told of time holds for what follows.
         self.out.extend(stretch.lost.iter().filter(|e| is_time(e)).cloned());
     }
+}
+
+/// What stands in a place, with how sure it is.
+fn recovered(kind: EventKind, confidence: f32) -> Event {
+    Event { kind, provenance: Provenance::Recovered { confidence } }
 }
 
 const fn is_found(event: &Event) -> bool {
@@ -589,14 +595,14 @@ struct Way<'w> {
 }
 
 impl Way<'_> {
-    /// Has `stack` execute the fill and go on: the events in front of the instruction behind the place, with their confidences. Where
+    /// Has `stack` execute the fill and go on: the events in front of the instruction behind the place. Where
     /// [`Landing::compiled`] is longer behind that than before, it has to be asked once more.
     ///
     /// # Errors
     /// The first instruction that no frames lead to.
     fn lead<'a>(&self, mut stack: Stack<'a>, methods: &mut Landing<'_>) -> Result<Led<'a>, usize> {
         let Fill { nodes, confidence, .. } = self.fill;
-        let mut all: Vec<(EventKind, f32)> = Vec::with_capacity(nodes.len());
+        let mut all = Vec::with_capacity(nodes.len());
         let mut kinds = Vec::new();
         let mut last = JOINED;
         let mut at = 0;
@@ -612,7 +618,7 @@ impl Way<'_> {
                 nodes[at..at + straight].iter().for_each(|node| stack.execute(*node, &mut kinds));
             }
             last = confidence;
-            all.extend(kinds.drain(..).map(|kind| (kind, confidence)));
+            all.extend(kinds.drain(..).map(|kind| recovered(kind, confidence)));
             at += straight;
         }
         let end = nodes.len();
@@ -622,14 +628,14 @@ impl Way<'_> {
             for &(method, tier) in self.arrival {
                 let found = EventKind::Enter { method, tier, entry: Entry::Found };
                 stack.follow(&found);
-                all.push((found, last));
+                all.push(recovered(found, last));
             }
         }
         reach(&mut stack, (self.to, last), methods, DEPTH, (&mut all, &mut kinds)).map_err(|_| end)?;
         if !stack.ends_with(self.arrival) || !stack.replace(self.arrival, &mut kinds) {
             return Err(end);
         }
-        all.extend(kinds.into_iter().map(|kind| (kind, last)));
+        all.extend(kinds.into_iter().map(|kind| recovered(kind, last)));
         Ok((stack, all))
     }
     /// How many instructions of the fill, from `at` on and before `end`, lead from one to the next wherever they are executed.
@@ -639,17 +645,14 @@ impl Way<'_> {
         breaks.fold(straight(icfg, &self.fill.nodes[at..end]), usize::min)
     }
     /// Nobody knows how the thread came here: all frames are given up.
-    fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<(EventKind, f32)>) {
-        all.extend(stack.given_up().chain([self.nowhere.clone()]).map(|kind| (kind, sure)));
+    fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<Event>) {
+        all.extend(stack.given_up().chain([self.nowhere.clone()]).map(|kind| recovered(kind, sure)));
         stack.forget();
     }
 }
 
-/// The frames behind a place, and the events in it with their confidences.
-type Led<'a> = (Stack<'a>, Kinds);
-
-/// Events with their confidences.
-type Kinds = Vec<(EventKind, f32)>;
+/// The frames behind a place, and the events in it.
+type Led<'a> = (Stack<'a>, Vec<Event>);
 
 /// Has `stack` go on to `to`: appends the events in front of it to the last list, and those of callees that had to be called first, with
 /// their confidences, to the other one, which takes what stood in the last. Callees that lack one themselves get it, up to `depth` inside
@@ -659,7 +662,7 @@ fn reach(
     (to, sure): (Node, f32),
     methods: &mut Landing<'_>,
     depth: usize,
-    (all, kinds): (&mut Vec<(EventKind, f32)>, &mut Vec<EventKind>),
+    (all, kinds): (&mut Vec<Event>, &mut Vec<EventKind>),
 ) -> Result<(), NoWay> {
     let mut tried = None;
     loop {
@@ -680,12 +683,12 @@ fn reach(
             return Err(NoWay::Frames);
         };
         // Up to the site all is as it has to be: a class initialiser that the invoke needed has returned, for example.
-        all.extend(kinds.drain(..).map(|kind| (kind, sure)));
+        all.extend(kinds.drain(..).map(|kind| recovered(kind, sure)));
         let sure = sure.min(CALLEE);
         for node in callee {
             reach(stack, (node, sure), methods, depth - 1, (all, kinds))?;
             stack.execute(node, kinds);
-            all.extend(kinds.drain(..).map(|kind| (kind, sure)));
+            all.extend(kinds.drain(..).map(|kind| recovered(kind, sure)));
         }
     }
 }
@@ -696,8 +699,8 @@ struct Joined<'a> {
     stack: Stack<'a>,
     /// How many of them the decoder knows.
     own: usize,
-    /// The events that stand in its place, with their confidences.
-    kinds: Kinds,
+    /// The events that stand in its place.
+    events: Vec<Event>,
     /// How many gaps are among them.
     broken: u64,
 }

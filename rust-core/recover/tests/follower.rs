@@ -550,7 +550,7 @@ fn frames_behind_a_gap_are_those_that_its_fill_leads_to() {
         after: 0,
         hops: 0,
         broken,
-        behind: None,
+        frames: None,
     };
     let sites = [at(&g, 0, &[0]), at(&g, 1, &[0])].concat();
     let behind = |broken| follower.frames_behind(&gap, &fill(broken));

@@ -168,7 +168,7 @@ proptest! {
         for (gap, (found, _)) in gaps.iter().zip(follower.recover(&gaps)) {
             let Some(found) = found else { continue };
             // The way back tells what following the fill once more would.
-            let followed = Recovered { behind: None, ..found.clone() };
+            let followed = Recovered { frames: None, ..found.clone() };
             prop_assert_eq!(follower.frames_behind(gap, &found), follower.frames_behind(gap, &followed));
             prop_assert_eq!(found.nodes.len(), found.confidence.len());
             prop_assert!(found.confidence.iter().all(|c| (0.0..=1.0).contains(&c)));

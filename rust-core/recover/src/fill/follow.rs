@@ -180,8 +180,9 @@ pub struct Recovered {
     /// The first instruction that nothing is known to lead to from those in front of it: up to there both ends were followed, and never
     /// met.
     pub broken: Option<usize>,
-    /// The frames below the first instruction behind the gap, where following it told; see [`Follower::frames_behind`].
-    pub behind: Option<Sites>,
+    /// The frames below one of the instructions, or below the first one behind the gap, which has the next number; where finding the fill
+    /// told. See [`Follower::frames_behind`].
+    pub frames: Option<(usize, Sites)>,
 }
 
 impl Recovered {
@@ -189,7 +190,7 @@ impl Recovered {
     fn explored(gap: &Gap<'_>, (nodes, join, share): (Vec<Node>, Join, f32)) -> Self {
         let confidence = Confidence::uniform(nodes.len(), share);
         let misfit = gap.expected.map(|_| join.misfit);
-        Self { nodes, confidence, misfit, before: 0, after: join.after, hops: 0, broken: None, behind: None }
+        Self { nodes, confidence, misfit, before: 0, after: join.after, hops: 0, broken: None, frames: None }
     }
 }
 
@@ -225,25 +226,31 @@ impl<'a> Follower<'a> {
     }
     /// The frames below the first instruction behind a gap, as far as its fill tells.
     pub fn frames_behind(&self, gap: &Gap<'_>, fill: &Recovered) -> Sites {
-        fill.behind.clone().unwrap_or_else(|| self.frames_along(gap, &fill.nodes, fill.broken))
-    }
-    /// The frames that `nodes` lead to; up to `broken` nothing leads from those in front.
-    fn frames_along(&self, gap: &Gap<'_>, nodes: &[Node], broken: Option<usize>) -> Sites {
-        let mut frames = Frames::new(self.icfg, gap.before);
-        let mut from = self.captured.segment(gap.hole.before).last().copied();
+        let Recovered { nodes, broken, frames, .. } = fill;
         let first = self.captured.segment(gap.hole.after).first();
-        let mut at = 0;
-        while let Some(to) = nodes.get(at).or(first.filter(|_| at == nodes.len())) {
-            let goes = |from| is_straight(self.icfg, &[from, *to]) || frames.follow_seen(from, *to);
-            if broken == Some(at) || !from.is_some_and(goes) {
-                frames = Frames::new(self.icfg, Below::Unknown);
+        let follow = |frames: &mut Frames<'a>, from: Option<&Node>, to: Option<&Node>| {
+            let Some(to) = to.or(first) else { return };
+            let goes = |from: &Node| is_straight(self.icfg, &[*from, *to]) || frames.follow_seen(*from, *to);
+            if !from.is_some_and(goes) {
+                *frames = Frames::new(self.icfg, Below::Unknown);
             }
-            // Straight code leaves them as they are, up to where nothing leads on.
-            let end = broken.filter(|broken| *broken > at).unwrap_or(nodes.len());
-            at += straight(self.icfg, nodes.get(at..end).unwrap_or_default()).max(1);
-            from = nodes.get(at - 1).copied();
+        };
+        // Up to where nothing leads on the fill says nothing of them.
+        let (mut at, mut below) = match (frames, broken) {
+            (Some((at, sites)), _) => (*at, Frames::new(self.icfg, sites.below())),
+            (None, Some(broken)) => (*broken, Frames::new(self.icfg, Below::Unknown)),
+            (None, None) => {
+                let mut before = Frames::new(self.icfg, gap.before);
+                follow(&mut before, self.captured.segment(gap.hole.before).last(), nodes.first());
+                (0, before)
+            }
+        };
+        while at < nodes.len() {
+            // Straight code leaves them as they are.
+            at += straight(self.icfg, &nodes[at..]);
+            follow(&mut below, nodes.get(at - 1), nodes.get(at));
         }
-        frames.known()
+        below.known()
     }
     /// What runs in the likeliest callee of the invoke at `site` until it returns; `None` where nobody knows a way through one.
     pub fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
@@ -287,7 +294,7 @@ impl<'a> Follower<'a> {
             found,
             before: 0,
             place: None,
-            behind: start.frames_behind(),
+            frames: start.frames_at_best(),
         });
         for (place, before) in places.iter().take(tries) {
             work.tried += 1;
@@ -298,7 +305,7 @@ impl<'a> Follower<'a> {
                 found,
                 before: *before,
                 place: Some(*place),
-                behind: trail.frames_behind(),
+                frames: trail.frames_at_best(),
             });
             if choice.is_none() && unjoined.is_none() {
                 unjoined = Some((trail, Some(*place), *before));
@@ -319,14 +326,15 @@ impl<'a> Follower<'a> {
             });
             trail.back_to_middle();
             let mut found = trail.pass(self.passages());
+            let frames = found.is_some().then(|| trail.frames_at_best()).flatten();
             // Where nothing leads from the one to the other, a gap stays between them; a small one stays what it is.
             if found.is_none() && !small {
                 found = trail.halves(expected);
                 broken = found.as_ref().map(|halves| halves.1.front);
             }
-            best = found.map(|found| Choice { found, before, place, behind: None });
+            best = found.map(|found| Choice { found, before, place, frames });
         }
-        let Some(Choice { found: (nodes, joint), before, place, behind: frames }) = best else {
+        let Some(Choice { found: (nodes, joint), before, place, frames }) = best else {
             return (None, work);
         };
         let others = |p: &&(u32, usize)| Some(p.0) != place;
@@ -340,7 +348,7 @@ impl<'a> Follower<'a> {
             after: joint.after,
             hops: joint.hops,
             broken,
-            behind: frames,
+            frames,
             nodes,
         };
         (Some(recovered), work)
@@ -404,8 +412,8 @@ struct Choice {
     found: (Vec<Node>, Joint),
     before: usize,
     place: Option<u32>,
-    /// The frames behind the gap, if they are known.
-    behind: Option<Sites>,
+    /// As [`Recovered`] has them.
+    frames: Option<(usize, Sites)>,
 }
 
 impl Choice {

@@ -327,7 +327,7 @@ mod tests {
             after: 0,
             hops: 0,
             broken: None,
-            behind: None,
+            frames: None,
         };
         let right = |all: &[u32], truth: &[u32]| {
             let mut tally = Tally::default();

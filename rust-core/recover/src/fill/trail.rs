@@ -66,9 +66,9 @@ pub(super) struct Trail<'a> {
     /// With the same call site it is considered again when the fill has become so much longer.
     again: usize,
     best: Option<Joint>,
-    /// The frames at the best joint, and the spot there.
+    /// The frames at the best joint, and the spot there with the number of instructions in front.
     at_best: Sites,
-    best_spot: Option<Spot>,
+    best_spot: Option<(usize, Spot)>,
 }
 
 /// What a trail was.
@@ -320,7 +320,7 @@ impl<'a> Trail<'a> {
                 let (front, back) = (self.fill().len(), spot.len as usize);
                 let hops = self.hops + spot.hops as usize;
                 self.best = Some(Joint { front, back, misfit, after, hops, cost });
-                self.best_spot = Some(*spot);
+                self.best_spot = Some((front, *spot));
                 self.frames.known_in(&mut self.at_best);
             }
         }
@@ -429,7 +429,12 @@ impl<'a> Trail<'a> {
         let mut nodes = self.fill().to_vec();
         nodes.extend(passage);
         let (front, back) = (nodes.len(), spot.len as usize);
+        let passed = nodes.last().copied().unwrap_or(last);
         nodes.extend(self.back.way(back));
+        let next = nodes.get(front).copied().or(self.back.first());
+        let goes = next.is_some_and(|next| self.frames.follow(passed, next));
+        self.best_spot = goes.then_some((front, spot));
+        self.frames.known_in(&mut self.at_best);
         let misfit = expected.misfit(nodes.len());
         if misfit > self.ground.settings.misfit {
             return None;
@@ -447,9 +452,13 @@ impl<'a> Trail<'a> {
         let joint = Joint { front, back, misfit, after: 0, hops: self.hops, cost: f64::INFINITY };
         (!nodes.is_empty()).then_some((nodes, joint))
     }
-    /// The frames behind the gap by way of the best joint, if the way back tells.
-    pub(super) fn frames_behind(&self) -> Option<Sites> {
-        self.back.frames_behind(self.at_best.clone(), &self.best_spot?)
+    /// The frames behind the gap by way of the best joint or of the passage, if the way back tells, or else those there; each with the number
+    /// of instructions in front.
+    pub(super) fn frames_at_best(&self) -> Option<(usize, Sites)> {
+        let (front, spot) = self.best_spot?;
+        let behind = self.back.frames_behind(self.at_best.clone(), &spot);
+        let known = behind.map(|behind| (front + spot.len as usize, behind));
+        Some(known.unwrap_or_else(|| (front, self.at_best.clone())))
     }
     /// Gives the best joint, and the fill that leads there and on.
     pub(super) fn finish(&self) -> Option<(Vec<Node>, Joint)> {
