@@ -77,9 +77,11 @@ pub(crate) struct Question {
 /// not wait for a place that is looked at by then. What leads to their ends depends on nothing, and is looked for on a third thread.
 pub(crate) struct Followed<'a> {
     follower: &'a Follower<'a>,
-    /// Places that were filled for other frames, by turn.
+    /// How often it was asked with other frames. What was found in a turn before that is of no use.
     turn: usize,
+    /// The turn that begins, and with what.
     again: Sender<(usize, Question)>,
+    /// What was found, in the order of places within each turn.
     found: jportal_flow::Receiver<Found>,
     work: FillWork,
 }

@@ -230,6 +230,7 @@ fn time_between(captured: &Captured, last: &Last, piece: &Piece) -> Option<u64> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::{graph, method};
     use jportal_flow::Gap;
     use jportal_recover::fill::Tier;
     use jportal_units::{Core, StreamOffset, Tsc};
@@ -287,6 +288,23 @@ mod tests {
         let expected = [(10..20, Some(150)), (59..60, Some(100))];
         assert_eq!(places.iter().map(of).collect::<Vec<_>>(), expected);
         assert_eq!((learned.captured.len(), learned.first.len(), learned.left_out), (8, 8, 0));
+    }
+
+    #[test]
+    fn frames_that_the_flow_contradicts_are_not_believed() {
+        // 0 main has the nodes 0 and 1, 1 f has 2 to 4.
+        let g = graph(vec![method("main", &[3, 172]), method("f", &[26, 27, 172])]);
+        // Behind a gap a frame ended, and the instruction 2 of the one below stands in front of the next gap.
+        let ended = Piece { depth: Some(-1), ..piece(20, 3, &[], gap(GapReason::Truncated)) };
+        let around = [0, 40].map(|from| piece(from, 3, &[], gap(GapReason::Truncated)));
+        let [before, behind] = around;
+        let (_, places) = places(vec![before, ended, behind], 1000);
+        let below = |site| {
+            let behind = Sites { sites: vec![Node(site)], whole: true };
+            places[1].before.question(1, Some(behind), &g).before
+        };
+        assert_eq!(below(3), Sites { sites: Vec::new(), whole: true });
+        assert_eq!(below(0), Sites::default());
     }
 
     #[test]
