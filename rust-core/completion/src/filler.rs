@@ -167,7 +167,7 @@ impl Finder<'_> {
             if let Some((other, question)) = again {
                 (turn, next) = (other, Some(question));
             }
-            let Some(question) = next.take() else { return };
+            let Some(question) = next else { return };
             let (fill, work, behind) = self.find(&question);
             next = self.question(question.index + 1, behind);
             let len = LEAST_FOUND + fill.as_ref().map_or(0, |fill| fill.nodes.len());
@@ -185,7 +185,7 @@ impl Finder<'_> {
     fn find(&mut self, question: &Question) -> (Option<Fill>, FillWork, Option<Sites>) {
         let Question { index, before, entered } = question;
         let place = &self.places[*index];
-        let Some((hole, end)) = place.hole.zip(place.end()) else { return (None, FillWork::default(), None) };
+        let Some(hole) = place.hole else { return (None, FillWork::default(), None) };
         let one_of = |paths: u32| 1.0 / paths.max(1) as f32;
         let sure = (one_of(place.paths.0), one_of(place.paths.1));
         let (before, after) = (before.below(), place.after.below());
@@ -194,7 +194,7 @@ impl Finder<'_> {
         let (found, work) = match &self.way {
             Some((at, way)) if at == index => self.follower.recover_to(&gap, way.as_ref()),
             // It was taken for other frames, and given away.
-            _ => self.follower.recover_to(&gap, self.follower.ways_back().to(&end).as_ref()),
+            _ => self.follower.recover_gap(&gap),
         };
         let behind = found.as_ref().map(|f| self.follower.frames_behind(&gap, f));
         let fill = found.map(|found| {

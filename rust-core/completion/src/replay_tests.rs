@@ -387,6 +387,24 @@ fn a_fill_branches_and_throws_as_its_orphans_do() {
     assert_eq!(filled(&throws), 0);
 }
 
+#[test]
+fn a_fill_of_any_length_stands_behind_what_was_told_before_it() {
+    // 0 iload_0, 1 goto 0.
+    let g = graph(vec![method("loop", &[26, 167, 0xff, 0xff])]);
+    let i = Tier::Interpreter;
+    let begin = [enter(0, i, Entry::Upcall), code(0, 0, i), EventKind::Time(Tsc(5))];
+    let lost = [leave(0, Exit::Lost), gap(), enter(0, i, Entry::Found), code(0, 0, i)];
+    let events = [&begin[..], &lost].concat();
+    for rounds in [1, FLUSH] {
+        let fill = [at(&g, 0, &[1]), at(&g, 0, &[0, 1]).repeat(rounds)].concat();
+        let filled = [code(0, 1, i), code(0, 0, i)].into_iter().cycle().take(fill.len());
+        let expected: Vec<EventKind> = begin.iter().cloned().chain(filled).chain([code(0, 0, i)]).collect();
+        let (all, figures) = replay(&g, Known::default(), &events, 2..6, fill.clone());
+        assert!(all.starts_with(&expected), "{rounds}: {:?}", &all[..all.len().min(8)]);
+        assert_eq!(figures.recovered, fill.len() as u64);
+    }
+}
+
 /// Fills with the method that has been called, and notes what it was asked.
 struct Asked(Arc<Mutex<Vec<Question>>>);
 impl Filler for Asked {

@@ -326,7 +326,7 @@ impl<'a> Follower<'a> {
             });
             trail.back_to_middle();
             let mut found = trail.pass(self.passages());
-            let frames = found.is_some().then(|| trail.frames_at_best()).flatten();
+            let frames = found.as_ref().and_then(|_| trail.frames_at_best());
             // Where nothing leads from the one to the other, a gap stays between them; a small one stays what it is.
             if found.is_none() && !small {
                 found = trail.halves(expected);

@@ -66,7 +66,7 @@ pub(super) struct Trail<'a> {
     /// With the same call site it is considered again when the fill has become so much longer.
     again: usize,
     best: Option<Joint>,
-    /// The frames at the best joint, and the spot there with the number of instructions in front.
+    /// The frames at the best joint or behind a passage, and the spot there with the number of instructions in front.
     at_best: Sites,
     best_spot: Option<(usize, Spot)>,
 }
