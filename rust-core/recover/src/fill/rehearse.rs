@@ -8,6 +8,7 @@
 
 use super::Hole;
 use super::captured::{Captured, SegmentId, Tier, Tiers, straight};
+use super::common;
 use super::follow::{Follower, Gap, Recovered, Settings};
 use super::frames::Frames;
 use super::learned::Learned;
@@ -16,6 +17,7 @@ use crate::cut::Sites;
 use crate::project::paths::Below;
 use imara_diff::{Algorithm, Diff, InternedInput};
 use jportal_bytecode::{Icfg, Node};
+use std::iter::repeat_n;
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -74,13 +76,12 @@ impl Tally {
             ends
         };
         let own = ends(&found.nodes);
-        let mut both = InternedInput::default();
-        both.update_before(own.iter().map(|at| found.nodes[*at]));
-        both.update_after(ends(truth).into_iter().map(|at| truth[at]));
-        let differences = Diff::compute(Algorithm::Myers, &both);
+        let transfers: Vec<Node> = own.iter().map(|at| found.nodes[*at]).collect();
+        let truth: Vec<Node> = ends(truth).into_iter().map(|at| truth[at]).collect();
+        let wrong = without_counterpart(&transfers, &truth);
         let mut from = 0;
-        for (number, end) in own.into_iter().enumerate() {
-            let right = !differences.is_removed(number as u32);
+        for (end, wrong) in own.into_iter().zip(wrong) {
+            let right = !wrong;
             while let Some((confidence, to)) = found.confidence.at(from).filter(|_| from <= end) {
                 let to = to.min(end + 1);
                 self.add(confidence, right, (to - from) as u64);
@@ -105,6 +106,23 @@ impl Tally {
         let bins = bin(confidence)..;
         (self.events[bins.clone()].iter().sum(), self.right[bins].iter().sum())
     }
+}
+
+/// Which of `found` have no counterpart of their own in `truth`, in order. What is the same at both ends has one; where that is all of the
+/// truth, what is found too much is in the middle: a fill hangs on both ends of its gap.
+fn without_counterpart(found: &[Node], truth: &[Node]) -> Vec<bool> {
+    let (mut front, mut end) = (common::prefix(found, truth), common::suffix(found, truth));
+    let shorter = found.len().min(truth.len());
+    if front + end > shorter {
+        front = (shorter / 2).clamp(shorter - end, front);
+        end = shorter - front;
+    }
+    let mut both = InternedInput::default();
+    both.update_before(found[front..found.len() - end].iter().copied());
+    both.update_after(truth[front..truth.len() - end].iter().copied());
+    let differences = Diff::compute(Algorithm::Myers, &both);
+    let removed = (0..(found.len() - front - end) as u32).map(|at| differences.is_removed(at));
+    repeat_n(false, front).chain(removed).chain(repeat_n(false, end)).collect()
 }
 
 /// From the confidence that a recovery gives to the one that the run bears out.
@@ -132,7 +150,7 @@ impl Calibration {
             pools.push(pool);
         }
         let mut shares = [0.0; BINS];
-        let all = pools.iter().flat_map(|pool| std::iter::repeat_n(pool.1 as f32, pool.2));
+        let all = pools.iter().flat_map(|pool| repeat_n(pool.1 as f32, pool.2));
         shares.iter_mut().zip(all).for_each(|(share, value)| *share = value);
         Self { shares }
     }
@@ -348,6 +366,12 @@ mod tests {
         assert_eq!(right(&[1, 2], &[2, 1]), (2, 1));
         assert_eq!(right(&[1, 2, 1, 2, 1, 2], &[1, 2, 1, 2]), (6, 4));
         assert_eq!(right(&[1, 2], &[]), (2, 0));
+        // What a loop has too much is in the middle.
+        let sides = without_counterpart(&nodes(&[1, 2].repeat(4)), &nodes(&[1, 2].repeat(2)));
+        assert_eq!(sides, [false, false, true, true, true, true, false, false]);
+        let one_side = without_counterpart(&nodes(&[5, 1, 5, 1]), &nodes(&[5, 1]));
+        assert_eq!(one_side, [false, true, true, false]);
+        assert_eq!(without_counterpart(&nodes(&[1, 2, 1]), &nodes(&[1, 2, 1, 2, 1])), [false; 3]);
         // Straight stretches, whatever they begin with; the last of them ends with the fill.
         assert_eq!(right(&[10, 20, 3, 30, 4, 40], &[20, 3, 30, 30, 5, 40]), (6, 4));
     }

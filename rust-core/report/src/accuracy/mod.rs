@@ -44,6 +44,9 @@
 //! right without a counterpart, no counterpart twice, and the number of right ones is never more than a longest common subsequence
 //! has; where the heuristics miss something it is less. In a loop the bytecodes behind a gap fit in many rounds; they are put in the
 //! last one (module `late`), so that what is missing is missing at the gap.
+//! A fill hangs on both ends of its gap: where all of the truth has counterparts in one that is longer, as of more rounds of the same loop,
+//! those from the front to the middle are in front and the others at the end. How many are right is the same wherever they are, but
+//! not which, and so not how sure the right ones were.
 //!
 //! Which part of such a hole was lost and which was captured but not decoded, the times of the gap tell
 //! (`Gap::since`, `Gap::until`). That is exact to within a step of time events (2¹⁸ TSC ticks) at either end of a gap: what

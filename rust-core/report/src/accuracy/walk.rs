@@ -102,16 +102,18 @@ pub(crate) fn align(
 }
 
 /// Aligns `tested` with `reference` by a longest common subsequence of both; what is larger than [`LARGE`] in parts of equal share. What is
-/// the same at the front and at the end of both is aligned: of the subsequences of that length one always has it.
+/// the same at the front and at the end of both is aligned: of the subsequences of that length one always has it. Where all of the shorter
+/// one is, as where both make rounds of one loop, what the other has more is left out of its middle.
 pub(crate) fn subsequence(
     (reference, a): (&mut Words, Range<u64>),
     (tested, b): (&mut Words, Range<u64>),
     to: &mut dyn Matches,
 ) -> io::Result<()> {
     let front = equal(reference, a.clone(), tested, b.clone(), u64::MAX)?;
-    let (a, b) = (a.start + front..a.end, b.start + front..b.end);
     let end = equal_before(reference, a.clone(), tested, b.clone())?;
-    let (a, b) = (a.start..a.end - end, b.start..b.end - end);
+    let shorter = (a.end - a.start).min(b.end - b.start);
+    let (front, end) = both_ends(front, end, shorter);
+    let (a, b) = (a.start + front..a.end - end, b.start + front..b.end - end);
     let mut stretch = |reference: &mut Words, tested: &mut Words, (i, j), len| match len {
         0 => Ok(()),
         _ => to.found(reference, tested, Match { reference: i, tested: j, len }),
@@ -119,6 +121,16 @@ pub(crate) fn subsequence(
     stretch(reference, tested, (a.start - front, b.start - front), front)?;
     between((reference, a.clone()), (tested, b.clone()), &mut stretch)?;
     stretch(reference, tested, (a.end, b.end), end)
+}
+
+/// Of two sequences, the shorter of which has so many words, `front` are the same from the front on and `end` from the end: how many of
+/// them are aligned there and there, so that none is twice.
+fn both_ends(front: u64, end: u64, shorter: u64) -> (u64, u64) {
+    if front + end <= shorter {
+        return (front, end);
+    }
+    let front = (shorter / 2).clamp(shorter - end, front);
+    (front, shorter - front)
 }
 
 /// Receives a stretch: the sequences, where it begins in either, and its length.

@@ -279,3 +279,21 @@ fn what_is_the_same_at_both_ends_is_aligned() {
     let found: Vec<_> = all.0.iter().map(|m| (m.reference, m.tested, m.len)).collect();
     assert_eq!(found, [(0, 0, 2), (5, 2, 1), (8, 3, 1)]);
 }
+
+#[test]
+fn what_a_loop_has_too_much_is_left_out_of_the_middle() {
+    let stretches = |a: &[u32], b: &[u32]| -> Vec<_> {
+        let mut all = All::default();
+        let (n, m) = (a.len() as u64, b.len() as u64);
+        subsequence((&mut words(a), 0..n), (&mut words(b), 0..m), &mut all).unwrap();
+        all.0.iter().map(|m| (m.reference, m.tested, m.len)).collect()
+    };
+    let rounds = |n: usize| [1, 2].repeat(n);
+    assert_eq!(stretches(&rounds(3), &rounds(10)), [(0, 0, 3), (3, 17, 3)]);
+    assert_eq!(stretches(&rounds(10), &rounds(3)), [(0, 0, 3), (17, 3, 3)]);
+    assert_eq!(stretches(&rounds(3), &rounds(3)), [(0, 0, 3), (3, 3, 3)]);
+    // As far as the one end and the other allow.
+    assert_eq!(stretches(&[7, 1, 2, 1, 2], &[1, 2, 7, 1, 2, 1, 2]), [(0, 2, 5)]);
+    assert_eq!(stretches(&[1, 2, 1, 2, 7], &[1, 2, 1, 2, 7, 1, 2]), [(0, 0, 5)]);
+    assert_eq!(stretches(&[5, 6, 7, 1, 2], &[5, 1, 2, 7, 1, 2]), [(0, 0, 1), (2, 3, 3)]);
+}
