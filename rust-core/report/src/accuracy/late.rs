@@ -10,7 +10,6 @@
 use std::io;
 use std::ops::Range;
 
-use super::lcs;
 use super::meet::equal_before;
 use super::spool::SEVERAL_PATHS;
 use super::times::Guide;
@@ -142,7 +141,7 @@ fn strewn_before(
     }
     let from = next.reference.saturating_sub(len + MISSING);
     let (a, b) = (reference.range(from..next.reference)?, tested.range(held.clone())?);
-    let mut pairs = lcs::pairs(&a, &b);
+    let mut pairs = jportal_lcs::pairs(&a, &b);
     put_late(&mut pairs, &a, &b);
     let mut found = pairs.iter().map(|p| held.start + p.1 as u64).peekable();
     for at in held.clone() {

@@ -62,7 +62,6 @@
 mod compare;
 mod figures;
 mod late;
-mod lcs;
 mod meet;
 mod spool;
 mod times;

@@ -3,7 +3,7 @@
 //! Both are followed as long as they are equal. Where they part, or where the tested one is *cut* (words are missing
 //! there, and time tells about where it goes on), the place is looked for at which they go on together
 //! ([`meet`](super::meet)), in windows that grow. What lies between the two places is aligned by a longest common
-//! subsequence ([`lcs`](super::lcs)), up to [`CELLS`] pairs of words at once. A larger hole is aligned in chunks backwards
+//! subsequence ([`jportal_lcs`]), up to [`BOUND`] at once. A larger hole is aligned in chunks backwards
 //! from the place; if it has none, it is divided into parts of equal share on both sides, each aligned for itself.
 //!
 //! The times of both sequences lead ([`Guide`]). Where both tell the very same time they are at the same place, if the words
@@ -17,24 +17,22 @@
 //!
 //! Cost: a word of the tested sequence is compared a bounded number of times where it fits. Where nothing fits, at
 //! least half of the largest window of it is passed over for one scan of the reference's largest window, and the holes
-//! cost [`CELLS`]`.sqrt() / 64` steps a word. Memory: the largest tested window with its table, and `CELLS / 8` bytes
+//! cost `BOUND.cells.sqrt() / 64` steps a word. Memory: the largest tested window with its table, and `BOUND.cells / 8` bytes
 //! for rows and for masks.
 
 use std::io;
 use std::ops::Range;
 
 use super::late::Late;
-use super::lcs;
 use super::meet::{GRAM, Meeting, Window, equal, equal_before, meet};
 use super::times::Guide;
 use super::words::Words;
+use jportal_lcs::{Bound, both_ends, divided, pairs};
 
-/// Pairs of words that one longest common subsequence compares.
-const CELLS: u64 = 1 << 27;
-/// Longest side of one.
-const SIDE: u64 = 1 << 20;
+/// What one longest common subsequence compares.
+const BOUND: Bound = Bound { cells: 1 << 27, side: 1 << 20 };
 /// The same where nothing but a longest common subsequence counts ([`subsequence`]).
-const LARGE: (u64, u64) = (1 << 34, 1 << 22);
+const LARGE: Bound = Bound { cells: 1 << 34, side: 1 << 22 };
 /// Windows in which a meeting is looked for: words of the tested sequence, and of the reference beyond the place where
 /// it is expected.
 const WINDOWS: [(u64, u64); 4] =
@@ -102,8 +100,8 @@ pub(crate) fn align(
 }
 
 /// Aligns `tested` with `reference` by a longest common subsequence of both; what is larger than [`LARGE`] in parts of equal share. What is
-/// the same at the front and at the end of both is aligned: of the subsequences of that length one always has it. Where all of the shorter
-/// one is, as where both make rounds of one loop, what the other has more is left out of its middle.
+/// the same at the front and at the end of both is aligned: of the subsequences of that length one always has it.
+/// See [`both_ends`] for where all of one is.
 pub(crate) fn subsequence(
     (reference, a): (&mut Words, Range<u64>),
     (tested, b): (&mut Words, Range<u64>),
@@ -123,14 +121,9 @@ pub(crate) fn subsequence(
     stretch(reference, tested, (a.end, b.end), end)
 }
 
-/// Of two sequences, the shorter of which has so many words, `front` are the same from the front on and `end` from the end: how many of
-/// them are aligned there and there, so that none is twice.
-fn both_ends(front: u64, end: u64, shorter: u64) -> (u64, u64) {
-    if front + end <= shorter {
-        return (front, end);
-    }
-    let front = (shorter / 2).clamp(shorter - end, front);
-    (front, shorter - front)
+/// The same words of a sequence of which those counted begin at `start`.
+fn shifted(range: &Range<u64>, start: u64) -> Range<u64> {
+    start + range.start..start + range.end
 }
 
 /// Receives a stretch: the sequences, where it begins in either, and its length.
@@ -142,17 +135,10 @@ fn between(
     (tested, b): (&mut Words, Range<u64>),
     stretch: &mut Stretch<'_>,
 ) -> io::Result<()> {
-    let (n, m) = (a.end - a.start, b.end - b.start);
-    if n == 0 || m == 0 {
-        return Ok(());
-    }
-    let parts = parts_of(n, m, LARGE);
-    let share = |all: u64, k: u64| (u128::from(all) * u128::from(k) / u128::from(parts)) as u64;
-    for k in 0..parts {
-        let ours = a.start + share(n, k)..a.start + share(n, k + 1);
-        let theirs = b.start + share(m, k)..b.start + share(m, k + 1);
+    for (ours, theirs) in LARGE.shares(a.end - a.start, b.end - b.start) {
+        let (ours, theirs) = (shifted(&ours, a.start), shifted(&theirs, b.start));
         let (x, y) = (reference.range(ours.clone())?, tested.range(theirs.clone())?);
-        let pairs = lcs::divided(&x, &y, CELLS as usize);
+        let pairs = divided(&x, &y, BOUND.cells as usize);
         for s in pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y) {
             let (i, j) = (ours.start + s[0].0 as u64, theirs.start + s[0].1 as u64);
             stretch(reference, tested, (i, j), s.len() as u64)?;
@@ -180,7 +166,7 @@ impl Walk<'_> {
     fn run(&mut self) -> io::Result<()> {
         // A hole small enough is solved exactly at once.
         let (n, m) = (self.ends.0 - self.i, self.ends.1 - self.j);
-        if self.cuts.is_empty() && n.max(m) <= SIDE && n * m <= CELLS {
+        if self.cuts.is_empty() && BOUND.parts(n, m) == 1 {
             return self.hole((self.ends.0, self.ends.1));
         }
         while self.i < self.ends.0 && self.j < self.ends.1 {
@@ -331,7 +317,7 @@ impl Walk<'_> {
         match cuts.first() {
             None => return self.hole(place),
             // What is small needs no clock.
-            Some(cut) if parts(n, m) == 1 => return self.small_hole(place, cut.at),
+            Some(cut) if BOUND.parts(n, m) == 1 => return self.small_hole(place, cut.at),
             Some(_) => {}
         }
         let span = |len: u64| SPAN.0 * len + SPAN.1;
@@ -380,7 +366,7 @@ impl Walk<'_> {
     fn small_hole(&mut self, place: (u64, u64), cut: u64) -> io::Result<()> {
         let a = self.a.range(self.i..place.0)?;
         let b = self.b.range(self.j..place.1)?;
-        let mut pairs = lcs::pairs(&a, &b);
+        let mut pairs = pairs(&a, &b);
         let behind = pairs.partition_point(|p| self.j + (p.1 as u64) < cut);
         let (early, late) = pairs.split_at_mut(behind);
         let mut next = 0;
@@ -400,7 +386,7 @@ impl Walk<'_> {
     /// Aligns two ranges at whose end both go on together: if they are too large for one longest common subsequence, in
     /// chunks from the end, for what the decoder could not make out there is little.
     fn backwards(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<()> {
-        if parts(a.end - a.start, b.end - b.start) == 1 {
+        if BOUND.parts(a.end - a.start, b.end - b.start) == 1 {
             return self.subsequence(a, b);
         }
         let (a, b) = self.up_to_last_anchor(a, b)?;
@@ -409,7 +395,7 @@ impl Walk<'_> {
             let ours = ends.1.saturating_sub(CHUNK).max(b.start)..ends.1;
             let theirs = ends.0.saturating_sub(SPAN.0 * CHUNK + SPAN.1).max(a.start)..ends.0;
             let (a, b) = (self.a.range(theirs.clone())?, self.b.range(ours.clone())?);
-            let mut pairs = lcs::pairs(&a, &b);
+            let mut pairs = pairs(&a, &b);
             // In loops it would be strewn over all there is, and nothing left for what stands before.
             put_late(&mut pairs, &a, &b);
             ends = (pairs.first().map_or(ends.0, |p| theirs.start + p.0 as u64), ours.start);
@@ -424,7 +410,7 @@ impl Walk<'_> {
     /// tell the same time, piece by piece; the rest is left. Words that no gram can confirm, as where callees are known and their
     /// caller is not, keep their places so.
     fn up_to_last_anchor(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<(Range<u64>, Range<u64>)> {
-        if parts(a.end - a.start, b.end - b.start) == 1 {
+        if BOUND.parts(a.end - a.start, b.end - b.start) == 1 {
             return Ok((a, b));
         }
         let guide = self.guide;
@@ -441,18 +427,9 @@ impl Walk<'_> {
     /// Aligns two ranges by longest common subsequences; leaves `i` behind the last match.
     fn subsequence(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<()> {
         let (a, b) = self.up_to_last_anchor(a, b)?;
-        let (n, m) = (a.end - a.start, b.end - b.start);
-        if n == 0 || m == 0 {
-            return Ok(());
-        }
-        let parts = parts(n, m);
-        let share = |all: u64, k: u64| (u128::from(all) * u128::from(k) / u128::from(parts)) as u64;
-        for k in 0..parts {
-            let (a, b) = (
-                a.start + share(n, k)..a.start + share(n, k + 1),
-                b.start + share(m, k)..b.start + share(m, k + 1),
-            );
-            let pairs = lcs::pairs(&self.a.range(a.clone())?, &self.b.range(b.clone())?);
+        for (ours, theirs) in BOUND.shares(a.end - a.start, b.end - b.start) {
+            let (a, b) = (shifted(&ours, a.start), shifted(&theirs, b.start));
+            let pairs = pairs(&self.a.range(a.clone())?, &self.b.range(b.clone())?);
             let mut stretches = pairs.chunk_by(|x, y| (x.0 + 1, x.1 + 1) == *y);
             stretches.try_for_each(|s| {
                 self.matched(a.start + s[0].0 as u64, b.start + s[0].1 as u64, s.len() as u64)
@@ -469,18 +446,6 @@ pub(crate) fn put_late(pairs: &mut [(usize, usize)], a: &[u32], b: &[u32]) {
         *x = (*x..end).rfind(|&i| a[i] == b[*y]).unwrap_or(*x);
         end = *x;
     }
-}
-
-/// Into how many parts a hole of so many words is divided.
-fn parts(n: u64, m: u64) -> u64 {
-    parts_of(n, m, (CELLS, SIDE))
-}
-
-/// The same for other bounds: pairs of words, and the longest side.
-fn parts_of(n: u64, m: u64, (most, side): (u64, u64)) -> u64 {
-    let cells = u128::from(n) * u128::from(m);
-    let by_cells = (cells as f64 / most as f64).sqrt().ceil() as u64;
-    by_cells.max(n.div_ceil(side)).max(m.div_ceil(side)).max(1)
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
 use super::*;
-use crate::accuracy::lcs::tests::length;
 use crate::accuracy::testing::{All, Random, words};
 use crate::accuracy::times::Times;
 
@@ -184,7 +183,7 @@ fn callees_whose_caller_is_not_known_keep_their_places() {
     let round = |k: u32| [line(9), (100..112).collect(), line(9), (200..208 + k % 3).collect()].concat();
     let a: Vec<u32> = (0..12_000).flat_map(round).chain(1000..3000).collect();
     let b: Vec<u32> = a.iter().copied().filter(|w| *w >= 100).collect();
-    assert!(parts(a.len() as u64, b.len() as u64) > 1);
+    assert!(BOUND.parts(a.len() as u64, b.len() as u64) > 1);
     let cut = anywhere(0, a.len() as u64);
     let (_, n) = aligned(&a, &b, &[cut]);
     assert!(n * 1000 > b.len() as u64 * 999, "{n} of {}", b.len());
@@ -218,15 +217,6 @@ fn sequences_with_nothing_in_common_take_bounded_time() {
     assert!(begun.elapsed().as_secs() < 120);
 }
 
-#[test]
-fn holes_are_divided_so_that_each_part_is_small() {
-    assert_eq!((parts(1, 1), parts(1 << 13, 1 << 13), parts(1 << 14, 1 << 15)), (1, 1, 2));
-    for (n, m) in [(10_000_000, 3), (5, 40_000_000), (77_777_777, 99_999_999)] {
-        let p = parts(n, m);
-        assert!(n / p <= SIDE && m / p <= SIDE && (n / p) * (m / p) <= CELLS, "{n} {m} {p}");
-    }
-}
-
 /// A program that runs: few methods, loops among them.
 fn random_flow(random: &mut Random, n: usize) -> Vec<u32> {
     let mut all = Vec::new();
@@ -257,7 +247,7 @@ fn never_more_than_the_longest_common_subsequence_and_seldom_less() {
             }
         }
         let (_, n) = aligned(&a, &b, &cuts);
-        let longest = length(&a, &b) as u64;
+        let longest = pairs(&a, &b).len() as u64;
         assert!(n <= longest);
         (found, most) = (found + n, most + longest);
         // The same without cuts is small enough to be solved exactly.

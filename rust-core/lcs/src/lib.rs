@@ -1,17 +1,54 @@
-//! Longest common subsequence, bit-parallel, with the matched pairs.
+//! Longest common subsequences, bit-parallel, with the matched pairs: what two flows that should be the same have in common.
 //!
 //! Hyyrö's formulation ("Bit-parallel LCS-length computation revisited", 2004) of the dynamic programme: one bit per
 //! word of `a`, one row per word of `b`. All rows are kept, so that the pairs can be read off backwards; that takes
 //! `a.len() * b.len() / 8` bytes, which the caller bounds ([`pairs`]). What is larger is divided where some longest common
 //! subsequence is (Hirschberg, "A linear space algorithm for computing maximal common subsequences", 1975), which takes twice
-//! the steps and linear memory ([`divided`]).
+//! the steps and linear memory ([`divided`]). For what would still take too long there are parts of equal share ([`Bound::shares`]).
+#![forbid(unsafe_code)]
 
 use hashbrown::HashMap;
+use std::ops::Range;
+
+/// How much is compared at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bound {
+    /// Pairs of words.
+    pub cells: u64,
+    /// The longest side.
+    pub side: u64,
+}
+
+impl Bound {
+    /// Into how many parts sequences of so many words are divided.
+    pub fn parts(&self, n: u64, m: u64) -> u64 {
+        let cells = u128::from(n) * u128::from(m);
+        let by_cells = (cells as f64 / self.cells as f64).sqrt().ceil() as u64;
+        by_cells.max(n.div_ceil(self.side)).max(m.div_ceil(self.side)).max(1)
+    }
+    /// Parts of equal share on both sides, in order, each to be compared for itself. None where a sequence is empty.
+    pub fn shares(&self, n: u64, m: u64) -> impl Iterator<Item = (Range<u64>, Range<u64>)> + use<> {
+        let parts = if n == 0 || m == 0 { 0 } else { self.parts(n, m) };
+        let share = move |all: u64, k: u64| (u128::from(all) * u128::from(k) / u128::from(parts)) as u64;
+        (0..parts).map(move |k| (share(n, k)..share(n, k + 1), share(m, k)..share(m, k + 1)))
+    }
+}
+
+/// Of two sequences, the shorter of which has so many words, `front` are the same from the front on and `end` from the end: how many are
+/// matched there and there, none twice. These are part of some longest common subsequence. Where they are all of the shorter sequence, as
+/// where both are rounds of one loop, what the other has more is left out of its middle.
+pub fn both_ends(front: u64, end: u64, shorter: u64) -> (u64, u64) {
+    if front + end <= shorter {
+        return (front, end);
+    }
+    let front = (shorter / 2).clamp(shorter - end, front);
+    (front, shorter - front)
+}
 
 /// Pairs `(index in a, index in b)` of one longest common subsequence, in order.
 ///
 /// Of several it is one that lies far behind in both.
-pub(crate) fn pairs(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
+pub fn pairs(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     // Common ends are part of some longest common subsequence.
     let front = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[front..], &b[front..]);
@@ -24,7 +61,7 @@ pub(crate) fn pairs(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
 }
 
 /// The same for sequences of any length. Below `cells` pairs of words all rows are kept.
-pub(crate) fn divided(a: &[u32], b: &[u32], cells: usize) -> Vec<(usize, usize)> {
+pub fn divided(a: &[u32], b: &[u32], cells: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     // Parts that are still to be done, the first last.
     let mut parts = vec![(0..a.len(), 0..b.len())];
@@ -170,12 +207,12 @@ impl Masks {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::accuracy::testing::Random;
+    use proptest::prelude::*;
 
     /// The length by the quadratic programme of the textbooks.
-    pub(crate) fn length(a: &[u32], b: &[u32]) -> usize {
+    fn length(a: &[u32], b: &[u32]) -> usize {
         let mut row = vec![0; b.len() + 1];
         for x in a {
             let mut diagonal = 0;
@@ -196,31 +233,67 @@ pub(crate) mod tests {
         assert_eq!(pairs(&[7, 1, 7, 2], &[7, 2]), [(0, 0), (3, 1)]);
     }
 
-    #[test]
-    fn pairs_are_a_longest_common_subsequence() {
-        let mut random = Random(1);
-        for round in 0..400 {
-            let letters = 2 + random.below(9);
-            let mut words = |n: u64| -> Vec<u32> { (0..n).map(|_| random.below(letters) as u32).collect() };
-            let (a, b) = (words(round % 211), words(round * 7 % 190));
-            let found = pairs(&a, &b);
-            assert!(found.iter().all(|&(i, j)| a[i] == b[j]));
-            assert!(found.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1));
-            assert_eq!(found.len(), length(&a, &b), "{a:?} {b:?}");
+    /// Two sequences of few different words.
+    fn two() -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {
+        (2u32..11).prop_flat_map(|letters| {
+            let words = || prop::collection::vec(0..letters, 0..211);
+            (words(), words())
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn pairs_are_a_longest_common_subsequence((a, b) in two(), cells in 0usize..200) {
+            for found in [pairs(&a, &b), divided(&a, &b, cells)] {
+                prop_assert!(found.iter().all(|&(i, j)| a[i] == b[j]));
+                prop_assert!(found.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1));
+                prop_assert_eq!(found.len(), length(&a, &b));
+            }
+        }
+
+        #[test]
+        fn both_ends_are_matched_once_and_as_far_as_they_go((a, b) in two()) {
+            let front = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+            let end = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
+            let shorter = a.len().min(b.len());
+            let found = both_ends(front as u64, end as u64, shorter as u64);
+            let (from, until) = (found.0 as usize, found.1 as usize);
+            prop_assert!(from <= front && until <= end);
+            prop_assert_eq!(from + until, shorter.min(front + end));
+            let between = length(&a[from..a.len() - until], &b[from..b.len() - until]);
+            prop_assert_eq!(from + between + until, length(&a, &b));
+        }
+
+        #[test]
+        fn shares_are_small_and_all(n in 0u64..100_000_000, m in 0u64..100_000_000, cells in 30u32..40, side in 17u32..30) {
+            let bound = Bound { cells: 1 << cells, side: 1 << side };
+            let mut ends = (0, 0);
+            for (ours, theirs) in bound.shares(n, m) {
+                prop_assert_eq!((ours.start, theirs.start), ends);
+                ends = (ours.end, theirs.end);
+                let (n, m) = (ours.end - ours.start, theirs.end - theirs.start);
+                prop_assert!(n <= bound.side && m <= bound.side && n.saturating_sub(1) * m.saturating_sub(1) <= bound.cells);
+            }
+            prop_assert_eq!(ends, if n == 0 || m == 0 { (0, 0) } else { (n, m) });
         }
     }
 
     #[test]
-    fn divided_it_is_as_long() {
-        let mut random = Random(2);
-        for round in 0..400 {
-            let letters = 2 + random.below(9);
-            let mut words = |n: u64| -> Vec<u32> { (0..n).map(|_| random.below(letters) as u32).collect() };
-            let (a, b) = (words(round % 211), words(round * 7 % 190));
-            let found = divided(&a, &b, random.below(200) as usize);
-            assert!(found.iter().all(|&(i, j)| a[i] == b[j]));
-            assert!(found.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1));
-            assert_eq!(found.len(), length(&a, &b), "{a:?} {b:?}");
-        }
+    fn parts_by_hand() {
+        let bound = Bound { cells: 1 << 27, side: 1 << 20 };
+        let parts =
+            [(1, 1), (1 << 13, 1 << 13), (1 << 14, 1 << 15), (5, 1 << 22)].map(|(n, m)| bound.parts(n, m));
+        assert_eq!(parts, [1, 1, 2, 4]);
+    }
+
+    #[test]
+    fn the_surplus_of_a_loop_is_in_the_middle() {
+        assert_eq!(both_ends(6, 6, 6), (3, 3));
+        assert_eq!(both_ends(6, 4, 6), (3, 3));
+        assert_eq!(both_ends(6, 2, 6), (4, 2));
+        assert_eq!(both_ends(1, 6, 6), (1, 5));
+        assert_eq!(both_ends(2, 3, 6), (2, 3));
     }
 }
