@@ -166,7 +166,7 @@ impl<'o> Completion<'o> {
         }
         Ok(summary)
     }
-    /// Learns what was captured, and what confidences are worth in this run, tried on gaps as long as its own.
+    /// Learns what was captured, and what confidences are worth in this run, tried on gaps that took as long as its own.
     fn learn<'p>(
         &self,
         settings: Following,
@@ -176,10 +176,9 @@ impl<'o> Completion<'o> {
     ) -> (Patterns, Calibration) {
         let begin = Instant::now();
         let (icfg, captured) = (&**self.icfg.get(), &learned.captured);
-        let in_instructions = |place: &Place| Some(place.expected?.instructions as usize);
-        let lengths: Vec<usize> = places.filter_map(in_instructions).filter(|len| *len > 0).collect();
-        let rehearsal = Rehearsal::new(captured, &lengths, self.settings.rehearsals);
-        let patterns = Patterns::new(icfg, rehearsal.cut());
+        let times: Vec<u64> = places.filter_map(|place| place.hole?.time).filter(|time| *time > 0).collect();
+        let rehearsal = Rehearsal::new(captured, &times, self.settings.rehearsals);
+        let patterns = Patterns::new(icfg, rehearsal.cut()).with_lengths(rehearsal.lengths(captured));
         summary.seconds.learning = begin.elapsed().as_secs_f64();
         let begin = Instant::now();
         let first = |segment: SegmentId| {

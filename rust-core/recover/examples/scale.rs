@@ -233,8 +233,9 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
         let pairs = filled.iter().zip(&gaps).filter_map(|(f, g)| Some((&f.fill.as_ref()?.nodes[..], g.1)));
         print_right(pairs, gaps.len());
     }
-    let rehearsal = Rehearsal::new(&captured, &[lose], gaps.len().min(500));
-    let learned = timed("learned", || Learned::new(g, rehearsal.cut()));
+    let rehearsal = Rehearsal::new(&captured, &[lose as u64 * 3], gaps.len().min(500));
+    let learned =
+        timed("learned", || Learned::new(g, rehearsal.cut()).with_lengths(rehearsal.lengths(&captured)));
     let follower = Follower::new(g, &captured, &learned, Settings::default());
     let expected = Some(Expected { instructions: lose as f64, slack: 0.0 });
     let gap = |h: &Hole| Gap {

@@ -342,7 +342,7 @@ impl<'a> Follower<'a> {
         let behind: Vec<usize> = led.iter().skip(1).map(|p| *p as usize + forced_back).collect();
         let forced = (forced.min(joint.front), forced_back.min(joint.back));
         let recovered = Recovered {
-            confidence: self.confidence(&nodes, gap.sure, forced, &front, &behind),
+            confidence: self.confidence(&nodes, gap, forced, &front, &behind),
             misfit: gap.expected.map(|_| joint.misfit),
             before,
             after: joint.after,
@@ -354,11 +354,12 @@ impl<'a> Follower<'a> {
         (Some(recovered), work)
     }
     /// Of the places in `front`, how many went on as `nodes` do behind its first ones, in which there was no choice, of those in `back`
-    /// how many were come to in the same way, each as far as the end it hangs on is `known`; for each node the better of both.
+    /// how many were come to in the same way, each as far as the end it hangs on is known, and as it is sure that the `gap` is long enough;
+    /// for each node the better of both.
     fn confidence(
         &self,
         nodes: &[Node],
-        known: (f32, f32),
+        gap: &Gap<'_>,
         forced: (usize, usize),
         front: &[usize],
         back: &[usize],
@@ -384,7 +385,10 @@ impl<'a> Follower<'a> {
         for (stretch, share) in shares(came.collect(), nodes.len()).stretches() {
             backwards.extend_to(stretch.end, share);
         }
-        forth.zip(&backwards.reversed(), |forth, back| (known.0 * forth).max(known.1 * back))
+        let long = self.learned.lengths.reaching(nodes.len(), gap.expected);
+        let forth = forth.zip(&long, |sure, long| gap.sure.0 * sure * long);
+        let backwards = backwards.zip(&long, |sure, long| gap.sure.1 * sure * long);
+        forth.zip(&backwards.reversed(), f32::max)
     }
 }
 

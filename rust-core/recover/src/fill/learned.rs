@@ -3,6 +3,7 @@
 use super::Captured;
 use super::contexts::Contexts;
 use super::frequencies::Frequencies;
+use super::lengths::Lengths;
 use super::passage::{AllExits, Exited, Passages};
 use jportal_bytecode::Icfg;
 
@@ -14,6 +15,8 @@ pub struct Learned {
     pub(super) frequencies: Frequencies,
     /// The likeliest ways out of the methods that were executed.
     pub(super) exits: AllExits,
+    /// How far the lengths that are expected of gaps can be trusted.
+    pub(super) lengths: Lengths,
 }
 
 impl Learned {
@@ -28,7 +31,12 @@ impl Learned {
             let exits = passages.exits_of_executed();
             // Only a panic ends the other thread, and that is one of this thread as well then.
             let contexts = contexts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Self { contexts, frequencies, exits }
+            Self { contexts, frequencies, exits, lengths: Lengths::default() }
         })
+    }
+    /// The same, with what is known of the lengths of gaps.
+    #[must_use]
+    pub fn with_lengths(self, lengths: Lengths) -> Self {
+        Self { lengths, ..self }
     }
 }

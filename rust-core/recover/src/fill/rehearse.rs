@@ -1,5 +1,8 @@
 //! How far a run's confidences can be trusted: gaps are cut into what was captured, filled, and compared with the truth.
 //!
+//! They take as long as the run's own gaps do, whatever ran in that time: where the length that is expected of a gap is far from its own, it is
+//! in these as well, and how often ([`Lengths`]) is known before they are filled.
+//!
 //! The result is a table from confidence to the share that was right, made monotonous; what it was not tried on stays as it is.
 //! An event of a fill is right if the transfer of control that comes next has a counterpart of its own in what ran, in order; that is nearly
 //! what `jportal accuracy` has, which looks at each event. Myers' algorithm looks for them with a bound on its work, and may find fewer.
@@ -11,6 +14,7 @@ use super::captured::{Captured, SegmentId, Tier, Tiers, straight};
 use super::follow::{Follower, Gap, Recovered, Settings};
 use super::frames::Frames;
 use super::learned::Learned;
+use super::lengths::Lengths;
 use super::pace::{Expected, Paces, Span};
 use crate::cut::Sites;
 use crate::project::paths::Below;
@@ -24,7 +28,8 @@ use std::thread::{available_parallelism, scope};
 
 /// Bins of confidence.
 const BINS: usize = 50;
-/// What is not known weighs as much as two gaps half of whose events are right (the rule of succession).
+/// What is not known weighs as much as two gaps half of whose events are right (the rule of succession), in each bin: where bins are pooled
+/// the same gaps stand in several of them, and what most gaps have little of, a few have much of, and wrong together.
 const PRIOR: (f64, f64) = (2.0, 0.5);
 /// Transfers of a fill and of the truth that are compared by one longest common subsequence: some 20 ms.
 const COMPARED: Bound = Bound { cells: 1 << 30, side: 1 << 22 };
@@ -32,6 +37,8 @@ const COMPARED: Bound = Bound { cells: 1 << 30, side: 1 << 22 };
 const CELLS: usize = 1 << 24;
 /// Instructions left on both sides of a gap that is cut.
 const MARGIN: usize = 64;
+/// Segments that are looked at for one that lasted long enough.
+const SEGMENTS: usize = 64;
 /// At most this part of what was captured is cut out.
 const PART: usize = 10;
 
@@ -175,9 +182,10 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// Cuts at most `count` gaps of the given lengths in turn, in instructions, into `captured`.
-    pub fn new(captured: &Captured, lengths: &[usize], count: usize) -> Self {
-        let cuts = choose(captured, lengths, count);
+    /// Cuts at most `count` gaps into `captured`, each for what ran in one of these times, in turn. Of a gap nothing but its time is known:
+    /// what else may have taken it, for which there was no time then, is missing in these as well.
+    pub fn new(captured: &Captured, times: &[u64], count: usize) -> Self {
+        let cuts = choose(captured, times, count);
         let cut = captured.hiding(&cuts);
         let trial = |lost: Range<usize>| {
             let SegmentId(hidden) = cut.segment_at(lost.start);
@@ -192,6 +200,14 @@ impl Rehearsal {
     /// What is left: what is learned of it serves the rehearsal and what was captured.
     pub const fn cut(&self) -> &Captured {
         &self.cut
+    }
+    /// How long they are, beside what is expected from the time they took.
+    pub fn lengths(&self, captured: &Captured) -> Lengths {
+        let parts = self.trials.iter().filter_map(|trial| {
+            let expected = trial.expected(captured)?;
+            Some(trial.lost.len() as f64 / expected.scale())
+        });
+        Lengths::new(parts.collect())
     }
     /// Recovers the gaps and compares. `first` knows the frames below the first instruction of each segment of `captured`, `learned` is
     /// what was learned of [`cut`](Self::cut). On all processors.
@@ -260,7 +276,13 @@ impl Trial {
         for (at, time) in captured.marks_in(&(self.lost.end..segment.end)) {
             paces.mark(u64::from(*at) - self.lost.len() as u64, *time);
         }
-        paces.expected(Span { at: self.lost.start as u64, since: None, until: None })
+        // Of a mark at the gap nobody could tell on which side it is.
+        let Range { start, end } = self.lost;
+        paces.expected(Span {
+            at: start as u64,
+            since: captured.time_at(start),
+            until: captured.time_at(end),
+        })
     }
     /// The frames on both sides.
     fn frames(&self, icfg: &Icfg, captured: &Captured, first: Below<'_>) -> (Sites, Sites) {
@@ -279,24 +301,64 @@ impl Trial {
     }
 }
 
-/// Where gaps are cut: spread evenly, not too near to the ends of segments.
-fn choose(captured: &Captured, lengths: &[usize], count: usize) -> Vec<Range<usize>> {
+/// Where gaps are cut: spread evenly, or in one of the next segments, not too near to their ends; each for as long as one of `times` in
+/// turn.
+fn choose(captured: &Captured, times: &[u64], count: usize) -> Vec<Range<usize>> {
     let all = captured.nodes().len();
     let mut cuts: Vec<Range<usize>> = Vec::new();
     let mut hidden = 0;
-    for (index, length) in (0..count).zip(lengths.iter().cycle()) {
+    for (index, time) in (0..count).zip(times.iter().cycle()) {
         let even = (all as u128 * (2 * index as u128 + 1) / (2 * count as u128)) as usize;
-        let segment = captured.range(captured.segment_at(even));
-        let Some(latest) = segment.end.checked_sub(MARGIN.saturating_add(*length)) else { continue };
-        let earliest = cuts.last().map_or(0, |last| last.end).max(segment.start) + MARGIN;
-        if earliest <= latest && *length > 0 && hidden + length <= all / PART {
-            let start = even.clamp(earliest, latest);
-            let lost = start..start + length;
-            hidden += length;
+        let begin = cuts.last().map_or(0, |last| last.end);
+        let segments =
+            captured.segment_at(even.max(begin).min(all.saturating_sub(1))).0..captured.len() as u32;
+        let lost = segments.take(SEGMENTS).find_map(|segment| {
+            let segment = captured.range(SegmentId(segment));
+            let (earliest, latest) = (begin.max(segment.start) + MARGIN, segment.end.saturating_sub(MARGIN));
+            lasting(captured, even.max(earliest)..latest, *time)
+                .or_else(|| lasting_up_to(captured, earliest..latest, *time))
+        });
+        let Some(lost) = lost else { continue };
+        if hidden + lost.len() <= all / PART {
+            hidden += lost.len();
             cuts.push(lost);
         }
     }
     cuts
+}
+
+/// What ran in so much time from the first of `positions` on, which lie in one segment; `None` where they do not last so long.
+fn lasting(captured: &Captured, positions: Range<usize>, time: u64) -> Option<Range<usize>> {
+    let Range { start, end } = positions;
+    let begun = captured.time_at(start).filter(|_| start < end)?;
+    let since = |at: usize| captured.time_at(at).map_or(0, |now| now.saturating_sub(begun));
+    let to = first(start..end, |at| since(at) >= time)?;
+    Some(start..to.max(start + 1))
+}
+
+/// The same up to the last of them.
+fn lasting_up_to(captured: &Captured, positions: Range<usize>, time: u64) -> Option<Range<usize>> {
+    let Range { start, end } = positions;
+    let ended = captured.time_at(end).filter(|_| start < end)?;
+    let until = |at: usize| captured.time_at(at).map_or(0, |now| ended.saturating_sub(now));
+    let short = first(start..end, |at| until(at) < time).unwrap_or(end);
+    (short > start).then(|| short - 1..end)
+}
+
+/// The first of `positions` that is so; those behind it are so as well.
+fn first(positions: Range<usize>, is: impl Fn(usize) -> bool) -> Option<usize> {
+    let Range { mut start, end } = positions;
+    let mut len = end.saturating_sub(start);
+    while len > 0 {
+        let half = len / 2;
+        if is(start + half) {
+            len = half;
+        } else {
+            start += half + 1;
+            len -= half + 1;
+        }
+    }
+    (start < end).then_some(start)
 }
 
 #[cfg(test)]
@@ -338,6 +400,71 @@ mod tests {
         // Nine gaps with hardly any events say hardly more than the one that has them.
         let large = claimed(&[1_000_000, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
         assert!(near(large, one), "{large}");
+    }
+
+    #[test]
+    fn gaps_are_cut_by_their_time() {
+        let g = graph(vec![method("f", &[26; 200])]);
+        let mut captured = Captured::default();
+        let nodes: Vec<Node> = (0..2000).map(|i| Node(i % 200)).collect();
+        // An instruction a tick, but for what stands still at the 1000th.
+        let mark = |i: usize| (i, i as u64 + if i >= 1000 { 500 } else { 0 });
+        let mut marks: Vec<_> = (0..2000).step_by(100).chain([999]).map(mark).collect();
+        marks.sort_unstable();
+        captured.push(&g, &nodes, &marks).unwrap();
+        // One that is too short, and another one.
+        captured.push(&g, &nodes[..MARGIN], &[(0, 0), (MARGIN - 1, 1 << 20)]).unwrap();
+        captured.push(&g, &nodes[..1000], &[(0, 0), (999, 999)]).unwrap();
+        let lasting = |from, time| lasting(&captured, from..1990, time);
+        assert_eq!(lasting(100, 50), Some(100..150));
+        assert_eq!(lasting(980, 200), Some(980..1000));
+        assert_eq!(lasting(980, 600), Some(980..1080));
+        assert_eq!(lasting(1900, 91), None);
+        assert_eq!(lasting_up_to(&captured, 100..1990, 90), Some(1900..1990));
+        assert_eq!(lasting_up_to(&captured, 990..1020, 100), Some(999..1020));
+        assert_eq!(lasting_up_to(&captured, 990..1020, 1000), None);
+        let cut = |time, count| choose(&captured, &[time], count);
+        assert_eq!(cut(80, 1).first(), Some(&(1532..1612)));
+        // No more than a tenth.
+        assert_eq!((cut(250, 2).first(), cut(250, 2).len()), (Some(&(766..1000)), 1));
+        // In the next one where one is too short, up to its end where the rest of it is.
+        let mut captured = Captured::default();
+        captured.push(&g, &nodes[..MARGIN], &[(0, 0), (MARGIN - 1, 1 << 20)]).unwrap();
+        captured.push(&g, &nodes[..1000], &[(0, 0), (999, 999)]).unwrap();
+        let cut = |time, count| choose(&captured, &[time], count).first().cloned();
+        assert_eq!(cut(100, 20), Some(128..228));
+        assert_eq!(cut(100, 1), Some(532..632));
+        assert_eq!(cut(500, 1), None);
+    }
+
+    #[test]
+    fn what_is_far_from_both_ends_is_less_sure_where_gaps_are_shorter_than_expected() {
+        let (g, captured) = a_loop();
+        let rehearsal = Rehearsal::new(&captured, &[5000], 1);
+        let trial = &rehearsal.trials[0];
+        let sure = |lengths: Vec<f64>| {
+            let learned = Learned::new(&g, rehearsal.cut()).with_lengths(Lengths::new(lengths));
+            let gap = Gap {
+                hole: trial.hole,
+                before: Below::Frames(&[]),
+                entered: None,
+                after: Below::Frames(&[]),
+                sure: (1.0, 1.0),
+                expected: trial.expected(&captured),
+            };
+            let (found, _) =
+                Follower::new(&g, rehearsal.cut(), &learned, Settings::default()).recover_gap(&gap);
+            let sure: Vec<f32> = found.unwrap().confidence.iter().collect();
+            assert_eq!(sure.len(), 500);
+            (sure[50], sure[250], sure[450])
+        };
+        let (front, middle, end) = sure(Vec::new());
+        // All but one of eight have a fifth of the length.
+        let lengths = [0.2; 7].into_iter().chain([1.0]).collect();
+        let reaching = sure(lengths);
+        assert_eq!((reaching.1, reaching.2), (middle * 0.2, end * 0.9));
+        // What was surest from the other end is surer from this one now.
+        assert!(reaching.0 > front * 0.8 && reaching.0 < front, "{reaching:?}");
     }
 
     #[test]
@@ -395,27 +522,32 @@ mod tests {
         assert_eq!(after, Sites { sites: vec![], whole: true });
     }
 
-    #[test]
-    fn gaps_of_a_loop_are_rehearsed() {
+    fn a_loop() -> (Icfg, Captured) {
         // 0 iload_0; 1 ifeq 9; 4 iload_1, nop; 6 goto 0; 9 return
         let g = graph(vec![method("f", &[26, 153, 0, 8, 27, 0, 167, 0xff, 0xfa, 177])]);
         let mut captured = Captured::default();
         let nodes: Vec<Node> = at(&g, 0, &[0, 1, 4, 5, 6]).into_iter().cycle().skip(2).take(20_000).collect();
         let marks: Vec<(usize, u64)> = (0..20_000).step_by(100).map(|i| (i, 10 * i as u64)).collect();
         captured.push(&g, &nodes, &marks).unwrap();
+        (g, captured)
+    }
+
+    #[test]
+    fn gaps_of_a_loop_are_rehearsed() {
+        let (g, captured) = a_loop();
         let first = |_| Below::Frames(&[][..]);
-        let rehearsed = |captured: &Captured, lengths: &[usize], count| {
-            let rehearsal = Rehearsal::new(captured, lengths, count);
+        let rehearsed = |captured: &Captured, times: &[u64], count| {
+            let rehearsal = Rehearsal::new(captured, times, count);
             let learned = Learned::new(&g, rehearsal.cut());
             rehearsal.run(&g, captured, &first, &learned, Settings::default())
         };
-        let tally = rehearsed(&captured, &[21, 53], 20);
+        let tally = rehearsed(&captured, &[210, 530], 20);
         assert_eq!((tally.gaps, tally.filled), (20, 20));
         let (events, right) = tally.from(0.0);
         assert_eq!((events, right), (740, 740));
         // No more than a tenth is cut out.
-        let tally = rehearsed(&captured, &[500], 100);
+        let tally = rehearsed(&captured, &[5000], 100);
         assert_eq!(tally.gaps, 4);
-        assert_eq!(rehearsed(&Captured::default(), &[5], 10), Tally::default());
+        assert_eq!(rehearsed(&Captured::default(), &[50], 10), Tally::default());
     }
 }
