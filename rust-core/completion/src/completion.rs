@@ -35,7 +35,7 @@ pub struct Settings {
 impl Settings {
     /// The defaults with a method.
     pub const fn with(method: Method) -> Self {
-        Self { method, longest_captured: 1 << 28, rehearsals: 64 }
+        Self { method, longest_captured: 1 << 28, rehearsals: 48 }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::cut::Sites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node};
 use jportal_lcs::{Bound, both_ends, divided};
+use std::cmp::Reverse;
 use std::iter::repeat_n;
 use std::num::NonZero;
 use std::ops::Range;
@@ -31,8 +32,8 @@ const BINS: usize = 50;
 /// What is not known weighs as much as two gaps half of whose events are right (the rule of succession), in each bin: where bins are pooled
 /// the same gaps stand in several of them, and what most gaps have little of, a few have much of, and wrong together.
 const PRIOR: (f64, f64) = (2.0, 0.5);
-/// Transfers of a fill and of the truth that are compared by one longest common subsequence: some 20 ms.
-const COMPARED: Bound = Bound { cells: 1 << 30, side: 1 << 22 };
+/// Transfers of a fill and of the truth that are compared by one longest common subsequence: some 2 ms.
+const COMPARED: Bound = Bound { cells: 1 << 26, side: 1 << 20 };
 /// Pairs of them below which it is not divided: 2 MiB.
 const CELLS: usize = 1 << 24;
 /// Instructions left on both sides of a gap that is cut.
@@ -219,7 +220,9 @@ impl Rehearsal {
         learned: &Learned,
         settings: Settings,
     ) -> Tally {
-        let trials: Vec<_> = self.trials.iter().map(|t| (t, first(t.segment))).collect();
+        let mut trials: Vec<_> = self.trials.iter().map(|t| (t, first(t.segment))).collect();
+        // So that all threads have about as much to do.
+        trials.sort_by_key(|(trial, _)| Reverse(trial.lost.len()));
         let threads = available_parallelism().map_or(1, NonZero::get).min(trials.len());
         // Whose turn a trial is must not be a matter of time: what a follower knows of methods depends on what it was asked before.
         let some = |number: usize| {
