@@ -178,7 +178,7 @@ impl<'o> Completion<'o> {
         let (icfg, captured) = (&**self.icfg.get(), &learned.captured);
         let times: Vec<u64> = places.filter_map(|place| place.hole?.time).filter(|time| *time > 0).collect();
         let rehearsal = Rehearsal::new(captured, &times, self.settings.rehearsals);
-        let patterns = Patterns::new(icfg, rehearsal.cut()).with_lengths(rehearsal.lengths(captured));
+        let patterns = Patterns::new(icfg, rehearsal.cut()).with_lengths(rehearsal.lengths());
         summary.seconds.learning = begin.elapsed().as_secs_f64();
         let begin = Instant::now();
         let first = |segment: SegmentId| {

@@ -234,8 +234,7 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
         print_right(pairs, gaps.len());
     }
     let rehearsal = Rehearsal::new(&captured, &[lose as u64 * 3], gaps.len().min(500));
-    let learned =
-        timed("learned", || Learned::new(g, rehearsal.cut()).with_lengths(rehearsal.lengths(&captured)));
+    let learned = timed("learned", || Learned::new(g, rehearsal.cut()).with_lengths(rehearsal.lengths()));
     let follower = Follower::new(g, &captured, &learned, Settings::default());
     let expected = Some(Expected { instructions: lose as f64, slack: 0.0 });
     let gap = |h: &Hole| Gap {

@@ -193,7 +193,9 @@ impl Rehearsal {
             let time = captured.time_at(lost.start).zip(captured.time_at(lost.end));
             let time = time.map(|(a, b)| b.saturating_sub(a));
             let hole = Hole { before: SegmentId(hidden - 1), after: SegmentId(hidden + 1), time };
-            Trial { hole, segment: captured.segment_at(lost.start), lost }
+            let segment = captured.segment_at(lost.start);
+            let expected = expected(captured, segment, &lost);
+            Trial { hole, segment, lost, expected }
         };
         let trials = cuts.into_iter().map(trial).collect();
         Self { cut, trials }
@@ -203,11 +205,9 @@ impl Rehearsal {
         &self.cut
     }
     /// How long they are, beside what is expected from the time they took.
-    pub fn lengths(&self, captured: &Captured) -> Lengths {
-        let parts = self.trials.iter().filter_map(|trial| {
-            let expected = trial.expected(captured)?;
-            Some(trial.lost.len() as f64 / expected.scale())
-        });
+    pub fn lengths(&self) -> Lengths {
+        let part = |trial: &Trial| Some(trial.lost.len() as f64 / trial.expected?.scale());
+        let parts = self.trials.iter().filter_map(part);
         Lengths::new(parts.collect())
     }
     /// Recovers the gaps and compares. `first` knows the frames below the first instruction of each segment of `captured`, `learned` is
@@ -236,7 +236,7 @@ impl Rehearsal {
                     entered: None,
                     after: after.below(),
                     sure: (1.0, 1.0),
-                    expected: trial.expected(captured),
+                    expected: trial.expected,
                 };
                 tally.gaps += 1;
                 if let (Some(found), _) = follower.recover_gap(&gap) {
@@ -265,28 +265,11 @@ struct Trial {
     lost: Range<usize>,
     /// Where it was cut, among the segments of what was captured.
     segment: SegmentId,
+    /// How many instructions there was time for.
+    expected: Option<Expected>,
 }
 
 impl Trial {
-    /// How many instructions there was time for, told from what is left of the segment.
-    fn expected(&self, captured: &Captured) -> Option<Expected> {
-        let mut paces = Paces::default();
-        let segment = captured.range(self.segment);
-        for (at, time) in captured.marks_in(&(segment.start..self.lost.start)) {
-            paces.mark(u64::from(*at), *time);
-        }
-        paces.gap();
-        for (at, time) in captured.marks_in(&(self.lost.end..segment.end)) {
-            paces.mark(u64::from(*at) - self.lost.len() as u64, *time);
-        }
-        // Of a mark at the gap nobody could tell on which side it is.
-        let Range { start, end } = self.lost;
-        paces.expected(Span {
-            at: start as u64,
-            since: captured.time_at(start),
-            until: captured.time_at(end),
-        })
-    }
     /// The frames on both sides.
     fn frames(&self, icfg: &Icfg, captured: &Captured, first: Below<'_>) -> (Sites, Sites) {
         let mut frames = Frames::new(icfg, first);
@@ -302,6 +285,22 @@ impl Trial {
         let last = self.lost.start - 1;
         (follow(captured.range(self.segment).start, last), follow(last, self.lost.end))
     }
+}
+
+/// How many instructions there was time for in what was `lost` of `segment`, told from what is left of it.
+fn expected(captured: &Captured, segment: SegmentId, lost: &Range<usize>) -> Option<Expected> {
+    let mut paces = Paces::default();
+    let segment = captured.range(segment);
+    for (at, time) in captured.marks_in(&(segment.start..lost.start)) {
+        paces.mark(u64::from(*at), *time);
+    }
+    paces.gap();
+    for (at, time) in captured.marks_in(&(lost.end..segment.end)) {
+        paces.mark(u64::from(*at) - lost.len() as u64, *time);
+    }
+    // Of a mark at the gap nobody could tell on which side it is.
+    let (since, until) = (captured.time_at(lost.start), captured.time_at(lost.end));
+    paces.expected(Span { at: lost.start as u64, since, until })
 }
 
 /// Where gaps are cut: spread evenly, or in one of the next segments, not too near to their ends; each for as long as one of `times` in
@@ -453,7 +452,7 @@ mod tests {
                 entered: None,
                 after: Below::Frames(&[]),
                 sure: (1.0, 1.0),
-                expected: trial.expected(&captured),
+                expected: trial.expected,
             };
             let (found, _) =
                 Follower::new(&g, rehearsal.cut(), &learned, Settings::default()).recover_gap(&gap);
@@ -520,7 +519,8 @@ mod tests {
         let nodes = [at(&g, 0, &[0]), at(&g, 1, &[0, 1, 2]), at(&g, 0, &[3, 4])].concat();
         let segment = captured.push(&g, &nodes, &[]).unwrap();
         let hole = Hole { before: segment, after: segment, time: None };
-        let (before, after) = Trial { hole, lost: 2..4, segment }.frames(&g, &captured, Below::Frames(&[]));
+        let (before, after) =
+            Trial { hole, lost: 2..4, segment, expected: None }.frames(&g, &captured, Below::Frames(&[]));
         assert_eq!(before, Sites { sites: at(&g, 0, &[0]), whole: true });
         assert_eq!(after, Sites { sites: vec![], whole: true });
     }
