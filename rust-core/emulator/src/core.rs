@@ -118,7 +118,7 @@ impl Core {
     /// event, or when it is given up, [`Core::finish`] must be called on it.
     /// `at`: when the other thread needed a core.
     pub fn detach(&mut self, at: u64) -> Box<Core> {
-        let now = self.not_before(at);
+        let now = self.not_before_the_block(at);
         let mut injection = self.injection.clone();
         injection.rebase(self.unit.position());
         let successor = Core {
@@ -174,6 +174,12 @@ impl Core {
     /// `at`, unless packets or records with a later time have been written.
     fn not_before(&self, at: u64) -> u64 {
         at.max(self.latest).max(self.unit.latest())
+    }
+
+    /// `at`, unless the running thread has begun a block later: code that it executed was there by then, and may not have been
+    /// there at `at`.
+    fn not_before_the_block(&self, at: u64) -> u64 {
+        self.not_before(at).max(self.unit.looked())
     }
 
     /// The time, which ends for a detached thread when it loses the core.
@@ -266,7 +272,8 @@ impl Core {
             Some(b) if self.state == State::On => self.enter(b.start),
             _ => *unresolved = None,
         }
-        // The clock's way to the beginning of the stay is none of its jumps.
+        // The clock's way from the beginning of the stay to now is none of its jumps.
+        self.unit.look();
         self.unit.take_jump();
     }
 
@@ -281,7 +288,7 @@ impl Core {
     }
 
     /// `block`, which the running thread entered the range with, is not what stands in memory: QEMU
-    /// chose it before the thread had to wait for the core or was held up by the host.
+    /// chose it before the thread had to wait for the core, or before the host suspended the thread.
     pub fn stale(&mut self, block: &Block) {
         if let (Some(tid), State::On) = (self.running, self.state) {
             self.counts.stale += 1;
@@ -296,13 +303,18 @@ impl Core {
         self.switch_out_at(preempted, self.now());
     }
 
+    /// The running thread, if any, loses the core: another one needed it at `at`.
+    pub fn evict(&mut self, at: u64) {
+        self.switch_out_at(true, self.not_before_the_block(at));
+    }
+
     /// Tracing ends: as with new events of the kernel, each thread's next start begins with a PSB+ and is announced.
     pub fn forget_threads(&mut self) {
         self.started.clear();
     }
 
     /// As [`Core::switch_out`], at time `at` if nothing later has been written.
-    pub fn switch_out_at(&mut self, preempted: bool, at: u64) {
+    fn switch_out_at(&mut self, preempted: bool, at: u64) {
         let Some(tid) = self.running.take() else { return };
         if let State::Overflow(_) = self.state {
             self.end_overflow((self.inside != 0).then_some(self.inside));
@@ -325,6 +337,7 @@ impl Core {
     #[inline]
     pub fn begin_block(&mut self, unresolved: &mut Unresolved, block: &'static Block) -> bool {
         self.counts.blocks += 1;
+        self.unit.look();
         if self.state != State::On && !self.begin_lossy(unresolved, block) {
             return false;
         }
@@ -385,6 +398,7 @@ impl Core {
     /// The thread executes `to`, outside the range.
     pub fn leave(&mut self, unresolved: &mut Unresolved, to: u64) {
         let Some(before) = unresolved.take() else { return };
+        self.unit.look();
         match self.state {
             State::On => self.ended(before, to, false, Arrival::Block { restart: false }),
             State::Overflow(_) => self.end_overflow(None),
@@ -395,6 +409,7 @@ impl Core {
 
     /// A signal handler begins. `rip`: the interrupted instruction; `within`: it lies in the range.
     pub fn signal(&mut self, unresolved: &mut Unresolved, rip: u64, fault: bool, within: bool) {
+        self.unit.look();
         match (self.state, unresolved.take()) {
             (State::On, Some(before)) => {
                 let arrival = if fault { Arrival::Fault } else { Arrival::Interrupt };

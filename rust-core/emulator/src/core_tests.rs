@@ -364,6 +364,67 @@ fn output_stops_when_the_ring_is_full_and_begins_again_with_psb() {
     assert_eq!(again[..3], ["MODE.Exec", "TIP.PGE 1000", "TIP 1000"]);
 }
 
+/// Of each switch record: whether the thread came, and when.
+fn switches(r: &mut Rig) -> Vec<(bool, u64)> {
+    let mut bytes = Vec::new();
+    r.consumer.data.drain(&mut bytes, usize::MAX).unwrap();
+    let switch = |r: jportal_perf_abi::record::Record| match r.body {
+        Body::Switch { out, .. } => Some((!out, r.sample.time)),
+        _ => None,
+    };
+    RecordReader::new(&bytes).map(Result::unwrap).filter_map(switch).collect()
+}
+
+/// A thread is suspended between two blocks that send no packet of their own: what it had executed before is not recorded as
+/// executed after, nor the other way round, though the unit sends the next packet much later.
+#[test]
+fn a_stay_ends_with_the_block_before_a_pause() {
+    let khz = clock::measure_tsc_khz();
+    let stay = || {
+        let mut r = rig_with(Config { timing: Timing::Mtc, tsc_khz: khz, ..Config::default() });
+        let mut thread = None;
+        let falls: Vec<_> = (0..6).map(|n| leak(0x1000 + 3 * n, BRANCH)).collect();
+        r.core.switch_in(11, &mut thread, clock::tsc());
+        falls[..3].iter().for_each(|block| _ = r.core.begin_block(&mut thread, block));
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        falls[3..].iter().for_each(|block| _ = r.core.begin_block(&mut thread, block));
+        r.core.switch_out(false);
+        r.packets()
+    };
+    let wanted = ["TNT NNN", "FUP 1009", "TIP.PGD -", "TIP.PGE 1009", "TNT NN", "FUP 100f", "TIP.PGD -"];
+    let is_flow = |p: &String| ["TNT ", "FUP ", "TIP."].iter().any(|name| p.starts_with(name));
+    let mut found = Vec::new();
+    // The host may suspend the thread elsewhere, too, but not each time.
+    let as_wanted = |_| {
+        found = stay().into_iter().filter(is_flow).collect();
+        found[1..] == wanted
+    };
+    assert!((0..50).any(as_wanted), "{found:?}");
+}
+
+/// The other thread has waited for the core while its owner went on.
+#[test]
+fn a_stay_does_not_end_before_its_last_block() {
+    for detached in [false, true] {
+        let mut r = rig();
+        let mut thread = None;
+        r.core.switch_in(11, &mut thread, clock::tsc());
+        r.core.begin_block(&mut thread, leak(0x1000, BRANCH));
+        let needed = clock::tsc();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let began = clock::tsc();
+        r.core.begin_block(&mut thread, leak(0x1003, BRANCH));
+        if detached {
+            r.core.detach(needed).finish();
+        } else {
+            r.core.leave(&mut thread, 0x9000);
+            r.core.evict(needed);
+        }
+        let left = switches(&mut r).last().copied();
+        assert!(left.is_some_and(|(came, time)| !came && time >= began), "{left:?} {needed} {began}");
+    }
+}
+
 /// Blocks that end in packets, with a pause before the last of them in which the thread does `what`.
 fn stay_with(what: impl FnOnce()) -> (Rig, u64) {
     let config = Config { timing: Timing::Mtc, tsc_khz: clock::measure_tsc_khz(), ..Config::default() };
@@ -386,18 +447,10 @@ fn a_thread_that_the_host_does_not_run_has_no_core() {
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
     let (mut r, held) = stay_with(|| std::thread::sleep(PAUSE));
     assert!(held >= 1);
-    let mut bytes = Vec::new();
-    r.consumer.data.drain(&mut bytes, usize::MAX).unwrap();
-    let switches: Vec<(bool, u64)> = RecordReader::new(&bytes)
-        .map(Result::unwrap)
-        .filter_map(|r| match r.body {
-            Body::Switch { out, .. } => Some((out, r.sample.time)),
-            _ => None,
-        })
-        .collect();
+    let switches = switches(&mut r);
     // In; out and in around the pause, and wherever else the host took the processor away; out.
     let away = switches[1..switches.len() - 1].chunks(2).map(|pair| {
-        assert_eq!((pair[0].0, pair[1].0), (true, false), "{switches:?}");
+        assert_eq!((pair[0].0, pair[1].0), (false, true), "{switches:?}");
         pair[1].1 - pair[0].1
     });
     let ms = r.core.config.tsc_khz;

@@ -349,14 +349,7 @@ impl Plugin {
         if t.tenant.tid == 0 {
             t.tenant.tid = guest::thread_id();
         }
-        let taken = self.scheduler.take(&mut t.tenant, &mut t.unresolved, &self.filter, since);
-        if let (Taken::Core, Some(block)) = (taken, t.unresolved)
-            && self.is_stale(block)
-            && let Some(mut core) = self.scheduler.enter(&t.tenant)
-        {
-            core.stale(block);
-        }
-        taken
+        self.scheduler.take(&mut t.tenant, &mut t.unresolved, &self.filter, since, |b| self.is_stale(b))
     }
 
     /// Whether other code stands where `block`, which is being executed, was translated from. Not only a thread that had to

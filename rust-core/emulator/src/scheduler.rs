@@ -17,6 +17,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Mutex, MutexGuard};
 
+use crate::block::Block;
 use crate::clock;
 use crate::config::Config;
 use crate::core::{Core, Unresolved};
@@ -171,6 +172,10 @@ impl Scheduler {
 
     /// Finds a core for `tenant`, which needed one at `since`, and switches it in: then, or as soon as it has left the core
     /// it had before. A thread's stays follow one another also if the clock was read before one of them was ended.
+    ///
+    /// `is_stale`: whether other code stands in memory than a block was translated from. The block that the thread enters the core
+    /// with is asked for here, while nobody else can take the core away again: what the unit says about an entry belongs to
+    /// the stay that begins with it.
     #[cold]
     pub fn take(
         &self,
@@ -178,6 +183,7 @@ impl Scheduler {
         unresolved: &mut Unresolved,
         filter: &Filter,
         since: u64,
+        is_stale: impl Fn(&Block) -> bool,
     ) -> Taken {
         let deadline = since.saturating_add(self.slice.saturating_mul(PATIENCE));
         loop {
@@ -200,6 +206,9 @@ impl Scheduler {
             let since = since.max(self.left(tenant.number) + 1);
             self.evict(&mut core, since);
             core.switch_in(tenant.tid, unresolved, since);
+            if let Some(block) = unresolved.filter(|block| is_stale(block)) {
+                core.stale(block);
+            }
             tenant.core = i;
             tenant.budget = self.next_quantum(tenant);
             self.hints[i].switched.store(core.switched(), Relaxed);
@@ -211,13 +220,13 @@ impl Scheduler {
 
     /// The thread on `core`, if any, has it no more: another one needed it at `since`.
     fn evict(&self, core: &mut Claimed<'_, Core>, since: u64) {
-        let Some(owner) = core.old_owner() else { return core.switch_out_at(true, since) };
+        let Some(owner) = core.old_owner() else { return core.evict(since) };
         if core.should_detach() {
             let stay = core.detach(since);
             self.leaves(owner, stay.detached().unwrap_or(since));
             *self.stay(owner) = Some(stay);
         } else {
-            core.switch_out_at(true, since);
+            core.evict(since);
             self.leaves(owner, core.latest());
         }
     }

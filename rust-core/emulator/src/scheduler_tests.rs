@@ -39,7 +39,10 @@ impl Rig {
     }
 
     fn take(&self, tenant: &mut Tenant) -> usize {
-        assert_eq!(self.scheduler.take(tenant, &mut None, &self.filter, clock::tsc()), Taken::Core);
+        assert_eq!(
+            self.scheduler.take(tenant, &mut None, &self.filter, clock::tsc(), |_| false),
+            Taken::Core
+        );
         assert!(self.scheduler.enter(tenant).is_some());
         tenant.core
     }
@@ -115,7 +118,7 @@ fn a_thread_that_lost_its_core_ends_its_stay_with_its_next_event() {
         events += 1;
         core.leave(&mut thread, 0x9000);
     };
-    assert_eq!(r.scheduler.take(&mut a, &mut None, &r.filter, clock::tsc()), Taken::OpenStay);
+    assert_eq!(r.scheduler.take(&mut a, &mut None, &r.filter, clock::tsc(), |_| false), Taken::OpenStay);
     assert!(!r.scheduler.end_stay(&b, &mut event));
     assert!(r.scheduler.end_stay(&a, &mut event));
     assert!(!r.scheduler.end_stay(&a, &mut event), "once");
@@ -132,7 +135,7 @@ fn stays_of_a_thread_follow_one_another() {
     r.scheduler.release(&a);
     let left = r.scheduler.left(1);
     assert!(left > needed);
-    assert_eq!(r.scheduler.take(&mut a, &mut None, &r.filter, needed), Taken::Core);
+    assert_eq!(r.scheduler.take(&mut a, &mut None, &r.filter, needed, |_| false), Taken::Core);
     let came = r.scheduler.enter(&a).unwrap().latest();
     assert!(came > left, "{came} {left}");
     // Another one waited since before that and takes the core at once.
@@ -143,7 +146,7 @@ fn stays_of_a_thread_follow_one_another() {
     for core in 0..2 {
         let mut c = r.tenant(3);
         r.scheduler.hints[core].switched.store(0, Relaxed);
-        assert_eq!(r.scheduler.take(&mut c, &mut None, &r.filter, needed), Taken::Core);
+        assert_eq!(r.scheduler.take(&mut c, &mut None, &r.filter, needed, |_| false), Taken::Core);
     }
     assert!(r.scheduler.left(1) > left);
 }
@@ -167,7 +170,10 @@ fn nothing_is_taken_when_nothing_is_traced() {
     let r = rig(1, 0, 0);
     r.filter.activate(false);
     let mut unresolved = Some(some_block());
-    assert_eq!(r.scheduler.take(&mut r.tenant(1), &mut unresolved, &r.filter, clock::tsc()), Taken::Nothing);
+    assert_eq!(
+        r.scheduler.take(&mut r.tenant(1), &mut unresolved, &r.filter, clock::tsc(), |_| false),
+        Taken::Nothing
+    );
     assert!(unresolved.is_none());
 }
 
@@ -205,4 +211,15 @@ fn quanta_vary_around_their_mean_and_repeat_with_the_seed() {
     assert!((800..1200).contains(&(a.iter().sum::<u64>() / 200)));
     assert_eq!(a, draw(1));
     assert_ne!(a, draw(2));
+}
+
+/// Nobody can take the core away between the entry and what is said about it.
+#[test]
+fn a_thread_that_enters_with_an_old_block_says_so_at_once() {
+    let r = rig(1, 0, 0);
+    let mut a = r.tenant(1);
+    let mut thread = Some(some_block());
+    let taken = r.scheduler.take(&mut a, &mut thread, &r.filter, clock::tsc(), |_| true);
+    assert_eq!(taken, Taken::Core);
+    assert_eq!(r.scheduler.enter(&a).unwrap().counts().stale, 1);
 }

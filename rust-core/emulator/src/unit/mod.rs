@@ -103,6 +103,19 @@ impl Unit {
         self.clock_limit = tsc;
     }
 
+    /// An event of the running thread: see [`TimingState::look`].
+    #[inline]
+    pub fn look(&mut self) {
+        let now = self.now();
+        self.timing.look(now);
+    }
+
+    /// The time of the last event.
+    #[inline]
+    pub fn looked(&self) -> u64 {
+        self.timing.looked()
+    }
+
     #[inline]
     fn now(&self) -> u64 {
         clock::tsc().min(self.clock_limit)
@@ -200,21 +213,18 @@ impl Unit {
         self.out.psbend();
     }
 
-    /// The clock is looked at behind a packet, not before: the branch it tells of belongs to a block that
-    /// began earlier, and code may have changed since.
+    /// MTC follows a packet: the branch of that belongs to a block that began earlier, and code may have changed since.
     #[inline]
     fn mtc(&mut self) {
         if self.timing.runs() {
-            let now = self.now();
-            self.timing.mtc(&mut self.out, now);
+            self.timing.mtc(&mut self.out);
         }
     }
 
     #[inline]
     fn cyc(&mut self) {
         if self.timing.counts_cycles() {
-            let now = self.now();
-            self.timing.cyc(&mut self.out, now);
+            self.timing.cyc(&mut self.out);
         }
     }
 
@@ -282,7 +292,6 @@ impl Unit {
     /// the mode (a decoder without it starts in 32-bit mode).
     pub fn enter(&mut self, ip: u64) {
         debug_assert!(!self.enabled && self.tnt_len == 0);
-        // Cycles first: the look at the clock would make a jump of it sure.
         self.cyc();
         self.mtc();
         if !self.mode_sent {

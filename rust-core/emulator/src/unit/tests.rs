@@ -243,6 +243,7 @@ fn mtc_and_cyc_accompany_packets() {
     let mut u = traced(&Config { timing: Timing::Mtc, mtc_freq: 0, ..config() });
     let begin = shown(&u).len();
     for i in 0..2000 {
+        u.look();
         u.indirect(A + i);
     }
     let all = after(&u, begin);
@@ -271,16 +272,20 @@ fn mtc_behind_a_long_silence_restates_the_time() {
     let c = Config { timing: Timing::Mtc, mtc_freq: 0, ..config() };
     let mut t = TimingState::new(&c);
     let mut out = Encoder::new();
-    t.mtc(&mut out, 3 << 7);
+    let mtc = |t: &mut TimingState, out: &mut Encoder, now: u64| {
+        t.look(now);
+        t.mtc(out);
+    };
+    mtc(&mut t, &mut out, 3 << 7);
     assert_eq!(out.bytes(), [0x59, 1, 0x59, 2, 0x59, 3]);
     out.clear();
     // A jump is told with the next packet.
-    t.mtc(&mut out, 1000 << 7);
+    mtc(&mut t, &mut out, 1000 << 7);
     assert_eq!(out.bytes(), [0u8; 0]);
-    t.mtc(&mut out, 1000 << 7);
+    mtc(&mut t, &mut out, 1000 << 7);
     assert_eq!(out.bytes()[0], 0x19, "TSC");
     out.clear();
-    t.mtc(&mut out, 999 << 7);
+    mtc(&mut t, &mut out, 999 << 7);
     assert_eq!(out.bytes(), [0u8; 0], "a lagging counter sends nothing");
 }
 
@@ -294,7 +299,8 @@ fn packets_far_apart_tell_the_time_of_the_one_before() {
         out.clear();
         let before = now;
         now += 1 << 20;
-        t.mtc(&mut out, now);
+        t.look(now);
+        t.mtc(&mut out);
         assert!(t.latest() <= before && t.latest() > before - (1 << 13), "{} {before}", t.latest());
     }
 }
@@ -308,8 +314,9 @@ fn cycles_are_counted_up_to_the_time_that_is_sure() {
     // A packet that follows soon, and one behind a jump of the clock.
     for (now, sure) in [(1000, 1000), (1 << 20, 1000), ((1 << 20) + 500, (1 << 20) + 500)] {
         out.clear();
-        t.cyc(&mut out, start + now);
-        t.mtc(&mut out, start + now);
+        t.look(start + now);
+        t.cyc(&mut out);
+        t.mtc(&mut out);
         assert_eq!(t.latest(), start + sure, "at {now}");
     }
 }
@@ -322,6 +329,7 @@ fn cycles_add_up_to_the_time_between_tsc_packets() {
     let mut n = 0;
     while u.bytes().len() < 20_000 {
         n += 1;
+        u.look();
         u.indirect(A + n % 100);
         u.psb_if_due(A);
     }

@@ -25,9 +25,14 @@ pub struct TimingState {
     last_mtc: u64,
     /// The last TSC packet.
     last_tsc: u64,
-    /// When MTC last looked at the clock.
+    /// The time of the last event ([`TimingState::look`]).
     looked: u64,
-    /// What was the last look when the clock made a jump of more than [`held_up`], until it is asked for; 0: none did.
+    /// The time at which the block that begins with that event was surely chosen.
+    ///
+    /// When the clock has jumped since the event before, the host may have suspended the thread after QEMU's choice of the
+    /// block: for that block the time of the event before is the sure one, and the next event tells the jump.
+    sure: u64,
+    /// The time of the event before the clock made a jump of more than [`held_up`], until it is asked for; 0: none did.
     held_since: u64,
     held_up: u64,
     /// TSC at the last CYC.
@@ -45,6 +50,7 @@ impl TimingState {
             last_mtc: 0,
             last_tsc: 0,
             looked: 0,
+            sure: 0,
             held_since: 0,
             held_up: if config.tsc_khz == 0 { u64::MAX } else { held_up(config.tsc_khz) },
             last_cyc: 0,
@@ -72,6 +78,7 @@ impl TimingState {
         out.tsc(now);
         self.last_tsc = now;
         self.looked = self.looked.max(now);
+        self.sure = self.sure.max(now);
         self.last_cyc = now;
         if self.timing != Timing::Tsc {
             out.tma((now >> CTC_SHIFT) as u16, (now & ((1 << CTC_SHIFT) - 1)) as u16);
@@ -79,27 +86,30 @@ impl TimingState {
         }
     }
 
-    /// The time at which the block that begins was surely chosen.
-    ///
-    /// When the clock has jumped since the last look, the host may have suspended the thread behind
-    /// QEMU's choice of the block: for that block the time of the last look is the sure one, and the jump
-    /// is told with the next packet.
+    /// An event of the running thread at `now`: a block begins, or control leaves the range. What happened before it happened
+    /// no later than the event before, but for the block that began with that.
     #[inline]
-    fn sure(&self, now: u64) -> u64 {
-        if now.saturating_sub(self.looked) > JUMP { self.looked } else { now }
-    }
-
-    /// The MTC packets due at `now`, and the look at the clock.
-    #[inline]
-    pub fn mtc(&mut self, out: &mut Encoder, now: u64) {
-        let sure = self.sure(now);
-        if now.saturating_sub(self.looked) > self.held_up {
+    pub fn look(&mut self, now: u64) {
+        let passed = now.saturating_sub(self.looked);
+        self.sure = if passed > JUMP { self.looked } else { now };
+        if passed > self.held_up && self.runs() {
             self.held_since = self.looked;
         }
-        self.looked = now;
-        let ticks = sure >> self.mtc_shift;
+        self.looked = self.looked.max(now);
+    }
+
+    /// The time of the last event.
+    #[inline]
+    pub fn looked(&self) -> u64 {
+        self.looked
+    }
+
+    /// The MTC packets due.
+    #[inline]
+    pub fn mtc(&mut self, out: &mut Encoder) {
+        let ticks = self.sure >> self.mtc_shift;
         if ticks != self.last_mtc {
-            self.mtc_due(out, sure, ticks);
+            self.mtc_due(out, self.sure, ticks);
         }
     }
 
@@ -123,7 +133,7 @@ impl TimingState {
         self.last_mtc = ticks;
     }
 
-    /// Whether the clock has made a jump since this was asked last; when it was looked at before.
+    /// Whether the clock has made a jump since this was asked last; the time of the event before it.
     #[inline]
     pub fn take_jump(&mut self) -> Option<u64> {
         if self.held_since == 0 {
@@ -138,9 +148,9 @@ impl TimingState {
         self.timing == Timing::Cyc
     }
 
-    /// CYC, which precedes every packet that cycles are counted for: up to `now`, or to what of it is sure.
-    pub fn cyc(&mut self, out: &mut Encoder, now: u64) {
-        self.cycles_to(out, self.sure(now));
+    /// CYC, which precedes every packet that cycles are counted for.
+    pub fn cyc(&mut self, out: &mut Encoder) {
+        self.cycles_to(out, self.sure);
     }
 
     fn cycles_to(&mut self, out: &mut Encoder, now: u64) {
