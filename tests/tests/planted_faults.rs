@@ -14,7 +14,13 @@ use jportal_units::{Core, StreamOffset};
 
 fn records() -> Vec<Record> {
     let patch = |address, reason| {
-        Record::CodePatched(CodePatched { address, reason, code: [1, 2][..].into(), tid: 1 })
+        Record::CodePatched(CodePatched {
+            address,
+            reason,
+            code: [1, 2][..].into(),
+            tid: 1,
+            ..Default::default()
+        })
     };
     let stub = |method| Record::MethodStub(MethodStub { method, address: method + 1, target: 9 });
     let codelet = |start, name: &str| {

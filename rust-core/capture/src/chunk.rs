@@ -9,7 +9,7 @@ pub const MAGIC: [u8; 8] = *b"JPORTAL\0";
 /// A reader refuses a file with a higher major version.
 pub const VERSION_MAJOR: u16 = 2;
 /// Raised for additions that older readers may skip.
-pub const VERSION_MINOR: u16 = 1;
+pub const VERSION_MINOR: u16 = 2;
 /// Length of the preamble.
 pub const PREAMBLE: usize = 16;
 /// Length of a chunk head.

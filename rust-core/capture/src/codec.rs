@@ -7,6 +7,7 @@
 //! | `Str`       | `u32` length, then the VM's modified UTF-8     |
 //! | `Bytes`     | `u32` length, then the bytes                   |
 //! | `Vec<T>`    | `u32` count, then the items                    |
+//! | `Appended<T>` | as `T`; not there in captures of older versions |
 
 use std::borrow::Cow;
 
@@ -154,6 +155,18 @@ impl Wire for Bytes {
     }
     fn encode(&self, to: &mut Vec<u8>) {
         put_blob(&self.0, to);
+    }
+}
+/// A field that later versions of the format append to a body: a body that ends before it holds the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Appended<T>(pub T);
+
+impl<T: Wire + Default> Wire for Appended<T> {
+    fn decode(from: &mut Source<'_>) -> Result<Self, CodecError> {
+        if from.left() == 0 { Ok(Self::default()) } else { T::decode(from).map(Self) }
+    }
+    fn encode(&self, to: &mut Vec<u8>) {
+        self.0.encode(to);
     }
 }
 impl<T: Wire> Wire for Vec<T> {

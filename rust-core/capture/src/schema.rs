@@ -5,7 +5,7 @@
 //! `method` and `klass` fields hold `Method*` and `InstanceKlass*` and name the object that
 //! lived there when the record was committed.
 
-use crate::codec::{Bytes, CodecError, Source, Str, Wire};
+use crate::codec::{Appended, Bytes, CodecError, Source, Str, Wire};
 
 /// Field of a group or record, as the C++ generator needs it.
 #[derive(Debug, Clone, Copy)]
@@ -654,6 +654,8 @@ schema! {
             code: Bytes,
             /// OS thread id of the thread that wrote them.
             tid: u32,
+            /// TSC read before they were written: no thread executes them earlier. 0 if not known.
+            since: Appended<u64>,
         }
         /// An nmethod changed its state.
         NMethodStateChanged = 27 {

@@ -65,3 +65,12 @@ fn the_reader_still_reads_these_bytes() {
     };
     compare("small.txt", text.as_bytes());
 }
+
+/// What a version wrote that had no `CodePatched::since`: the same records, with 0 there.
+#[test]
+fn captures_of_version_2_1_are_read() {
+    let old = CaptureReader::open(&golden("small-2.1.capture")).unwrap();
+    assert_eq!(old.version(), (2, 1));
+    let (records, errors) = common::read_all(&old);
+    assert_eq!((records, errors), (common::records(), 0));
+}

@@ -61,7 +61,13 @@ fn a_large_piece_is_split_and_a_large_record_survives() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     let code = common::noise(5, 9 << 20);
-    let record = Record::CodePatched(CodePatched { address: 1, reason: 0, code: code[..].into(), tid: 7 });
+    let record = Record::CodePatched(CodePatched {
+        address: 1,
+        reason: 0,
+        code: code[..].into(),
+        tid: 7,
+        ..Default::default()
+    });
     let big = Stamped { tsc: 5, record };
     let mut stream = common::stream();
     encode_frame(&big, &mut stream);
@@ -83,6 +89,20 @@ fn a_large_piece_is_split_and_a_large_record_survives() {
     assert_eq!(r.cores(), [Core(3)]);
     assert!(r.pt(Core(3)).len() > 1);
     assert!(r.sideband(Core(3)).iter().all(|p| p.len % 40_000 == 0), "cut between records only");
+}
+
+#[test]
+fn a_body_of_an_older_version_ends_before_what_was_appended() {
+    use jportal_capture::codec::{Appended, Wire};
+    use jportal_capture::{Record, schema::CodePatched};
+    let patch = CodePatched { address: 1, tid: 7, since: Appended(9), ..Default::default() };
+    let mut body = Vec::new();
+    patch.encode(&mut body);
+    let decode = |body: &[u8]| Record::decode(26, body);
+    assert_eq!(decode(&body), Ok(Record::CodePatched(patch.clone())));
+    let old = &body[..body.len() - 8];
+    assert_eq!(decode(old), Ok(Record::CodePatched(CodePatched { since: Appended(0), ..patch })));
+    assert!(decode(&body[..body.len() - 1]).is_err());
 }
 
 #[test]

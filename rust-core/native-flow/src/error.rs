@@ -102,6 +102,16 @@ pub enum Error {
         /// Where that of the VM's record does.
         resolved: Address,
     },
+    /// Compiled code returns to a caller that has not called, in this flow.
+    #[error("{address} returns to {returns} (packet at {offset}), and no call there was made")]
+    OtherCaller {
+        /// Packet being followed.
+        offset: StreamOffset,
+        /// Block that ends with the return.
+        address: Address,
+        /// Where it returns to.
+        returns: Address,
+    },
     /// MODE.Exec announces code other than 64-bit.
     #[error("MODE.Exec at {offset}: only 64-bit code can be followed")]
     NotLongMode {

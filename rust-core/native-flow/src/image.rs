@@ -3,6 +3,7 @@
 use crate::error::Error;
 use jportal_units::{Address, AddressRange, CodeId, Tid, Tsc};
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// What a patch is. It is made outside the traced range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +32,10 @@ pub(crate) enum ChangeKind {
 /// One change of the code cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
+    /// No old bytes run later.
     pub tsc: u64,
+    /// No new bytes run earlier; `None`: that is not known.
+    pub since: Option<u64>,
     /// Offset from the start of the code cache.
     pub start: u32,
     pub len: u32,
@@ -44,6 +48,10 @@ pub(crate) struct Change {
 impl Change {
     pub fn end(&self) -> u32 {
         self.start + self.len
+    }
+    /// No new bytes run earlier, if a record may come `before` ticks after its store.
+    pub fn earliest(&self, before: u64) -> u64 {
+        self.since.unwrap_or(self.tsc.saturating_sub(before))
     }
     pub fn is_call(&self) -> bool {
         self.kind == ChangeKind::Patch(Patch::Call)
@@ -67,6 +75,10 @@ pub struct CodeHistory {
     marks: Vec<Marks>,
     /// By thread, in order of time.
     resolutions: HashMap<u32, Vec<Resolution>>,
+    /// For each change, the least `since` of it and of those after it; those without one do not count.
+    reach: OnceLock<Vec<u64>>,
+    /// There are changes without a `since`.
+    vague: bool,
 }
 
 /// What is known of a code beside its bytes.
@@ -121,6 +133,8 @@ impl CodeHistory {
             data: Vec::new(),
             marks: Vec::new(),
             resolutions: HashMap::new(),
+            reach: OnceLock::new(),
+            vague: false,
         })
     }
 
@@ -129,9 +143,9 @@ impl CodeHistory {
         self.range
     }
 
-    /// Code was installed at `start`: `bytes` replace whatever stood there.
+    /// Code was installed at `start`: `bytes` replace whatever stood there. None of it runs before `tsc`.
     pub fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], code: CodeId) -> Result<(), Error> {
-        self.insert(tsc, start, bytes, bytes.len() as u64, ChangeKind::Install(code), None)
+        self.insert((Some(tsc), tsc), start, bytes, bytes.len() as u64, ChangeKind::Install(code), None)
     }
 
     /// Only code of the cache calls `code`, and it jumps to such only: control leaves the cache from it by calls alone.
@@ -191,26 +205,28 @@ impl CodeHistory {
         self.resolutions.get(&thread.0).map_or(&[], |list| list)
     }
 
-    /// Bytes of installed code were overwritten by `bytes`, by the thread `writer` if that is known.
+    /// Bytes of installed code were overwritten by `bytes`, between `since` (`None` if that is not known) and `tsc`, by the
+    /// thread `writer` if that is known.
     pub fn patch(
         &mut self,
         tsc: Tsc,
+        since: Option<Tsc>,
         address: Address,
         bytes: &[u8],
         writer: Option<Tid>,
         what: Patch,
     ) -> Result<(), Error> {
-        self.insert(tsc, address, bytes, bytes.len() as u64, ChangeKind::Patch(what), writer)
+        self.insert((since, tsc), address, bytes, bytes.len() as u64, ChangeKind::Patch(what), writer)
     }
 
     /// The code at `start` was given back.
     pub fn free(&mut self, tsc: Tsc, start: Address, size: u64) -> Result<(), Error> {
-        self.insert(tsc, start, &[], size, ChangeKind::Free, None)
+        self.insert((Some(tsc), tsc), start, &[], size, ChangeKind::Free, None)
     }
 
     fn insert(
         &mut self,
-        tsc: Tsc,
+        (since, tsc): (Option<Tsc>, Tsc),
         start: Address,
         bytes: &[u8],
         len: u64,
@@ -228,12 +244,15 @@ impl CodeHistory {
         }
         let change = Change {
             tsc: tsc.0,
+            since: since.map(|t| t.0.min(tsc.0)),
             start: start.minus(self.range.start) as u32,
             len: len as u32,
             kind,
             writer: writer.map_or(0, |t| t.0),
             data: self.data.len(),
         };
+        self.vague |= since.is_none();
+        self.reach.take();
         self.data.extend_from_slice(bytes);
         let at = self.changes.partition_point(|c| c.tsc <= change.tsc);
         self.changes.insert(at, change);
@@ -265,6 +284,32 @@ impl CodeHistory {
         };
         let range = AddressRange::at(self.range.start.plus(c.start.into()), c.len.into());
         Some(CodeChange { tsc: Tsc(c.tsc), range, bytes: self.bytes_of(c), installed })
+    }
+
+    /// Whether there are changes of which it is not known when they began.
+    pub(crate) fn is_vague(&self) -> bool {
+        self.vague
+    }
+
+    /// Whether `number`, or a change after it, may be visible at `latest`, if a record may come `before` ticks after its
+    /// store. If it is not, no change after it is.
+    pub(crate) fn reaches(&self, number: usize, latest: u64, before: u64) -> bool {
+        let reach = self.reach.get_or_init(|| {
+            let mut least = u64::MAX;
+            let mut all: Vec<u64> = self
+                .changes
+                .iter()
+                .rev()
+                .map(|c| {
+                    least = least.min(c.since.unwrap_or(u64::MAX));
+                    least
+                })
+                .collect();
+            all.reverse();
+            all
+        });
+        let late = |c: &Change| self.vague && c.tsc <= latest.saturating_add(before);
+        reach.get(number).is_some_and(|&since| since <= latest) || self.changes.get(number).is_some_and(late)
     }
 
     pub(crate) fn changes(&self) -> &[Change] {
@@ -327,8 +372,8 @@ mod tests {
     fn history() -> CodeHistory {
         let mut h = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
         h.install(Tsc(10), Address(0x1100), &[1, 2, 3, 4], CodeId(1)).unwrap();
-        h.patch(Tsc(30), Address(0x1102), &[9], None, Patch::Other).unwrap();
-        h.patch(Tsc(20), Address(0x1101), &[8], None, Patch::Other).unwrap();
+        h.patch(Tsc(30), None, Address(0x1102), &[9], None, Patch::Other).unwrap();
+        h.patch(Tsc(20), None, Address(0x1101), &[8], None, Patch::Other).unwrap();
         h.free(Tsc(40), Address(0x1100), 4).unwrap();
         h.install(Tsc(50), Address(0x10fe), &[5; 8], CodeId(2)).unwrap();
         h
@@ -346,6 +391,25 @@ mod tests {
         assert_eq!(at(35, 35), [(30, Some(1), vec![1, 8, 9, 4])]);
         assert_eq!(at(60, 70), [(50, Some(2), vec![5; 4])]);
         assert_eq!(at(0, 5), [(0, None, vec![0; 4])]);
+    }
+
+    #[test]
+    fn a_change_is_reached_with_the_earliest_one_after_it() {
+        let mut h = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
+        h.install(Tsc(10), Address(0x1100), &[1; 8], CodeId(1)).unwrap();
+        h.patch(Tsc(90), Some(Tsc(20)), Address(0x1101), &[2], None, Patch::Other).unwrap();
+        h.patch(Tsc(50), Some(Tsc(40)), Address(0x1102), &[3], None, Patch::Other).unwrap();
+        let reached =
+            |h: &CodeHistory, latest| (0..4).filter(|&n| h.reaches(n, latest, 100)).collect::<Vec<_>>();
+        assert_eq!(reached(&h, 9), []);
+        assert_eq!(reached(&h, 10), [0]);
+        assert_eq!(reached(&h, 20), [0, 1, 2], "the last one may be there, so those before it are looked at");
+        // One of which it is not known when it began.
+        assert!(!h.is_vague());
+        h.patch(Tsc(130), None, Address(0x1103), &[4], None, Patch::Other).unwrap();
+        assert!(h.is_vague());
+        assert_eq!(reached(&h, 29), [0, 1, 2]);
+        assert_eq!(reached(&h, 30), [0, 1, 2, 3]);
     }
 
     #[test]

@@ -116,30 +116,39 @@ impl View {
         Seen { active: self.active(), pending: self.pending.clone() }
     }
 
-    /// Puts the overlay back to what it was at `earlier`. Changes whose state differs go to
-    /// `differing`.
-    pub fn restore(&mut self, earlier: &Seen, differing: &mut Vec<u32>) {
-        while self.active() > earlier.active {
+    /// Makes the overlay what it was at `then`. Changes whose state differs go to `differing`.
+    pub fn restore(&mut self, then: &Seen, differing: &mut Vec<u32>) {
+        while self.active() > then.active {
             match self.overlay.pop() {
                 Some(r) => differing.push(r.change),
                 None => break,
             }
         }
         // Changes were taken out of the overlay again when the tolerance narrowed.
-        while self.active() < earlier.active {
+        while self.active() < then.active {
             let change = self.active() as u32;
             self.overlay.push(Recent { change, seen: true });
             differing.push(change);
         }
-        for &change in &earlier.pending {
-            if self.pending.binary_search(&change).is_err() {
+        let is_active = |change: u32| (change as usize) < then.active;
+        for change in std::mem::take(&mut self.pending) {
+            if is_active(change) && then.pending.binary_search(&change).is_err() {
+                self.mark(change, true);
                 differing.push(change);
             }
-            if let Some(recent) = self.overlay.get_mut((change as usize).wrapping_sub(self.settled)) {
-                recent.seen = false;
+        }
+        for &change in &then.pending {
+            if self.mark(change, false) {
+                differing.push(change);
             }
         }
-        self.pending.clone_from(&earlier.pending);
+        self.pending.clone_from(&then.pending);
+    }
+
+    /// Sets whether a change of the overlay is seen; whether that was otherwise.
+    fn mark(&mut self, change: u32, seen: bool) -> bool {
+        let recent = self.overlay.get_mut((change as usize).wrapping_sub(self.settled));
+        recent.is_some_and(|recent| std::mem::replace(&mut recent.seen, seen) != seen)
     }
 
     /// Merges the overlay's leading seen changes for which `old` holds into the base.

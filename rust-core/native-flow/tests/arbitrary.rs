@@ -65,9 +65,10 @@ proptest! {
         history.install(Tsc(1), Address(0), &code, CodeId(0)).unwrap();
         for (i, (time, at, bytes)) in changes.iter().enumerate() {
             let (time, at) = (Tsc((*time).into()), Address((*at).into()));
+            let since = (i % 4 < 2).then_some(Tsc(time.0 / 2));
             // What lies outside is refused; that is part of the test.
             let _ = match i % 3 {
-                0 => history.patch(time, at, bytes, (i % 2 == 0).then_some(Tid(1)), KINDS[i / 3 % 3]),
+                0 => history.patch(time, since, at, bytes, (i % 2 == 0).then_some(Tid(1)), KINDS[i / 3 % 3]),
                 1 => history.install(time, at, bytes, CodeId(1 + i as u32)),
                 _ => history.free(time, at, bytes.len() as u64),
             };

@@ -18,8 +18,8 @@ fn history() -> CodeHistory {
     h.install(Tsc(1), Address(LOW), &CALLER, CodeId(0)).unwrap();
     h.install(Tsc(2), Address(0x1100), &[0x90, 0xc3], CodeId(1)).unwrap();
     h.install(Tsc(3), Address(0x1200), &[0x85, 0xc0, 0x75, 0, 0xc3], CodeId(2)).unwrap();
-    h.patch(Tsc(100_000), Address(OPERAND), &[2, 0, 0, 0], None, Patch::Other).unwrap();
-    h.patch(Tsc(100_001), Address(LOW + 1), &[0xfb, 1, 0, 0], None, Patch::Other).unwrap();
+    h.patch(Tsc(100_000), None, Address(OPERAND), &[2, 0, 0, 0], None, Patch::Other).unwrap();
+    h.patch(Tsc(100_001), None, Address(LOW + 1), &[0xfb, 1, 0, 0], None, Patch::Other).unwrap();
     h
 }
 

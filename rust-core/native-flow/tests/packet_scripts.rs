@@ -9,6 +9,7 @@
 //!                                  nominal=RATIO  slack=BEFORE,AFTER
 //! install TIME ID START : BYTES    code, bytes in hexadecimal
 //! patch TIME ADDRESS : BYTES       free TIME START SIZE
+//! patch-between SINCE TIME ADDRESS : BYTES    a patch of which it is known when it began
 //! leaves-by-calls ID               control leaves the cache from this code by calls alone
 //! resolves-calls ID                this code calls the VM to have a call resolved
 //! resolution TIME ADDRESS          for the thread that is traced the VM resolved the call that returns there
@@ -105,8 +106,8 @@ impl Script {
             ("config", settings) => settings.iter().for_each(|s| self.setting(s)),
             ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
             (
-                "install" | "leaves-by-calls" | "resolves-calls" | "upcalls" | "patch" | "resolved"
-                | "patched" | "resolution" | "free",
+                "install" | "leaves-by-calls" | "resolves-calls" | "upcalls" | "patch" | "patch-between"
+                | "resolved" | "patched" | "resolution" | "free",
                 _,
             ) => {
                 self.change(word, rest);
@@ -155,7 +156,11 @@ impl Script {
                     "patched" => (Some(THREAD), Patch::PatchStub),
                     _ => (None, Patch::Other),
                 };
-                history.patch(Tsc(dec(time)), Address(hex(at)), &bytes(code), writer, what).unwrap();
+                history.patch(Tsc(dec(time)), None, Address(hex(at)), &bytes(code), writer, what).unwrap();
+            }
+            ("patch-between", [since, time, at, ":", code @ ..]) => {
+                let (since, time) = (Some(Tsc(dec(since))), Tsc(dec(time)));
+                history.patch(time, since, Address(hex(at)), &bytes(code), None, Patch::Other).unwrap();
             }
             ("free", [time, start, size]) => {
                 history.free(Tsc(dec(time)), Address(hex(start)), hex(size)).unwrap();

@@ -18,7 +18,7 @@ fn history(patches: &[u64]) -> CodeHistory {
     let mut h = CodeHistory::new(AddressRange::at(Address(LOW), 0x1000)).unwrap();
     h.install(Tsc(1), Address(LOW), &[0x90; 64], CodeId(0)).unwrap();
     for &tsc in patches {
-        h.patch(Tsc(tsc), Address(LOW + 8), &[tsc as u8], None, Patch::Other).unwrap();
+        h.patch(Tsc(tsc), None, Address(LOW + 8), &[tsc as u8], None, Patch::Other).unwrap();
     }
     h
 }
@@ -93,7 +93,7 @@ fn a_change_that_was_seen_before_an_older_one_is_told_before_it() {
     let mut history = CodeHistory::new(AddressRange::at(Address(LOW), 0x1000)).unwrap();
     history.install(Tsc(1), Address(LOW), &[0x90; 256], CodeId(0)).unwrap();
     for (tsc, at) in [(1000, 8), (1000 + late, 200)] {
-        history.patch(Tsc(BASE + tsc), Address(LOW + at), &[1], None, Patch::Other).unwrap();
+        history.patch(Tsc(BASE + tsc), None, Address(LOW + at), &[1], None, Patch::Other).unwrap();
     }
     let seen = |old: u64| vec![sight(2, true, stop(20, 100)), sight(1, false, stop(old, 100))];
     for old in [20, 30] {

@@ -48,8 +48,13 @@ fn metadata() -> Vec<u8> {
         Record::ThreadStarted(ThreadStarted { tid, name: Str::from(name), ..ThreadStarted::default() })
     };
     let patched = call(LOW, SECOND);
-    let patch =
-        CodePatched { address: LOW, reason: patch_reasons::CALL, code: Bytes(patched.into()), tid: TIDS[1] };
+    let patch = CodePatched {
+        address: LOW,
+        reason: patch_reasons::CALL,
+        code: Bytes(patched.into()),
+        tid: TIDS[1],
+        ..CodePatched::default()
+    };
     let records = [
         (10, thread(TIDS[0], "main")),
         (11, thread(TIDS[1], "a thread with a long name")),

@@ -39,7 +39,7 @@ const REVEAL_CODE: [u8; 9] = [0xd1, 0xe8, 0x73, 0x01, 0x90, 0x85, 0xc0, 0x75, 0x
 struct NoBytes;
 impl CodeSink for NoBytes {
     fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
-    fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
+    fn patch(&mut self, _: Tsc, _: Option<Tsc>, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
     fn free(&mut self, _: Tsc, _: Address, _: u64) {}
 }
 

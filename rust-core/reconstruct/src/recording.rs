@@ -69,13 +69,21 @@ impl CodeSink for History {
             self.code.resolution(tsc, thread, returns);
         }
     }
-    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], writer: Option<Tid>, reason: u8) {
+    fn patch(
+        &mut self,
+        tsc: Tsc,
+        since: Option<Tsc>,
+        start: Address,
+        bytes: &[u8],
+        writer: Option<Tid>,
+        reason: u8,
+    ) {
         let what = match reason {
             patch_reasons::CALL => Patch::Call,
             patch_reasons::C1_PATCH => Patch::PatchStub,
             _ => Patch::Other,
         };
-        if self.code.patch(tsc, start, bytes, writer, what).is_err() {
+        if self.code.patch(tsc, since, start, bytes, writer, what).is_err() {
             self.refused += 1;
         }
     }

@@ -9,7 +9,7 @@ pub(crate) struct NoCode;
 
 impl CodeSink for NoCode {
     fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
-    fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
+    fn patch(&mut self, _: Tsc, _: Option<Tsc>, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
     fn free(&mut self, _: Tsc, _: Address, _: u64) {}
 }
 

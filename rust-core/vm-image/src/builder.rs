@@ -40,9 +40,17 @@ pub trait CodeSink {
     fn makes_upcalls(&mut self, _id: CodeId) {}
     /// `thread` had the call resolved that returns to `returns`, or the patch stub whose call does.
     fn resolution(&mut self, _tsc: Tsc, _thread: Tid, _returns: Address) {}
-    /// `bytes` stand at `start` from `tsc` on; the blob stays the same. `writer` is the thread that wrote them, if that is
-    /// known; `reason` is one of `patch_reasons`.
-    fn patch(&mut self, tsc: Tsc, start: Address, bytes: &[u8], writer: Option<Tid>, reason: u8);
+    /// `bytes` were written at `start` between `since` (`None` if not known) and `tsc`; the blob stays the same. `writer` is
+    /// the thread that wrote them, if that is known; `reason` is one of `patch_reasons`.
+    fn patch(
+        &mut self,
+        tsc: Tsc,
+        since: Option<Tsc>,
+        start: Address,
+        bytes: &[u8],
+        writer: Option<Tid>,
+        reason: u8,
+    );
     /// Nothing stands at `start..start+size` from `tsc` on.
     fn free(&mut self, tsc: Tsc, start: Address, size: u64);
 }
@@ -180,7 +188,8 @@ impl Builder {
             Record::NMethodMarkers(r) => self.markers(tsc, r),
             Record::CodePatched(r) => {
                 let writer = (r.tid != 0).then_some(Tid(r.tid));
-                sink.patch(tsc, Address(r.address), &r.code.0, writer, r.reason);
+                let since = (r.since.0 != 0).then_some(Tsc(r.since.0));
+                sink.patch(tsc, since, Address(r.address), &r.code.0, writer, r.reason);
             }
             Record::Resolution(r) => sink.resolution(tsc, Tid(r.tid), Address(r.return_address)),
             Record::CodeFreed(r) => sink.free(tsc, Address(r.start), r.size),
@@ -236,7 +245,8 @@ impl Builder {
             Ok(d) => {
                 let mut jump = [JMP_REL32, 0, 0, 0, 0];
                 jump[1..].copy_from_slice(&d.to_le_bytes());
-                sink.patch(tsc, Address(address), &jump, None, patch_reasons::OTHER);
+                // The record is made before the method can be called.
+                sink.patch(tsc, Some(tsc), Address(address), &jump, None, patch_reasons::OTHER);
             }
             Err(_) => self.image.odd(Oddity::StubOutOfReach(Address(address))),
         }
@@ -266,7 +276,7 @@ mod tests {
 
     impl CodeSink for Seen {
         fn install(&mut self, _: Tsc, _: Address, _: &[u8], _: CodeId) {}
-        fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
+        fn patch(&mut self, _: Tsc, _: Option<Tsc>, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
         fn free(&mut self, _: Tsc, _: Address, _: u64) {}
         fn resolves_calls(&mut self, id: CodeId) {
             self.resolving.push(id);

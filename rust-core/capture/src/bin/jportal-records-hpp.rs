@@ -45,7 +45,8 @@ const TAIL: &str = "\n#endif // SHARE_JPORTAL_JPORTALRECORDS_HPP\n";
 
 /// C++ type and the `JPortalBuffer` function that appends it.
 fn scalar(ty: &str) -> Option<(&'static str, &'static str)> {
-    Some(match ty {
+    let plain = ty.replace(' ', "");
+    Some(match plain.strip_prefix("Appended<").and_then(|t| t.strip_suffix('>')).unwrap_or(&plain) {
         "u8" => ("u1", "put_u1"),
         "u16" => ("u2", "put_u2"),
         "u32" => ("u4", "put_u4"),

@@ -79,6 +79,7 @@ pub fn records() -> Vec<Stamped> {
                 reason: 1,
                 code: noise(i, 40)[..].into(),
                 tid: i as u32,
+                ..CodePatched::default()
             }),
         };
         all.push(Stamped { tsc: 10 * i, record });

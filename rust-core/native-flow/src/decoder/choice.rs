@@ -72,6 +72,23 @@ pub(super) struct Choice {
     window: Window,
 }
 
+impl Choice {
+    /// Untried ones, as the changes up to which all are seen.
+    pub fn alternatives(&self) -> &[u32] {
+        &self.alternatives
+    }
+
+    pub fn has_alternatives(&self) -> bool {
+        !self.alternatives.is_empty()
+    }
+
+    /// After `alternative` has been taken.
+    pub fn without(mut self, alternative: u32) -> Self {
+        self.alternatives.retain(|&a| a != alternative);
+        self
+    }
+}
+
 /// A contradiction that is being worked on: the latest choice with an untried alternative is
 /// changed, and so on back (depth first), until [`CONVINCING`] branch packets behind the
 /// furthest contradiction agree.
@@ -137,8 +154,7 @@ impl CoreDecoder {
         }
         let slack = self.config.slack;
         let surely = now.saturating_sub(slack.after);
-        let possibly =
-            self.window.latest.min(self.window.resolution).saturating_add(slack.before << (4 * self.level));
+        let (latest, before) = (self.upper(), self.before());
         self.see_old(image, surely);
         let changes = image.changes();
         if self.view.is_settled() && self.choices.is_empty() {
@@ -149,7 +165,8 @@ impl CoreDecoder {
                 self.log((from + i) as u32);
             }
         }
-        while let Some(change) = changes.get(self.view.active()).filter(|c| c.tsc <= possibly) {
+        while image.reaches(self.view.active(), latest, before) {
+            let change = &changes[self.view.active()];
             let number = self.view.active() as u32;
             self.view.activate();
             if change.tsc < surely {
@@ -157,9 +174,19 @@ impl CoreDecoder {
             }
             self.cache.invalidate(change.start, change.end());
         }
-        while self.view.deactivate_last(|c| changes[c as usize].tsc > possibly) {}
+        while self.view.deactivate_last(|c| !image.reaches(c as usize, latest, before)) {}
         let oldest = self.choices.first().map_or(now, |c| c.state.now());
         self.view.settle(image, |tsc| tsc < oldest.saturating_sub(slack.after));
+    }
+
+    /// The present time is not later.
+    fn upper(&self) -> u64 {
+        self.window.latest.min(self.window.resolution)
+    }
+
+    /// How long after its store a record may have been made of which that is not known.
+    fn before(&self) -> u64 {
+        self.config.slack.before << (4 * self.level)
     }
 
     /// Marks pending changes that are older than `surely`.
@@ -251,40 +278,43 @@ impl CoreDecoder {
             return Ok(self.state.block);
         }
         let old = self.decode_at(ip, image, &[]);
-        let (pending, versions) = self.versions(old, image);
-        let block = match (&old, pending.is_empty()) {
-            (_, true) => {
+        let (pending, versions, lasts) = self.versions(old, image);
+        let block = match pending.is_empty() {
+            true if lasts => {
                 self.state.block = self.cache.insert(old?);
                 return Ok(self.state.block);
             }
-            _ => self.choose(&versions, &pending, forced, image)?,
+            true => old?,
+            false => self.choose(&versions, &pending, forced, image)?,
         };
         self.cache.blocks[SCRATCH as usize] = block;
         self.state.block = SCRATCH;
         Ok(SCRATCH)
     }
 
-    /// The pending changes that touch the block at `state.ip` in any of its versions, and the
-    /// block with none, the first, the first two … of them visible.
+    /// The pending changes that touch the block at `state.ip` in any of its versions and may be visible, and the block with
+    /// none, the first, the first two … of them visible. And whether no pending change touches it, visible now or not.
     fn versions(
         &self,
         old: Result<Block, Error>,
         image: &CodeHistory,
-    ) -> (Vec<u32>, Vec<Result<Block, Error>>) {
+    ) -> (Vec<u32>, Vec<Result<Block, Error>>, bool) {
         let ip = self.state.ip;
+        let (latest, before) = (self.upper(), self.before());
         let mut end = old.as_ref().map_or(ip + 1, |b| b.end);
         loop {
             let touches = |&number: &u32| {
                 let c = &image.changes()[number as usize];
                 c.kind != ChangeKind::Free && c.overlaps(ip, end)
             };
-            let pending: Vec<u32> =
-                self.view.pending().iter().copied().filter(touches).take(MAX_PENDING).collect();
+            let touching = || self.view.pending().iter().copied().filter(touches);
+            let possible = |&number: &u32| image.changes()[number as usize].earliest(before) <= latest;
+            let pending: Vec<u32> = touching().filter(possible).take(MAX_PENDING).collect();
             let mut versions = vec![old];
             versions.extend((1..=pending.len()).map(|n| self.decode_at(ip, image, &pending[..n])));
             let furthest = versions.iter().flatten().map(|b| b.end).max().unwrap_or(end);
             if furthest <= end {
-                return (pending, versions);
+                return (pending, versions, touching().next().is_none());
             }
             end = furthest;
         }
@@ -362,7 +392,8 @@ impl CoreDecoder {
             }
             let to_come = self.is_own(change) && change.tsc > self.state.own.since.max(self.window.since);
             let brought = to_come && self.state.own.brought == Some(change.start);
-            self.visited(c) == Some(false) || (!brought && self.likely_seen(change.tsc))
+            let resolved = self.is_own(change) && self.visited(c) == Some(false);
+            resolved || (!brought && self.likely_seen(change.tsc))
         };
         let (least, most) = self.led_here(pending, image);
         let goes_again =
@@ -437,7 +468,7 @@ impl CoreDecoder {
         // A destination whose record came late, behind the switch to this core, is the first one there.
         let before = match self.level {
             0 if brought != u32::MAX => 0,
-            level => self.config.slack.before << (4 * level),
+            _ => self.before(),
         };
         let to_come = |&c: &u32| {
             let change = &changes[c as usize];
@@ -519,8 +550,11 @@ impl CoreDecoder {
         let latest = changes.iter().copied().rfind(own).unwrap_or(0);
         let passed = |c: &u32| *c < latest && own(c) && !changes.contains(c);
         let earlier: Vec<u32> = self.view.pending().iter().copied().filter(passed).collect();
-        let before = self.config.slack.before << (4 * self.level);
-        let proves = |c: &u32| all[*c as usize].tsc.saturating_sub(if own(c) { 0 } else { before });
+        let before = self.before();
+        let proves = |c: &u32| {
+            let change = &all[*c as usize];
+            if own(c) { change.tsc } else { change.earliest(before) }
+        };
         let floor = changes.iter().map(proves).max().unwrap_or(0);
         changes.iter().chain(&earlier).for_each(|&c| self.see(c));
         if floor > self.state.now() {
@@ -569,7 +603,10 @@ impl CoreDecoder {
         if self.trouble.as_ref().is_some_and(|t| self.state.branches > t.reached + CONVINCING) {
             self.trouble = None;
         }
-        if self.trouble.is_some() {
+        if self.doubt.as_ref().is_some_and(|d| d.is_over(self.state.branches)) {
+            self.doubt = None;
+        }
+        if self.trouble.is_some() || self.doubt.is_some() {
             return;
         }
         let agreed = |c: &Choice| c.checkpoint && c.state.branches + SETTLED <= self.state.branches;
@@ -582,6 +619,9 @@ impl CoreDecoder {
     /// Packets and code contradict each other: tries another version of the code, or gives up.
     pub(super) fn fail(&mut self, error: Error, image: &CodeHistory) {
         let (reached, packet) = (self.state.branches, self.state.packet);
+        if self.doubt(&error, image) {
+            return;
+        }
         // The second time round nothing else is tried, whatever was settled in between.
         if self.surrender || self.give_up_at == packet {
             return self.give_up(error, image);
@@ -634,6 +674,9 @@ impl CoreDecoder {
     /// Widens the clock tolerance if that brings further changes into view.
     fn widen(&mut self, image: &CodeHistory) -> bool {
         let Some(trouble) = self.trouble.as_ref().filter(|_| !self.choices.is_empty()) else { return false };
+        if !image.is_vague() {
+            return false;
+        }
         let slack = self.config.slack.before;
         let reach = |level: u32| {
             let possibly = trouble.latest.saturating_add(slack << (4 * level));
@@ -659,19 +702,24 @@ impl CoreDecoder {
         }
     }
 
-    fn restore(&mut self, choice: &Choice, image: &CodeHistory) {
-        self.state = choice.state.clone();
-        self.forced = None;
+    pub(super) fn restore(&mut self, choice: &Choice, image: &CodeHistory) {
         self.items.truncate((choice.items - self.handed) as usize);
         self.decisions.truncate(choice.decisions);
+        self.come_back(&choice.state, &choice.seen, choice.window, image);
+    }
+
+    /// Takes up decoding from `state`; items and decisions are as they were.
+    pub(super) fn come_back(&mut self, state: &State, seen: &Seen, window: Window, image: &CodeHistory) {
+        self.state = state.clone();
+        self.forced = None;
         self.next_checkpoint = self.state.branches + CHECKPOINT;
         let mut differing = Vec::new();
-        self.view.restore(&choice.seen, &mut differing);
+        self.view.restore(seen, &mut differing);
         for number in differing {
             let change = &image.changes()[number as usize];
             self.cache.invalidate(change.start, change.end());
         }
-        self.window = choice.window;
+        self.window = window;
         self.window.forget();
         self.update_window(image);
     }
@@ -686,6 +734,7 @@ impl CoreDecoder {
         self.lost = Some(Lost::new(reason, self.state.packet, address, self.state.clock.now()));
         self.choices.clear();
         self.trouble = None;
+        self.doubt = None;
         self.level = 0;
         self.surrender = false;
         self.give_up_at = u64::MAX;

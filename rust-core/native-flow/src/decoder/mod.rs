@@ -6,6 +6,7 @@
 //! the alternatives.
 
 mod choice;
+mod doubt;
 mod packets;
 mod resolutions;
 mod state;
@@ -19,6 +20,7 @@ use crate::image::CodeHistory;
 use crate::item::{Item, NativeGap, NativeGapReason};
 use crate::view::View;
 use choice::{Choice, Trouble, Window};
+use doubt::Doubt;
 use jportal_pt_packet::{Error as PacketError, HEAD, decode_packet, find_psb, hot_tip, hot_tnt};
 use jportal_units::{Address, StreamOffset, Tsc};
 use state::{Mode, OwnCalls, Resolutions, State};
@@ -142,6 +144,9 @@ pub struct CoreDecoder {
     choices: Vec<Choice>,
     next_checkpoint: u64,
     trouble: Option<Trouble>,
+    doubt: Option<Box<Doubt>>,
+    /// The return of the packet there is taken as it is.
+    trusted_at: u64,
     /// Widening of the clock tolerance in force.
     level: u32,
     /// Nothing explains the trace: no alternatives up to `give_up_at`.
@@ -181,6 +186,8 @@ impl CoreDecoder {
             choices: Vec::new(),
             next_checkpoint: 0,
             trouble: None,
+            doubt: None,
+            trusted_at: u64::MAX,
             level: 0,
             surrender: false,
             give_up_at: u64::MAX,
@@ -301,6 +308,7 @@ impl CoreDecoder {
     fn begin(&mut self, stretch: Stretch, image: &CodeHistory) {
         if self.stretch != Some(stretch) {
             if self.stretch.is_none_or(|s| !s.continues || s.tid != stretch.tid) {
+                self.state.calls.clear();
                 let known = self.state.mode == Mode::Running && stretch.left.0 != 0;
                 self.state.own = match known {
                     true => OwnCalls { since: stretch.left.0, brought: None },
@@ -327,6 +335,7 @@ impl CoreDecoder {
     fn end_turn(&mut self) {
         self.choices.clear();
         self.trouble = None;
+        self.doubt = None;
         self.level = 0;
         self.surrender = false;
         let came = self.came.take();
@@ -410,6 +419,7 @@ impl CoreDecoder {
         }
         self.choices.clear();
         self.trouble = None;
+        self.doubt = None;
         self.state.at = offset.max(self.base);
         self.state.lose();
     }

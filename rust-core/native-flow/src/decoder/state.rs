@@ -71,6 +71,8 @@ pub(crate) struct ReturnStack {
 }
 
 impl ReturnStack {
+    pub const EMPTY: Self = Self { entries: [0; DEPTH], top: 0, len: 0 };
+
     pub fn push(&mut self, offset: u32) {
         self.top = (self.top + 1) % DEPTH as u8;
         self.entries[self.top as usize] = offset;
@@ -84,6 +86,19 @@ impl ReturnStack {
     }
     pub fn clear(&mut self) {
         self.len = 0;
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Takes entries away down to `offset`, which goes, too; `false`, and nothing is taken, if it is not there.
+    pub fn unwind_to(&mut self, offset: u32) -> bool {
+        let place = |depth: u8| usize::from((self.top + DEPTH as u8 - depth) % DEPTH as u8);
+        let Some(depth) = (0..self.len).find(|&depth| self.entries[place(depth)] == offset) else {
+            return false;
+        };
+        self.top = (self.top + DEPTH as u8 - (depth + 1) % DEPTH as u8) % DEPTH as u8;
+        self.len -= depth + 1;
+        true
     }
 }
 
@@ -166,7 +181,10 @@ pub(crate) struct State {
     pub visited: Vec<Visited>,
     /// Last time said in an item.
     pub told: u64,
+    /// The unit's, if it compresses returns.
     pub stack: ReturnStack,
+    /// Where the calls return that the running thread has made on this core.
+    pub calls: ReturnStack,
     /// Number of the next stale block the unit told of ([`super::CoreDecoder::stale`]).
     pub next_stale: usize,
     /// The next block is this one of them, if so many blocks came before.
@@ -199,7 +217,8 @@ impl State {
             resolutions: Resolutions::UNKNOWN,
             visited: Vec::new(),
             told: 0,
-            stack: ReturnStack { entries: [0; DEPTH], top: 0, len: 0 },
+            stack: ReturnStack::EMPTY,
+            calls: ReturnStack::EMPTY,
             next_stale: 0,
             stale: None,
             branches: 0,
@@ -224,6 +243,7 @@ impl State {
     /// After OVF or an error: no address, no outcomes, no calls.
     pub fn forget_flow(&mut self) {
         self.resolutions = Resolutions::UNKNOWN;
+        self.calls.clear();
         self.enabled = false;
         self.block = 0;
         self.tnt = 0;
@@ -247,5 +267,17 @@ mod tests {
         (0..70).for_each(|i| s.push(i));
         let popped: Vec<u32> = std::iter::from_fn(|| s.pop()).collect();
         assert_eq!(popped, (6..70).rev().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_return_stack_is_unwound_to_an_entry_that_it_has() {
+        let mut s = State::new().stack;
+        assert!(!s.unwind_to(0));
+        (0..70).for_each(|i| s.push(i));
+        assert!(!s.unwind_to(5) && s.unwind_to(69) && s.unwind_to(60));
+        assert_eq!(s.pop(), Some(59));
+        assert!(s.unwind_to(6) && s.is_empty());
+        s.push(1);
+        assert!(s.unwind_to(1) && s.is_empty());
     }
 }

@@ -101,9 +101,7 @@ impl CoreDecoder {
         Ok(match block.kind {
             Kind::Jump => (Exit::Jump, 0),
             Kind::Call => {
-                if self.config.return_compression.is_some() {
-                    self.state.stack.push(block.end);
-                }
+                self.called(block);
                 (Exit::Call, 0)
             }
             Kind::CallNext => (Exit::Call, 0),
@@ -176,9 +174,7 @@ impl CoreDecoder {
             let exit = match block.kind {
                 Kind::IndirectJump => Exit::IndirectJump,
                 Kind::IndirectCall => {
-                    if self.config.return_compression.is_some() {
-                        self.state.stack.push(block.end);
-                    }
+                    self.called(&block);
                     Exit::IndirectCall
                 }
                 Kind::Return => {
@@ -202,11 +198,53 @@ impl CoreDecoder {
                     address: self.address(block.start),
                 });
             }
+            if exit == Exit::Return {
+                self.returned(&block, to, image)?;
+            }
             self.emit(&block, exit);
             self.state.ip = to;
             self.state.block = self.cache.find(to);
             return Ok(());
         }
+    }
+
+    /// `block` makes a call.
+    #[inline]
+    fn called(&mut self, block: &Block) {
+        if self.config.return_compression.is_some() {
+            self.state.stack.push(block.end);
+        }
+        self.state.calls.push(block.end);
+    }
+
+    /// `block` returns to `to`. If that is behind a call of compiled code, the thread has made it. A flow without it went
+    /// through another version of a call, as long as there is one that was not tried; else the call was made before what is
+    /// known of the thread begins.
+    fn returned(&mut self, block: &Block, to: u32, image: &CodeHistory) -> Result<(), Error> {
+        if self.state.calls.unwind_to(to) || self.state.calls.is_empty() {
+            return Ok(());
+        }
+        if self.may_doubt() && self.is_behind_compiled_call(block, to, image) {
+            return Err(Error::OtherCaller {
+                offset: StreamOffset(self.state.packet),
+                address: self.address(block.start),
+                returns: self.address(to),
+            });
+        }
+        self.state.calls.clear();
+        Ok(())
+    }
+
+    /// Whether `block` and `to` are compiled code, and a direct call ends at `to`: other places that compiled code returns to are
+    /// handlers of deoptimised frames, whose return addresses the VM has changed (`frame::deoptimize`).
+    fn is_behind_compiled_call(&self, block: &Block, to: u32, image: &CodeHistory) -> bool {
+        const CALL_REL32: u8 = 0xe8;
+        let Some(call) = to.checked_sub(5) else { return false };
+        let owner = self.view.owner(image, to, |r| r.seen);
+        let mut opcode = [0];
+        self.view.read(image, call, &mut opcode, |r| r.seen);
+        let is_compiled = |code| image.leaves_only_by_calls(code);
+        opcode == [CALL_REL32] && is_compiled(block.code) && owner.is_some_and(|(code, _)| is_compiled(code))
     }
 
     fn walk_to_event(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {

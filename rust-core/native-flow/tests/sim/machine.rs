@@ -191,7 +191,7 @@ impl Machine {
         let bytes = (to as i32 - (at as i32 + 4)).to_le_bytes();
         self.write(at, &bytes);
         let tsc = self.record_time(at / SLOT);
-        self.history.patch(tsc, Address(LOW + at), &bytes, None, Patch::Other).unwrap();
+        self.history.patch(tsc, None, Address(LOW + at), &bytes, None, Patch::Other).unwrap();
     }
 
     /// The function's entry becomes a jump to a place outside that names it.
@@ -206,7 +206,7 @@ impl Machine {
         bytes.extend((to.wrapping_sub(LOW) as i32 - (at as i32 + 5)).to_le_bytes());
         self.write(at, &bytes);
         let tsc = self.record_time(at / SLOT);
-        self.history.patch(tsc, Address(LOW + at), &bytes, None, Patch::Other).unwrap();
+        self.history.patch(tsc, None, Address(LOW + at), &bytes, None, Patch::Other).unwrap();
     }
 
     /// Frees a slot that is not in use and installs other code there.

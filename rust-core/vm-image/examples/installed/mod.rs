@@ -12,6 +12,6 @@ impl CodeSink for Bytes {
         self.0.resize(id.0 as usize + 1, Vec::new());
         self.0[id.0 as usize] = bytes.to_vec();
     }
-    fn patch(&mut self, _: Tsc, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
+    fn patch(&mut self, _: Tsc, _: Option<Tsc>, _: Address, _: &[u8], _: Option<Tid>, _: u8) {}
     fn free(&mut self, _: Tsc, _: Address, _: u64) {}
 }

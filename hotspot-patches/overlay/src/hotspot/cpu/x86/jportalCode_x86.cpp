@@ -21,6 +21,11 @@
 #include "jportal/jportalRecording.hpp"
 #include "jportal/jportalRecords.hpp"
 #include "nativeInst_x86.hpp"
+#include "rdtsc_x86.hpp"
+
+u8 JPortalCode::timestamp() {
+  return (u8)Rdtsc::raw();
+}
 
 // NativeInstruction knows where it stored, not how much. What it stores are
 // displacements, immediates, and in replace_mt_safe(), which only

@@ -102,6 +102,8 @@ class JPortalHooks : AllStatic {
 
   // --- Changes of code, right after the store.
 
+  // The thread is about to store into code: no thread can execute earlier what it stores.
+  static void on_code_writing()                                { if (JPortal) code_writing(); }
   // A NativeInstruction stored at 'offset' bytes behind its start.
   static void on_instruction_written(address instruction, int offset) {
     if (JPortal) instruction_written(instruction, offset);
@@ -175,6 +177,7 @@ class JPortalHooks : AllStatic {
   static void nmethod_state_change(nmethod* nm, int state);
   static void blob_freed(CodeBlob* blob);
 
+  static void code_writing();
   static void instruction_written(address instruction, int offset);
   static void code_patched(address at, int size);
   static void verified_entry_patched(address at, int size);

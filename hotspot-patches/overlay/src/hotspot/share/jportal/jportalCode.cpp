@@ -192,13 +192,23 @@ void JPortalHooks::blob_freed(CodeBlob* blob) {
 
 // --- Patches
 
+// TSC at which the thread had not begun its next store into code; 0 before its first one.
+static THREAD_LOCAL u8 writing_since = 0;
+
+void JPortalHooks::code_writing() {
+  writing_since = JPortalCode::timestamp();
+}
+
 void JPortalCode::export_patch(address at, int size, u1 reason) {
   JPortalCodePatched r;
   r.address = (u8)at;
   r.reason  = reason;
   r.code    = JPortalBytes(at, size);
   r.tid     = (u4)Thread::current()->osthread()->thread_id();
+  r.since   = writing_since;
   JPortalBuffer::commit_record(r);
+  // A store in several steps has a record for each.
+  writing_since = timestamp();
 }
 
 void JPortalHooks::verified_entry_patched(address at, int size) {

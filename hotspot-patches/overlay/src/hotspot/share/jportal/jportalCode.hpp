@@ -48,6 +48,8 @@ class JPortalCode : AllStatic {
   // jportalNMethod.cpp
   static void export_nmethod(nmethod* nm);
 
+  // The clock of the records and of the trace. jportalCode_<cpu>.cpp
+  static u8 timestamp();
   // The bytes at [at, at + size) as they are now.
   static void export_patch(address at, int size, u1 reason);
 };

@@ -734,12 +734,15 @@ struct JPortalCodePatched {
   JPortalBytes code;
   // OS thread id of the thread that wrote them.
   u4 tid;
+  // TSC read before they were written: no thread executes them earlier. 0 if not known.
+  u8 since;
 
   void write(JPortalBuffer* b) const {
     b->put_u8(address);
     b->put_u1(reason);
     b->put_bytes(code);
     b->put_u4(tid);
+    b->put_u8(since);
   }
 };
 

@@ -1,0 +1,127 @@
+//! Returns that doubt a choice.
+//!
+//! Two versions of a call may lead to code that sends the same packets, until a return: it leads to a caller that, in this flow,
+//! has not called ([`Error::OtherCaller`]). Mostly that proves the choice wrong. It may also be right: exceptions and
+//! deoptimisation remove frames without a return, and only the last calls are remembered. So a doubt tries the other
+//! versions, one choice at a time, and if none explains the return the flow goes on as it was.
+
+use super::choice::{Choice, Trouble, Window};
+use super::state::State;
+use super::{CoreDecoder, Decision};
+use crate::error::Error;
+use crate::image::CodeHistory;
+use crate::item::Item;
+use crate::view::Seen;
+
+/// Alternatives tried for one return.
+const MAX_TRIALS: usize = 16;
+
+/// A return that is being looked into.
+#[derive(Clone, Debug)]
+pub(super) struct Doubt {
+    /// Branch packets up to the return, itself included.
+    branches: u64,
+    /// Choices of [`Before`] and alternatives of them that are yet to be tried, the next one last.
+    trials: Vec<(usize, u32)>,
+    before: Before,
+}
+
+/// The decoder when it met the return.
+#[derive(Clone, Debug)]
+struct Before {
+    state: State,
+    choices: Vec<Choice>,
+    /// Those since the first choice.
+    items: Vec<Item>,
+    decisions: Vec<Decision>,
+    seen: Seen,
+    window: Window,
+    trouble: Option<Trouble>,
+    level: u32,
+}
+
+impl Doubt {
+    /// Whether the flow has gone past the return, after `branches` packets: its caller has called.
+    pub fn is_over(&self, branches: u64) -> bool {
+        branches > self.branches
+    }
+}
+
+impl CoreDecoder {
+    /// Whether a return can be a reason to try another version of the code.
+    pub(super) fn may_doubt(&self) -> bool {
+        let is_settled =
+            self.surrender || self.give_up_at == self.state.packet || self.trusted_at == self.state.packet;
+        !is_settled && self.choices.iter().any(Choice::has_alternatives)
+    }
+
+    /// Takes `error` as a reason to try another version, or for the end of such a trial; `false`: it is neither.
+    pub(super) fn doubt(&mut self, error: &Error, image: &CodeHistory) -> bool {
+        if self.doubt.as_ref().is_some_and(|d| d.is_over(self.state.branches)) {
+            self.doubt = None;
+        }
+        if self.doubt.is_none() {
+            if !matches!(error, Error::OtherCaller { .. }) {
+                return false;
+            }
+            self.doubt = Some(Box::new(self.new_doubt()));
+        }
+        self.next_of_doubt(image);
+        true
+    }
+
+    fn new_doubt(&self) -> Doubt {
+        let of = |(n, choice): (usize, &Choice)| {
+            choice.alternatives().iter().map(move |&a| (n, a)).collect::<Vec<_>>()
+        };
+        let mut trials: Vec<(usize, u32)> = self.choices.iter().enumerate().flat_map(of).collect();
+        trials.drain(..trials.len().saturating_sub(MAX_TRIALS));
+        let from = self.choices.first().map_or(self.items.len(), |c| (c.items - self.handed) as usize);
+        Doubt {
+            branches: self.state.branches,
+            trials,
+            before: Before {
+                state: self.state.clone(),
+                choices: self.choices.clone(),
+                items: self.items[from..].to_vec(),
+                decisions: self.decisions.clone(),
+                seen: self.view.seen(),
+                window: self.window,
+                trouble: self.trouble.clone(),
+                level: self.level,
+            },
+        }
+    }
+
+    fn next_of_doubt(&mut self, image: &CodeHistory) {
+        let Some(mut doubt) = self.doubt.take() else { return };
+        let Some((number, alternative)) = doubt.trials.pop() else { return self.trust(*doubt, image) };
+        self.statistics.backtracks += 1;
+        self.rewind(&doubt.before, image);
+        self.choices.truncate(number + 1);
+        if let Some(choice) = self.choices.pop() {
+            self.restore(&choice, image);
+            self.choices.push(choice.without(alternative));
+            self.forced = Some(alternative);
+        }
+        self.trouble = None;
+        self.doubt = Some(doubt);
+    }
+
+    /// Nothing else explains the return: the flow is as it was.
+    fn trust(&mut self, doubt: Doubt, image: &CodeHistory) {
+        self.rewind(&doubt.before, image);
+        self.trusted_at = self.state.packet;
+    }
+
+    fn rewind(&mut self, before: &Before, image: &CodeHistory) {
+        self.choices.clone_from(&before.choices);
+        let from = self.choices.first().map_or(self.items.len() as u64, |c| c.items - self.handed);
+        self.items.truncate(from as usize);
+        self.items.extend_from_slice(&before.items);
+        self.decisions.clone_from(&before.decisions);
+        self.level = before.level;
+        self.trouble.clone_from(&before.trouble);
+        self.come_back(&before.state, &before.seen, before.window, image);
+    }
+}
