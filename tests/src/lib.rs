@@ -11,6 +11,7 @@ pub mod fault;
 pub mod figures;
 pub mod fuzz;
 pub mod identity;
+pub mod load;
 pub mod oracle;
 pub mod perf;
 pub mod place;

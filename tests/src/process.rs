@@ -94,6 +94,18 @@ impl Running {
         self.child.id()
     }
 
+    /// The process that it has started itself: of `jportal run`, the one that is recorded.
+    pub fn child_process(&self) -> Option<u32> {
+        let id = self.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        largest_kib(self.id()).is_none()
+    }
+
     /// What it has written to standard output so far.
     ///
     /// # Errors
@@ -122,7 +134,7 @@ impl Running {
     ) -> Result<()> {
         loop {
             // In this order: it may happen last of all.
-            let has_ended = largest_kib(self.id()).is_none();
+            let has_ended = self.has_ended();
             if happened()? {
                 return Ok(());
             }

@@ -111,6 +111,7 @@ pub const WORKLOADS: &[Program] = &[
 
 /// Programs that are recorded only as they are, without the oracle's probes, nearly all of them real.
 pub const TOOLS: &[Program] = &[
+    unit("crowd", "programs.Crowd", &["8", "300"]),
     unit("jump-tables", "programs.JumpTables", &["60000"]),
     // Many small rounds: H2 sorts with random pivots where LIMIT leaves something out.
     Program { name: "h2-rounds", main: "H2Load", jars: &["h2"], small: &["150", "6"], full: &[] },

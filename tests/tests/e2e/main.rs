@@ -14,6 +14,7 @@ mod flight;
 mod identity;
 mod jacoco;
 mod live;
+mod load;
 mod memory;
 mod passthrough;
 mod perf;
