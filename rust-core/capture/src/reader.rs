@@ -60,7 +60,7 @@ pub enum DamageKind {
     Head,
     /// A header, loss or end chunk whose payload is not what was written.
     Payload,
-    /// A chunk that steps back in its stream, or names an impossible core.
+    /// A chunk that steps back in its stream, would end behind the largest offset there is, or names an impossible core.
     Order,
 }
 
@@ -304,7 +304,7 @@ impl CaptureReader {
             }
             Kind::Metadata => {
                 let from = self.metadata.last().map_or(0, Piece::end);
-                if entry.head.offset < from {
+                if !follows(&entry.head, from) {
                     self.damage(entry, DamageKind::Order);
                 } else {
                     self.metadata.push(Piece::of(entry));
@@ -322,7 +322,7 @@ impl CaptureReader {
     }
 
     fn file_core_entry(&mut self, entry: &Entry) {
-        let Head { kind, aux, offset, .. } = entry.head;
+        let Head { kind, aux, .. } = entry.head;
         if aux > crate::MAX_CORE {
             return self.damage(entry, DamageKind::Order);
         }
@@ -332,7 +332,7 @@ impl CaptureReader {
         }
         let streams = &mut self.cores[n];
         let list = if kind == Kind::Pt { &mut streams.pt } else { &mut streams.sideband };
-        if offset < list.last().map_or(0, Piece::end) {
+        if !follows(&entry.head, list.last().map_or(0, Piece::end)) {
             return self.damage(entry, DamageKind::Order);
         }
         list.push(Piece::of(entry));
@@ -359,6 +359,11 @@ impl CaptureReader {
         }
         Ok(value)
     }
+}
+
+/// Whether a chunk can stand in a stream behind `from`.
+fn follows(head: &Head, from: u64) -> bool {
+    head.offset >= from && head.offset.checked_add(head.len.into()).is_some()
 }
 
 pub(crate) fn read_at(file: &File, bytes: &mut [u8], place: u64) -> Result<(), Error> {
