@@ -218,7 +218,7 @@ impl<'a> CoreStream<'a> {
             self.decoder.came_while_lost(tsc);
         }
         loop {
-            let until = s.to.0.min(reached + PORTION);
+            let until = s.to.0.min(reached.saturating_add(PORTION).max(self.next_held(reached)));
             self.push_up_to(until)?;
             let at_end = until == s.to.0;
             if at_end && s.truncated {
@@ -254,13 +254,19 @@ impl<'a> CoreStream<'a> {
             reached = until;
         }
     }
+    /// Where the first byte at or behind `place` stands that the capture has: a hole in the stream may be of any size.
+    fn next_held(&self, place: u64) -> u64 {
+        let pieces = self.recording.reader().pt(self.core);
+        let next = pieces.partition_point(|p| p.end() <= place);
+        pieces.get(next).map_or(u64::MAX, |p| p.offset)
+    }
     /// Pushes the capture's bytes up to `until`, and not more: what is behind may be nobody's.
     fn push_up_to(&mut self, until: u64) -> Result<(), Error> {
         let reader = self.recording.reader();
         let pieces = reader.pt(self.core);
         while self.pushed < until {
             let Some(piece) = pieces.get(self.piece) else { return Ok(()) };
-            let end = piece.offset + u64::from(piece.len);
+            let end = piece.end();
             let from = self.pushed.max(piece.offset);
             if from >= until {
                 return Ok(());

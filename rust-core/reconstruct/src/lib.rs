@@ -32,6 +32,7 @@ mod marked;
 #[cfg(test)]
 mod marked_tests;
 mod moves;
+mod order;
 mod orphan;
 mod outcome;
 mod paths;

@@ -112,6 +112,24 @@ fn silences(reader: &CaptureReader, sidebands: &[(Core, CoreSideband)]) -> Vec<B
     together.chain(alone.map(|(core, side)| side.silence(*core, None))).collect()
 }
 
+/// The pieces of a core's sideband in order; `None` is one that is damaged or missing.
+fn sideband(reader: &CaptureReader, core: Core) -> Result<Vec<Option<Vec<u8>>>, Error> {
+    let mut pieces = Vec::new();
+    let mut end = 0;
+    for piece in reader.sideband(core) {
+        if piece.offset > end {
+            pieces.push(None);
+        }
+        end = piece.end();
+        pieces.push(match reader.read(piece) {
+            Ok(bytes) => Some(bytes),
+            Err(e @ jportal_capture::Error::Read { .. }) => return Err(e.into()),
+            Err(_) => None,
+        });
+    }
+    Ok(pieces)
+}
+
 impl<'a> Recording<'a> {
     /// Reads all metadata of `reader`.
     ///
@@ -132,11 +150,9 @@ impl<'a> Recording<'a> {
         }
         let mut sidebands = Vec::new();
         for core in reader.cores() {
-            let pieces = reader.sideband_bytes(core).collect::<Result<Vec<_>, _>>()?;
-            let held: Vec<_> =
-                reader.pt(core).iter().map(|p| p.offset..p.offset + u64::from(p.len)).collect();
+            let held: Vec<_> = reader.pt(core).iter().map(|p| p.offset..p.end()).collect();
             let begin = held.first().map_or(StreamOffset(0), |p| StreamOffset(p.start));
-            let mut side = digest(core, begin, pieces.into_iter());
+            let mut side = digest(core, begin, &sideband(reader, core)?);
             side.confront(core, &held);
             sidebands.push((core, side));
         }
@@ -260,6 +276,14 @@ impl<'a> Recording<'a> {
     /// Sideband records the data rings lost.
     pub fn lost_records(&self) -> u64 {
         self.sidebands.iter().map(|s| s.1.lost_records).sum()
+    }
+    /// Places in the sideband where records are missing or cannot be what was written.
+    pub fn damaged_sideband(&self) -> u64 {
+        self.sidebands.iter().map(|s| s.1.damaged).sum()
+    }
+    /// Records of the sideband whose time was out of order.
+    pub fn disordered_sideband(&self) -> u64 {
+        self.sidebands.iter().map(|s| s.1.disordered).sum()
     }
     /// Metadata records that could not be read.
     pub const fn damaged_records(&self) -> u64 {

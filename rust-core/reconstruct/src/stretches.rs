@@ -5,6 +5,7 @@
 //! writes the record when the thread leaves the core, and at the watermark while it runs
 //! (kernel/events/ring_buffer.c, `perf_aux_output_end`).
 
+use crate::order::misfits;
 use jportal_perf_abi::record::{Body, RecordReader, SampleId, aux_flags};
 use jportal_units::{Address, Core, StreamOffset, Tid, Tsc};
 use std::ops::Range;
@@ -83,8 +84,10 @@ pub struct CoreSideband {
     pub visits: Vec<Visit>,
     /// `PERF_RECORD_LOST`: records the data ring had no room for.
     pub lost_records: u64,
-    /// Bytes that are no records.
-    pub malformed: u64,
+    /// Records that cannot be read or cannot be what was written, and pieces that are not there.
+    pub damaged: u64,
+    /// Records whose time was out of order.
+    pub disordered: u64,
     /// Trace has been lost behind the last range, and there is none yet behind the loss.
     off: bool,
     /// Who was switched to the core last, and has no range there since.
@@ -97,6 +100,8 @@ pub struct CoreSideband {
     closed: Tsc,
     /// Records are missing behind the last range.
     pending: Option<Blind>,
+    /// Something damaged stands behind the last record that was taken.
+    torn: bool,
     /// Who is on the core, and since when.
     on: Option<(Tid, Tsc)>,
     /// The last time known of the core.
@@ -111,27 +116,60 @@ struct Stay {
     left: Option<Tsc>,
 }
 
-/// Digests the sideband of `core`, given as its pieces in order. The trace recorded of it begins at `begin`: what is before
-/// belongs to another recording of the same unit.
-pub fn digest(core: Core, begin: StreamOffset, pieces: impl Iterator<Item = Vec<u8>>) -> CoreSideband {
+/// Digests the sideband of `core`, given as its pieces in order; `None` is one that cannot be read or is missing. The trace
+/// recorded of it begins at `begin`: what is before belongs to another recording of the same unit.
+pub fn digest(core: Core, begin: StreamOffset, pieces: &[Option<Vec<u8>>]) -> CoreSideband {
     let mut side = CoreSideband { covered: begin, ..CoreSideband::default() };
+    let misfits = misfits(pieces);
+    let mut number = 0;
     for piece in pieces {
-        for record in RecordReader::new(&piece) {
-            match record {
-                Ok(r) => side.take(core, &r.body, r.sample),
-                Err(_) => side.malformed += 1,
+        let Some(piece) = piece else {
+            side.damage();
+            continue;
+        };
+        for record in RecordReader::new(piece) {
+            let Ok(record) = record else {
+                side.damage();
+                continue;
+            };
+            let mut sample = record.sample;
+            if let Some(time) = misfits.times.get(&number) {
+                (sample.time, side.disordered) = (time.0, side.disordered + 1);
             }
+            if misfits.ranges.contains(&number) {
+                side.damage();
+            } else {
+                side.take_behind_damage(core, &record.body, sample);
+            }
+            number += 1;
         }
     }
     side.end_stay(core);
-    side.pending = None;
     side.end_visit(side.last);
+    if side.torn {
+        side.missing(core, Tsc(u64::MAX));
+    }
+    side.pending = None;
     side.stretches.sort_by_key(|s| s.from);
     side.stale.sort_by_key(|s| s.offset);
     side
 }
 
 impl CoreSideband {
+    /// Something stands here that says nothing: records may be missing.
+    fn damage(&mut self) {
+        self.damaged += 1;
+        self.torn = true;
+    }
+    /// The next record that says something.
+    fn take_behind_damage(&mut self, core: Core, body: &Body, sample: SampleId) {
+        if std::mem::take(&mut self.torn) {
+            self.end_stay(core);
+            self.end_visit(self.last);
+            self.missing(core, Tsc(sample.time));
+        }
+        self.take(core, body, sample);
+    }
     fn take(&mut self, core: Core, body: &Body, sample: SampleId) {
         let (tid, time) = (Tid(sample.tid), Tsc(sample.time));
         self.visit(body, tid, time);
@@ -295,7 +333,7 @@ mod tests {
             let sample = SampleId { tid: *tid, time: *time, ..SampleId::default() };
             Record { body: body.clone(), sample }.encode(&mut bytes);
         }
-        let side = digest(Core(0), StreamOffset(0), std::iter::once(bytes));
+        let side = digest(Core(0), StreamOffset(0), &[Some(bytes)]);
         let row = |s: &Stretch| (s.tid.0, s.from.0, s.to.0, s.closed.0, s.truncated, s.came.map(|t| t.0));
         side.stretches.iter().map(row).collect()
     }
@@ -349,7 +387,7 @@ mod tests {
             let sample = SampleId { tid, time, ..SampleId::default() };
             Record { body, sample }.encode(&mut bytes);
         }
-        let side = digest(Core(0), StreamOffset(0), std::iter::once(bytes));
+        let side = digest(Core(0), StreamOffset(0), &[Some(bytes)]);
         let got: Vec<_> = side.visits.iter().map(|v| (v.tid.0, v.came.0, v.left.0)).collect();
         assert_eq!(got, [(1, 0, 20), (2, 30, 50), (3, 50, 60), (2, 70, 80)]);
     }
@@ -367,7 +405,7 @@ mod tests {
             let sample = SampleId { tid, time, ..SampleId::default() };
             Record { body, sample }.encode(&mut bytes);
         }
-        let side = digest(Core(0), StreamOffset(0), std::iter::once(bytes));
+        let side = digest(Core(0), StreamOffset(0), &[Some(bytes)]);
         let came: Vec<_> = side.stretches.iter().map(|s| s.switched_in.map(|t| t.0)).collect();
         assert_eq!(came, [Some(10), None, Some(25)]);
     }
@@ -378,7 +416,7 @@ mod tests {
             let sample = SampleId { tid: *tid, time: *time, ..SampleId::default() };
             Record { body: body.clone(), sample }.encode(&mut bytes);
         }
-        digest(Core(0), StreamOffset(0), std::iter::once(bytes))
+        digest(Core(0), StreamOffset(0), &[Some(bytes)])
     }
     fn blind(offset: u64, since: u64, until: u64) -> Blind {
         Blind { core: Core(0), offset: StreamOffset(offset), since: Tsc(since), until: Tsc(until) }
@@ -389,7 +427,7 @@ mod tests {
     fn trace_that_begins_behind_the_streams_start_lacks_nothing() {
         let sample = SampleId { tid: 1, time: 20, ..SampleId::default() };
         let bytes = Record { body: aux(500, 100, false), sample }.to_bytes();
-        let from = |begin| digest(Core(0), StreamOffset(begin), std::iter::once(bytes.clone()));
+        let from = |begin| digest(Core(0), StreamOffset(begin), &[Some(bytes.clone())]);
         assert_eq!(from(500).blind, []);
         assert_eq!(from(500).stretches[0].blind, None);
         assert_eq!(from(400).blind, [blind(400, 0, 20)]);
