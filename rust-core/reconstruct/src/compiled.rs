@@ -27,6 +27,9 @@ impl<'a> Machine<'a> {
         let image = self.shared.image;
         let Some(version) = image.code(code) else { return Ok(()) };
         let Some(n) = version.nmethod() else { return Ok(()) };
+        if let Some(flaw) = n.flaw.as_deref() {
+            return Err(Contradiction::Flawed { code: version.describe(), flaw: flaw.clone() }.into());
+        }
         let base = version.range.start.minus(self.shared.cache.start) as u32;
         let (from, to) = (start.wrapping_sub(base), end.wrapping_sub(base));
         if from < n.verified_entry && to <= n.verified_entry {
@@ -37,7 +40,7 @@ impl<'a> Machine<'a> {
         let enters = from <= n.verified_entry;
         let resumes = self.resumes_in(code);
         if enters {
-            if exit == Exit::Jump && to == n.verified_entry + PATCHED_ENTRY {
+            if exit == Exit::Jump && to.checked_sub(PATCHED_ENTRY) == Some(n.verified_entry) {
                 // Not entrant: the call goes on in a stub that finds the right callee.
                 return Ok(());
             }

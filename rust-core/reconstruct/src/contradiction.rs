@@ -2,6 +2,7 @@
 
 use jportal_bytecode::Opcode;
 use jportal_units::Bci;
+use jportal_vm_image::Flaw;
 
 /// A step of the machine flow that the shadow stack cannot follow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +78,14 @@ pub enum Contradiction {
     /// A frame of a method that the VM never described.
     #[error("code at {0:#x} belongs to a method that was never described")]
     UnknownMethod(u64),
+    /// Compiled code whose debug info or path markers are damaged.
+    #[error("nothing can be said of {code}: {flaw}")]
+    Flawed {
+        /// The code.
+        code: String,
+        /// What cannot be.
+        flaw: Flaw,
+    },
 }
 
 /// Result of one step of a machine; the error is rare and large, hence boxed.

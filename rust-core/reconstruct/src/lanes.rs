@@ -12,6 +12,8 @@ use jportal_vm_image::Threads;
 
 /// Events handed to a sink at once.
 const FLUSH: usize = 2048;
+/// Events that wait at most for the end of a batch.
+const MOST: usize = 1 << 16;
 
 /// One thread's machine with its sink.
 pub(crate) struct Lane<'a> {
@@ -21,13 +23,32 @@ pub(crate) struct Lane<'a> {
     pt_bytes: u64,
 }
 
+/// Hands the machine's events to its sink.
+fn hand_on(machine: &mut Machine<'_>, sink: Option<&mut (dyn FlowSink + Send + 'static)>) {
+    if machine.out.is_empty() {
+        return;
+    }
+    if let Some(sink) = sink {
+        sink.take(&mut machine.out);
+    }
+    machine.out.clear();
+}
+
 impl Lane<'_> {
     /// Takes a batch of the thread's `stretch`; who watches the thread sees what becomes of it.
     pub(crate) fn take(&mut self, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
         let machine = &mut self.machine;
         machine.place = Place { core: stretch.core, offset: batch.offset };
         match watcher.filter(|w| w.wants(&self.info)) {
-            None => batch.items.iter().for_each(|item| machine.item(item)),
+            None => {
+                for item in &batch.items {
+                    machine.item(item);
+                    // An item may be thousands of events.
+                    if machine.out.len() >= MOST {
+                        hand_on(machine, self.sink.as_deref_mut());
+                    }
+                }
+            }
             Some(watcher) => {
                 for item in &batch.items {
                     let before = machine.out.len();
@@ -60,13 +81,7 @@ impl Lane<'_> {
         self.pt_bytes += bytes;
     }
     fn flush(&mut self) {
-        if self.machine.out.is_empty() {
-            return;
-        }
-        if let Some(sink) = &mut self.sink {
-            sink.take(&mut self.machine.out);
-        }
-        self.machine.out.clear();
+        hand_on(&mut self.machine, self.sink.as_deref_mut());
     }
     fn end(mut self) -> ThreadSummary {
         self.machine.finish();

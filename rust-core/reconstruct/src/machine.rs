@@ -122,6 +122,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) paths: Paths,
     /// A list that is not in use, so that each move need not allocate one.
     pub(crate) spare: Vec<Position>,
+    /// The code that runs, of which nothing can be said: the gap that says so is in the flow.
+    flawed: Option<CodeId>,
 }
 
 /// Appends bytecodes that stand one behind the other in the code: the first and the last of them, and how many there are. `follows` is the
@@ -180,6 +182,7 @@ impl<'a> Machine<'a> {
             counters: ThreadCounters::default(),
             paths: Paths::default(),
             spare: Vec::new(),
+            flawed: None,
         }
     }
     /// Takes the next item of the thread.
@@ -297,6 +300,12 @@ impl<'a> Machine<'a> {
             return;
         }
         self.counters.blocks += 1;
+        if self.flawed.is_some() {
+            if self.flawed == Some(code) {
+                return;
+            }
+            self.flawed = None;
+        }
         let class = self.shared.tags.class(code);
         let walked = match class {
             CodeClass::Landmarks => self.landmark_block(start, end, exit),
@@ -312,7 +321,10 @@ impl<'a> Machine<'a> {
         };
         match walked {
             Ok(()) => self.before = Before::Block { exit, class, code },
-            Err(c) => self.contradict(start, &c),
+            Err(c) => {
+                self.contradict(start, &c);
+                self.flawed = matches!(*c, Contradiction::Flawed { .. }).then_some(code);
+            }
         }
     }
     #[inline]

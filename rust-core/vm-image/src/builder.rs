@@ -1,6 +1,7 @@
 //! From records to the image.
 
 use crate::code::{CodeBody, CodeVersion, nmethod};
+use crate::flaw::{self, Methods};
 use crate::interpreter::Interpreter;
 use crate::markers::markers;
 use crate::methods::MethodIndex;
@@ -71,6 +72,8 @@ pub enum Oddity {
     StrayMarkers(Address),
     /// A jump of a method stub that does not reach its target.
     StubOutOfReach(Address),
+    /// An nmethod whose debug info or path markers no compiler can have made ([`crate::NMethod::flaw`]).
+    Flawed(Address),
 }
 
 /// The traced VM as a function of time.
@@ -182,7 +185,12 @@ impl Builder {
                 let code = std::mem::take(&mut r.code);
                 let start = r.start;
                 let methods = &image.methods;
-                let n = nmethod(r, |ptr| methods.at(MethodPtr(ptr), tsc));
+                let resolve = |ptr| methods.at(MethodPtr(ptr), tsc);
+                let flaw = flaw::of_debug_info(&r, &Methods { table: methods.table(), resolve });
+                let mut n = nmethod(r, resolve);
+                n.flaw = flaw.map(Box::new);
+                let sound = n.flaw.is_none();
+                image.odd_unless(sound, Oddity::Flawed(Address(start)));
                 self.install(tsc, start, &code.0, CodeBody::NMethod(Box::new(n)), sink);
             }
             Record::NMethodMarkers(r) => self.markers(tsc, r),
@@ -226,11 +234,19 @@ impl Builder {
         let (start, pointer) = (Address(r.start), r.nmethod);
         let methods = &image.methods;
         let found = image.codes.iter_mut().rev().take(LOOK_BACK).find(|c| c.range.start == start);
-        match found.map(|c| &mut c.body) {
-            Some(CodeBody::NMethod(n)) if n.pointer == pointer && n.markers.is_none() => {
-                n.markers = Some(Box::new(markers(r, |ptr| methods.at(MethodPtr(ptr), tsc))));
+        let Some(CodeVersion { range, body: CodeBody::NMethod(n), .. }) = found else {
+            return image.odd(Oddity::StrayMarkers(start));
+        };
+        if n.pointer != pointer || n.markers.is_some() {
+            return image.odd(Oddity::StrayMarkers(start));
+        }
+        let resolve = |ptr| methods.at(MethodPtr(ptr), tsc);
+        match flaw::of_markers(&r, range.len(), &Methods { table: methods.table(), resolve }) {
+            Some(flaw) => {
+                n.flaw = Some(Box::new(flaw));
+                image.odd(Oddity::Flawed(start));
             }
-            _ => image.odd(Oddity::StrayMarkers(start)),
+            None => n.markers = Some(Box::new(markers(r, resolve))),
         }
     }
     /// A method entry stub is a `jmp rel32`; the record stands for its bytes.

@@ -1,5 +1,6 @@
 //! Versions of code blobs and what their addresses mean.
 
+use crate::flaw::Flaw;
 use crate::markers::PathMarkers;
 use jportal_capture::schema::{self, NMethodInstalled, NO_SCOPE, blob_kinds, compilers, pc_flags};
 use jportal_units::{AddressRange, CodeId, MethodId, Tsc};
@@ -67,6 +68,8 @@ pub struct NMethod {
     pub implicit: Box<[schema::ImplicitEntry]>,
     /// Path markers; `None` where the VM recorded none.
     pub markers: Option<Box<PathMarkers>>,
+    /// Why nothing can be said of this code: no compiler made its debug info, or its path markers.
+    pub flaw: Option<Box<Flaw>>,
 }
 
 impl NMethod {
@@ -199,6 +202,7 @@ pub(crate) fn nmethod(r: NMethodInstalled, method: impl Fn(u64) -> Option<Method
         handlers: r.handlers.into(),
         implicit: r.implicit.into(),
         markers: None,
+        flaw: None,
     }
 }
 

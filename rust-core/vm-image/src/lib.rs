@@ -11,6 +11,7 @@
 
 mod builder;
 pub mod code;
+mod flaw;
 pub mod interpreter;
 pub mod markers;
 mod methods;
@@ -18,6 +19,7 @@ mod threads;
 
 pub use builder::{Builder, CodeSink, Oddity, VmImage};
 pub use code::{CodeBody, CodeVersion, NMethod, PcPosition, Scope};
+pub use flaw::{Flaw, MAX_DEPTH, MAX_MARKERS};
 pub use interpreter::{Interpreter, Landmark, Template};
 pub use markers::{Marker, Outcome, PathMarkers};
 pub use methods::MethodIndex;

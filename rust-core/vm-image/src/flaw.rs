@@ -1,0 +1,282 @@
+//! Debug info and path markers that no compiler can have made.
+//!
+//! A record that passed its checksum may still be damaged, or made to do harm: a chain of frames 20,000 deep costs 20,000 events
+//! each time control passes it. What is refused here is refused once, with place and limit, and the code it belongs to is a gap
+//! wherever it runs.
+
+use jportal_bytecode::{MethodTable, Opcode};
+use jportal_capture::schema::{self, NMethodInstalled, NMethodMarkers, NO_CONTEXT, NO_SCOPE, POLL_STATE};
+use jportal_units::MethodId;
+
+/// The most frames that one position may have. HotSpot inlines 15 deep by default (`MaxInlineLevel`), and method handles 100
+/// (`MaxForceInlineLevel`).
+pub const MAX_DEPTH: u32 = 1024;
+/// The most path markers that the VM keeps at one place (`MaxPathLength` in `jportalMarkers.cpp`).
+pub const MAX_MARKERS: u32 = 16 << 10;
+
+/// What cannot be in the debug info or the path markers of an nmethod.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Flaw {
+    /// A reference to a row that is not there, or that closes a circle.
+    #[error("{list} {row} refers to row {to}, which is not there or leads back")]
+    Dangling {
+        /// Which list.
+        list: &'static str,
+        /// Which row of it.
+        row: usize,
+        /// What it refers to.
+        to: u32,
+    },
+    /// More frames than a compiler inlines.
+    #[error("{list} {row} is nested more than {MAX_DEPTH} frames deep")]
+    TooDeep {
+        /// Which list.
+        list: &'static str,
+        /// Which row of it.
+        row: usize,
+    },
+    /// A frame is inlined where its caller calls nobody.
+    #[error("{list} {row} is inlined at bci {bci} of {caller}, where no invoke stands")]
+    NoCall {
+        /// Which list.
+        list: &'static str,
+        /// Which row of it.
+        row: usize,
+        /// Where.
+        bci: i64,
+        /// The caller.
+        caller: String,
+    },
+    /// A position behind the end of a method.
+    #[error("{list} {row} stands at bci {bci} of {method}, whose code has {len} bytes")]
+    OutsideMethod {
+        /// Which list.
+        list: &'static str,
+        /// Which row of it.
+        row: usize,
+        /// Where.
+        bci: i64,
+        /// In which method.
+        method: String,
+        /// How long that is.
+        len: usize,
+    },
+    /// A place behind the end of the machine code.
+    #[error("{list} {row} stands at offset {offset} of code of {len} bytes")]
+    OutsideCode {
+        /// Which list.
+        list: &'static str,
+        /// Which row of it.
+        row: usize,
+        /// Where.
+        offset: u32,
+        /// How long the code is.
+        len: u64,
+    },
+    /// The same row as another one, or one out of order.
+    #[error("{list} {row} repeats a row or is out of order")]
+    Repeated {
+        /// Which list.
+        list: &'static str,
+        /// Which row of it.
+        row: usize,
+    },
+    /// More markers than the VM keeps at one place.
+    #[error("{list} {row} has {count} path markers, the VM keeps {MAX_MARKERS} at most")]
+    TooManyMarkers {
+        /// Which list.
+        list: &'static str,
+        /// Which row of it.
+        row: usize,
+        /// How many.
+        count: u32,
+    },
+}
+
+/// What resolves a `Method*` at the time of installation.
+pub(crate) struct Methods<'a, F> {
+    pub table: &'a MethodTable,
+    pub resolve: F,
+}
+
+impl<F: Fn(u64) -> Option<MethodId>> Methods<'_, F> {
+    /// Refuses a position that the method does not have; of a method that was never described nothing is known.
+    fn position(&self, list: &'static str, row: usize, pointer: u64, bci: i64) -> Result<(), Flaw> {
+        let Some(m) = (self.resolve)(pointer).and_then(|id| self.table.get(id)) else { return Ok(()) };
+        let len = m.code.len();
+        match usize::try_from(bci) {
+            Ok(at) if at >= len => {
+                Err(Flaw::OutsideMethod { list, row, bci, method: m.qualified_name(), len })
+            }
+            // Positions in front of the first bytecode are negative.
+            _ => Ok(()),
+        }
+    }
+    /// Refuses a frame that is inlined at `bci` of the method at `pointer`, unless that calls there.
+    fn call(&self, list: &'static str, row: usize, pointer: u64, bci: i64) -> Result<(), Flaw> {
+        let Some(m) = (self.resolve)(pointer).and_then(|id| self.table.get(id)) else { return Ok(()) };
+        let opcode = usize::try_from(bci).ok().and_then(|at| m.code.get(at));
+        match opcode {
+            Some(code) if (Opcode::INVOKEVIRTUAL.0..=Opcode::INVOKEDYNAMIC.0).contains(code) => Ok(()),
+            _ => Err(Flaw::NoCall { list, row, bci, caller: m.qualified_name() }),
+        }
+    }
+}
+
+/// The first flaw of an nmethod's debug info.
+pub(crate) fn of_debug_info(
+    r: &NMethodInstalled,
+    methods: &Methods<'_, impl Fn(u64) -> Option<MethodId>>,
+) -> Option<Flaw> {
+    check_scopes(r, methods).err()
+}
+
+fn check_scopes(
+    r: &NMethodInstalled,
+    methods: &Methods<'_, impl Fn(u64) -> Option<MethodId>>,
+) -> Result<(), Flaw> {
+    const SCOPE: &str = "scope";
+    check_depths(SCOPE, r.scopes.len(), |row| Some(r.scopes[row].parent).filter(|&p| p != NO_SCOPE))?;
+    for (row, scope) in r.scopes.iter().enumerate() {
+        methods.position(SCOPE, row, scope.method, scope.bci.into())?;
+        if let Some(caller) = r.scopes.get(scope.parent as usize) {
+            methods.call(SCOPE, row, caller.method, caller.bci.into())?;
+        }
+    }
+    let dangles = |scope: u32| scope != NO_SCOPE && scope as usize >= r.scopes.len();
+    match r.pc_descs.iter().position(|p| dangles(p.scope)) {
+        Some(row) => Err(Flaw::Dangling { list: "PcDesc", row, to: r.pc_descs[row].scope }),
+        None => Ok(()),
+    }
+}
+
+/// The first flaw of path markers of code that is `len` bytes long.
+pub(crate) fn of_markers(
+    r: &NMethodMarkers,
+    len: u64,
+    methods: &Methods<'_, impl Fn(u64) -> Option<MethodId>>,
+) -> Option<Flaw> {
+    check_contexts(r, methods)
+        .and_then(|()| check_blocks(r, methods))
+        .and_then(|()| check_lists(r, len))
+        .err()
+}
+
+fn check_contexts(
+    r: &NMethodMarkers,
+    methods: &Methods<'_, impl Fn(u64) -> Option<MethodId>>,
+) -> Result<(), Flaw> {
+    const CONTEXT: &str = "inline context";
+    let parent = |row: usize| Some(r.contexts[row].parent).filter(|&p| p != NO_CONTEXT);
+    check_depths(CONTEXT, r.contexts.len(), parent)?;
+    let mut seen = hashbrown::HashSet::with_capacity(r.contexts.len());
+    for (row, c) in r.contexts.iter().enumerate() {
+        if !seen.insert((c.parent, c.call_bci, c.method)) {
+            return Err(Flaw::Repeated { list: CONTEXT, row });
+        }
+        if let Some(caller) = r.contexts.get(c.parent as usize) {
+            methods.call(CONTEXT, row, caller.method, c.call_bci.into())?;
+        }
+    }
+    Ok(())
+}
+
+fn check_blocks(
+    r: &NMethodMarkers,
+    methods: &Methods<'_, impl Fn(u64) -> Option<MethodId>>,
+) -> Result<(), Flaw> {
+    const MARKER: &str = "path marker";
+    for (row, marker) in r.markers.iter().enumerate() {
+        match r.contexts.get(marker.context as usize) {
+            Some(c) => methods.position(MARKER, row, c.method, marker.bci.into())?,
+            None if matches!(marker.context, NO_CONTEXT | POLL_STATE) => {}
+            None => return Err(Flaw::Dangling { list: MARKER, row, to: marker.context }),
+        }
+    }
+    Ok(())
+}
+
+fn check_lists(r: &NMethodMarkers, len: u64) -> Result<(), Flaw> {
+    const OFFSET: &str = "marked offset";
+    const EDGE: &str = "marked edge";
+    for (row, o) in r.offsets.iter().enumerate() {
+        check_place(OFFSET, row, o.offset, len)?;
+        check_list((OFFSET, row), (o.first, o.count), r.markers.len())?;
+    }
+    for (row, e) in r.edges.iter().enumerate() {
+        check_place(EDGE, row, e.from.max(e.to), len)?;
+        check_list((EDGE, row), (e.first, e.count), r.markers.len())?;
+    }
+    let offset = |o: &schema::MarkedOffset| o.offset;
+    let edge = |e: &schema::MarkedEdge| (e.from, e.outcome, e.to);
+    check_ascending(OFFSET, &r.offsets, offset).and_then(|()| check_ascending(EDGE, &r.edges, edge))
+}
+
+/// Control may come from behind the last instruction, and go there.
+fn check_place(list: &'static str, row: usize, offset: u32, len: u64) -> Result<(), Flaw> {
+    match u64::from(offset) > len {
+        true => Err(Flaw::OutsideCode { list, row, offset, len }),
+        false => Ok(()),
+    }
+}
+
+fn check_list(
+    (list, row): (&'static str, usize),
+    (first, count): (u32, u32),
+    markers: usize,
+) -> Result<(), Flaw> {
+    if count > MAX_MARKERS {
+        return Err(Flaw::TooManyMarkers { list, row, count });
+    }
+    match count > 0 && (first as usize).saturating_add(count as usize) > markers {
+        true => Err(Flaw::Dangling { list, row, to: first }),
+        false => Ok(()),
+    }
+}
+
+fn check_ascending<T, K: Ord>(list: &'static str, rows: &[T], key: impl Fn(&T) -> K) -> Result<(), Flaw> {
+    match rows.windows(2).position(|w| key(&w[0]) >= key(&w[1])) {
+        Some(before) => Err(Flaw::Repeated { list, row: before + 1 }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses rows whose chain of parents does not end, leads nowhere, or is longer than [`MAX_DEPTH`].
+fn check_depths(list: &'static str, rows: usize, parent: impl Fn(usize) -> Option<u32>) -> Result<(), Flaw> {
+    // 0: not known yet.
+    let mut depths = vec![0u32; rows];
+    let mut chain = Vec::new();
+    for row in 0..rows {
+        let (mut at, mut depth) = (row, 0);
+        chain.clear();
+        loop {
+            if depths[at] != 0 {
+                depth = depths[at];
+                break;
+            }
+            chain.push(at);
+            if chain.len() > MAX_DEPTH as usize {
+                // A circle is endless, too.
+                return Err(Flaw::TooDeep { list, row });
+            }
+            let Some(to) = parent(at) else { break };
+            at = to as usize;
+            if at >= rows {
+                return Err(Flaw::Dangling { list, row: chain[chain.len() - 1], to });
+            }
+        }
+        for &at in chain.iter().rev() {
+            depth += 1;
+            depths[at] = depth;
+        }
+        if depth > MAX_DEPTH {
+            return Err(Flaw::TooDeep { list, row });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "flaw_tests.rs"]
+mod tests;
