@@ -47,6 +47,7 @@ pub const UNITS: &[Program] = &[
     unit("recursion", "programs.Recursion", &["400"]),
     unit("library", "programs.Library", &["100"]),
     unit("loaders", "programs.Loaders", &["12"]),
+    unit("resolving", "programs.Resolving", &["4"]),
     unit("hot-loops", "programs.HotLoops", &["3000"]),
     unit("old-forms", "programs.OldForms", &["20"]),
     unit("new-forms", "programs.NewForms", &["20"]),
@@ -169,6 +170,31 @@ pub const TOOLS: &[Program] = &[
     },
 ];
 
+/// Scripts, where their interpreters are installed: Debian's packages jython, clojure and groovy, which set-up leaves out.
+pub const SCRIPTS: &[Program] = &[
+    Program {
+        name: "jython",
+        main: "org.python.util.jython",
+        jars: &["jython"],
+        small: &["-Dpython.home=/usr/share/jython", "-Dpython.cachedir.skip=true", "@accounts.py"],
+        full: &[],
+    },
+    Program {
+        name: "clojure",
+        main: "clojure.main",
+        jars: &["clojure"],
+        small: &["@numbers.clj"],
+        full: &[],
+    },
+    Program {
+        name: "groovy",
+        main: "groovy.ui.GroovyMain",
+        jars: &["groovy-all"],
+        small: &["@accounts.groovy"],
+        full: &[],
+    },
+];
+
 const XML: &[&str] = &["xalan2", "serializer", "xercesImpl"];
 
 /// The document that Xalan and FOP transform, of Debian's package iso-codes.
@@ -176,7 +202,14 @@ pub const DOCUMENT: &str = "/usr/share/xml/iso-codes/iso_639-2.xml";
 
 /// The program of that short name.
 pub fn by_name(name: &str) -> Option<Program> {
-    UNITS.iter().chain(WORKLOADS).chain(TOOLS).chain([&MANY_METHODS]).find(|p| p.name == name).cloned()
+    UNITS
+        .iter()
+        .chain(WORKLOADS)
+        .chain(TOOLS)
+        .chain(SCRIPTS)
+        .chain([&MANY_METHODS])
+        .find(|p| p.name == name)
+        .cloned()
 }
 
 impl Program {
@@ -224,6 +257,9 @@ impl Program {
             "@fo-stylesheet" => folder("workloads/iso-fo.xsl"),
             "@scene" => folder("workloads/room.sc"),
             "@grammar" => folder("workloads/Ledger.g4"),
+            "@accounts.py" => folder("scripts/accounts.py"),
+            "@accounts.groovy" => folder("scripts/accounts.groovy"),
+            "@numbers.clj" => folder("scripts/numbers.clj"),
             "@drawing" => folder("workloads/drawing.svg"),
             "@document" => DOCUMENT.to_owned(),
             "@out" => self.out(root).map_or_else(String::new, |out| out.display().to_string()),

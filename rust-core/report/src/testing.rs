@@ -34,7 +34,8 @@ pub(crate) fn methods() -> Arc<MethodTable> {
     t.push(Method { lines: lines.into(), ..method("a/B", "g", BRANCHY) });
     t.push(method("java/lang/Math", "abs", BRANCHY));
     t.push(probed());
-    t.push(Method { access_flags: 0x108, ..method("jportal/oracle/Probe", "hit", &[]) });
+    let native = Method { access_flags: 0x108, ..method("jportal/oracle/Probe", "hit", &[]) };
+    t.push(Method { signature: "(II)V".into(), ..native });
     Arc::new(t)
 }
 
@@ -65,6 +66,11 @@ pub(crate) fn leave_as(m: u32, exit: Exit) -> Event {
 }
 pub(crate) fn bytecode(m: u32, bci: u16) -> Event {
     Event::decoded(EventKind::Bytecode { method: MethodId(m), bci: Bci(bci), tier: Tier::Interpreter })
+}
+/// A probe call of method 3, its native method and back.
+pub(crate) fn probe_call(bci: u16) -> [Event; 3] {
+    let native = EventKind::Enter { method: MethodId(4), tier: Tier::Native, entry: Entry::Call };
+    [bytecode(3, bci), Event::decoded(native), leave(4)]
 }
 pub(crate) fn recovered(e: Event) -> Event {
     Event { provenance: Provenance::Recovered { confidence: 0.5 }, ..e }

@@ -146,9 +146,37 @@ programs! {
     both: arithmetic = "arithmetic", arrays = "arrays", branches = "branches", switches = "switches",
         exceptions = "exceptions", class_init = "class-init", calls = "calls", dynamic = "dynamic",
         reflection = "reflection", natives = "natives", monitors = "monitors", threads = "threads",
-        recursion = "recursion", library = "library", loaders = "loaders", hot_loops = "hot-loops",
+        recursion = "recursion", library = "library", loaders = "loaders", resolving = "resolving", hot_loops = "hot-loops",
         old_forms = "old-forms", new_forms = "new-forms", h2 = "h2", xalan = "xalan";
     tiered: javac = "javac", hsqldb = "hsqldb", ecj = "ecj", antlr = "antlr", fop = "fop", sunflow = "sunflow";
+}
+
+/// Their class loaders run code of their own while the VM resolves the class of a probe.
+mod scripts {
+    use super::*;
+
+    fn both(name: &str) {
+        run(name, Mode::Interpreter, Size::Small);
+        run(name, Mode::Tiered, Size::Small);
+    }
+
+    #[test]
+    #[ignore = "minutes; scripts/verify-all"]
+    fn jython() {
+        both("jython");
+    }
+
+    #[test]
+    #[ignore = "minutes; scripts/verify-all"]
+    fn clojure() {
+        both("clojure");
+    }
+
+    #[test]
+    #[ignore = "minutes; scripts/verify-all"]
+    fn groovy() {
+        both("groovy");
+    }
 }
 
 #[test]

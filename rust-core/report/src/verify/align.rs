@@ -140,6 +140,8 @@ pub(crate) struct Aligner {
     part: bool,
     /// The next hit is behind a hole.
     holed: bool,
+    /// A hit that the flow neither claims nor denies, while what comes next is not known.
+    perhaps: Option<Hit>,
     consumed: u64,
     /// Agreements before the last mismatch.
     last_place: Option<u64>,
@@ -159,6 +161,7 @@ impl Aligner {
             since: None,
             part: false,
             holed: false,
+            perhaps: None,
             consumed: 0,
             last_place: None,
             last: None,
@@ -175,6 +178,7 @@ impl Aligner {
 
     /// The next hit of the flow.
     pub(crate) fn hit(&mut self, hit: Hit) {
+        let hit = self.settle_perhaps(hit);
         let hit = Hit { holed: std::mem::take(&mut self.holed), ..hit };
         self.out.flow += 1;
         if self.placing {
@@ -193,9 +197,41 @@ impl Aligner {
         }
     }
 
+    /// A hit that the flow neither claims nor denies. It counts if the log has it there, and is nothing otherwise.
+    pub(crate) fn perhaps(&mut self, hit: Hit) {
+        self.drop_perhaps();
+        self.perhaps = Some(hit);
+    }
+
+    /// What was in doubt in front of `next`, which takes over what is known of the stretch before. Where both are of one
+    /// probe, the log must have it twice.
+    fn settle_perhaps(&mut self, next: Hit) -> Hit {
+        let Some(doubt) = self.perhaps.take() else { return next };
+        if !self.placing && self.queue.is_empty() {
+            self.fill(2);
+            let ahead = |n| self.window.get(n).copied();
+            if ahead(0) == Some(doubt.id) && (next.id != doubt.id || ahead(1) == Some(next.id)) {
+                self.out.flow += 1;
+                self.try_agree(doubt);
+                return next;
+            }
+        }
+        Hit { loose: next.loose.or(doubt.loose), ..next }
+    }
+
+    /// The same where the flow has no hit next.
+    fn drop_perhaps(&mut self) {
+        let Some(doubt) = self.perhaps.take() else { return };
+        if !self.placing && self.queue.is_empty() && self.front() == Some(doubt.id) {
+            self.out.flow += 1;
+            self.try_agree(doubt);
+        }
+    }
+
     /// A gap in the flow.
     pub(crate) fn gap(&mut self) {
         self.settle();
+        self.drop_perhaps();
         self.begin_placing();
         self.out.gaps += 1;
     }
@@ -207,6 +243,7 @@ impl Aligner {
             self.holed = true;
         } else {
             self.settle();
+            self.drop_perhaps();
             self.begin_placing();
         }
     }
@@ -224,6 +261,7 @@ impl Aligner {
             self.out.flow -= 1;
         }
         self.settle();
+        self.drop_perhaps();
         let rest = self.rest_of_log();
         let tolerated = !self.part && cut_off && rest.count == 1;
         if self.part {

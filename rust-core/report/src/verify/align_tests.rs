@@ -13,6 +13,8 @@ fn aligner(log: &[u32]) -> Aligner {
 const LOOSE: u32 = u32::MAX;
 /// In a flow: a frame that an earlier gap dropped is found again.
 const FOUND: u32 = u32::MAX - 1;
+/// Added to an id: the flow neither claims nor denies the hit.
+const PERHAPS: u32 = 1 << 30;
 
 const HOLE: Option<(Tier, Cause)> = Some((Tier::C2, Cause::EmptyDiamond));
 
@@ -28,7 +30,7 @@ fn hit(id: u32, event: u64, loose: Option<(Tier, Cause)>) -> Hit {
     }
 }
 
-/// A flow: ids, 0 for a gap, [`LOOSE`], [`FOUND`].
+/// A flow: ids, 0 for a gap, [`LOOSE`], [`FOUND`], ids and [`PERHAPS`].
 fn hand(a: &mut Aligner, flow: &[u32]) {
     let mut loose = false;
     for (event, &id) in (0..).zip(flow) {
@@ -36,6 +38,7 @@ fn hand(a: &mut Aligner, flow: &[u32]) {
             0 => a.gap(),
             LOOSE => loose = true,
             FOUND => a.hole(),
+            id if id >= PERHAPS => a.perhaps(hit(id - PERHAPS, event, None)),
             id => a.hit(hit(id, event, HOLE.filter(|_| std::mem::take(&mut loose)))),
         }
     }
@@ -357,4 +360,27 @@ fn a_long_loop_behind_a_gap_may_be_moved_twice() {
     flow.extend([70, 71, 72]);
     let out = align(&flow, &log);
     assert_eq!((out.lost, out.mismatches), (30_000 * 3 + 1 + 10_000 * 3, 0), "{out:?}");
+}
+
+#[test]
+fn what_is_in_doubt_counts_where_the_log_has_it() {
+    let doubt = |id| PERHAPS + id;
+    for (flow, log, matched) in [
+        (vec![1, doubt(2), 3], vec![1, 2, 3], 3),
+        (vec![1, doubt(2), 3], vec![1, 3], 2),
+        // It was hit, or it was not and the next one is of the same probe.
+        (vec![1, doubt(2), 2, 3], vec![1, 2, 3], 3),
+        (vec![1, doubt(2), 2, 3], vec![1, 2, 2, 3], 4),
+        (vec![1, doubt(2), doubt(4), 3], vec![1, 2, 3], 3),
+        // Where the flow or a stretch of it ends.
+        (vec![1, doubt(2)], vec![1, 2], 2),
+        (vec![1, doubt(2)], vec![1], 1),
+        (vec![1, doubt(2), 0, 3], vec![1, 2, 9, 3], 3),
+        (vec![1, doubt(2), 0, 3], vec![1, 9, 3], 2),
+    ] {
+        let out = align(&flow, &log);
+        assert_eq!((out.matched.total(), out.mismatches), (matched, 0), "{flow:?} {log:?}: {out:?}");
+    }
+    // It excuses nothing.
+    assert_eq!(align(&[1, doubt(2), 3], &[1, 4, 3]).mismatches, 1);
 }

@@ -24,8 +24,8 @@ use crate::table::{Align, percent, table};
 use crate::tally::Tally;
 use align::{Aligner, Disagreement, Outcome};
 pub use log::{LogError, ProbeLog};
-use probes::HitFinder;
 pub use probes::Probes;
+use probes::{HitFinder, Passed};
 
 /// A probe in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -258,12 +258,13 @@ impl Verifier {
 impl Lane {
     fn events(&mut self, shared: &Shared, started: Tsc, events: &[Event]) {
         if self.flows.last().is_none_or(|f| f.0 != started) {
+            let open = self.hits.end();
+            self.passed(open);
             self.flows.push((started, self.hits.events()));
         }
         for e in events {
-            if let Some(hit) = self.hits.event(&shared.probes, e) {
-                self.aligner.hit(hit);
-            }
+            let passed = self.hits.event(&shared.probes, e);
+            self.passed(passed);
             match &e.kind {
                 EventKind::Gap(gap) => {
                     self.frames_lost |= gap.stack_lost;
@@ -276,10 +277,17 @@ impl Lane {
             }
         }
     }
-    fn finish(mut self, shared: &Shared, sums: &mut Sums) -> Option<ThreadVerdict> {
-        if let Some(hit) = self.hits.finish() {
-            self.aligner.hit(hit);
+    #[inline]
+    fn passed(&mut self, passed: Option<Passed>) {
+        match passed {
+            None => {}
+            Some(Passed::Hit(hit)) => self.aligner.hit(hit),
+            Some(Passed::Perhaps(hit)) => self.aligner.perhaps(hit),
         }
+    }
+    fn finish(mut self, shared: &Shared, sums: &mut Sums) -> Option<ThreadVerdict> {
+        let open = self.hits.end();
+        self.passed(open);
         let outcome = self.aligner.finish(self.cut_off);
         sums.unresolved.merge(&self.hits.circumstances.unresolved);
         shared.verdict_on(self.tid, self.name, &self.flows, &outcome, sums)

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable, Opcode, instructions};
-use jportal_flow::{Cause, Event, EventKind, Exit, Provenance, Tier};
+use jportal_flow::{Cause, Entry, Event, EventKind, Exit, Provenance, Tier};
 use jportal_units::{Bci, MethodId};
 
 use crate::circumstance::{Behind, Circumstances};
@@ -17,6 +17,8 @@ pub struct Probes {
     places: HashMap<u32, (MethodId, Bci)>,
     /// Methods that contain probes, by id: a quick test before the look-up.
     probed: Vec<bool>,
+    /// The native method that probes call.
+    natives: Vec<MethodId>,
 }
 
 impl Probes {
@@ -25,6 +27,9 @@ impl Probes {
         let mut probes = Self { probed: vec![false; methods.len()], ..Self::default() };
         for method in methods.iter() {
             probes.scan(method);
+            if (&*method.class_name, &*method.name, &*method.signature) == PROBE {
+                probes.natives.push(method.id);
+            }
         }
         probes
     }
@@ -58,6 +63,11 @@ impl Probes {
             return None;
         }
         self.ids.get(&(method, bci)).copied()
+    }
+    /// Whether a method is the one that probes call.
+    #[inline]
+    pub fn is_probe(&self, method: MethodId) -> bool {
+        self.natives.contains(&method)
     }
     /// Where a probe stands.
     pub fn place(&self, id: u32) -> Option<(MethodId, Bci)> {
@@ -97,126 +107,234 @@ impl Hit {
     }
 }
 
-/// Turns events into hits. A probe call counts when it got into the native method: the
-/// event behind it decides (an exception thrown at the call itself logs nothing).
+/// What an event says of a probe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Passed {
+    /// It was hit.
+    Hit(Hit),
+    /// Its call began, and nothing says whether the native method was reached: the log may have it, or not.
+    Perhaps(Hit),
+}
+
+/// A probe call that began.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    id: u32,
+    at: (MethodId, Bci),
+    event: u64,
+    provenance: Provenance,
+    tier: Tier,
+}
+
+/// A frame of the flow.
+#[derive(Clone, Copy, Debug)]
+enum Frame {
+    /// Of Java code: the probe call that began last, while its callee has not come.
+    Java(Option<Call>),
+    /// Of the probe's native method; its hit, while it is not handed on.
+    Probe(Option<Hit>),
+}
+
+/// Turns events into hits, in the order in which the native method logs them. A probe call counts when its frame of the
+/// native method comes: that is compiled nowhere, so each tier has it. What resolves the class of the probe runs
+/// between the call and that frame, and may pass probes of its own; a call whose callee does not come was none. Inferred
+/// events may leave the frame out (compiled code that was copied has no frames of native methods).
 #[derive(Debug, Default)]
 pub(crate) struct HitFinder {
     events: u64,
-    pending: Option<(Hit, MethodId, Bci)>,
+    frames: Vec<Frame>,
+    /// Frames that go on as others, the last one first: what the others take over.
+    replaced: Vec<(MethodId, Option<Call>)>,
     pub(crate) circumstances: Circumstances,
-    /// A frame was entered since.
-    entered: bool,
-    /// The frame went on as one of another kind since.
-    replaced: bool,
 }
 
 impl HitFinder {
-    /// Looks at the next event; gives the hit that it confirms.
+    /// Looks at the next event; gives what it says of a probe.
     #[inline]
-    pub(crate) fn event(&mut self, probes: &Probes, e: &Event) -> Option<Hit> {
+    pub(crate) fn event(&mut self, probes: &Probes, e: &Event) -> Option<Passed> {
         let index = self.events;
         self.events += 1;
-        let confirmed = if self.pending.is_some() { self.decide(&e.kind) } else { None };
+        let passed = match e.kind {
+            EventKind::Time(_) => None,
+            EventKind::Bytecode { method, bci, tier } => {
+                let id = probes.at(method, bci);
+                let call =
+                    id.map(|id| Call { id, at: (method, bci), event: index, provenance: e.provenance, tier });
+                self.step((method, bci), call)
+            }
+            EventKind::Run { method, first, .. } => self.step((method, first), None),
+            EventKind::Enter { method, entry, .. } => {
+                self.enter(probes.is_probe(method), method, entry, index);
+                None
+            }
+            EventKind::Leave { method, exit } => self.leave(method, exit),
+            // Thrown at the call itself, which logs nothing.
+            EventKind::Catch { .. } => {
+                self.forget_call();
+                None
+            }
+            EventKind::Gap(ref gap) => {
+                let passed = self.interrupt();
+                if gap.stack_lost {
+                    self.clear();
+                }
+                passed
+            }
+            EventKind::Unresolved { .. } | EventKind::Orphan(_) => self.interrupt(),
+        };
         self.circumstances.see(&e.kind);
-        if let EventKind::Bytecode { method, bci, tier } = e.kind
-            && let Some(id) = probes.at(method, bci)
-        {
-            let (behind, loose) = (self.circumstances.take(), self.circumstances.take_hole());
-            let hit = Hit { id, event: index, provenance: e.provenance, tier, behind, loose, holed: false };
-            self.pending = Some((hit, method, bci));
-            (self.entered, self.replaced) = (false, false);
-        }
-        confirmed
+        passed
     }
+
     /// Events seen.
     pub(crate) const fn events(&self) -> u64 {
         self.events
     }
-    /// The hit that the end of the flow leaves open.
-    pub(crate) fn finish(&mut self) -> Option<Hit> {
-        self.pending.take().map(|(hit, ..)| hit)
+
+    /// The flow is over: what the end leaves open.
+    pub(crate) fn end(&mut self) -> Option<Passed> {
+        let passed = self.interrupt();
+        self.clear();
+        passed
     }
 
-    fn decide(&mut self, next: &EventKind) -> Option<Hit> {
-        let (hit, method, bci) = self.pending?;
-        let thrown_here = match next {
-            EventKind::Time(_) => return None,
-            // Into the native method and out of it, or a change of frame kind at the call.
-            EventKind::Enter { .. } => {
-                let continues = is_continuation(next);
-                self.entered |= !continues;
-                self.replaced |= continues;
-                return None;
-            }
-            EventKind::Leave { exit, method: m } if *m == method => match exit {
-                Exit::Replaced => return None,
-                Exit::Unwind => !self.entered,
-                Exit::Return | Exit::Lost | Exit::Unknown => false,
-            },
-            // The probe itself never throws: a native frame that was unwound had been refused its stack.
-            EventKind::Leave { exit, .. } => {
-                self.entered &= *exit != Exit::Unwind;
-                return None;
-            }
-            EventKind::Catch { .. } => !self.entered,
-            // The call again: it is being executed anew after a deoptimisation.
-            EventKind::Bytecode { method: m, bci: b, .. } | EventKind::Run { method: m, first: b, .. } => {
-                (*m, *b) == (method, bci) && self.replaced && !self.entered
-            }
-            EventKind::Gap(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => false,
+    /// A bytecode of the top frame; `call` if it is a probe call.
+    #[inline]
+    fn step(&mut self, at: (MethodId, Bci), call: Option<Call>) -> Option<Passed> {
+        self.replaced.clear();
+        let Some(Frame::Java(last)) = self.frames.last_mut() else {
+            // A frame that was on the stack before, or that no event told of.
+            self.frames.push(Frame::Java(call));
+            return None;
         };
-        self.pending = None;
-        (!thrown_here).then_some(hit)
+        let before = std::mem::replace(last, call);
+        // The same once more: after a deoptimisation.
+        let passed = before.filter(|b| b.provenance != Provenance::Decoded && b.at != at);
+        passed.map(|call| Passed::Hit(self.hit(call, call.event)))
     }
-}
 
-fn is_continuation(kind: &EventKind) -> bool {
-    use jportal_flow::Entry::{Deoptimisation, Osr};
-    matches!(kind, EventKind::Enter { entry: Osr | Deoptimisation, .. })
+    fn enter(&mut self, is_probe: bool, method: MethodId, entry: Entry, index: u64) {
+        let frame = match entry {
+            Entry::Osr | Entry::Deoptimisation => {
+                let own = self.replaced.pop_if(|(m, _)| *m == method);
+                Frame::Java(own.and_then(|(_, call)| call))
+            }
+            Entry::Call if is_probe => {
+                let call = match self.frames.last_mut() {
+                    Some(Frame::Java(call)) => call.take(),
+                    Some(Frame::Probe(_)) | None => None,
+                };
+                Frame::Probe(call.map(|call| self.hit(call, index)))
+            }
+            Entry::Call | Entry::Upcall | Entry::Found => Frame::Java(None),
+        };
+        self.frames.push(frame);
+    }
+
+    fn leave(&mut self, method: MethodId, exit: Exit) -> Option<Passed> {
+        match (self.frames.pop()?, exit) {
+            // Refused its stack, which logs nothing, or stopped by another thread, which it notices when it has logged.
+            (Frame::Probe(hit), Exit::Unwind) => hit.map(Passed::Perhaps),
+            (Frame::Probe(hit), _) => hit.map(Passed::Hit),
+            (Frame::Java(call), Exit::Replaced) => {
+                self.replaced.push((method, call));
+                None
+            }
+            (Frame::Java(call), Exit::Lost | Exit::Unknown) => {
+                call.map(|call| Passed::Perhaps(self.hit(call, call.event)))
+            }
+            (Frame::Java(_), Exit::Unwind | Exit::Return) => None,
+        }
+    }
+
+    /// Nothing is known of what the top frame does next.
+    fn interrupt(&mut self) -> Option<Passed> {
+        match self.frames.last_mut()? {
+            Frame::Probe(hit) => hit.take().map(Passed::Hit),
+            Frame::Java(call) => {
+                let call = call.take()?;
+                Some(Passed::Perhaps(self.hit(call, call.event)))
+            }
+        }
+    }
+
+    fn forget_call(&mut self) {
+        if let Some(Frame::Java(call)) = self.frames.last_mut() {
+            *call = None;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.frames.clear();
+        self.replaced.clear();
+    }
+
+    fn hit(&mut self, call: Call, event: u64) -> Hit {
+        let Call { id, provenance, tier, .. } = call;
+        let (behind, loose) = (self.circumstances.take(), self.circumstances.take_hole());
+        Hit { id, event, provenance, tier, behind, loose, holed: false }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{bytecode, enter, enter_as, gap, leave, leave_as, methods};
-    use jportal_flow::Entry;
+    use crate::testing::{bytecode, enter, enter_as, gap, leave, leave_as, methods, probe_call, recovered};
 
-    fn hits(events: &[Event]) -> Vec<(u32, u64)> {
+    /// Ids and events, and those that are in doubt.
+    fn hits(events: &[Event]) -> (Vec<(u32, u64)>, Vec<u32>) {
         let probes = Probes::find(&methods());
         let mut f = HitFinder::default();
-        let mut all: Vec<Hit> = events.iter().filter_map(|e| f.event(&probes, e)).collect();
-        all.extend(f.finish());
-        all.iter().map(|h| (h.id, h.event)).collect()
+        let mut all: Vec<Passed> = events.iter().filter_map(|e| f.event(&probes, e)).collect();
+        all.extend(f.end());
+        let (mut hits, mut doubts) = (Vec::new(), Vec::new());
+        for passed in all {
+            match passed {
+                Passed::Hit(h) => hits.push((h.id, h.event)),
+                Passed::Perhaps(h) => doubts.push(h.id),
+            }
+        }
+        (hits, doubts)
     }
+
+    const FAR: u32 = 0x1_2345;
 
     #[test]
     fn probes_are_read_from_the_bytecodes() {
         let p = Probes::find(&methods());
         assert_eq!(p.len(), 2);
         assert_eq!(p.at(MethodId(3), Bci(6)), Some(1));
-        assert_eq!(p.at(MethodId(3), Bci(16)), Some(0x1_2345));
+        assert_eq!(p.at(MethodId(3), Bci(16)), Some(FAR));
         assert_eq!(p.at(MethodId(0), Bci(6)), None);
-        assert_eq!(p.place(0x1_2345), Some((MethodId(3), Bci(16))));
+        assert_eq!(p.place(FAR), Some((MethodId(3), Bci(16))));
+        assert!(p.is_probe(MethodId(4)) && !p.is_probe(MethodId(3)));
     }
 
     #[test]
-    fn every_call_of_a_probe_is_a_hit() {
-        let plain = [bytecode(3, 3), bytecode(3, 6), bytecode(3, 9), bytecode(3, 16), bytecode(3, 19)];
-        assert_eq!(hits(&plain), [(1, 1), (0x1_2345, 3)]);
-        let native = [bytecode(3, 6), enter(4), leave(4), bytecode(3, 9), bytecode(3, 16)];
-        assert_eq!(hits(&native), [(1, 0), (0x1_2345, 4)], "the last one is open at the end");
-        assert_eq!(hits(&[bytecode(3, 6), gap(true), bytecode(3, 16), bytecode(3, 19)]).len(), 2);
+    fn a_probe_is_hit_where_its_native_method_is_entered() {
+        let [call, native, back] = probe_call(6);
+        let two = [call, native, back, bytecode(3, 9), bytecode(3, 16), enter(4)];
+        assert_eq!(hits(&two), (vec![(1, 1), (FAR, 5)], vec![]), "the last one is open at the end");
+        let lost = [bytecode(3, 6), enter(4), gap(true), bytecode(3, 16)];
+        assert_eq!(hits(&lost), (vec![(1, 1)], vec![FAR]));
+    }
+
+    #[test]
+    fn what_the_vm_runs_to_find_the_probe_comes_first() {
+        let loader = [&[enter_as(3, Entry::Upcall)][..], &probe_call(16), &[leave(3)]].concat();
+        let resolved = [&[bytecode(3, 6)][..], &loader, &[enter(4), leave(4), bytecode(3, 9)]].concat();
+        assert_eq!(hits(&resolved), (vec![(FAR, 3), (1, 6)], vec![]));
+        let thrown = Event::decoded(EventKind::Catch { method: MethodId(3), bci: Bci(9) });
+        let refused = [&[bytecode(3, 6)][..], &loader, &[thrown, bytecode(3, 9)]].concat();
+        assert_eq!(hits(&refused), (vec![(FAR, 3)], vec![]), "it found none");
+        let passed = [&[bytecode(3, 6)][..], &loader, &[bytecode(3, 9)]].concat();
+        assert_eq!(hits(&passed), (vec![(FAR, 3)], vec![]), "the flow has no call of it");
     }
 
     #[test]
     fn a_call_that_did_not_get_in_is_none() {
         let unwound = [bytecode(3, 6), leave_as(3, Exit::Unwind), bytecode(0, 0)];
-        assert_eq!(hits(&unwound), []);
-        let caught = Event::decoded(EventKind::Catch { method: MethodId(3), bci: Bci(9) });
-        assert_eq!(hits(&[bytecode(3, 6), caught, bytecode(3, 9)]), []);
-        let refused =
-            [bytecode(3, 6), enter(4), leave_as(4, Exit::Unwind), leave_as(3, Exit::Unwind), bytecode(0, 0)];
-        assert_eq!(hits(&refused), [], "no stack for the native method's frame");
+        assert_eq!(hits(&unwound), (vec![], vec![]));
         let again = [
             bytecode(3, 6),
             leave_as(3, Exit::Replaced),
@@ -226,6 +344,35 @@ mod tests {
             leave(4),
             bytecode(3, 9),
         ];
-        assert_eq!(hits(&again), [(1, 3)], "executed once, shown twice");
+        assert_eq!(hits(&again), (vec![(1, 4)], vec![]), "executed once, shown twice");
+        let onwards = [&again[..3], &again[4..]].concat();
+        assert_eq!(hits(&onwards), (vec![(1, 3)], vec![]), "the frame is the same");
+    }
+
+    #[test]
+    fn what_the_flow_does_not_know_is_in_doubt() {
+        let refused = [bytecode(3, 6), enter(4), leave_as(4, Exit::Unwind), leave_as(3, Exit::Unwind)];
+        assert_eq!(hits(&refused), (vec![], vec![1]), "no stack, or stopped behind the hit");
+        let hidden = EventKind::Unresolved {
+            method: MethodId(3),
+            from: Some(Bci(6)),
+            to: Some(Bci(19)),
+            cause: Cause::MissingMarker,
+            callers: 0,
+        };
+        assert_eq!(hits(&[bytecode(3, 6), Event::decoded(hidden), bytecode(3, 19)]), (vec![], vec![1]));
+        for end in [gap(true), gap(false), leave_as(3, Exit::Lost)] {
+            assert_eq!(hits(&[enter(3), bytecode(3, 6), end, enter(4), leave(4)]), (vec![], vec![1]));
+        }
+        // The loader's frame is not the probe's caller.
+        let below = [bytecode(3, 6), enter_as(3, Entry::Upcall), bytecode(3, 16), gap(false), enter(4)];
+        assert_eq!(hits(&below), (vec![], vec![FAR]));
+    }
+
+    #[test]
+    fn inferred_calls_need_no_callee() {
+        let all = [bytecode(3, 6), bytecode(3, 9), bytecode(3, 16), bytecode(3, 19)].map(recovered);
+        assert_eq!(hits(&all), (vec![(1, 0), (FAR, 2)], vec![]));
+        assert_eq!(hits(&probe_call(6).map(recovered)), (vec![(1, 1)], vec![]));
     }
 }

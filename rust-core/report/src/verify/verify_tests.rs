@@ -2,7 +2,7 @@ use std::io::Cursor;
 
 use super::log::tests::log_bytes;
 use super::*;
-use crate::testing::{bytecode, enter_as, feed, gap, methods, thread};
+use crate::testing::{bytecode, enter, enter_as, feed, gap, leave, methods, probe_call, thread};
 
 const FAR: u32 = 0x1_2345;
 
@@ -12,7 +12,15 @@ fn log(tid: u32, tsc: u64, ids: &[u32]) -> ProbeLog {
 
 /// One pass over both probes of method 3.
 fn pass() -> Vec<Event> {
-    [3, 6, 9, 16, 19].map(|bci| bytecode(3, bci)).to_vec()
+    let probes = [6, 16].map(probe_call);
+    [
+        vec![bytecode(3, 3)],
+        probes[0].to_vec(),
+        vec![bytecode(3, 9)],
+        probes[1].to_vec(),
+        vec![bytecode(3, 19)],
+    ]
+    .concat()
 }
 
 #[test]
@@ -39,7 +47,7 @@ fn the_first_mismatch_names_both_sides() {
     let r = v.finish();
     assert!(!r.exact && !r.complete);
     let m = r.first_mismatch.as_ref().unwrap();
-    assert_eq!((m.tid, m.log_index, m.event), (7, 1, Some(3)));
+    assert_eq!((m.tid, m.log_index, m.event), (7, 1, Some(6)), "where the native method is entered");
     assert_eq!(m.expected.as_ref().unwrap().id, 1);
     assert_eq!(m.found.as_ref().unwrap().method.as_deref(), Some("a.C.h(I)I"));
     assert!(r.text().contains("  ran:  probe 1, a.C.h(I)I @6\n"), "{}", r.text());
@@ -99,16 +107,28 @@ fn threads_that_share_an_os_thread_share_its_log() {
 
 #[test]
 fn frames_that_a_gap_dropped_hide_probes_until_they_are_found_again() {
-    let back = || vec![enter_as(3, Entry::Found), bytecode(3, 16), bytecode(3, 19)];
+    let back = || [vec![enter_as(3, Entry::Found)], probe_call(16).to_vec(), vec![bytecode(3, 19)]].concat();
     let run = |flow: &[Event]| {
         let logs = vec![log(7, 5, &[1, 1, FAR])];
         let mut v = Verifier::new(methods(), logs, vec![(Tid(7), Tsc(90))]);
         feed(&mut v, 7, flow);
         v.finish()
     };
-    let first = vec![bytecode(3, 6), bytecode(3, 9)];
+    let first = [probe_call(6).to_vec(), vec![bytecode(3, 9)]].concat();
     let r = run(&[first.clone(), vec![gap(true), bytecode(0, 0)], back()].concat());
     assert_eq!((r.exact, r.lost_in_gaps, r.matched), (true, 1, 2), "{r:?}");
     let r = run(&[first, vec![bytecode(0, 0)], back()].concat());
     assert!(!r.exact, "without a gap a frame that is found is no excuse");
+}
+
+/// A class loader that is asked for the class of the probe passes probes before the hit.
+#[test]
+fn probes_of_a_class_loader_come_before_the_hit() {
+    let loader = [vec![enter_as(3, Entry::Upcall)], pass(), vec![leave(3)]].concat();
+    let (call, hit) = (bytecode(3, 6), [enter(4), leave(4)]);
+    let flow = [vec![enter_as(3, Entry::Upcall), call], loader, hit.to_vec(), vec![bytecode(3, 9)]].concat();
+    let mut v = Verifier::new(methods(), vec![log(7, 5, &[1, FAR, 1])], vec![(Tid(7), Tsc(90))]);
+    feed(&mut v, 7, &flow);
+    let r = v.finish();
+    assert!(r.complete, "{r:?}");
 }

@@ -1,0 +1,5 @@
+(defn fib [n] (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
+(defn safe [f x] (try (f x) (catch ArithmeticException e -1)))
+(println (fib 12)
+         (reduce + (map #(safe (fn [x] (quot 100 x)) %) (range -20 20)))
+         (count (frequencies (map #(mod (* % %) 7) (range 100)))))
