@@ -15,7 +15,8 @@
 
 /*
  * @test
- * @summary %p, %t and %% in -XX:JPortalFile expand; an earlier capture of the same name is replaced.
+ * @summary %p, %t and %% in the name of -XX:JPortalFile expand, not in that of its folder; an earlier capture of the same
+ *          name is replaced.
  * @library /lib
  * @build jportal.test.*
  * @run driver FileNames
@@ -39,6 +40,13 @@ public class FileNames {
         String name = named.getFileName().toString();
         Check.that(name.matches("a-" + first.pid() + "-\\d{4}-\\d{2}-\\d{2}_\\d{2}-\\d{2}-\\d{2}\\.jportal"), "expanded name " + name);
         Files.delete(named);
+
+        Path odd = Files.createDirectory(directory.resolve("%p-%t-%%"));
+        record(directory, odd.getFileName() + "/100%%-%x.jportal");
+        record(directory, odd.toAbsolutePath() + "/100%%-%x.jportal");
+        Check.equal("100%-%x.jportal", only(odd).getFileName().toString(), "name in a folder with patterns");
+        Files.delete(only(odd));
+        Files.delete(odd);
 
         record(directory, "same.jportal");
         int before = CaptureFile.readWhole(directory.resolve("same.jportal")).pid();

@@ -51,6 +51,9 @@ public class LiveControl {
         record(null, first);
         record(named, named);
         record(null, directory.resolve("live.jportal.3"));
+        // Only the file's own name is a pattern.
+        Path odd = Files.createDirectory(directory.resolve("%p-%t-%%"));
+        record(odd.resolve("100%%-%p.jportal"), odd.resolve("100%-" + program.pid() + ".jportal"));
         String refused = jcmd("JPortal.start", "file=/nowhere/a.jportal");
         Check.contains(refused, "JPortal cannot record: /nowhere/a.jportal", "a file that cannot be made");
         end();

@@ -91,7 +91,7 @@ pub(crate) struct RunArgs {
     /// The recording JDK, or its `java`; default: $JPORTAL_JAVA_HOME, else build/jdk near the command
     #[arg(long, value_name = "PATH")]
     pub(crate) java: Option<PathBuf>,
-    /// The capture
+    /// The capture; in the file's own name `%p` is the process id, `%t` the time, `%%` a `%`
     #[arg(short, long, value_name = "FILE", default_value = "app.jportal")]
     pub(crate) output: PathBuf,
     /// Say nothing but errors

@@ -133,3 +133,29 @@ fn bad_usage_is_refused_before_anything_runs() {
         assert!(!finished.stderr.is_empty() && !finished.crashed(), "{arguments:?}: {}", finished.stderr);
     }
 }
+
+/// Only the file's own name is a pattern, and the command finds what the VM makes of it.
+#[test]
+fn patterns_in_names_of_folders_and_files() {
+    let Some(run) = Run::new("patterns_in_names_of_folders_and_files") else { return };
+    for (n, name) in
+        ["plain.jportal", "a-%p.jportal", "x-%t.jportal", "100%%-%x-%p-%t.jportal"].iter().enumerate()
+    {
+        let folder = run.folder.path().join(format!("{n}-%p-%t-%%"));
+        std::fs::create_dir(&folder).unwrap();
+        let mut command = Command::new(&run.place.jportal);
+        command.args(["run", "--emulate", "-o"]).arg(folder.join(name)).arg("--");
+        let finished = process::run(command.args(run.java_arguments(&["return"])), LIMIT).unwrap();
+        assert!(
+            finished.status.success() && !finished.stderr.contains("warning"),
+            "{name}: {}",
+            finished.stderr
+        );
+        let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().path()).collect();
+        let [file] = &files[..] else { panic!("{name}: {files:?}") };
+        let written = file.file_name().unwrap().to_str().unwrap();
+        assert_eq!(written.contains('%'), name.contains("%%"), "{written}");
+        assert!(finished.stderr.contains(&format!("{}: ", file.display())), "{name}: {}", finished.stderr);
+    }
+    assert_eq!(std::fs::read_dir(run.folder.path()).unwrap().count(), 4, "folders that nobody made");
+}

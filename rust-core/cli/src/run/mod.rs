@@ -6,10 +6,12 @@
 mod child;
 pub(crate) mod emulate;
 pub(crate) mod locate;
+mod name;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use jportal_capture::CaptureReader;
@@ -54,9 +56,10 @@ fn record(args: &RunArgs) -> Result<End> {
         }
     };
     command.args(java_flags(args, &output, source)).args(&args.java_args);
+    let since = SystemTime::now();
     let outcome = child::run(&mut command).with_context(|| format!("cannot run {}", java.display()))?;
     drop(unit);
-    after(args, &output, outcome.pid);
+    after(args, &output, name::find(&output, outcome.pid, since));
     Ok(outcome.end)
 }
 
@@ -130,13 +133,12 @@ fn java_flags(args: &RunArgs, output: &Path, source: Source) -> Vec<OsString> {
     flags
 }
 
-/// Says what became of the capture.
-fn after(args: &RunArgs, output: &Path, pid: u32) {
-    let path = expand(output, pid);
-    if !path.exists() {
-        say(&format!("warning: no capture was written to {}", path.display()));
+/// Says what became of the capture; `written` is where the VM put it.
+fn after(args: &RunArgs, output: &Path, written: Option<PathBuf>) {
+    let Some(path) = written else {
+        say(&format!("warning: no capture was written to {}", output.display()));
         return;
-    }
+    };
     decode::complete(&path);
     match CaptureReader::open(&path) {
         Ok(reader) => {
@@ -151,15 +153,6 @@ fn after(args: &RunArgs, output: &Path, pid: u32) {
             }
         }
         Err(e) => say(&format!("warning: {}: {e}", path.display())),
-    }
-}
-
-/// The VM replaces `%p` in the name of the capture by its process id, which is that of
-/// the child: QEMU's guest has its host's.
-fn expand(output: &Path, pid: u32) -> PathBuf {
-    match output.to_str() {
-        Some(text) => text.replace("%p", &pid.to_string()).into(),
-        None => output.to_owned(),
     }
 }
 
@@ -203,10 +196,5 @@ mod tests {
             let error = needs_no_unit(&parse(options)).unwrap_err().to_string();
             assert!(error.contains(options[0]) && error.contains("--emulate"), "{error}");
         }
-    }
-
-    #[test]
-    fn process_id_in_the_name() {
-        assert_eq!(expand(Path::new("/tmp/a%p.jportal"), 42), Path::new("/tmp/a42.jportal"));
     }
 }

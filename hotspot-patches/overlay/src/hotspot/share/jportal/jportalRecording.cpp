@@ -99,10 +99,13 @@ static int32_t requested_code_memory() {
   return value_of("JPortalCodeCache", JPortalCodeCache, kinds, ARRAY_SIZE(kinds), "auto, anonymous, memfd");
 }
 
-// Expands %p, %t and %%. False if the result does not fit.
+// Expands %p, %t and %% in the file's own name; its folder is taken as it is. False if the result does not fit.
 static bool expand_path(const char* pattern, char* path, size_t size) {
+  const char* slash = strrchr(pattern, '/');
+  const char* name = slash == NULL ? pattern : slash + 1;
   stringStream st(path, size);
-  for (const char* c = pattern; *c != '\0'; c++) {
+  st.write(pattern, name - pattern);
+  for (const char* c = name; *c != '\0'; c++) {
     if (c[0] != '%') {
       st.put(*c);
       continue;

@@ -36,8 +36,9 @@
           "JPortal.start does")                                             \
                                                                             \
   product(ccstr, JPortalFile, NULL,                                         \
-          "File of the JPortal capture; %p is replaced by the process id, " \
-          "%t by the start time (default: hs_jportal_pid%p.jportal)")       \
+          "File of the JPortal capture; in its own name, not in that of a "  \
+          "folder, %p is replaced by the process id, %t by the start time "  \
+          "(default: hs_jportal_pid%p.jportal)")                            \
                                                                             \
   product(ccstr, JPortalSource, "auto",                                     \
           "Where JPortal takes the processor trace from: auto, perf, "      \
