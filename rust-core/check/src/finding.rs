@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use jportal_bytecode::{Method, MethodTable};
+use jportal_plain::line;
 use jportal_units::{Bci, MethodId};
 use serde::Serialize;
 
@@ -52,14 +53,14 @@ impl Finding {
         let mut text = format!(
             "{}: thread \"{}\" (tid {}), event {}",
             self.rule.name(),
-            self.thread,
+            line(&self.thread),
             self.tid,
             self.event
         );
         if let Some(tsc) = self.tsc {
             let _ = write!(text, ", after TSC {tsc}");
         }
-        let _ = writeln!(text, "\n    {}", self.what);
+        let _ = writeln!(text, "\n    {}", line(&self.what));
         for (i, frame) in self.frames.iter().enumerate() {
             let _ = writeln!(text, "    {} {}", if i == 0 { "in" } else { "called from" }, frame.text());
         }
@@ -69,15 +70,15 @@ impl Finding {
 
 impl Position {
     fn text(&self) -> String {
-        let mut text = self.method.clone();
+        let mut text = line(&self.method).into_owned();
         match self.bci {
             Some(bci) => {
                 let _ = write!(text, " @{bci} {}", self.opcode.unwrap_or("?"));
             }
             None => text.push_str(" @?"),
         }
-        if let Some(line) = self.line {
-            let _ = write!(text, " line {line}");
+        if let Some(number) = self.line {
+            let _ = write!(text, " line {number}");
         }
         let _ = write!(text, " ({})", self.tier);
         text

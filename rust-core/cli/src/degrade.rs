@@ -164,6 +164,7 @@ fn as_text(args: &DegradeArgs, names: &Names, d: &Degraded) -> Result<String> {
     text.push_str("threads\n");
     for (&tid, t) in &d.threads {
         let (share, name) = (percent(t.lost, t.bytes), thread_name(names, tid));
+        let name = jportal_plain::line(&name);
         writeln!(text, "{tid:>9}  {share:6.2}% of {:>12} bytes in {:>6} gaps  {name}", t.bytes, t.gaps)?;
     }
     Ok(text)

@@ -42,7 +42,11 @@ fn as_json(args: &ExportArgs, done: &Exported) -> serde_json::Value {
 
 fn as_text(args: &ExportArgs, done: &Exported) -> Result<String> {
     let mut text = String::new();
-    writeln!(text, "file          {}", args.output.join(DATA_FILE).display())?;
+    writeln!(
+        text,
+        "file          {}",
+        jportal_plain::line(&args.output.join(DATA_FILE).display().to_string())
+    )?;
     writeln!(text, "trace         {} bytes of {} cores", done.trace_bytes, done.cores)?;
     writeln!(text, "code          {} mappings, {} bytes", done.mappings, done.code_bytes)?;
     writeln!(
@@ -79,7 +83,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
         }))?;
     } else {
         let mut text = String::new();
-        writeln!(text, "file          {}", args.output.display())?;
+        writeln!(text, "file          {}", jportal_plain::line(&args.output.display().to_string()))?;
         writeln!(text, "trace         {} bytes of {} cores", done.trace_bytes, done.cores)?;
         writeln!(text, "records       {}, and {} left out", done.records, done.left_out)?;
         put_text(&text)?;

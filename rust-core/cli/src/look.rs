@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use jportal_plain::line;
 use jportal_reconstruct::{MachineBlock, MachineStep, Recording, Watch};
 use jportal_report::print::Words;
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ impl Look {
             let mark = if step.watched { "=>" } else { "  " };
             match &step.what {
                 Ok(block) => text += &block_text(mark, block),
-                Err(what) => text += &format!("{mark} {what}\n"),
+                Err(what) => text += &format!("{mark} {}\n", line(what)),
             }
             text += &format!("     {}, {}, time {}\n", step.core, step.offset, step.time);
             for (number, words) in self.events(step) {
@@ -107,11 +108,16 @@ fn hex(bytes: &[u8]) -> String {
 
 fn block_text(mark: &str, b: &MachineBlock) -> String {
     let (from, to) = b.offsets;
-    let mut text =
-        format!("{mark} {} to {}, +{from} to +{to} of {}, ends with {}\n", b.start, b.end, b.code, b.exit);
+    let mut text = format!(
+        "{mark} {} to {}, +{from} to +{to} of {}, ends with {}\n",
+        b.start,
+        b.end,
+        line(&b.code),
+        b.exit
+    );
     text += &format!("     bytes   {}\n", hex(&b.bytes));
-    b.markers.iter().for_each(|m| text += &format!("     marker  {m}\n"));
-    b.scopes.iter().for_each(|s| text += &format!("     scope   {s}\n"));
+    b.markers.iter().for_each(|m| text += &format!("     marker  {}\n", line(m)));
+    b.scopes.iter().for_each(|s| text += &format!("     scope   {}\n", line(s)));
     text
 }
 

@@ -65,14 +65,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// A message of ours: to stderr, marked, so that it cannot be taken for the traced program's.
+/// A message of ours, on one line: to stderr, marked, so that it cannot be taken for the traced program's.
 fn say(text: &str) {
     use std::io::Write;
-    let mut out = std::io::stderr().lock();
-    for line in text.lines() {
-        // There is no one to tell that no one listens.
-        let _ = writeln!(out, "jportal: {line}");
-    }
+    // There is no one to tell that no one listens.
+    let _ = writeln!(std::io::stderr().lock(), "jportal: {}", jportal_plain::line(text.trim_end()));
 }
 
 /// Pretty JSON to stdout.
@@ -84,9 +81,9 @@ fn put_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Text to stdout.
+/// Text to stdout. What others named stands on its lines escaped (`plain`); whatever else controls a terminal is here.
 fn put_text(text: &str) -> anyhow::Result<()> {
     use std::io::Write;
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    std::io::stdout().lock().write_all(jportal_plain::lines(text).as_bytes())?;
     Ok(())
 }

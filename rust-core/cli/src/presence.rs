@@ -74,7 +74,7 @@ impl Presence {
         let seconds = |ticks: u64| if khz == 0 { 0.0 } else { ticks as f64 / khz as f64 / 1e3 };
         let mut text = "      tid          visits     on a core  thread\n".to_owned();
         for t in self.threads.iter().take(SHOWN) {
-            let name = if t.name.is_empty() { "(no name)" } else { &t.name };
+            let name = if t.name.is_empty() { "(no name)".into() } else { jportal_plain::line(&t.name) };
             text.push_str(&format!("{:>9}  {:>14}  {:>10.3} s  {name}\n", t.tid, t.visits, seconds(t.ticks)));
         }
         if let Some(rest) = self.threads.get(SHOWN..).filter(|r| !r.is_empty()) {

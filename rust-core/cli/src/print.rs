@@ -85,7 +85,7 @@ fn print_around(args: &PrintArgs, recording: &Recording<'_>, event: u64) -> Resu
     }
     let Some(look) = look else { return Ok(Outcome::Findings) };
     let text = if args.decode.json { format!("{:#}\n", look.json()) } else { look.text() };
-    io::stdout().write_all(text.as_bytes()).context("cannot write the output")?;
+    put_text(&text)?;
     Ok(if look.has_event() { Outcome::Done } else { Outcome::Findings })
 }
 

@@ -107,7 +107,8 @@ impl Words {
             _ => String::new(),
         };
         let inside = if inside.is_empty() { inside } else { format!("{inside} ") };
-        Some(format!("{inside}{}{}", text.trim_start(), suffix(e.provenance)))
+        let text = format!("{inside}{}{}", text.trim_start(), suffix(e.provenance));
+        Some(jportal_plain::line(&text).into_owned())
     }
 }
 
@@ -248,6 +249,8 @@ impl Sink {
 
     fn put(&mut self, line: &str) {
         let Some(out) = &mut self.out else { return };
+        // JSON has escapes of its own.
+        let line = if self.shared.options.json { line.into() } else { jportal_plain::line(line) };
         if let Err(e) = writeln!(out, "{line}") {
             self.shared.fail(e);
             self.out = None;

@@ -1,5 +1,7 @@
 //! Plain text tables.
 
+use jportal_plain::{line, shortened};
+
 /// Which side a column is aligned to.
 #[derive(Clone, Copy)]
 pub(crate) enum Align {
@@ -7,8 +9,13 @@ pub(crate) enum Align {
     Right,
 }
 
-/// Rows under a heading, columns as wide as their widest cell.
+/// Characters of a cell: names may have 65,535.
+const WIDEST: usize = 200;
+
+/// Rows under a heading, columns as wide as their widest cell. Long cells are shortened.
 pub(crate) fn table(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+    let cell = |c: &String| shortened(&line(c), WIDEST).into_owned();
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(cell).collect()).collect();
     let width = |i: usize| {
         let cells = rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count());
         cells.chain([columns[i].0.chars().count()]).max().unwrap_or(0)
@@ -25,7 +32,7 @@ pub(crate) fn table(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
         format!("{}\n", s.trim_end())
     };
     let mut out = line(&columns.iter().map(|c| c.0).collect::<Vec<_>>());
-    for row in rows {
+    for row in &rows {
         out.push_str(&line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
     }
     out

@@ -141,7 +141,7 @@ fn line(c: &Check) -> String {
         (false, false) => "--",
     };
     let remedy = c.remedy.as_ref().map_or_else(String::new, |r| format!("        {:<14} -> {r}\n", ""));
-    format!("  {mark:<5} {:<14} {}\n{remedy}", c.name, c.found)
+    format!("  {mark:<5} {:<14} {}\n{remedy}", c.name, jportal_plain::line(&c.found))
 }
 
 fn jdk(java: Option<&Path>) -> Check {

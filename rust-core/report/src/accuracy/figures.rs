@@ -333,7 +333,7 @@ impl Accuracy {
                 w.tid, w.at, w.truth_at, w.bytecodes, w.instead
             );
             for (name, lines) in [("found", &w.found), ("truth", &w.expected)] {
-                lines.iter().for_each(|l| text += &format!("  {name} {l}\n"));
+                lines.iter().for_each(|l| text += &format!("  {name} {}\n", jportal_plain::line(l)));
             }
         }
         text

@@ -14,6 +14,7 @@ use std::sync::mpsc::Receiver;
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
 use jportal_flow::{Cause, Tier, UnresolvedCounts};
+use jportal_plain::line;
 use serde::Serialize;
 
 use crate::circumstance::{
@@ -99,7 +100,7 @@ impl Comparison {
             );
             let blocks = [("common", &d.before), ("reference", &d.reference), ("tested", &d.tested)];
             for (name, lines) in blocks {
-                lines.iter().for_each(|l| text += &format!("  {name:9} {l}\n"));
+                lines.iter().for_each(|l| text += &format!("  {name:9} {}\n", line(l)));
             }
         }
         if self.given_up {

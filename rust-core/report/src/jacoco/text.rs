@@ -2,13 +2,18 @@
 
 use crate::jacoco::{Count, Difference, JacocoComparison};
 use crate::table::{Align, percent, table};
+use jportal_plain::line;
 
 impl JacocoComparison {
     /// A table of the sums, the reasons for the difference, and what differs; with `classes` a row per class.
     pub fn text(&self, classes: bool) -> String {
         let t = &self.total;
-        let mut text =
-            format!("JaCoCo {}: {} methods of {} classes\n", self.version, t.methods, self.classes.len());
+        let mut text = format!(
+            "JaCoCo {}: {} methods of {} classes\n",
+            line(&self.version),
+            t.methods,
+            self.classes.len()
+        );
         let columns = [
             ("", Align::Left),
             ("JaCoCo", Align::Right),
@@ -53,7 +58,8 @@ impl JacocoComparison {
         for (why, names) in &self.left_out {
             let some: Vec<&str> = names.iter().take(5).map(String::as_str).collect();
             let more = if names.len() > some.len() { ", …" } else { "" };
-            text += &format!("{} classes not compared, {why}: {}{more}\n", names.len(), some.join(", "));
+            let some = some.join(", ");
+            text += &format!("{} classes not compared, {why}: {}{more}\n", names.len(), line(&some));
         }
         for (why, n) in &self.methods_left_out {
             text += &format!("{n} methods not compared, {why}\n");
@@ -92,13 +98,13 @@ fn difference(d: &Difference) -> String {
     let f = &d.figures;
     let mut text = format!(
         "{}: JaCoCo {} and {}, flow {} and {}\n",
-        d.method,
+        line(&d.method),
         cell(f.jacoco.instructions),
         cell(f.jacoco.branches),
         cell(f.by_rule.instructions),
         cell(f.by_rule.branches)
     );
-    d.probes.iter().for_each(|p| text += &format!("  {p}\n"));
+    d.probes.iter().for_each(|p| text += &format!("  {}\n", line(p)));
     if d.arithmetic {
         text += "  its counters do not follow from its probes\n";
     }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jportal_bytecode::{Method, MethodTable};
 use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo, UnresolvedCounts};
+use jportal_plain::line;
 use jportal_units::{Tid, Tsc};
 use serde::Serialize;
 
@@ -452,7 +453,7 @@ impl Verdict {
         text.push('\n');
         for t in &self.threads {
             if let Some(e) = &t.log_error {
-                text.push_str(&format!("tid {}: {e}\n", t.tid));
+                text.push_str(&format!("tid {}: {}\n", t.tid, line(e)));
             }
         }
         if let Some(m) = &self.first_mismatch {
@@ -483,13 +484,13 @@ fn first_mismatch_text(m: &Mismatch) -> String {
         None => none.to_owned(),
         Some(ProbePlace { id, method: Some(method), bci: Some(bci), line }) => {
             let line = line.map(|l| format!(" line {l}")).unwrap_or_default();
-            format!("probe {id}, {method} @{bci}{line}")
+            format!("probe {id}, {} @{bci}{line}", jportal_plain::line(method))
         }
         Some(p) => format!("probe {}, not in the capture's bytecodes", p.id),
     };
     format!(
         "first mismatch: thread \"{}\" (tid {}), log entry {}, {event}\n  ran:  {}\n  flow: {}\n",
-        m.thread,
+        line(&m.thread),
         m.tid,
         m.log_index,
         place(&m.expected, "nothing (end of the log)"),
