@@ -42,6 +42,8 @@ pub struct InvokeRef {
 pub struct Method {
     /// Its dense name for the recording.
     pub id: MethodId,
+    /// Number of the holder in the recording: the versions of a method of a redefined class have the same.
+    pub class: u32,
     /// Holder, internal name (`java/lang/Object`).
     pub class_name: Box<str>,
     /// Loader's name, empty for the boot loader.

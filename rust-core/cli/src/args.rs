@@ -294,6 +294,13 @@ pub(crate) struct ReportArgs {
     /// Coverage: a row per method as well
     #[arg(long)]
     pub(crate) methods: bool,
+    /// The versions of a redefined method are one row
+    #[arg(long)]
+    pub(crate) merge_versions: bool,
+    /// Names without what a run makes up, so that two runs can be compared: `Main$$Lambda$14+0x…` is `Main$$Lambda`,
+    /// `GeneratedMethodAccessor7` has no number; methods that fall together are one row
+    #[arg(long)]
+    pub(crate) stable_names: bool,
 }
 
 #[derive(Args, Debug)]

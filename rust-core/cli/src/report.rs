@@ -5,10 +5,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use jportal_bytecode::Method;
 use jportal_reconstruct::DecodeSummary;
-use jportal_report::Execution;
 use jportal_report::calls::CallsConsumer;
 use jportal_report::coverage::CoverageConsumer;
 use jportal_report::hot::HotConsumer;
+use jportal_report::names::Naming;
+use jportal_report::{Execution, Inlined};
 use serde::Serialize;
 
 use crate::args::{Classes, ReportArgs, ReportKind};
@@ -20,25 +21,28 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
     let reader = decode::open(&args.decode.capture)?;
     let recording = decode::recording(&reader)?;
     let methods = Arc::new(recording.methods().clone());
+    let (calls, complete) = recording.inlined_calls();
+    let inlined = Arc::new(Inlined::new(&methods, calls, complete));
+    let naming = Naming { stable: args.stable_names, merge_versions: args.merge_versions };
     let wanted = |m: &Method| is_wanted(args, m);
     let exclude = decode::excluded(&args.exclude);
     let khz = reader.header().tsc_khz;
     match args.kind {
         ReportKind::Coverage => {
-            let mut consumer = CoverageConsumer::new(methods).excluding(exclude);
+            let mut consumer = CoverageConsumer::new(methods, inlined).excluding(exclude).naming(naming);
             let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
             let report = consumer.report(wanted);
             let hint = if report.classes.is_empty() { "no class fits; try --classes all\n" } else { "" };
             show(args, &report, &format!("{}{hint}", report.text(args.methods)), &summary, &inferred, khz)?;
         }
         ReportKind::HotMethods => {
-            let mut consumer = HotConsumer::new(methods).excluding(exclude);
+            let mut consumer = HotConsumer::new(methods, inlined).excluding(exclude).naming(naming);
             let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
             let report = consumer.report(args.top, wanted);
             show(args, &report, &report.text(), &summary, &inferred, khz)?;
         }
         ReportKind::Calls => {
-            let mut consumer = CallsConsumer::new(methods).excluding(exclude);
+            let mut consumer = CallsConsumer::new(methods, inlined).excluding(exclude).naming(naming);
             let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
             let report = consumer.report(args.top, wanted);
             show(args, &report, &report.text(), &summary, &inferred, khz)?;

@@ -11,7 +11,7 @@ use jportal_capture::schema::patch_reasons;
 use jportal_capture::{CaptureReader, EndReason, LossReason};
 use jportal_flow::FlowConsumer;
 use jportal_native_flow::{CodeHistory, Patch};
-use jportal_units::{Address, AddressRange, CodeId, Core, StreamOffset, Tid, Tsc};
+use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, ThreadSpan, Threads, VmImage};
 
 /// A stretch of a core's trace among those of its thread.
@@ -186,6 +186,16 @@ impl<'a> Recording<'a> {
     /// The VM.
     pub fn image(&self) -> &VmImage {
         &self.image
+    }
+    /// Which methods compilers put into which (caller, bci of the call, callee), and whether these are all: every compilation
+    /// has said what it put where.
+    pub fn inlined_calls(&self) -> (Vec<(MethodId, Bci, MethodId)>, bool) {
+        let compiled =
+            || self.image.codes().iter().filter_map(|c| c.nmethod()).filter(|n| !n.is_native_wrapper());
+        let mut calls: Vec<_> = compiled().flat_map(|n| n.inlined_calls()).collect();
+        calls.sort_unstable();
+        calls.dedup();
+        (calls, compiled().all(|n| n.markers.is_some()))
     }
     /// The bytes of the code cache over time.
     pub fn history(&self) -> &CodeHistory {

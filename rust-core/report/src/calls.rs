@@ -1,4 +1,7 @@
 //! Calls: who called whom, from where, how often.
+//!
+//! Counts are what was seen. Where the flow says that it does not know what ran (module `hidden`), they are *at least* what
+//! happened, and each row says how many may be missing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +11,9 @@ use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::{Bci, MethodId};
 use serde::Serialize;
 
-use crate::stack::Stack;
+use crate::hidden::{Account, Follower, Hidden, Inexact, Inlined, Missing};
+use crate::hot::{at_least, least_note};
+use crate::names::{Name, Names, Naming, Version, version_text};
 use crate::table::{Align, table};
 use crate::tally::{Exclude, Tally};
 
@@ -30,86 +35,159 @@ type Edges = HashMap<(Site, MethodId), Tally>;
 pub struct Call {
     /// `class.name(descriptor)`, `(VM)` or `(unknown)`.
     pub caller: String,
+    /// Which version of a redefined method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller_version: Option<Version>,
     /// The calling bytecode.
     pub bci: Option<u16>,
     /// Its source line.
     pub line: Option<u16>,
     /// `class.name(descriptor)`.
     pub callee: String,
+    /// Which version of a redefined method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callee_version: Option<Version>,
     /// How often.
     pub count: Tally,
+    /// Whether these are all.
+    pub exact: bool,
+    /// What may be missing, where the flow says so; besides, any number where trace was lost.
+    #[serde(skip_serializing_if = "Missing::is_none")]
+    pub missing: Missing,
 }
 
 /// The report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Calls {
+    /// Whether the figures are all there is: of the calls asked for nothing is missing, inferred or lost.
+    pub exact: bool,
+    /// Why not, in the threads shown.
+    pub inexact: Inexact,
     /// Calls of the whole recording.
     pub total: Tally,
+    /// What of all may be missing, where the flow says so.
+    #[serde(skip_serializing_if = "Missing::is_none")]
+    pub missing: Missing,
     /// Call site and target pairs, of those asked for.
     pub pairs: usize,
+    /// Pairs of which no call was seen, but may be hidden, of those asked for; they come last.
+    pub perhaps_pairs: usize,
     /// Most frequent first, as many as asked for.
     pub calls: Vec<Call>,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    edges: Edges,
+    hidden: Hidden,
 }
 
 /// Counts calls.
 #[derive(Debug)]
 pub struct CallsConsumer {
     methods: Arc<MethodTable>,
-    edges: Arc<Mutex<Edges>>,
+    inlined: Arc<Inlined>,
+    found: Arc<Mutex<Found>>,
     exclude: Exclude,
+    naming: Naming,
 }
 
+/// A site as it is named: the caller, bci and line.
+type Place = (Option<Name>, &'static str, Option<u16>, Option<u16>);
+
 impl CallsConsumer {
-    /// For the methods of one recording.
-    pub fn new(methods: Arc<MethodTable>) -> Self {
-        Self { methods, edges: Arc::default(), exclude: Exclude::default() }
+    /// For the methods of one recording, and what compilers put into which of them.
+    pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
+        let (found, exclude, naming) = Default::default();
+        Self { methods, inlined, found, exclude, naming }
     }
     /// The same without some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
         Self { exclude, ..self }
     }
+    /// The same with methods named otherwise.
+    pub fn naming(self, naming: Naming) -> Self {
+        Self { naming, ..self }
+    }
     /// The `top` most frequent calls whose callee `wanted` accepts.
     pub fn report(&self, top: usize, wanted: impl Fn(&Method) -> bool) -> Calls {
-        let edges = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut total = Tally::default();
-        edges.values().for_each(|t| total.merge(t));
-        let wanted = |m: MethodId| self.methods.get(m).is_some_and(&wanted);
-        let mut chosen: Vec<_> = edges.iter().filter(|((_, callee), _)| wanted(*callee)).collect();
-        let pairs = chosen.len();
-        chosen.sort_by_key(|(key, t)| (u64::MAX - t.total(), **key));
-        chosen.truncate(top);
-        let calls = chosen.into_iter().map(|((site, callee), t)| self.call(*site, *callee, *t)).collect();
-        Calls { total, pairs, calls }
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = Names::new(&self.methods, self.naming);
+        let hidden = Account::new(&self.methods, &self.inlined).of_calls(&found.hidden);
+        let hidden = hidden.into_iter().map(|((m, bci, callee), missing)| {
+            ((Site::Java(m, Some(bci)), callee), Tally::default(), missing)
+        });
+        let seen = found.edges.iter().map(|(key, tally)| (*key, *tally, Missing::default()));
+        let (mut total, mut total_missing) = (Tally::default(), Missing::default());
+        // What comes first in the recording stands for all that have its name.
+        let mut rows: HashMap<(Place, Name), ((Site, MethodId), Tally, Missing)> = HashMap::new();
+        for (key, tally, missing) in seen.chain(hidden) {
+            total.merge(&tally);
+            total_missing.merge(&missing);
+            if !self.methods.get(key.1).is_some_and(&wanted) {
+                continue;
+            }
+            let named = (self.place(&names, key.0), names.get(key.1));
+            let row = rows.entry(named).or_insert((key, Tally::default(), Missing::default()));
+            row.0 = row.0.min(key);
+            row.1.merge(&tally);
+            row.2.merge(&missing);
+        }
+        let mut rows: Vec<_> = rows.into_iter().collect();
+        let pairs = rows.iter().filter(|(_, (_, tally, _))| tally.total() > 0).count();
+        let perhaps_pairs = rows.len() - pairs;
+        let inexact = found.hidden.inexact.clone();
+        let lossy = inexact.is_lossy();
+        let exact = !lossy && rows.iter().all(|(_, (.., missing))| missing.is_none());
+        rows.sort_by_key(|(_, (key, tally, _))| (u64::MAX - tally.total(), *key));
+        rows.truncate(top);
+        total_missing.stretches = inexact.stretches();
+        let calls = rows.into_iter().map(|((place, callee), (_, count, missing))| {
+            let (caller, otherwise, bci, line) = place;
+            Call {
+                caller: caller.as_ref().map_or_else(|| otherwise.to_owned(), Name::qualified),
+                caller_version: caller.and_then(|c| c.version),
+                bci,
+                line,
+                callee: callee.qualified(),
+                callee_version: callee.version,
+                count,
+                exact: !lossy && missing.is_none(),
+                missing,
+            }
+        });
+        let calls = calls.collect();
+        Calls { exact, inexact, total, missing: total_missing, pairs, perhaps_pairs, calls }
     }
-    fn call(&self, site: Site, callee: MethodId, count: Tally) -> Call {
-        let name = |m| self.methods.get(m).map_or_else(|| "(unknown)".to_owned(), Method::qualified_name);
-        let (caller, bci, line) = match site {
-            Site::Vm => ("(VM)".to_owned(), None, None),
-            Site::Unknown => ("(unknown)".to_owned(), None, None),
+    fn place(&self, names: &Names<'_>, site: Site) -> Place {
+        match site {
+            Site::Vm => (None, "(VM)", None, None),
+            Site::Unknown => (None, "(unknown)", None, None),
             Site::Java(m, bci) => {
                 let line = bci.and_then(|b| self.methods.get(m)?.line_at(b));
-                (name(m), bci.map(Bci::get), line)
+                (Some(names.get(m)), "", bci.map(Bci::get), line)
             }
-        };
-        Call { caller, bci, line, callee: name(callee), count }
+        }
     }
 }
 
 impl FlowConsumer for CallsConsumer {
     fn thread(&mut self, _: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         Box::new(Sink {
-            all: Arc::clone(&self.edges),
+            all: Arc::clone(&self.found),
+            methods: Arc::clone(&self.methods),
             own: Edges::new(),
-            stack: Stack::default(),
+            follower: Follower::default(),
             exclude: self.exclude,
         })
     }
 }
 
 struct Sink {
-    all: Arc<Mutex<Edges>>,
+    all: Arc<Mutex<Found>>,
+    methods: Arc<MethodTable>,
     own: Edges,
-    stack: Stack,
+    follower: Follower,
     exclude: Exclude,
 }
 
@@ -117,45 +195,49 @@ impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
         for e in events {
             if let EventKind::Enter { method, entry, .. } = e.kind {
+                let top = || self.follower.stack().top();
                 let site = match entry {
-                    Entry::Call => self.stack.top().map_or(Site::Unknown, |f| Site::Java(f.method, f.bci)),
-                    Entry::Upcall => Site::Vm,
-                    Entry::Osr | Entry::Deoptimisation | Entry::Found => {
-                        self.stack.follow(&e.kind);
-                        continue;
-                    }
+                    Entry::Call => Some(top().map_or(Site::Unknown, |f| Site::Java(f.method, f.bci))),
+                    Entry::Upcall => Some(Site::Vm),
+                    Entry::Osr | Entry::Deoptimisation | Entry::Found => None,
                 };
-                if !self.exclude.hides(e.provenance) {
+                if let Some(site) = site.filter(|_| !self.exclude.hides(e.provenance)) {
                     self.own.entry((site, method)).or_default().add(e.provenance);
                 }
             }
-            self.stack.follow(&e.kind);
+            self.follower.event(&self.methods, e, self.exclude);
         }
     }
     fn end(self: Box<Self>) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, tally) in self.own {
-            all.entry(key).or_default().merge(&tally);
+            all.edges.entry(key).or_default().merge(&tally);
         }
+        all.hidden.merge(self.follower.end());
     }
 }
 
 impl Calls {
-    /// A table.
+    /// A table. A figure of which some may be missing is the least: `≥ 12 (at most 3 more)`.
     pub fn text(&self) -> String {
+        let blind = self.inexact.is_blind();
         let row = |c: &Call| {
+            let caller = format!("{}{}", c.caller, version_text(c.caller_version));
             let place = match (c.bci, c.line) {
-                (Some(bci), Some(line)) => format!("{} @{bci} line {line}", c.caller),
-                (Some(bci), None) => format!("{} @{bci}", c.caller),
-                _ => c.caller.clone(),
+                (Some(bci), Some(line)) => format!("{caller} @{bci} line {line}"),
+                (Some(bci), None) => format!("{caller} @{bci}"),
+                _ => caller,
             };
-            vec![c.count.text(), place, c.callee.clone()]
+            let count = at_least(&c.count, c.missing.calls, c.missing.silent_calls, blind);
+            vec![count, place, format!("{}{}", c.callee, version_text(c.callee_version))]
         };
         let rows: Vec<_> = self.calls.iter().map(row).collect();
         let columns = [("calls", Align::Right), ("from", Align::Left), ("to", Align::Left)];
         let rest = self.pairs.saturating_sub(rows.len());
         let more = if rest > 0 { format!("{rest} more pairs of site and target\n") } else { String::new() };
-        format!("{}total {} calls\n{more}", table(&columns, &rows), self.total.text())
+        let total = at_least(&self.total, self.missing.calls, self.missing.silent_calls, blind);
+        let note = least_note(&self.inexact, self.exact);
+        format!("{}total {total} calls\n{more}{note}", table(&columns, &rows))
     }
 }
 
@@ -166,7 +248,7 @@ mod tests {
 
     #[test]
     fn sites_targets_and_lost_callers() {
-        let mut c = CallsConsumer::new(methods());
+        let mut c = CallsConsumer::new(methods(), Arc::default());
         feed(
             &mut c,
             1,

@@ -3,40 +3,65 @@
 //! A line counts as executed when one of its bytecodes was. A branch outcome is one distinct
 //! successor of a conditional or switch; it counts when the flow has the successor directly
 //! behind the branch. Each counts under the best way it is known.
+//!
+//! What was not seen is *missed* or *unknown*. Unknown is what may have been executed where the flow says that it does
+//! not know (module `hidden`): so `executed` is at least what was executed, and `at_most` at most. Where trace was lost
+//! any method may have run; then what counts as missed was not seen, and may have been executed all the same.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable};
 use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::{Bci, MethodId};
 use serde::Serialize;
 
+use crate::hidden::{Account, Follower, Hidden, Inexact, Inlined};
+use crate::names::{Names, Naming, Version, version_text};
 use crate::shape::{Shape, Shapes};
 use crate::table::{Align, percent, table};
 use crate::tally::{Exclude, Tally, seen};
 
-/// So many were executed, of so many.
+/// How many were executed, of how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ratio {
-    /// Executed, by the best way it is known.
+    /// Executed for certain, by the best way it is known.
     pub executed: Tally,
     /// In the class.
     pub present: u64,
+    /// Perhaps executed, and never seen.
+    pub unknown: u64,
+    /// Executed at most: those that were seen and those that are unknown.
+    pub at_most: u64,
 }
+
+/// Set for what may have been executed, beside the bits of [`seen`].
+const PERHAPS: u8 = 8;
 
 impl Ratio {
     fn add(&mut self, bits: u8) {
         self.present += 1;
         seen::tally(bits, &mut self.executed);
+        self.unknown += u64::from(bits == PERHAPS);
+        self.at_most = self.executed.total() + self.unknown;
     }
     fn merge(&mut self, other: &Self) {
         self.executed.merge(&other.executed);
         self.present += other.present;
+        self.unknown += other.unknown;
+        self.at_most += other.at_most;
     }
+    /// `8/12` and `66.7%`, or `8–9/12` and `66.7–75.0%`.
     fn cells(&self) -> [String; 2] {
+        let Self { present, at_most, .. } = *self;
         let done = self.executed.total();
-        [format!("{done}/{}", self.present), percent(done, self.present)]
+        if self.unknown == 0 {
+            return [format!("{done}/{present}"), percent(done, present)];
+        }
+        let least = percent(done, present);
+        let most = percent(at_most, present);
+        [format!("{done}–{at_most}/{present}"), format!("{}–{most}", least.trim_end_matches('%'))]
     }
 }
 
@@ -57,6 +82,9 @@ impl Figures {
         self.lines.merge(&other.lines);
         self.branches.merge(&other.branches);
     }
+    const fn has_unknown(&self) -> bool {
+        self.bytecodes.unknown + self.lines.unknown + self.branches.unknown > 0
+    }
 }
 
 /// One method.
@@ -64,11 +92,16 @@ impl Figures {
 pub struct MethodCoverage {
     /// Name and descriptor.
     pub name: String,
+    /// Which version of a redefined method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
     /// The figures.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Lines none of whose bytecodes was executed.
+    /// Lines none of whose bytecodes was executed; see [`Coverage::missed_is_certain`].
     pub missed_lines: Vec<u16>,
+    /// Lines none of whose bytecodes was seen, and some of which may have been executed.
+    pub unknown_lines: Vec<u16>,
 }
 
 /// One class of one loader.
@@ -83,13 +116,19 @@ pub struct ClassCoverage {
     /// Sum over the methods.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Its methods with bytecode, in order of definition; redefined ones appear again.
+    /// Its methods with bytecode, in order of definition. Of redefined ones each version that ran, and the last one.
     pub methods: Vec<MethodCoverage>,
 }
 
 /// The report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Coverage {
+    /// Whether nothing is unknown in the classes shown, and nothing was lost or inferred.
+    pub exact: bool,
+    /// Whether what counts as missed was not executed in the threads shown. It is not certain where trace was lost.
+    pub missed_is_certain: bool,
+    /// Why not, in the threads shown.
+    pub inexact: Inexact,
     /// Sum over the classes.
     pub total: Figures,
     /// By name.
@@ -97,10 +136,27 @@ pub struct Coverage {
 }
 
 /// Bits of one method: per bci, and per branch outcome.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Marks {
     bcis: Box<[u8]>,
     outcomes: Box<[u8]>,
+}
+
+impl Marks {
+    fn new(method: Option<&Method>, shape: &Shape) -> Self {
+        let code = method.map_or(0, |m| m.code.len());
+        Self { bcis: vec![0; code].into(), outcomes: vec![0; shape.slots].into() }
+    }
+    fn merge(&mut self, other: &Self) {
+        self.bcis.iter_mut().zip(&other.bcis).for_each(|(a, b)| *a |= b);
+        self.outcomes.iter_mut().zip(&other.outcomes).for_each(|(a, b)| *a |= b);
+    }
+    fn at(&self, bci: Bci) -> u8 {
+        self.bcis.get(usize::from(bci.get())).copied().unwrap_or(0)
+    }
+    fn is_empty(&self) -> bool {
+        self.bcis.iter().all(|b| *b == 0)
+    }
 }
 
 type MarkTable = Vec<Option<Box<Marks>>>;
@@ -108,8 +164,10 @@ type MarkTable = Vec<Option<Box<Marks>>>;
 #[derive(Debug)]
 struct Shared {
     methods: Arc<MethodTable>,
+    inlined: Arc<Inlined>,
     shapes: Shapes,
     marks: Mutex<MarkTable>,
+    hidden: Mutex<Hidden>,
 }
 
 /// Collects coverage from the flows of all threads.
@@ -117,69 +175,165 @@ struct Shared {
 pub struct CoverageConsumer {
     shared: Arc<Shared>,
     exclude: Exclude,
+    naming: Naming,
 }
 
 impl CoverageConsumer {
-    /// For the methods of one recording.
-    pub fn new(methods: Arc<MethodTable>) -> Self {
+    /// For the methods of one recording, and what compilers put into which of them.
+    pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
         let shapes = Shapes::new(&methods);
+        let (marks, hidden) = (Mutex::default(), Mutex::default());
         Self {
-            shared: Arc::new(Shared { methods, shapes, marks: Mutex::default() }),
+            shared: Arc::new(Shared { methods, inlined, shapes, marks, hidden }),
             exclude: Exclude::default(),
+            naming: Naming::default(),
         }
     }
     /// The same without some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
         Self { exclude, ..self }
     }
+    /// The same with methods named otherwise.
+    pub fn naming(self, naming: Naming) -> Self {
+        Self { naming, ..self }
+    }
 
     /// The report over the classes whose methods `wanted` accepts.
     pub fn report(&self, wanted: impl Fn(&Method) -> bool) -> Coverage {
-        let marks = self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut classes = BTreeMap::<(String, String), ClassCoverage>::new();
-        let mut total = Figures::default();
-        for method in self.shared.methods.iter().filter(|m| !m.code.is_empty() && wanted(m)) {
-            let Some(shape) = self.shared.shapes.get(&self.shared.methods, method.id) else { continue };
+        let Shared { methods, shapes, .. } = &*self.shared;
+        let marks = self.marks();
+        let inexact = self.shared.hidden.lock().unwrap_or_else(PoisonError::into_inner).inexact.clone();
+        let names = Names::new(methods, self.naming);
+        let mut rows = Rows::default();
+        for method in methods.iter().filter(|m| !m.code.is_empty() && wanted(m)) {
+            let Some(shape) = shapes.get(methods, method.id) else { continue };
             let marks = marks.get(method.id.get() as usize).and_then(Option::as_deref);
-            let covered = cover(method, shape, marks);
-            total.merge(&covered.figures);
-            let class = classes
-                .entry((method.class_name.replace('/', "."), method.loader.to_string()))
-                .or_insert_with(|| class_of(method));
-            class.figures.merge(&covered.figures);
-            class.methods.push(covered);
+            let marks = marks.cloned().unwrap_or_else(|| Marks::new(Some(method), shape));
+            // What was replaced before it ran has nothing to miss.
+            if names.version(method.id).is_some_and(|v| v.number < v.of) && marks.is_empty() {
+                continue;
+            }
+            rows.add(&names, method, shape, marks);
         }
-        Coverage { total, classes: classes.into_values().collect() }
+        let classes = rows.classes();
+        let mut total = Figures::default();
+        classes.iter().for_each(|c| total.merge(&c.figures));
+        Coverage {
+            exact: !inexact.is_lossy() && !total.has_unknown(),
+            missed_is_certain: !inexact.is_blind(),
+            inexact,
+            total,
+            classes,
+        }
+    }
+    /// What was seen, and what may have been executed besides.
+    fn marks(&self) -> MarkTable {
+        let Shared { methods, inlined, shapes, marks, hidden } = &*self.shared;
+        let mut marks = marks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let hidden = hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, region) in Account::new(methods, inlined).regions(&hidden) {
+            let Some(shape) = shapes.get(methods, id) else { continue };
+            let marks = marks_of(&mut marks, methods, id, shape);
+            for place in &region.places {
+                if let Some(bits) = marks.bcis.get_mut(usize::from(place.bci.get())) {
+                    *bits |= PERHAPS;
+                }
+            }
+            for (from, to) in &region.branches {
+                if let Some(slot) = shape.slot(*from, *to) {
+                    marks.outcomes[slot] |= PERHAPS;
+                }
+            }
+        }
+        marks
     }
 }
 
-fn class_of(method: &Method) -> ClassCoverage {
-    ClassCoverage {
-        class: method.class_name.replace('/', "."),
-        loader: method.loader.to_string(),
-        source_file: method.source_file.to_string(),
-        figures: Figures::default(),
-        methods: Vec::new(),
+/// The marks of a method, made when first asked for.
+fn marks_of<'t>(
+    table: &'t mut MarkTable,
+    methods: &MethodTable,
+    id: MethodId,
+    shape: &Shape,
+) -> &'t mut Marks {
+    let index = id.get() as usize;
+    if table.len() <= index {
+        table.resize_with(index + 1, || None);
+    }
+    table[index].get_or_insert_with(|| Box::new(Marks::new(methods.get(id), shape)))
+}
+
+/// A row: methods of one name, each with different bytecodes.
+type Row<'a> = Vec<(&'a Method, &'a Shape, Marks)>;
+
+/// Classes and their methods as they are named; what has the same name is one row.
+#[derive(Default)]
+struct Rows<'a> {
+    classes: BTreeMap<(String, String), ClassRows<'a>>,
+}
+
+#[derive(Default)]
+struct ClassRows<'a> {
+    source_file: String,
+    rows: Vec<(String, Option<Version>, Row<'a>)>,
+    places: HashMap<(String, Option<Version>), usize>,
+}
+
+impl<'a> Rows<'a> {
+    fn add(&mut self, names: &Names<'_>, method: &'a Method, shape: &'a Shape, marks: Marks) {
+        let name = names.of(method);
+        let class = self.classes.entry((name.class, name.loader)).or_default();
+        if class.source_file.is_empty() {
+            class.source_file = method.source_file.to_string();
+        }
+        let ClassRows { rows, places, .. } = class;
+        let place = *places.entry((name.method.clone(), name.version)).or_insert_with(|| {
+            rows.push((name.method, name.version, Row::new()));
+            rows.len() - 1
+        });
+        let row = &mut rows[place].2;
+        match row.iter_mut().find(|(m, ..)| m.code == method.code && m.lines == method.lines) {
+            Some((.., same)) => same.merge(&marks),
+            None => row.push((method, shape, marks)),
+        }
+    }
+    fn classes(self) -> Vec<ClassCoverage> {
+        let class = |((class, loader), rows): ((String, String), ClassRows<'_>)| {
+            let methods: Vec<_> = rows.rows.into_iter().map(|(name, v, row)| cover(name, v, row)).collect();
+            let mut figures = Figures::default();
+            methods.iter().for_each(|m| figures.merge(&m.figures));
+            ClassCoverage { class, loader, source_file: rows.source_file, figures, methods }
+        };
+        self.classes.into_iter().map(class).collect()
     }
 }
 
-fn cover(method: &Method, shape: &Shape, marks: Option<&Marks>) -> MethodCoverage {
-    let at = |bci: Bci| marks.and_then(|m| m.bcis.get(usize::from(bci.get()))).copied().unwrap_or(0);
+/// Bytecodes and branches of different code add up; a line of the same number is the same line.
+fn cover(name: String, version: Option<Version>, row: Row<'_>) -> MethodCoverage {
     let mut figures = Figures::default();
     let mut lines = BTreeMap::<u16, u8>::new();
-    for &bci in &shape.starts {
-        let bits = at(bci);
-        figures.bytecodes.add(bits);
-        if let Some(line) = method.line_at(bci) {
-            *lines.entry(line).or_default() |= bits;
+    for (method, shape, mut marks) in row {
+        // Merging may have joined what was seen in one version with what is unknown in another one.
+        for bits in marks.bcis.iter_mut().chain(&mut marks.outcomes) {
+            *bits = known(*bits);
         }
+        for &bci in &shape.starts {
+            figures.bytecodes.add(marks.at(bci));
+            if let Some(line) = method.line_at(bci) {
+                *lines.entry(line).or_default() |= marks.at(bci);
+            }
+        }
+        marks.outcomes.iter().for_each(|bits| figures.branches.add(*bits));
     }
-    for slot in 0..shape.slots {
-        figures.branches.add(marks.and_then(|m| m.outcomes.get(slot)).copied().unwrap_or(0));
-    }
-    lines.values().for_each(|&bits| figures.lines.add(bits));
-    let missed_lines = lines.iter().filter(|(_, bits)| **bits == 0).map(|(line, _)| *line).collect();
-    MethodCoverage { name: format!("{}{}", method.name, method.signature), figures, missed_lines }
+    lines.values_mut().for_each(|bits| *bits = known(*bits));
+    lines.values().for_each(|bits| figures.lines.add(*bits));
+    let of = |state: u8| lines.iter().filter(|(_, bits)| **bits == state).map(|(line, _)| *line).collect();
+    MethodCoverage { name, version, figures, missed_lines: of(0), unknown_lines: of(PERHAPS) }
+}
+
+/// What was seen is not unknown.
+const fn known(bits: u8) -> u8 {
+    if bits == PERHAPS { PERHAPS } else { bits & !PERHAPS }
 }
 
 impl FlowConsumer for CoverageConsumer {
@@ -189,6 +343,7 @@ impl FlowConsumer for CoverageConsumer {
             marks: Vec::new(),
             branch: None,
             exclude: self.exclude,
+            follower: Follower::default(),
         })
     }
 }
@@ -199,19 +354,13 @@ struct Sink {
     /// A branch whose outcome is the next bytecode of the same method, and how the branch is known.
     branch: Option<(MethodId, Bci, u8)>,
     exclude: Exclude,
+    follower: Follower,
 }
 
 impl Sink {
     fn bytecode(&mut self, method: MethodId, bci: Bci, bit: u8) {
-        let index = method.get() as usize;
         let Some(shape) = self.shared.shapes.get(&self.shared.methods, method) else { return };
-        if self.marks.len() <= index {
-            self.marks.resize_with(index + 1, || None);
-        }
-        let marks = self.marks[index].get_or_insert_with(|| {
-            let code = self.shared.methods.get(method).map_or(0, |m| m.code.len());
-            Box::new(Marks { bcis: vec![0; code].into(), outcomes: vec![0; shape.slots].into() })
-        });
+        let marks = marks_of(&mut self.marks, &self.shared.methods, method, shape);
         if let Some(mark) = marks.bcis.get_mut(usize::from(bci.get())) {
             *mark |= bit;
         }
@@ -231,6 +380,7 @@ impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
         use jportal_flow::{Entry, Exit};
         for e in events {
+            self.follower.event(&self.shared.methods, e, self.exclude);
             match &e.kind {
                 // Time says nothing about branches, however it is known.
                 EventKind::Time(_) => {}
@@ -246,16 +396,15 @@ impl FlowSink for Sink {
         }
     }
     fn end(self: Box<Self>) {
+        let hidden = self.follower.end();
+        self.shared.hidden.lock().unwrap_or_else(PoisonError::into_inner).merge(hidden);
         let mut all = self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() < self.marks.len() {
             all.resize_with(self.marks.len(), || None);
         }
         for (into, from) in all.iter_mut().zip(self.marks) {
             match (into, from) {
-                (Some(into), Some(from)) => {
-                    into.bcis.iter_mut().zip(&from.bcis).for_each(|(a, b)| *a |= b);
-                    into.outcomes.iter_mut().zip(&from.outcomes).for_each(|(a, b)| *a |= b);
-                }
+                (Some(into), Some(from)) => into.merge(&from),
                 (into @ None, from) => *into = from,
                 (Some(_), None) => {}
             }
@@ -270,7 +419,8 @@ impl Coverage {
         for class in &self.classes {
             rows.push(row(&class.class, &class.figures));
             for method in class.methods.iter().filter(|_| methods) {
-                rows.push(row(&format!("  {}", method.name), &method.figures));
+                let name = format!("  {}{}", method.name, version_text(method.version));
+                rows.push(row(&name, &method.figures));
             }
         }
         rows.push(row(&format!("total ({} classes)", self.classes.len()), &self.total));
@@ -283,8 +433,7 @@ impl Coverage {
             ("branches", Align::Right),
             ("", Align::Right),
         ];
-        let note = self.provenance_note();
-        format!("{}{note}", table(&columns, &rows))
+        [table(&columns, &rows), self.provenance_note(), self.unknown_note(), self.blind_note()].concat()
     }
     fn provenance_note(&self) -> String {
         let Tally { projected, recovered, .. } = self.total.bytecodes.executed;
@@ -294,6 +443,27 @@ impl Coverage {
         format!(
             "of the executed bytecodes, {projected} are known by projection only, {recovered} by recovery only\n"
         )
+    }
+    fn unknown_note(&self) -> String {
+        if !self.total.has_unknown() {
+            return String::new();
+        }
+        let Figures { bytecodes, lines, branches } = &self.total;
+        let why = [self.inexact.stretches_text(), self.inexact.blind_text()];
+        let why: Vec<_> = why.into_iter().filter(|w| !w.is_empty()).collect();
+        format!(
+            "{} bytecodes, {} lines, {} branches are unknown, neither executed for certain nor missed: {}\n",
+            bytecodes.unknown,
+            lines.unknown,
+            branches.unknown,
+            why.join("; ")
+        )
+    }
+    fn blind_note(&self) -> String {
+        match self.inexact.blind_text() {
+            why if why.is_empty() => why,
+            why => format!("{why}: what counts as missed was not seen, but may have been executed there\n"),
+        }
     }
 }
 
@@ -314,7 +484,7 @@ mod tests {
 
     #[test]
     fn both_ways_through_a_branch() {
-        let mut c = CoverageConsumer::new(methods());
+        let mut c = CoverageConsumer::new(methods(), Arc::default());
         feed(
             &mut c,
             1,
@@ -351,10 +521,10 @@ mod tests {
             feed(&mut c, 2, &[bytecode(0, 1), recovered(bytecode(0, 4)), bytecode(0, 8)]);
             c.report(|_| true).total
         };
-        let all = executed(CoverageConsumer::new(methods()));
+        let all = executed(CoverageConsumer::new(methods(), Arc::default()));
         assert_eq!(all.bytecodes.executed, Tally { decoded: 5, recovered: 1, ..Tally::default() });
         assert_eq!(all.branches.executed, Tally { recovered: 1, ..Tally::default() });
-        let some = executed(CoverageConsumer::new(methods()).excluding(exclude));
+        let some = executed(CoverageConsumer::new(methods(), Arc::default()).excluding(exclude));
         assert_eq!(some.bytecodes.executed, Tally { decoded: 5, ..Tally::default() });
         assert_eq!(some.branches.executed, Tally::default());
     }
@@ -362,7 +532,7 @@ mod tests {
     #[test]
     fn what_is_not_adjacent_is_no_outcome() {
         let outcomes = |events: &[Event]| {
-            let mut c = CoverageConsumer::new(methods());
+            let mut c = CoverageConsumer::new(methods(), Arc::default());
             feed(&mut c, 1, events);
             c.report(|_| true).total.branches.executed.total()
         };
@@ -376,7 +546,7 @@ mod tests {
 
     #[test]
     fn the_table_names_missed_lines_and_sums() {
-        let mut c = CoverageConsumer::new(methods());
+        let mut c = CoverageConsumer::new(methods(), Arc::default());
         feed(&mut c, 1, &[bytecode(0, 0)]);
         let r = c.report(|m| &*m.class_name == "a/B");
         assert_eq!(r.classes[0].methods[0].missed_lines, [11, 12]);

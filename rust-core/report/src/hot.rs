@@ -1,12 +1,18 @@
 //! Hot methods: bytecodes executed in each method itself, by who executed them, and calls.
+//!
+//! Figures are what was seen. Where the flow says that it does not know what ran (module `hidden`), they are *at least* what
+//! happened, and each row says how much may be missing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable};
 use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, Provenance, ThreadInfo, Tier};
 use jportal_units::MethodId;
 use serde::Serialize;
 
+use crate::hidden::{Account, Bounds, Follower, Hidden, Inexact, Inlined, Missing};
+use crate::names::{Name, Names, Naming, Version, version_text};
 use crate::table::{Align, percent, table};
 use crate::tally::{Exclude, Tally};
 
@@ -33,6 +39,9 @@ pub struct Counts {
 }
 
 impl Counts {
+    const fn is_none(&self) -> bool {
+        self.bytecodes.total() + self.calls.total() == 0
+    }
     fn merge(&mut self, o: &Self) {
         self.bytecodes.merge(&o.bytecodes);
         self.calls.merge(&o.calls);
@@ -56,85 +65,136 @@ impl Counts {
 pub struct HotMethod {
     /// `class.name(descriptor)`.
     pub method: String,
+    /// Which version of a redefined method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
     /// Loader, empty for boot.
     pub loader: String,
     /// The figures.
     #[serde(flatten)]
     pub counts: Counts,
+    /// Whether these are all.
+    pub exact: bool,
+    /// What may be missing, where the flow says so; besides, any of it where trace was lost.
+    #[serde(skip_serializing_if = "Missing::is_none")]
+    pub missing: Missing,
 }
 
 /// The report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HotMethods {
+    /// Whether the figures are all there is: in the methods asked for nothing is missing, inferred or lost.
+    pub exact: bool,
+    /// Why not, in the threads shown.
+    pub inexact: Inexact,
     /// All methods of the recording together.
     pub total: Counts,
+    /// What of all may be missing, where the flow says so.
+    #[serde(skip_serializing_if = "Missing::is_none")]
+    pub missing: Missing,
     /// Methods that were executed, of those asked for.
     pub executed: usize,
+    /// Methods of which no execution was seen, but may be hidden, of those asked for; they come last.
+    pub perhaps_executed: usize,
     /// Most bytecodes first, as many as asked for.
     pub methods: Vec<HotMethod>,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    counts: Vec<Counts>,
+    hidden: Hidden,
 }
 
 /// Counts bytecodes and calls per method.
 #[derive(Debug)]
 pub struct HotConsumer {
     methods: Arc<MethodTable>,
-    counts: Arc<Mutex<Vec<Counts>>>,
+    inlined: Arc<Inlined>,
+    found: Arc<Mutex<Found>>,
     exclude: Exclude,
+    naming: Naming,
 }
 
 impl HotConsumer {
-    /// For the methods of one recording.
-    pub fn new(methods: Arc<MethodTable>) -> Self {
-        Self { methods, counts: Arc::default(), exclude: Exclude::default() }
+    /// For the methods of one recording, and what compilers put into which of them.
+    pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
+        let (found, exclude, naming) = Default::default();
+        Self { methods, inlined, found, exclude, naming }
     }
     /// The same without some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
         Self { exclude, ..self }
     }
+    /// The same with methods named otherwise.
+    pub fn naming(self, naming: Naming) -> Self {
+        Self { naming, ..self }
+    }
     /// The `top` hottest of the methods that `wanted` accepts.
     pub fn report(&self, top: usize, wanted: impl Fn(&Method) -> bool) -> HotMethods {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut total = Counts::default();
-        counts.iter().for_each(|c| total.merge(c));
-        let mut hot: Vec<(&Method, Counts)> = self
-            .methods
-            .iter()
-            .zip(counts.iter().copied())
-            .filter(|(m, c)| c.bytecodes.total() + c.calls.total() > 0 && wanted(m))
-            .collect();
-        let executed = hot.len();
-        hot.sort_by_key(|(m, c)| (u64::MAX - c.bytecodes.total(), u64::MAX - c.calls.total(), m.id));
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = Account::new(&self.methods, &self.inlined).of_methods(&found.hidden);
+        let names = Names::new(&self.methods, self.naming);
+        let (mut total, mut total_missing) = (Counts::default(), Missing::default());
+        let mut rows: HashMap<Name, (MethodId, Counts, Missing)> = HashMap::new();
+        for m in self.methods.iter() {
+            let counts = found.counts.get(m.id.get() as usize).copied().unwrap_or_default();
+            total.merge(&counts);
+            let missing = missing.get(&m.id).copied().unwrap_or_default();
+            total_missing.merge(&missing);
+            if (counts.is_none() && missing.is_none()) || !wanted(m) {
+                continue;
+            }
+            let row = rows.entry(names.of(m)).or_insert((m.id, Counts::default(), Missing::default()));
+            row.1.merge(&counts);
+            row.2.merge(&missing);
+        }
+        let mut hot: Vec<_> = rows.into_iter().collect();
+        let executed = hot.iter().filter(|(_, (_, c, _))| !c.is_none()).count();
+        let perhaps_executed = hot.len() - executed;
+        hot.sort_by_key(|(_, (id, c, _))| (u64::MAX - c.bytecodes.total(), u64::MAX - c.calls.total(), *id));
+        let inexact = found.hidden.inexact.clone();
+        let lossy = inexact.is_lossy();
+        let exact = !lossy && hot.iter().all(|(_, (.., missing))| missing.is_none());
         hot.truncate(top);
-        let methods = hot
-            .into_iter()
-            .map(|(m, counts)| HotMethod { method: m.qualified_name(), loader: m.loader.to_string(), counts })
-            .collect();
-        HotMethods { total, executed, methods }
+        let row = |(name, (_, counts, missing)): (Name, (MethodId, Counts, Missing))| HotMethod {
+            method: name.qualified(),
+            version: name.version,
+            loader: name.loader,
+            counts,
+            exact: !lossy && missing.is_none(),
+            missing,
+        };
+        let methods = hot.into_iter().map(row).collect();
+        total_missing.stretches = inexact.stretches();
+        HotMethods { exact, inexact, total, missing: total_missing, executed, perhaps_executed, methods }
     }
 }
 
 impl FlowConsumer for HotConsumer {
     fn thread(&mut self, _: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         Box::new(Sink {
-            all: Arc::clone(&self.counts),
-            methods: self.methods.len(),
+            all: Arc::clone(&self.found),
+            methods: Arc::clone(&self.methods),
             own: Vec::new(),
             exclude: self.exclude,
+            follower: Follower::default(),
         })
     }
 }
 
 struct Sink {
-    all: Arc<Mutex<Vec<Counts>>>,
-    methods: usize,
+    all: Arc<Mutex<Found>>,
+    methods: Arc<MethodTable>,
     own: Vec<Counts>,
     exclude: Exclude,
+    follower: Follower,
 }
 
 impl Sink {
     fn of(&mut self, method: MethodId) -> Option<&mut Counts> {
         let n = method.get() as usize;
-        if n < self.methods && self.own.len() <= n {
+        if n < self.methods.len() && self.own.len() <= n {
             self.own.resize(n + 1, Counts::default());
         }
         self.own.get_mut(n)
@@ -144,8 +204,10 @@ impl Sink {
 impl FlowSink for Sink {
     fn events(&mut self, events: &[Event]) {
         let exclude = self.exclude;
-        for e in events.iter().filter(|e| !exclude.hides(e.provenance)) {
+        for e in events {
+            self.follower.event(&self.methods, e, exclude);
             match e.kind {
+                _ if exclude.hides(e.provenance) => {}
                 EventKind::Bytecode { method, tier, .. } => {
                     if let Some(c) = self.of(method) {
                         c.bytecode(tier, e.provenance);
@@ -162,23 +224,27 @@ impl FlowSink for Sink {
     }
     fn end(self: Box<Self>) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() < self.own.len() {
-            all.resize(self.own.len(), Counts::default());
+        if all.counts.len() < self.own.len() {
+            all.counts.resize(self.own.len(), Counts::default());
         }
-        all.iter_mut().zip(&self.own).for_each(|(a, b)| a.merge(b));
+        all.counts.iter_mut().zip(&self.own).for_each(|(a, b)| a.merge(b));
+        all.hidden.merge(self.follower.end());
     }
 }
 
 impl HotMethods {
-    /// A table.
+    /// A table. A figure of which some may be missing is the least: `≥ 12 (at most 3 more)`.
     pub fn text(&self) -> String {
         let all = self.total.bytecodes.total();
         let mut rows = Vec::new();
+        let blind = self.inexact.is_blind();
         for m in &self.methods {
-            let c = &m.counts;
-            rows.push(row(&m.method, c, &percent(c.bytecodes.total(), all)));
+            let name = format!("{}{}", m.method, version_text(m.version));
+            let share = percent(m.counts.bytecodes.total(), all);
+            rows.push(row(&name, &m.counts, &share, (&m.missing, blind)));
         }
-        rows.push(row("all methods of the recording", &self.total, &percent(all, all)));
+        let name = "all methods of the recording";
+        rows.push(row(name, &self.total, &percent(all, all), (&self.missing, blind)));
         let columns = [
             ("bytecodes", Align::Right),
             ("share", Align::Right),
@@ -188,21 +254,70 @@ impl HotMethods {
             ("calls", Align::Right),
             ("method", Align::Left),
         ];
-        let shown = self.methods.len();
-        let rest = self.executed.saturating_sub(shown);
-        let more = if rest > 0 { format!("{rest} more methods were executed\n") } else { String::new() };
-        format!("{}{more}", table(&columns, &rows))
+        let rest = (self.executed + self.perhaps_executed).saturating_sub(self.methods.len());
+        let rest = rest.min(self.executed);
+        let mut text = table(&columns, &rows);
+        if rest > 0 {
+            text.push_str(&format!("{rest} more methods were executed\n"));
+        }
+        text.push_str(&least_note(&self.inexact, self.exact));
+        text
     }
 }
 
-fn row(name: &str, c: &Counts, share: &str) -> Vec<String> {
+/// Why figures are not all there is.
+pub(crate) fn least_note(inexact: &Inexact, exact: bool) -> String {
+    let mut text = String::new();
+    if exact {
+        return text;
+    }
+    let stretches = inexact.stretches_text();
+    if !stretches.is_empty() {
+        text.push_str(&format!("≥: some may be missing, in {stretches}\n"));
+    }
+    if inexact.silent_calls > 0 {
+        text.push_str(&format!(
+            "{} calls were made without a frame: instructions of an intrinsic stand for them, or they were left out with all they did\n",
+            inexact.silent_calls
+        ));
+    }
+    let blind = inexact.blind_text();
+    if !blind.is_empty() {
+        text.push_str(&format!("{blind}: any method may have run there, so every figure is the least\n"));
+    }
+    text
+}
+
+/// `12`, or `≥ 12 (3–5 more)`, `≥ 12 (at most 5 more)`, `≥ 12`.
+pub(crate) fn at_least(tally: &Tally, missing: Bounds, silent: u64, blind: bool) -> String {
+    let seen = tally.text();
+    if missing.is_none() && silent == 0 {
+        return if blind { format!("≥ {seen}") } else { seen };
+    }
+    let mut more = Vec::new();
+    if !missing.is_none() && !blind {
+        match (missing.min, missing.max.0) {
+            (0, None) => more.push("any number more".to_owned()),
+            (min, None) => more.push(format!("at least {min} more")),
+            (0, Some(max)) => more.push(format!("at most {max} more")),
+            (min, Some(max)) if min == max => more.push(format!("{min} more")),
+            (min, Some(max)) => more.push(format!("{min}–{max} more")),
+        }
+    }
+    if silent > 0 {
+        more.push(format!("{silent} without a frame"));
+    }
+    if more.is_empty() { format!("≥ {seen}") } else { format!("≥ {seen} ({})", more.join(", ")) }
+}
+
+fn row(name: &str, c: &Counts, share: &str, (missing, blind): (&Missing, bool)) -> Vec<String> {
     vec![
-        c.bytecodes.text(),
+        at_least(&c.bytecodes, missing.bytecodes, 0, blind),
         share.to_owned(),
         c.tiers.interpreter.to_string(),
         c.tiers.c1.to_string(),
         c.tiers.c2.to_string(),
-        c.calls.text(),
+        at_least(&c.calls, missing.calls, missing.silent_calls, blind),
         name.to_owned(),
     ]
 }
@@ -214,7 +329,7 @@ mod tests {
 
     #[test]
     fn counts_by_method_tier_and_provenance() {
-        let mut c = HotConsumer::new(methods());
+        let mut c = HotConsumer::new(methods(), Arc::default());
         let c2 = Event::decoded(EventKind::Bytecode {
             method: MethodId(1),
             bci: jportal_units::Bci(0),

@@ -17,8 +17,10 @@ pub mod calls;
 pub mod circumstance;
 pub mod coverage;
 pub mod execution;
+mod hidden;
 pub mod hot;
 pub mod jacoco;
+pub mod names;
 pub mod print;
 mod shape;
 mod stack;
@@ -32,6 +34,7 @@ pub mod verify;
 mod testing;
 
 pub use execution::Execution;
+pub use hidden::{Bounds, Inexact, Inlined, Missing, Most};
 pub use tally::{Exclude, Tally};
 pub use threads::{ThreadTotals, Threads};
 pub use unrolled::Unrolled;

@@ -4,11 +4,13 @@ use jportal_flow::{Entry, EventKind, Exit};
 use jportal_units::{Bci, MethodId};
 
 /// A frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Frame {
     pub(crate) method: MethodId,
     /// Last bytecode executed in it.
     pub(crate) bci: Option<Bci>,
+    /// Its beginning was not seen.
+    pub(crate) found: bool,
 }
 
 /// Follows the frames of a flow. Depth is bounded: frames pushed beyond [`MAX_DEPTH`] are
@@ -32,6 +34,10 @@ impl Stack {
     /// The methods of the top frame and of so many below it.
     pub(crate) fn methods(&self, below: usize) -> impl Iterator<Item = MethodId> {
         self.frames.iter().rev().take(below + 1).map(|f| f.method)
+    }
+    /// The frames, from the top down.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = Frame> + '_ {
+        self.frames.iter().rev().copied()
     }
     /// Number of frames.
     pub(crate) fn depth(&self) -> usize {
@@ -59,7 +65,8 @@ impl Stack {
         if self.frames.len() == MAX_DEPTH {
             self.beyond += 1;
         } else {
-            self.frames.push(kept.unwrap_or(Frame { method, bci: None }));
+            let found = entry == Entry::Found;
+            self.frames.push(kept.unwrap_or(Frame { method, bci: None, found }));
         }
     }
     fn pop(&mut self, exit: Exit) {
@@ -78,7 +85,7 @@ impl Stack {
             Some(top) if top.method == method => top.bci = Some(bci),
             Some(_) => {}
             // A frame whose entry was not seen.
-            None => self.frames.push(Frame { method, bci: Some(bci) }),
+            None => self.frames.push(Frame { method, bci: Some(bci), found: true }),
         }
     }
 }
@@ -94,7 +101,7 @@ mod tests {
         for e in [enter(1), bytecode(1, 7), leave_as(1, Exit::Replaced), enter_as(1, Entry::Osr)] {
             s.follow(&e.kind);
         }
-        assert_eq!(s.top(), Some(Frame { method: MethodId(1), bci: Some(Bci(7)) }));
+        assert_eq!(s.top(), Some(Frame { method: MethodId(1), bci: Some(Bci(7)), found: false }));
         s.follow(&leave(1).kind);
         assert_eq!((s.top(), s.depth()), (None, 0));
     }
@@ -104,6 +111,6 @@ mod tests {
         let mut s = Stack::default();
         s.follow(&leave(1).kind);
         s.follow(&bytecode(4, 2).kind);
-        assert_eq!(s.top(), Some(Frame { method: MethodId(4), bci: Some(Bci(2)) }));
+        assert_eq!(s.top(), Some(Frame { method: MethodId(4), bci: Some(Bci(2)), found: true }));
     }
 }

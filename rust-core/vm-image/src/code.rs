@@ -3,7 +3,7 @@
 use crate::flaw::Flaw;
 use crate::markers::PathMarkers;
 use jportal_capture::schema::{self, NMethodInstalled, NO_SCOPE, blob_kinds, compilers, pc_flags};
-use jportal_units::{AddressRange, CodeId, MethodId, Tsc};
+use jportal_units::{AddressRange, Bci, CodeId, MethodId, Tsc};
 
 /// One frame of a scope chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +100,20 @@ impl NMethod {
             next = s.parent;
             Some(s)
         })
+    }
+    /// Which methods the compiler put into which: caller, bci of the call, callee; also those that left no code behind.
+    /// Without path markers those that debug info names.
+    pub fn inlined_calls(&self) -> impl Iterator<Item = (MethodId, Bci, MethodId)> + '_ {
+        let contexts = self.markers.as_deref().map_or(&[][..], PathMarkers::contexts);
+        let marked = contexts.iter().filter_map(|c| {
+            let caller = contexts.get(c.parent? as usize)?;
+            Some((caller.method?, Bci(c.call_bci), c.method?))
+        });
+        let scopes = self.scopes.iter().filter_map(|s| {
+            let caller = self.scopes.get(s.parent? as usize)?;
+            Some((caller.method?, Bci(u16::try_from(caller.bci).ok()?), s.method?))
+        });
+        marked.chain(scopes)
     }
     /// Whether this is a native wrapper.
     pub const fn is_native_wrapper(&self) -> bool {

@@ -9,6 +9,7 @@ use jportal_units::{Bci, MethodId, MethodPtr, Tsc};
 /// What the holder of a method is called.
 #[derive(Clone, Debug, Default)]
 struct Class {
+    number: u32,
     name: Box<str>,
     loader: Box<str>,
     source_file: Box<str>,
@@ -19,6 +20,8 @@ struct Class {
 pub struct MethodIndex {
     table: MethodTable,
     classes: HashMap<u64, Class>,
+    /// Classes so far, described or not.
+    count: u32,
     /// By pointer: definitions in commit order.
     spans: HashMap<u64, Vec<(Tsc, MethodId)>>,
     /// By pointer: what lives there now.
@@ -31,17 +34,22 @@ fn text(s: &Str) -> Box<str> {
 
 impl MethodIndex {
     pub(crate) fn define_class(&mut self, c: &ClassDefined) {
-        let class =
-            Class { name: text(&c.name), loader: text(&c.loader_name), source_file: text(&c.source_file) };
+        let (name, loader) = (text(&c.name), text(&c.loader_name));
+        // A class may be reported again; after it was unloaded, another one may live at its address.
+        let again = self.classes.get(&c.klass).filter(|k| (&k.name, &k.loader) == (&name, &loader));
+        let number = again.map(|k| k.number).unwrap_or_else(|| self.next_number());
+        let class = Class { number, name, loader, source_file: text(&c.source_file) };
         self.classes.insert(c.klass, class);
     }
     /// Returns the new id and whether the holder was known.
     pub(crate) fn define(&mut self, tsc: Tsc, m: MethodDefined) -> (MethodId, bool) {
-        let class = self.classes.get(&m.klass).cloned();
-        let known = class.is_some();
-        let class = class.unwrap_or_default();
+        let known = self.classes.get(&m.klass).is_some_and(|c| !c.name.is_empty());
         let (klass, ptr) = (m.klass, m.method);
-        let mut method = convert(m, class);
+        if !self.classes.contains_key(&klass) {
+            let number = self.next_number();
+            self.classes.insert(klass, Class { number, ..Class::default() });
+        }
+        let mut method = convert(m, self.classes[&klass].clone());
         if !known {
             method.class_name = format!("klass@{klass:#x}").into();
         }
@@ -52,6 +60,10 @@ impl MethodIndex {
         self.live.insert(ptr, id);
         self.spans.entry(ptr).or_default().push((tsc, id));
         (id, known)
+    }
+    fn next_number(&mut self) -> u32 {
+        self.count += 1;
+        self.count
     }
     /// A method may be reported again (class re-linked, recording restarted): not a new one.
     fn same_as_live(&self, ptr: u64, method: &Method) -> Option<MethodId> {
@@ -104,6 +116,7 @@ fn convert(m: MethodDefined, class: Class) -> Method {
     });
     Method {
         id: MethodId(0),
+        class: class.number,
         class_name: class.name,
         loader: class.loader,
         source_file: class.source_file,

@@ -335,7 +335,12 @@ impl Known {
             0 => format!("{ticks} ticks"),
             khz => format!("{:.3} s", ticks as f64 / (khz as f64 * 1e3)),
         };
-        let times = [time(self.ticks.on_core), time(self.ticks.lost), self.gaps.to_string()];
+        let times = [
+            time(self.ticks.on_core),
+            time(self.ticks.lost),
+            self.gaps.to_string(),
+            self.unresolved.to_string(),
+        ];
         shares.into_iter().chain(times).collect()
     }
 }
@@ -400,7 +405,7 @@ impl Execution {
         let right = |name| (name, Align::Right);
         let mut columns = vec![("execution", Align::Left)];
         columns.extend(Shares::NAMES.map(right));
-        columns.extend(["on a core", "in gaps", "gaps"].map(right));
+        columns.extend(["on a core", "in gaps", "gaps", "unresolved"].map(right));
         let row = |name: String, known: &Known| [vec![name], known.cells(tsc_khz)].concat();
         let known = self.threads.iter().filter(|t| t.known.shares.is_some());
         let threads = known.map(|t| row(format!("{} {}", t.tid, t.name), &t.known));

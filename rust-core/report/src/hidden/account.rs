@@ -1,0 +1,465 @@
+//! What the hidden parts of a flow may hold, method by method.
+
+use std::rc::Rc;
+
+use hashbrown::{HashMap, HashSet};
+use jportal_bytecode::{Method, MethodTable};
+use jportal_units::{Bci, MethodId};
+use serde::Serialize;
+
+use super::follow::{Hidden, Stretch};
+use super::region::{Region, Ways};
+use super::{Inlined, Most};
+
+/// Caller, bci of the call, callee.
+pub(crate) type Edge = (MethodId, Bci, MethodId);
+
+/// What of a method or of a call may be missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// Unresolved stretches that may hide some of it.
+    pub stretches: u64,
+    /// Bytecodes that are missing: at least, at most.
+    pub bytecodes: Bounds,
+    /// Calls that are missing.
+    pub calls: Bounds,
+    /// Calls without a frame, in the place of which an intrinsic's instructions or nothing at all ran.
+    pub silent_calls: u64,
+}
+
+/// Between the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Bounds {
+    /// At least.
+    pub min: u64,
+    /// At most; `null` without limit.
+    pub max: Most,
+}
+
+impl Bounds {
+    fn add(&mut self, min: u64, max: Most) {
+        self.min = self.min.saturating_add(min);
+        self.max = self.max.plus(max);
+    }
+    /// Whether nothing is missing.
+    pub(crate) const fn is_none(self) -> bool {
+        self.max.is_none()
+    }
+    fn merge(&mut self, other: Self) {
+        self.add(other.min, other.max);
+    }
+}
+
+impl Missing {
+    /// Whether nothing is missing.
+    pub(crate) const fn is_none(&self) -> bool {
+        self.bytecodes.is_none() && self.calls.is_none() && self.silent_calls == 0
+    }
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.stretches += other.stretches;
+        self.bytecodes.merge(other.bytecodes);
+        self.calls.merge(other.calls);
+        self.silent_calls += other.silent_calls;
+    }
+}
+
+/// What one stretch may hold.
+#[derive(Debug, Default)]
+struct Parts {
+    /// Of frames that are known: of which method, which bytecodes, and how often at most.
+    frames: Vec<(MethodId, Rc<Region>, Most)>,
+    /// Calls, each of which begins a whole activation, and how many at most.
+    calls: HashMap<Edge, Most>,
+}
+
+impl Parts {
+    fn call(&mut self, edge: Edge, times: Most) {
+        let most = self.calls.entry(edge).or_default();
+        *most = most.plus(times);
+    }
+}
+
+/// Methods that were put into each other, one deeper than the other; no compiler goes as deep in one compilation.
+const DEEPEST: usize = 500;
+
+/// Works out what stretches hold; remembers what it worked out.
+pub(crate) struct Account<'a> {
+    methods: &'a MethodTable,
+    inlined: &'a Inlined,
+    regions: HashMap<(MethodId, Ways), Rc<Region>>,
+    rounds: HashMap<(MethodId, Bci), Rc<Region>>,
+    below: HashMap<MethodId, Rc<[(Edge, Most)]>>,
+    /// Methods by name and descriptor.
+    named: HashMap<(&'a str, &'a str), Vec<&'a Method>>,
+}
+
+impl<'a> Account<'a> {
+    pub(crate) fn new(methods: &'a MethodTable, inlined: &'a Inlined) -> Self {
+        Self {
+            methods,
+            inlined,
+            regions: HashMap::new(),
+            rounds: HashMap::new(),
+            below: HashMap::new(),
+            named: HashMap::new(),
+        }
+    }
+    fn region(&mut self, method: MethodId, ways: Ways) -> Rc<Region> {
+        let of = || self.methods.get(method).map_or_else(Region::default, |m| Region::of(m, ways));
+        Rc::clone(self.regions.entry((method, ways)).or_insert_with(|| Rc::new(of())))
+    }
+    fn round(&mut self, frame: (MethodId, Option<Bci>)) -> Rc<Region> {
+        let (method, Some(bci)) = frame else { return self.region(frame.0, Ways::WHOLE) };
+        let of = || self.methods.get(method).map_or_else(Region::default, |m| Region::round(m, bci));
+        Rc::clone(self.rounds.entry((method, bci)).or_insert_with(|| Rc::new(of())))
+    }
+    /// The calls that may be hidden in one activation of `method`, and how many of each at most.
+    fn below(&mut self, method: MethodId) -> Rc<[(Edge, Most)]> {
+        if let Some(known) = self.below.get(&method) {
+            return Rc::clone(known);
+        }
+        let below = match self.layers(method, &mut Vec::new()) {
+            Some(calls) => calls,
+            // Methods that were put into each other: any number of each.
+            None => self.all_below(method).into_iter().map(|edge| (edge, Most::NO_LIMIT)).collect(),
+        };
+        let below: Rc<[_]> = below.into_iter().collect();
+        self.below.insert(method, Rc::clone(&below));
+        below
+    }
+    /// The same where no method comes below itself.
+    fn layers(&mut self, method: MethodId, open: &mut Vec<MethodId>) -> Option<HashMap<Edge, Most>> {
+        if open.len() > DEEPEST || open.contains(&method) {
+            return None;
+        }
+        open.push(method);
+        let mut all: HashMap<Edge, Most> = HashMap::new();
+        let mut add = |edge: Edge, times: Most| {
+            let most = all.entry(edge).or_default();
+            *most = most.plus(times);
+        };
+        let whole = self.region(method, Ways::WHOLE);
+        for (edge, times) in self.sites(method, &whole) {
+            add(edge, times);
+            match self.below.get(&edge.2).cloned() {
+                Some(known) => known.iter().for_each(|(e, most)| add(*e, most.times(times))),
+                None => {
+                    let calls = self.layers(edge.2, open)?;
+                    calls.iter().for_each(|(e, most)| add(*e, most.times(times)));
+                    self.below.insert(edge.2, calls.into_iter().collect());
+                }
+            }
+        }
+        open.pop();
+        Some(all)
+    }
+    fn all_below(&mut self, method: MethodId) -> HashSet<Edge> {
+        let (mut all, mut seen, mut open) = (HashSet::new(), HashSet::new(), vec![method]);
+        seen.insert(method);
+        while let Some(m) = open.pop() {
+            let region = self.region(m, Ways::WHOLE);
+            for (edge, _) in self.sites(m, &region) {
+                all.insert(edge);
+                if seen.insert(edge.2) {
+                    open.push(edge.2);
+                }
+            }
+        }
+        all
+    }
+    /// The calls in `region` of `method`, each with how often a way may come by.
+    fn sites(&self, method: MethodId, region: &Region) -> Vec<(Edge, Most)> {
+        let mut all = Vec::new();
+        for place in &region.places {
+            let times = if place.again { Most::NO_LIMIT } else { Most(Some(1)) };
+            let callees = self.inlined.at(self.methods, method, place.bci);
+            all.extend(callees.iter().map(|callee| ((method, place.bci, *callee), times)));
+        }
+        all
+    }
+    fn parts(&mut self, stretch: &Stretch) -> Parts {
+        let mut parts = Parts::default();
+        let once = Most(Some(1));
+        let Stretch { method, ways, called, ref callers } = *stretch;
+        let region = self.region(method, ways);
+        self.frame(&mut parts, (method, region), once);
+        if let Some(from) = ways.from.filter(|_| !called) {
+            for callee in self.inlined.at(self.methods, method, from).to_vec() {
+                self.called(&mut parts, (method, from, callee), once);
+            }
+        }
+        let mut above = method;
+        for (number, caller) in callers.iter().enumerate() {
+            let lowest = number + 1 == callers.len();
+            if number == 0 {
+                let whole = self.region(method, Ways::WHOLE);
+                self.frame(&mut parts, (method, whole), Most::NO_LIMIT);
+            }
+            let region = match lowest {
+                true => self.round((caller.method, caller.bci)),
+                false => self.region(caller.method, Ways::WHOLE),
+            };
+            self.frame(&mut parts, (caller.method, region), Most::NO_LIMIT);
+            if let Some(bci) = caller.bci {
+                self.called(&mut parts, (caller.method, bci, above), Most::NO_LIMIT);
+            }
+            above = caller.method;
+        }
+        parts
+    }
+    /// A known frame may have executed a region, at most so many times.
+    fn frame(&mut self, parts: &mut Parts, (method, region): (MethodId, Rc<Region>), times: Most) {
+        for (edge, most) in self.sites(method, &region) {
+            self.called(parts, edge, most.times(times));
+        }
+        parts.frames.push((method, region, times));
+    }
+    fn called(&mut self, parts: &mut Parts, edge: Edge, times: Most) {
+        parts.call(edge, times);
+        for (below, most) in self.below(edge.2).iter() {
+            parts.call(*below, most.times(times));
+        }
+    }
+    /// What is missing of each method.
+    pub(crate) fn of_methods(&mut self, hidden: &Hidden) -> HashMap<MethodId, Missing> {
+        let mut all: HashMap<MethodId, Missing> = HashMap::new();
+        for (stretch, &n) in &hidden.stretches {
+            let parts = self.parts(stretch);
+            let every = Most(Some(n));
+            let mut touched: HashSet<MethodId> = HashSet::new();
+            for (at, (method, region, times)) in parts.frames.iter().enumerate() {
+                // Of the first frame it is known that it went from end to end.
+                let min = if at == 0 { region.min.saturating_mul(n) } else { 0 };
+                let missing = all.entry(*method).or_default();
+                missing.bytecodes.add(min, Most(region.max).times(*times).times(every));
+                if !region.places.is_empty() {
+                    touched.insert(*method);
+                }
+            }
+            for ((_, _, callee), times) in &parts.calls {
+                let whole = self.region(*callee, Ways::WHOLE);
+                let missing = all.entry(*callee).or_default();
+                missing.calls.add(0, times.times(every));
+                missing.bytecodes.add(0, Most(whole.max).times(*times).times(every));
+                touched.insert(*callee);
+            }
+            for method in touched {
+                all.entry(method).or_default().stretches += n;
+            }
+        }
+        for (site, n) in &hidden.silent {
+            for method in self.silent_targets(*site) {
+                all.entry(method).or_default().silent_calls += n;
+            }
+        }
+        all.retain(|_, missing| !missing.is_none());
+        all
+    }
+    /// What is missing of each call.
+    pub(crate) fn of_calls(&mut self, hidden: &Hidden) -> HashMap<Edge, Missing> {
+        let mut all: HashMap<Edge, Missing> = HashMap::new();
+        for (stretch, &n) in &hidden.stretches {
+            for (edge, times) in self.parts(stretch).calls {
+                let missing = all.entry(edge).or_default();
+                missing.calls.add(0, times.times(Most(Some(n))));
+                missing.stretches += n;
+            }
+        }
+        for (&(method, bci), n) in &hidden.silent {
+            for callee in self.silent_targets((method, bci)) {
+                all.entry((method, bci, callee)).or_default().silent_calls += n;
+            }
+        }
+        all.retain(|_, missing| !missing.is_none());
+        all
+    }
+    /// The regions in which something may have been executed unseen.
+    pub(crate) fn regions(&mut self, hidden: &Hidden) -> Vec<(MethodId, Rc<Region>)> {
+        let mut all = Vec::new();
+        let mut whole: HashSet<MethodId> = HashSet::new();
+        for stretch in hidden.stretches.keys() {
+            let parts = self.parts(stretch);
+            all.extend(parts.frames.into_iter().map(|(method, region, _)| (method, region)));
+            whole.extend(parts.calls.keys().map(|edge| edge.2));
+        }
+        for method in whole {
+            all.push((method, self.region(method, Ways::WHOLE)));
+        }
+        for &(method, ways) in &hidden.lost {
+            all.push((method, self.region(method, ways)));
+        }
+        all
+    }
+    /// The methods that a call without a frame may have been of: that of the symbolic target and intrinsics of its
+    /// name and descriptor, of which an override may be meant.
+    fn silent_targets(&mut self, (method, bci): (MethodId, Bci)) -> Vec<MethodId> {
+        let Some(target) = self.methods.get(method).and_then(|m| m.invoke_at(bci)) else { return Vec::new() };
+        if target.class_name.is_empty() {
+            return Vec::new();
+        }
+        if self.named.is_empty() {
+            for m in self.methods.iter() {
+                self.named.entry((&*m.name, &*m.signature)).or_default().push(m);
+            }
+        }
+        let alike = self.named.get(&(&*target.name, &*target.signature)).map_or(&[][..], Vec::as_slice);
+        let meant = alike.iter().filter(|m| m.class_name == target.class_name || m.intrinsic != 0);
+        meant.map(|m| m.id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hidden::Follower;
+    use crate::testing::{bytecode, enter, leave, leave_as, method, methods};
+    use crate::{Exclude, Inlined};
+    use jportal_flow::{Cause, Event, EventKind, Exit};
+
+    fn unresolved(m: u32, from: Option<u16>, to: Option<u16>, cause: Cause, callers: u16) -> Event {
+        let (from, to) = (from.map(Bci), to.map(Bci));
+        Event::decoded(EventKind::Unresolved { method: MethodId(m), from, to, cause, callers })
+    }
+    fn hidden(methods: &MethodTable, events: &[Event]) -> Hidden {
+        let mut follower = Follower::default();
+        events.iter().for_each(|e| follower.event(methods, e, Exclude::default()));
+        follower.end()
+    }
+    fn bounds(min: u64, max: Option<u64>) -> Bounds {
+        Bounds { min, max: Most(max) }
+    }
+    fn id(m: u32) -> MethodId {
+        MethodId(m)
+    }
+
+    #[test]
+    fn a_stretch_hides_one_of_its_ways() {
+        let methods = methods();
+        let inlined = Inlined::default();
+        let once = [
+            enter(0),
+            bytecode(0, 0),
+            bytecode(0, 1),
+            unresolved(0, Some(1), Some(9), Cause::ConditionalExpression, 0),
+            bytecode(0, 9),
+            leave(0),
+        ];
+        let hidden = hidden(&methods, &[&once[..], &once].concat());
+        let all = Account::new(&methods, &inlined).of_methods(&hidden);
+        let f = all[&id(0)];
+        assert_eq!((f.stretches, f.bytecodes, f.calls), (2, bounds(2, Some(4)), Bounds::default()));
+        assert_eq!(all.len(), 1);
+        assert_eq!(hidden.inexact.unresolved["conditional-expression"], 2);
+    }
+
+    /// m0 `nop; invokestatic 1; invokestatic 2; return`, m1 empty, m2 calls m1, m3 a loop that calls m1 at 5.
+    fn calling() -> MethodTable {
+        let mut t = MethodTable::default();
+        t.push(method("a/B", "main", &[0, 184, 0, 1, 184, 0, 2, 177]));
+        t.push(method("a/B", "empty", &[177]));
+        t.push(method("a/B", "through", &[184, 0, 1, 177]));
+        t.push(method("a/B", "rounds", &[26, 153, 0, 9, 184, 0, 1, 167, 255, 249, 177]));
+        t
+    }
+
+    #[test]
+    fn what_was_put_in_the_place_of_calls_is_hidden_with_them() {
+        let t = calling();
+        let calls = [(id(0), Bci(1), id(1)), (id(0), Bci(4), id(2)), (id(2), Bci(0), id(1))];
+        let inlined = Inlined::new(&t, calls, true);
+        let stretch = |called: bool| {
+            let mut events = vec![enter(0), bytecode(0, 0), bytecode(0, 1)];
+            events.extend(called.then(|| [enter(1), bytecode(1, 0), leave(1)]).into_iter().flatten());
+            events.extend([unresolved(0, Some(1), None, Cause::HiddenCallee, 0), leave(0)]);
+            let hidden = hidden(&t, &events);
+            let mut account = Account::new(&t, &inlined);
+            (account.of_methods(&hidden), account.of_calls(&hidden))
+        };
+        let (methods, calls) = stretch(false);
+        assert_eq!(methods[&id(0)].bytecodes, bounds(2, Some(2)), "the second invoke and the return");
+        assert_eq!(
+            (methods[&id(1)].calls, methods[&id(1)].bytecodes),
+            (bounds(0, Some(2)), bounds(0, Some(2)))
+        );
+        assert_eq!(
+            (methods[&id(2)].calls, methods[&id(2)].bytecodes),
+            (bounds(0, Some(1)), bounds(0, Some(2)))
+        );
+        assert_eq!(calls.len(), 3);
+        assert_eq!(calls[&(id(2), Bci(0), id(1))].calls, bounds(0, Some(1)));
+        let (methods, calls) = stretch(true);
+        assert_eq!(methods[&id(1)].calls, bounds(0, Some(1)), "the first call was seen");
+        assert_eq!(calls.len(), 2);
+        // Where the compilers did not say all, names decide.
+        let by_name = Inlined::new(&t, [], false);
+        assert_eq!(by_name.at(&t, id(0), Bci(1)), [], "this one names none");
+    }
+
+    #[test]
+    fn a_lost_loop_may_have_gone_round_with_its_callers() {
+        let t = calling();
+        let inlined = Inlined::new(&t, [(id(3), Bci(4), id(1))], true);
+        let events = [
+            enter(3),
+            bytecode(3, 0),
+            bytecode(3, 1),
+            bytecode(3, 4),
+            enter(1),
+            unresolved(1, None, Some(0), Cause::EmptyLoop, 1),
+            bytecode(1, 0),
+            leave(1),
+        ];
+        let hidden = hidden(&t, &events);
+        let all = Account::new(&t, &inlined).of_methods(&hidden);
+        assert_eq!((all[&id(1)].calls, all[&id(1)].bytecodes), (bounds(0, None), bounds(0, None)));
+        assert_eq!((all[&id(3)].calls, all[&id(3)].bytecodes), (Bounds::default(), bounds(0, None)));
+        let regions = Account::new(&t, &inlined).regions(&hidden);
+        let round = regions.iter().find(|(m, _)| *m == id(3)).unwrap();
+        let bcis: Vec<u16> = round.1.places.iter().map(|p| p.bci.0).collect();
+        assert_eq!(bcis, [0, 1, 4, 7], "not what stands behind the loop");
+    }
+
+    #[test]
+    fn methods_put_into_each_other_have_no_limit() {
+        let t = calling();
+        let calls = [(id(0), Bci(1), id(2)), (id(2), Bci(0), id(2))];
+        let inlined = Inlined::new(&t, calls, true);
+        let events = [enter(0), bytecode(0, 0), unresolved(0, Some(0), None, Cause::OtherFold, 0), leave(0)];
+        let all = Account::new(&t, &inlined).of_methods(&hidden(&t, &events));
+        assert_eq!(all[&id(2)].calls, bounds(0, None));
+    }
+
+    #[test]
+    fn what_stood_where_trace_was_lost_may_have_gone_on() {
+        let methods = methods();
+        let lost = |events: &[Event]| {
+            let hidden = hidden(&methods, events);
+            let mut all: Vec<_> = hidden.lost.iter().map(|(m, w)| (m.0, w.from.map(|b| b.0), w.to)).collect();
+            all.sort_by_key(|l| (l.0, l.1));
+            (all, hidden.inexact.gaps)
+        };
+        use super::super::region::To;
+        let gap = crate::testing::gap;
+        let stands = [enter(0), bytecode(0, 1), enter(1), bytecode(1, 4)];
+        let (kept, gaps) = lost(&[&stands[..], &[gap(false), bytecode(1, 9)]].concat());
+        assert_eq!((kept, gaps), (vec![(1, Some(4), To::Anywhere)], 1));
+        let given_up = [leave_as(1, Exit::Lost), leave_as(0, Exit::Lost)];
+        let both = vec![(0, Some(1), To::Anywhere), (1, Some(4), To::Anywhere)];
+        assert_eq!(lost(&[&stands[..], &[gap(true)]].concat()).0, both);
+        assert_eq!(lost(&[&stands[..], &given_up, &[gap(true)]].concat()).0, both);
+        assert_eq!(lost(&[&stands[..], &given_up].concat()).0, [], "the recording ended with them");
+        assert_eq!(lost(&[bytecode(0, 8)]).0, [(0, None, To::At(Bci(8)))], "it was found there");
+    }
+
+    #[test]
+    fn a_call_without_a_frame_is_counted_for_its_target() {
+        let t = crate::testing::methods();
+        let events = [enter(3), bytecode(3, 6), bytecode(3, 9), bytecode(3, 16), enter(4), leave(4)];
+        let all = Account::new(&t, &Inlined::default()).of_methods(&hidden(&t, &events));
+        assert_eq!(all.len(), 0, "the probe has another descriptor");
+        let mut t = MethodTable::clone(&t);
+        t.push(Method { signature: "(II)V".into(), ..method("jportal/oracle/Probe", "hit", &[177]) });
+        let all = Account::new(&t, &Inlined::default()).of_methods(&hidden(&t, &events));
+        assert_eq!(all[&id(5)].silent_calls, 1);
+    }
+}

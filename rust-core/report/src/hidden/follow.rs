@@ -1,0 +1,187 @@
+//! Collects what the flow of a thread does not say.
+
+use hashbrown::{HashMap, HashSet};
+use jportal_bytecode::{MethodTable, Opcode, Transfer};
+use jportal_flow::{Cause, Entry, Event, EventKind, Exit, Provenance};
+use jportal_units::{Bci, MethodId};
+
+use super::Inexact;
+use super::region::{To, Ways};
+use crate::stack::{Frame, Stack};
+use crate::tally::Exclude;
+
+/// An unresolved stretch; many have the same.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Stretch {
+    pub(crate) method: MethodId,
+    pub(crate) ways: Ways,
+    /// The bytecode in front has made its call, if it is an invoke.
+    pub(crate) called: bool,
+    /// Frames below that may have ended and begun anew on the way, from the top down; the lowest went on itself.
+    pub(crate) callers: Box<[Frame]>,
+}
+
+/// What is hidden in the flow of one thread, or of several.
+#[derive(Debug, Default)]
+pub(crate) struct Hidden {
+    pub(crate) stretches: HashMap<Stretch, u64>,
+    /// What the frames that stood where trace was lost may have done: bounded by the pairs of positions.
+    pub(crate) lost: HashSet<(MethodId, Ways)>,
+    /// Invokes behind which the same frame went on.
+    pub(crate) silent: HashMap<(MethodId, Bci), u64>,
+    pub(crate) inexact: Inexact,
+}
+
+impl Hidden {
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (stretch, n) in other.stretches {
+            *self.stretches.entry(stretch).or_default() += n;
+        }
+        self.lost.extend(other.lost);
+        for (site, n) in other.silent {
+            *self.silent.entry(site).or_default() += n;
+        }
+        self.inexact.merge(&other.inexact);
+    }
+}
+
+/// Whether more than the ways that a compiler folded into one may be missing: whole rounds of a loop.
+/// A diamond may be what was left of a loop without effect: the test whether it has a round.
+const fn has_rounds(cause: Cause) -> bool {
+    !matches!(
+        cause,
+        Cause::ConditionalMove
+            | Cause::FoldedCompares
+            | Cause::Trichotomy
+            | Cause::Clipping
+            | Cause::SharedTarget
+            | Cause::ConditionalExpression
+            | Cause::StringConcatenation
+            | Cause::PreparedException
+            | Cause::HiddenCallee
+    )
+}
+
+/// Follows one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    stack: Stack,
+    hidden: Hidden,
+    /// A stretch to the end of a frame: the event that follows says which end.
+    open: Option<Stretch>,
+    /// Frames that were given up. If a gap follows, they may have gone on in it; at the end of the recording they are where
+    /// they stood.
+    given_up: Vec<Frame>,
+    /// The event before was the end of a callee.
+    returned: bool,
+    /// The event before was an invoke.
+    invoke: Option<(MethodId, Bci)>,
+}
+
+impl Follower {
+    /// The frames before the next event.
+    pub(crate) const fn stack(&self) -> &Stack {
+        &self.stack
+    }
+    /// Looks at the next event.
+    pub(crate) fn event(&mut self, methods: &MethodTable, event: &Event, exclude: Exclude) {
+        let kind = &event.kind;
+        if matches!(kind, EventKind::Time(_)) {
+            return;
+        }
+        if exclude.hides(event.provenance) && !matches!(kind, EventKind::Gap(_)) {
+            self.hidden.inexact.excluded += 1;
+        } else {
+            match event.provenance {
+                Provenance::Decoded => {}
+                Provenance::Projected { .. } => self.hidden.inexact.projected += 1,
+                Provenance::Recovered { .. } => self.hidden.inexact.recovered += 1,
+            }
+        }
+        let invoke = self.invoke.take();
+        let returned = std::mem::take(&mut self.returned);
+        if self.open.is_some() {
+            self.close(kind);
+        }
+        match kind {
+            EventKind::Bytecode { method, bci, .. } => {
+                if let Some(site) = invoke.filter(|(m, _)| m == method) {
+                    *self.hidden.silent.entry(site).or_default() += 1;
+                    self.hidden.inexact.silent_calls += 1;
+                }
+                self.bytecode(methods, *method, *bci);
+            }
+            EventKind::Unresolved { method, from, to, cause, callers } => {
+                *self.hidden.inexact.unresolved.entry(cause.name()).or_default() += 1;
+                let rounds = has_rounds(*cause);
+                let below = self.stack.frames().skip(1).take((*callers).into()).collect();
+                let to_end = to.map_or(To::Anywhere, To::At);
+                let ways = Ways { from: *from, to: to_end, rounds };
+                let stretch = Stretch { method: *method, ways, called: returned, callers: below };
+                match to {
+                    Some(_) => self.add(stretch),
+                    None => self.open = Some(stretch),
+                }
+            }
+            EventKind::Leave { exit, .. } => {
+                self.returned = *exit != Exit::Replaced;
+                if *exit == Exit::Lost {
+                    self.given_up.extend(self.stack.top());
+                }
+            }
+            EventKind::Enter { entry, .. } => {
+                self.hidden.inexact.found += u64::from(*entry == Entry::Found);
+            }
+            EventKind::Gap(gap) => {
+                self.hidden.inexact.gaps += 1;
+                let standing = if gap.stack_lost { usize::MAX } else { 1 };
+                let frames: Vec<Frame> = self.stack.frames().take(standing).collect();
+                self.may_go_on(frames);
+            }
+            EventKind::Orphan(_) => self.hidden.inexact.orphans += 1,
+            EventKind::Catch { .. } | EventKind::Run { .. } | EventKind::Time(_) => {}
+        }
+        if !self.given_up.is_empty() && !matches!(kind, EventKind::Leave { exit: Exit::Lost, .. }) {
+            let frames = std::mem::take(&mut self.given_up);
+            self.may_go_on(frames);
+        }
+        self.stack.follow(kind);
+    }
+    /// The flow is over.
+    pub(crate) fn end(mut self) -> Hidden {
+        if let Some(stretch) = self.open.take() {
+            self.add(stretch);
+        }
+        self.hidden
+    }
+    fn add(&mut self, stretch: Stretch) {
+        *self.hidden.stretches.entry(stretch).or_default() += 1;
+    }
+    /// The open stretch ended with this event.
+    fn close(&mut self, kind: &EventKind) {
+        let Some(mut stretch) = self.open.take() else { return };
+        if matches!(kind, EventKind::Leave { method, exit: Exit::Return } if *method == stretch.method) {
+            stretch.ways.to = To::Return;
+        }
+        self.add(stretch);
+    }
+    fn bytecode(&mut self, methods: &MethodTable, method: MethodId, bci: Bci) {
+        let unseen = match self.stack.top() {
+            Some(top) => top.method == method && top.bci.is_none() && top.found,
+            None => true,
+        };
+        if unseen && bci != Bci(0) {
+            // The frame was found here: what led to this bytecode was not seen.
+            self.hidden.lost.insert((method, Ways { from: None, to: To::At(bci), rounds: true }));
+        }
+        let opcode = methods.get(method).and_then(|m| m.code.get(usize::from(bci.get())));
+        if opcode.is_some_and(|o| Opcode(*o).transfer() == Transfer::Invoke) {
+            self.invoke = Some((method, bci));
+        }
+    }
+    /// Nobody saw what these frames did from here on.
+    fn may_go_on(&mut self, frames: Vec<Frame>) {
+        let ways = |f: Frame| (f.method, Ways { from: f.bci, to: To::Anywhere, rounds: true });
+        self.hidden.lost.extend(frames.into_iter().map(ways));
+    }
+}

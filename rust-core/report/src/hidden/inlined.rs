@@ -1,0 +1,55 @@
+//! What may have been called from where without a call in the machine code.
+
+use hashbrown::HashMap;
+use jportal_bytecode::MethodTable;
+use jportal_units::{Bci, MethodId};
+
+type Named = HashMap<(Box<str>, Box<str>), Vec<MethodId>>;
+
+/// Which methods compilers put into the code of which callers.
+///
+/// A call that the flow does not show stands in a stretch of compiled code without calls: what was called was put into
+/// the caller's code there. The compilers say what they put where, also of what left no instruction behind.
+#[derive(Debug, Default)]
+pub struct Inlined {
+    sites: HashMap<(MethodId, Bci), Vec<MethodId>>,
+    /// What a call may mean by name and descriptor, where the compilers did not say all.
+    named: Option<Named>,
+}
+
+impl Inlined {
+    /// `calls`: caller, bci of the call, callee. `complete`: they are all that any compiler put anywhere; if not, a
+    /// call of unknown meaning may be one of every method of that name and descriptor.
+    pub fn new(
+        methods: &MethodTable,
+        calls: impl IntoIterator<Item = (MethodId, Bci, MethodId)>,
+        complete: bool,
+    ) -> Self {
+        let mut sites: HashMap<_, Vec<MethodId>> = HashMap::new();
+        for (caller, bci, callee) in calls {
+            sites.entry((caller, bci)).or_default().push(callee);
+        }
+        for callees in sites.values_mut() {
+            callees.sort_unstable();
+            callees.dedup();
+        }
+        let named = (!complete).then(|| {
+            let mut named = Named::new();
+            for m in methods.iter().filter(|m| !m.code.is_empty()) {
+                named.entry((m.name.clone(), m.signature.clone())).or_default().push(m.id);
+            }
+            named
+        });
+        Self { sites, named }
+    }
+    /// What may have been called at `bci` of `caller`.
+    pub(crate) fn at(&self, methods: &MethodTable, caller: MethodId, bci: Bci) -> &[MethodId] {
+        if let Some(callees) = self.sites.get(&(caller, bci)) {
+            return callees;
+        }
+        let Some(named) = &self.named else { return &[] };
+        let invoke = methods.get(caller).and_then(|m| m.invoke_at(bci));
+        let callees = invoke.and_then(|i| named.get(&(i.name.clone(), i.signature.clone())));
+        callees.map_or(&[], Vec::as_slice)
+    }
+}

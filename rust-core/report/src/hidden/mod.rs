@@ -1,0 +1,129 @@
+//! What a flow does not say, and what that means for counts and for coverage.
+//!
+//! Three things may have happened without an event:
+//!
+//! | what | says the flow | then |
+//! |---|---|---|
+//! | a stretch of compiled code is unresolved | where it began and ended, and why it is not known | the bytecodes and branches on the ways from end to end are *unknown*, and so is all of what compilers put in the place of the calls on them |
+//! | trace was lost | a gap; orphans; frames found or given up | any method may have run. Of the frames that stood there what lies in front of them, or behind, is *unknown* |
+//! | a call was made without a frame | nothing: the bytecode behind an invoke follows on it | an intrinsic's instructions, or a call that a compiler removed with all it did: the callee's calls are *at least* those seen |
+//!
+//! Bounds are such that the truth lies within them: a stretch hides at least the bytecodes of its shortest way and at
+//! most those of its longest, without limit where a cycle may lie on it.
+
+mod account;
+mod follow;
+mod inlined;
+mod region;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub(crate) use self::account::Account;
+pub use self::account::{Bounds, Missing};
+pub(crate) use self::follow::{Follower, Hidden};
+pub use self::inlined::Inlined;
+
+/// The most that something can be; nothing where there is no limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Most(pub Option<u64>);
+
+impl Default for Most {
+    fn default() -> Self {
+        Self(Some(0))
+    }
+}
+
+impl Most {
+    /// No limit is known.
+    pub(crate) const NO_LIMIT: Self = Self(None);
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self(self.0.zip(other.0).and_then(|(a, b)| a.checked_add(b)))
+    }
+    /// So many times as much. Nothing any number of times is nothing.
+    pub(crate) fn times(self, other: Self) -> Self {
+        match (self.0, other.0) {
+            (Some(0), _) | (_, Some(0)) => Self(Some(0)),
+            (Some(a), Some(b)) => Self(a.checked_mul(b)),
+            _ => Self::NO_LIMIT,
+        }
+    }
+    /// Whether it is nothing.
+    pub(crate) const fn is_none(self) -> bool {
+        matches!(self.0, Some(0))
+    }
+}
+
+/// Why figures are not exact; all of it nothing where they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Inexact {
+    /// Stretches of which nothing is known.
+    pub gaps: u64,
+    /// Bytecodes of unknown methods.
+    pub orphans: u64,
+    /// Stretches of compiled code of which only the ends are known, by cause.
+    pub unresolved: BTreeMap<&'static str, u64>,
+    /// Frames whose beginning was not seen.
+    pub found: u64,
+    /// Calls without a frame: intrinsics, and what a compiler removed with all it did. They concern the counts of calls only.
+    pub silent_calls: u64,
+    /// Events that are known by projection only.
+    pub projected: u64,
+    /// Events that are known by recovery only.
+    pub recovered: u64,
+    /// Events that were left out as the caller asked.
+    pub excluded: u64,
+}
+
+impl Inexact {
+    fn merge(&mut self, other: &Self) {
+        self.gaps += other.gaps;
+        self.orphans += other.orphans;
+        for (cause, n) in &other.unresolved {
+            *self.unresolved.entry(cause).or_default() += n;
+        }
+        self.found += other.found;
+        self.silent_calls += other.silent_calls;
+        self.projected += other.projected;
+        self.recovered += other.recovered;
+        self.excluded += other.excluded;
+    }
+    /// Whether any method may have run unseen, or events were inferred or left out.
+    pub(crate) const fn is_lossy(&self) -> bool {
+        self.is_blind() || self.projected + self.recovered > 0
+    }
+    /// Whether any method may have run unseen.
+    pub(crate) const fn is_blind(&self) -> bool {
+        self.gaps + self.orphans + self.found + self.excluded > 0
+    }
+    /// All unresolved stretches.
+    pub fn stretches(&self) -> u64 {
+        self.unresolved.values().sum()
+    }
+    /// `12 unresolved stretches (9 conditional-move, 3 empty-loop)`; nothing if there are none.
+    pub(crate) fn stretches_text(&self) -> String {
+        let causes: Vec<String> = self.unresolved.iter().map(|(cause, n)| format!("{n} {cause}")).collect();
+        match self.stretches() {
+            0 => String::new(),
+            n => format!("{n} unresolved stretches ({})", causes.join(", ")),
+        }
+    }
+    /// `3 gaps, 17 orphans`: where any method may have run; nothing if there is no such place.
+    pub(crate) fn blind_text(&self) -> String {
+        let parts = [
+            (self.gaps, "gap"),
+            (self.orphans, "bytecode of an unknown frame"),
+            (self.found, "frame whose beginning was not seen"),
+            (self.excluded, "event left out"),
+        ];
+        let name = |n: u64, name: &str| match (n, name.split_once(' ')) {
+            (1, _) => format!("1 {name}"),
+            (n, Some((first, rest))) => format!("{n} {first}s {rest}"),
+            (n, None) => format!("{n} {name}s"),
+        };
+        let parts: Vec<String> = parts.into_iter().filter(|p| p.0 > 0).map(|p| name(p.0, p.1)).collect();
+        parts.join(", ")
+    }
+}
