@@ -6,6 +6,7 @@ use anyhow::Result;
 use jportal_capture::header::sources;
 use jportal_capture::{CaptureReader, Header};
 use jportal_completion::Summary as Completed;
+use jportal_plain::line;
 use jportal_reconstruct::{DecodeSummary, Recording};
 use jportal_report::{Execution, ThreadTotals, Threads};
 use serde_json::{Value, json};
@@ -53,7 +54,9 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
         let Inference { projection, recovery, execution } = inferred;
         Some(Decoded { check, projection, recovery, execution, ..gather(&threads, &summary) })
     };
-    let clean = decoded.as_ref().and_then(|d| d.check.as_ref()).is_none_or(|c| c.is_clean());
+    let clean = decoded.as_ref().is_none_or(|d| {
+        d.check.as_ref().is_none_or(|c| c.is_clean() && d.failures(recording.pt_bytes()).is_empty())
+    });
     if args.decode.json {
         let mut all = as_json(&recording, decoded);
         if let Some(presence) = presence {
@@ -64,6 +67,17 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
         put_text(&as_text(&recording, decoded.as_ref(), presence.as_ref()))?;
     }
     Ok(if clean { Outcome::Done } else { Outcome::Findings })
+}
+
+impl Decoded {
+    /// What makes a check fail though no event is impossible: what the decoder could not follow has no events.
+    fn failures(&self, pt_bytes: u64) -> Vec<String> {
+        let errors = [(self.native_flow, "of the native flow"), (self.reconstruct, "of the reconstruction")];
+        let errors = errors.into_iter().filter(|e| e.0 > 0).map(|(n, of)| format!("{n} errors {of}"));
+        let nothing = self.bytecodes == 0 && pt_bytes > 0;
+        let nothing = nothing.then(|| format!("no bytecode in {pt_bytes} bytes of trace"));
+        errors.chain(nothing).collect()
+    }
 }
 
 fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
@@ -141,6 +155,7 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
         "threads": reported_threads(recording),
     });
     if let Some(d) = decoded {
+        let failures = d.failures(recording.pt_bytes());
         all["threads"] = json!(d.threads);
         all["gaps"] = d.gaps.into();
         all["gaps_by_reason"] = json!(d.gaps_by_reason);
@@ -163,6 +178,7 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
         }
         if let Some(check) = d.check {
             all["check"] = json!(check);
+            all["check"]["failures"] = json!(failures);
         }
     }
     all
@@ -255,14 +271,14 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>, presence: Optio
         }
     }
     for (name, value) in rows.iter().filter(|r| !r.1.is_empty()) {
-        text.push_str(&format!("{name:<13} {value}\n"));
+        text.push_str(&format!("{name:<13} {}\n", line(value)));
     }
     text.push_str("threads\n");
     if let Some(presence) = presence {
         return text + &presence.text(h.tsc_khz);
     }
     for (tid, name, bytecodes) in threads {
-        text.push_str(&format!("{tid:>9}  {bytecodes:>14}  {name}\n"));
+        text.push_str(&format!("{tid:>9}  {bytecodes:>14}  {}\n", line(&name)));
     }
     if let Some(d) = decoded {
         text.push_str(&d.execution.text(h.tsc_khz));
@@ -270,8 +286,12 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>, presence: Optio
     if let Some(recovery) = decoded.and_then(|d| d.recovery.as_ref()) {
         text.push_str(&recovery_text(recovery));
     }
-    if let Some(check) = decoded.and_then(|d| d.check.as_ref()) {
+    if let Some((d, check)) = decoded.and_then(|d| Some((d, d.check.as_ref()?))) {
         text.push_str(&check.text());
+        let failures = d.failures(recording.pt_bytes());
+        if !failures.is_empty() {
+            text.push_str(&format!("failed        {}\n", failures.join(", ")));
+        }
     }
     text
 }
@@ -331,7 +351,7 @@ fn recovery_text(c: &Completed) -> String {
             f.gaps_filled,
             f.gaps,
             f.gaps_left(),
-            t.name
+            line(&t.name)
         ));
     }
     text
