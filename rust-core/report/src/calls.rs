@@ -282,4 +282,23 @@ mod tests {
         let r = c.report(10, |m| m.loader.is_empty());
         assert_eq!((r.pairs, r.total.total()), (1, 5));
     }
+
+    #[test]
+    fn calls_that_may_be_hidden() {
+        let at = |bci| Some(Bci(bci));
+        let inlined = Inlined::new(&methods(), [(MethodId(0), Bci(4), MethodId(1))], true);
+        let mut c = CallsConsumer::new(methods(), Arc::new(inlined));
+        let cause = jportal_flow::Cause::ConditionalMove;
+        let lost = EventKind::Unresolved { method: MethodId(0), from: at(1), to: at(9), cause, callers: 0 };
+        let lost = Event::decoded(lost);
+        let once = [enter_as(0, Entry::Upcall), bytecode(0, 0), bytecode(0, 1)];
+        feed(&mut c, 1, &[&once[..], &[bytecode(0, 4), enter(1), leave(1), leave(0)]].concat());
+        feed(&mut c, 2, &[&once[..], &[lost, bytecode(0, 9), leave(0)]].concat());
+        let r = c.report(10, |_| true);
+        let rows: Vec<_> = r.calls.iter().map(|c| (c.callee.as_str(), c.count.total(), c.exact)).collect();
+        assert_eq!(rows, [("a.B.f(I)I", 2, true), ("a.B.g(I)I", 1, false)]);
+        assert_eq!((r.pairs, r.calls[1].missing.calls.max.0), (2, Some(1)));
+        assert!(r.text().contains("≥ 1 (at most 1 more)  a.B.f(I)I @4 line 11"), "{}", r.text());
+        assert!(r.text().contains("total ≥ 3 (at most 1 more) calls"), "{}", r.text());
+    }
 }

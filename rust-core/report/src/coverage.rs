@@ -17,7 +17,7 @@ use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::{Bci, MethodId};
 use serde::Serialize;
 
-use crate::hidden::{Account, Follower, Hidden, Inexact, Inlined};
+use crate::hidden::{Account, Follower, Hidden, Inexact, Inlined, counted};
 use crate::names::{Names, Naming, Version, version_text};
 use crate::shape::{Shape, Shapes};
 use crate::table::{Align, percent, table};
@@ -451,13 +451,16 @@ impl Coverage {
         let Figures { bytecodes, lines, branches } = &self.total;
         let why = [self.inexact.stretches_text(), self.inexact.blind_text()];
         let why: Vec<_> = why.into_iter().filter(|w| !w.is_empty()).collect();
-        format!(
-            "{} bytecodes, {} lines, {} branches are unknown, neither executed for certain nor missed: {}\n",
-            bytecodes.unknown,
-            lines.unknown,
-            branches.unknown,
-            why.join("; ")
-        )
+        let parts = [
+            counted(bytecodes.unknown, "bytecode"),
+            counted(lines.unknown, "line"),
+            match branches.unknown {
+                1 => "1 branch".to_owned(),
+                n => format!("{n} branches"),
+            },
+        ];
+        let (parts, why) = (parts.join(", "), why.join("; "));
+        format!("{parts} are unknown, neither executed for certain nor missed: {why}\n")
     }
     fn blind_note(&self) -> String {
         match self.inexact.blind_text() {
@@ -555,5 +558,86 @@ mod tests {
         assert_eq!(total, ["total", "(1", "classes)", "1/12", "8.3%", "1/6", "16.7%", "0/4", "0.0%"]);
         let json = serde_json::to_value(&r).unwrap();
         assert_eq!(json["classes"][0]["lines"]["executed"]["decoded"], 1);
+    }
+
+    fn unresolved(from: u16, to: u16) -> Event {
+        let cause = jportal_flow::Cause::ConditionalExpression;
+        let (from, to) = (Some(Bci(from)), Some(Bci(to)));
+        Event::decoded(EventKind::Unresolved { method: MethodId(0), from, to, cause, callers: 0 })
+    }
+
+    #[test]
+    fn what_may_have_run_is_unknown_and_not_missed() {
+        let mut c = CoverageConsumer::new(methods(), Arc::default());
+        let early = [enter(0), bytecode(0, 0), bytecode(0, 1), bytecode(0, 8), bytecode(0, 9), leave(0)];
+        feed(&mut c, 1, &early);
+        feed(
+            &mut c,
+            2,
+            &[enter(0), bytecode(0, 0), bytecode(0, 1), unresolved(1, 9), bytecode(0, 9), leave(0)],
+        );
+        let r = c.report(|m| &*m.class_name == "a/B");
+        let f = &r.classes[0].methods[0];
+        let bounds = |r: Ratio| (r.executed.total(), r.unknown, r.at_most, r.present);
+        assert_eq!(bounds(f.figures.bytecodes), (4, 2, 6, 6));
+        assert_eq!(bounds(f.figures.lines), (2, 1, 3, 3));
+        assert_eq!(bounds(f.figures.branches), (1, 1, 2, 2));
+        assert_eq!((&f.missed_lines[..], &f.unknown_lines[..]), (&[][..], &[11][..]));
+        let g = &r.classes[0].methods[1];
+        assert_eq!((&g.missed_lines[..], g.unknown_lines.len()), (&[10, 11, 12][..], 0));
+        assert!(!r.exact && r.missed_is_certain);
+        let text = r.text(true);
+        let row: Vec<_> = text.lines().nth(2).unwrap().split_whitespace().collect();
+        assert_eq!(row[1..], ["4–6/6", "66.7–100.0%", "2–3/3", "66.7–100.0%", "1–2/2", "50.0–100.0%"]);
+        let note = "2 bytecodes, 1 line, 1 branch are unknown, neither executed for certain nor missed: \
+                    1 unresolved stretch (1 conditional-expression)";
+        assert!(text.contains(note), "{text}");
+        let json = serde_json::to_value(&r).unwrap();
+        assert_eq!(json["classes"][0]["methods"][0]["branches"]["at_most"], 2);
+        assert_eq!(json["inexact"]["unresolved"]["conditional-expression"], 1);
+    }
+
+    #[test]
+    fn nothing_is_missed_for_certain_where_trace_was_lost() {
+        let mut c = CoverageConsumer::new(methods(), Arc::default());
+        feed(&mut c, 1, &[enter(0), bytecode(0, 0), bytecode(0, 1), gap(true)]);
+        let r = c.report(|m| &*m.class_name == "a/B");
+        let [f, g] = &r.classes[0].methods[..] else { panic!("{r:?}") };
+        assert_eq!(
+            (&f.missed_lines[..], &f.unknown_lines[..]),
+            (&[][..], &[11, 12][..]),
+            "it may have gone on"
+        );
+        assert_eq!((&g.missed_lines[..], &g.unknown_lines[..]), (&[10, 11, 12][..], &[][..]));
+        assert!(!r.missed_is_certain && !r.exact);
+        let text = r.text(false);
+        assert!(text.contains("1 gap: what counts as missed was not seen, but may have"), "{text}");
+    }
+
+    #[test]
+    fn versions_of_a_redefined_method() {
+        let mut t = MethodTable::default();
+        let lines = methods().get(MethodId(0)).unwrap().lines.clone();
+        let versions =
+            [crate::testing::BRANCHY, crate::testing::BRANCHY, &[26, 172][..], crate::testing::BRANCHY];
+        for code in versions {
+            t.push(Method { class: 7, lines: lines.clone(), ..crate::testing::method("a/B", "f", code) });
+        }
+        let report = |naming| {
+            let mut c = CoverageConsumer::new(Arc::new(t.clone()), Arc::default()).naming(naming);
+            feed(&mut c, 1, &[enter(1), bytecode(1, 0), bytecode(1, 1), bytecode(1, 8), bytecode(1, 9)]);
+            feed(&mut c, 1, &[enter(2), bytecode(2, 0)]);
+            c.report(|_| true)
+        };
+        let r = report(Naming::default());
+        let rows: Vec<_> =
+            r.classes[0].methods.iter().map(|m| (m.version.unwrap().number, &m.missed_lines[..])).collect();
+        // The first never ran; the last one is what would run now.
+        assert_eq!(rows, [(2, &[11][..]), (3, &[]), (4, &[10, 11, 12])]);
+        assert!(r.text(true).contains("  f(I)I [version 2 of 4]"));
+        let r = report(Naming { merge_versions: true, stable: false });
+        let [f] = &r.classes[0].methods[..] else { panic!("{r:?}") };
+        assert_eq!((f.version, &f.missed_lines[..]), (None, &[11][..]));
+        assert_eq!((f.figures.bytecodes.executed.total(), f.figures.bytecodes.present), (5, 8));
     }
 }

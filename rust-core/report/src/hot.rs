@@ -348,4 +348,51 @@ mod tests {
         assert!(r.text().contains("3 (1 recovered)   75.0%"), "{}", r.text());
         assert!(r.text().ends_with("1 more methods were executed\n"));
     }
+
+    #[test]
+    fn a_count_of_which_some_may_be_missing_is_the_least() {
+        use crate::testing::{gap, leave};
+        let mut c = HotConsumer::new(methods(), Arc::default());
+        let (from, to) = (Some(jportal_units::Bci(1)), Some(jportal_units::Bci(9)));
+        let cause = jportal_flow::Cause::ConditionalMove;
+        let lost = Event::decoded(EventKind::Unresolved { method: MethodId(0), from, to, cause, callers: 0 });
+        let events = [enter(0), bytecode(0, 0), bytecode(0, 1), lost, bytecode(0, 9), leave(0)];
+        feed(&mut c, 1, &events);
+        feed(&mut c, 2, &[enter(1), bytecode(1, 0), leave(1)]);
+        let r = c.report(9, |_| true);
+        let [f, g] = &r.methods[..] else { panic!("{r:?}") };
+        assert_eq!((f.counts.bytecodes.total(), f.exact, g.exact, r.exact), (3, false, true, false));
+        assert_eq!(
+            (f.missing.bytecodes.min, f.missing.bytecodes.max.0, f.missing.stretches),
+            (1, Some(2), 1)
+        );
+        let text = r.text();
+        assert!(text.contains("≥ 3 (1–2 more)") && text.contains("≥ 4 (1–2 more)"), "{text}");
+        assert!(
+            text.contains("≥: some may be missing, in 1 unresolved stretch (1 conditional-move)"),
+            "{text}"
+        );
+        let json = serde_json::to_value(&r).unwrap();
+        assert_eq!(json["methods"][0]["missing"]["bytecodes"], serde_json::json!({"min": 1, "max": 2}));
+        assert!(json["methods"][1].get("missing").is_none() && json["methods"][1]["exact"] == true);
+        feed(&mut c, 3, &[gap(true)]);
+        let r = c.report(9, |_| true);
+        assert!(!r.methods[1].exact && r.text().contains("≥ 1 "), "{}", r.text());
+        assert!(r.text().contains("1 gap: any method may have run there"), "{}", r.text());
+    }
+
+    #[test]
+    fn what_may_be_hidden_altogether_has_a_row() {
+        let inlined = Inlined::new(&methods(), [(MethodId(0), jportal_units::Bci(4), MethodId(2))], true);
+        let mut c = HotConsumer::new(methods(), Arc::new(inlined));
+        let (from, to) = (Some(jportal_units::Bci(1)), Some(jportal_units::Bci(9)));
+        let cause = jportal_flow::Cause::ConditionalMove;
+        let lost = Event::decoded(EventKind::Unresolved { method: MethodId(0), from, to, cause, callers: 0 });
+        feed(&mut c, 1, &[enter(0), bytecode(0, 0), bytecode(0, 1), lost, bytecode(0, 9)]);
+        let r = c.report(9, |_| true);
+        let abs = &r.methods[1];
+        assert_eq!((abs.method.as_str(), abs.counts.calls.total()), ("java.lang.Math.abs(I)I", 0));
+        assert_eq!((abs.missing.calls.max.0, r.executed, r.perhaps_executed), (Some(1), 1, 1));
+        assert!(r.text().contains("≥ 0 (at most 1 more)"), "{}", r.text());
+    }
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
-use jportal_bytecode::{Method, MethodTable};
+use jportal_bytecode::{InvokeRef, MethodTable};
 use jportal_units::{Bci, MethodId};
 use serde::Serialize;
 
@@ -13,6 +13,14 @@ use super::{Inlined, Most};
 
 /// Caller, bci of the call, callee.
 pub(crate) type Edge = (MethodId, Bci, MethodId);
+
+/// A call that may be hidden.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Call {
+    edge: Edge,
+    /// The callee's bytecodes were executed: it was put in the place of the call. Otherwise an intrinsic's instructions were.
+    runs: bool,
+}
 
 /// What of a method or of a call may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -69,12 +77,12 @@ struct Parts {
     /// Of frames that are known: of which method, which bytecodes, and how often at most.
     frames: Vec<(MethodId, Rc<Region>, Most)>,
     /// Calls, each of which begins a whole activation, and how many at most.
-    calls: HashMap<Edge, Most>,
+    calls: HashMap<Call, Most>,
 }
 
 impl Parts {
-    fn call(&mut self, edge: Edge, times: Most) {
-        let most = self.calls.entry(edge).or_default();
+    fn call(&mut self, call: Call, times: Most) {
+        let most = self.calls.entry(call).or_default();
         *most = most.plus(times);
     }
 }
@@ -88,20 +96,31 @@ pub(crate) struct Account<'a> {
     inlined: &'a Inlined,
     regions: HashMap<(MethodId, Ways), Rc<Region>>,
     rounds: HashMap<(MethodId, Bci), Rc<Region>>,
-    below: HashMap<MethodId, Rc<[(Edge, Most)]>>,
-    /// Methods by name and descriptor.
-    named: HashMap<(&'a str, &'a str), Vec<&'a Method>>,
+    below: HashMap<MethodId, Rc<[(Call, Most)]>>,
+    /// Methods by class, name and descriptor.
+    named: HashMap<(&'a str, &'a str, &'a str), Vec<MethodId>>,
+    /// Intrinsics by name and descriptor.
+    intrinsics: HashMap<(&'a str, &'a str), Vec<MethodId>>,
 }
 
 impl<'a> Account<'a> {
     pub(crate) fn new(methods: &'a MethodTable, inlined: &'a Inlined) -> Self {
+        let (mut named, mut intrinsics) = (HashMap::new(), HashMap::<_, Vec<MethodId>>::new());
+        for m in methods.iter() {
+            let (class, name, signature) = (&*m.class_name, &*m.name, &*m.signature);
+            named.entry((class, name, signature)).or_insert_with(Vec::new).push(m.id);
+            if m.intrinsic != 0 {
+                intrinsics.entry((name, signature)).or_default().push(m.id);
+            }
+        }
         Self {
             methods,
             inlined,
             regions: HashMap::new(),
             rounds: HashMap::new(),
             below: HashMap::new(),
-            named: HashMap::new(),
+            named,
+            intrinsics,
         }
     }
     fn region(&mut self, method: MethodId, ways: Ways) -> Rc<Region> {
@@ -114,67 +133,77 @@ impl<'a> Account<'a> {
         Rc::clone(self.rounds.entry((method, bci)).or_insert_with(|| Rc::new(of())))
     }
     /// The calls that may be hidden in one activation of `method`, and how many of each at most.
-    fn below(&mut self, method: MethodId) -> Rc<[(Edge, Most)]> {
+    fn below(&mut self, method: MethodId) -> Rc<[(Call, Most)]> {
         if let Some(known) = self.below.get(&method) {
             return Rc::clone(known);
         }
         let below = match self.layers(method, &mut Vec::new()) {
             Some(calls) => calls,
             // Methods that were put into each other: any number of each.
-            None => self.all_below(method).into_iter().map(|edge| (edge, Most::NO_LIMIT)).collect(),
+            None => self.all_below(method).into_iter().map(|call| (call, Most::NO_LIMIT)).collect(),
         };
         let below: Rc<[_]> = below.into_iter().collect();
         self.below.insert(method, Rc::clone(&below));
         below
     }
     /// The same where no method comes below itself.
-    fn layers(&mut self, method: MethodId, open: &mut Vec<MethodId>) -> Option<HashMap<Edge, Most>> {
+    fn layers(&mut self, method: MethodId, open: &mut Vec<MethodId>) -> Option<HashMap<Call, Most>> {
         if open.len() > DEEPEST || open.contains(&method) {
             return None;
         }
         open.push(method);
-        let mut all: HashMap<Edge, Most> = HashMap::new();
-        let mut add = |edge: Edge, times: Most| {
-            let most = all.entry(edge).or_default();
+        let mut all: HashMap<Call, Most> = HashMap::new();
+        let mut add = |call: Call, times: Most| {
+            let most = all.entry(call).or_default();
             *most = most.plus(times);
         };
         let whole = self.region(method, Ways::WHOLE);
-        for (edge, times) in self.sites(method, &whole) {
-            add(edge, times);
-            match self.below.get(&edge.2).cloned() {
-                Some(known) => known.iter().for_each(|(e, most)| add(*e, most.times(times))),
+        for (call, times) in self.sites(method, &whole) {
+            add(call, times);
+            let callee = call.edge.2;
+            match self.below.get(&callee).cloned() {
+                _ if !call.runs => {}
+                Some(known) => known.iter().for_each(|(c, most)| add(*c, most.times(times))),
                 None => {
-                    let calls = self.layers(edge.2, open)?;
-                    calls.iter().for_each(|(e, most)| add(*e, most.times(times)));
-                    self.below.insert(edge.2, calls.into_iter().collect());
+                    let calls = self.layers(callee, open)?;
+                    calls.iter().for_each(|(c, most)| add(*c, most.times(times)));
+                    self.below.insert(callee, calls.into_iter().collect());
                 }
             }
         }
         open.pop();
         Some(all)
     }
-    fn all_below(&mut self, method: MethodId) -> HashSet<Edge> {
+    fn all_below(&mut self, method: MethodId) -> HashSet<Call> {
         let (mut all, mut seen, mut open) = (HashSet::new(), HashSet::new(), vec![method]);
         seen.insert(method);
         while let Some(m) = open.pop() {
             let region = self.region(m, Ways::WHOLE);
-            for (edge, _) in self.sites(m, &region) {
-                all.insert(edge);
-                if seen.insert(edge.2) {
-                    open.push(edge.2);
+            for (call, _) in self.sites(m, &region) {
+                all.insert(call);
+                if call.runs && seen.insert(call.edge.2) {
+                    open.push(call.edge.2);
                 }
             }
         }
         all
     }
     /// The calls in `region` of `method`, each with how often a way may come by.
-    fn sites(&self, method: MethodId, region: &Region) -> Vec<(Edge, Most)> {
+    fn sites(&self, method: MethodId, region: &Region) -> Vec<(Call, Most)> {
         let mut all = Vec::new();
         for place in &region.places {
             let times = if place.again { Most::NO_LIMIT } else { Most(Some(1)) };
-            let callees = self.inlined.at(self.methods, method, place.bci);
-            all.extend(callees.iter().map(|callee| ((method, place.bci, *callee), times)));
+            all.extend(self.site(method, place.bci).into_iter().map(|call| (call, times)));
         }
+        all
+    }
+    /// The calls that may be hidden at one bytecode: of what was put in its place, and of intrinsics.
+    fn site(&self, method: MethodId, bci: Bci) -> Vec<Call> {
+        let callees = self.inlined.at(self.methods, method, bci);
+        let call = |callee: MethodId, runs| Call { edge: (method, bci, callee), runs };
+        let mut all: Vec<Call> = callees.iter().map(|callee| call(*callee, true)).collect();
+        let intrinsics = self.intrinsics(method, bci);
+        all.extend(intrinsics.into_iter().filter(|m| !callees.contains(m)).map(|m| call(m, false)));
         all
     }
     fn parts(&mut self, stretch: &Stretch) -> Parts {
@@ -184,8 +213,8 @@ impl<'a> Account<'a> {
         let region = self.region(method, ways);
         self.frame(&mut parts, (method, region), once);
         if let Some(from) = ways.from.filter(|_| !called) {
-            for callee in self.inlined.at(self.methods, method, from).to_vec() {
-                self.called(&mut parts, (method, from, callee), once);
+            for call in self.site(method, from) {
+                self.called(&mut parts, call, once);
             }
         }
         let mut above = method;
@@ -201,23 +230,26 @@ impl<'a> Account<'a> {
             };
             self.frame(&mut parts, (caller.method, region), Most::NO_LIMIT);
             if let Some(bci) = caller.bci {
-                self.called(&mut parts, (caller.method, bci, above), Most::NO_LIMIT);
+                let call = Call { edge: (caller.method, bci, above), runs: true };
+                self.called(&mut parts, call, Most::NO_LIMIT);
             }
             above = caller.method;
         }
         parts
     }
-    /// A known frame may have executed a region, at most so many times.
+    /// A known frame may have executed a region, at most that often.
     fn frame(&mut self, parts: &mut Parts, (method, region): (MethodId, Rc<Region>), times: Most) {
-        for (edge, most) in self.sites(method, &region) {
-            self.called(parts, edge, most.times(times));
+        for (call, most) in self.sites(method, &region) {
+            self.called(parts, call, most.times(times));
         }
         parts.frames.push((method, region, times));
     }
-    fn called(&mut self, parts: &mut Parts, edge: Edge, times: Most) {
-        parts.call(edge, times);
-        for (below, most) in self.below(edge.2).iter() {
-            parts.call(*below, most.times(times));
+    fn called(&mut self, parts: &mut Parts, call: Call, times: Most) {
+        parts.call(call, times);
+        if call.runs {
+            for (below, most) in self.below(call.edge.2).iter() {
+                parts.call(*below, most.times(times));
+            }
         }
     }
     /// What is missing of each method.
@@ -236,12 +268,18 @@ impl<'a> Account<'a> {
                     touched.insert(*method);
                 }
             }
-            for ((_, _, callee), times) in &parts.calls {
-                let whole = self.region(*callee, Ways::WHOLE);
-                let missing = all.entry(*callee).or_default();
+            for (call, times) in &parts.calls {
+                let callee = call.edge.2;
+                let missing = all.entry(callee).or_default();
                 missing.calls.add(0, times.times(every));
-                missing.bytecodes.add(0, Most(whole.max).times(*times).times(every));
-                touched.insert(*callee);
+                if call.runs {
+                    let whole = self.region(callee, Ways::WHOLE);
+                    all.entry(callee)
+                        .or_default()
+                        .bytecodes
+                        .add(0, Most(whole.max).times(*times).times(every));
+                }
+                touched.insert(callee);
             }
             for method in touched {
                 all.entry(method).or_default().stretches += n;
@@ -259,8 +297,8 @@ impl<'a> Account<'a> {
     pub(crate) fn of_calls(&mut self, hidden: &Hidden) -> HashMap<Edge, Missing> {
         let mut all: HashMap<Edge, Missing> = HashMap::new();
         for (stretch, &n) in &hidden.stretches {
-            for (edge, times) in self.parts(stretch).calls {
-                let missing = all.entry(edge).or_default();
+            for (call, times) in self.parts(stretch).calls {
+                let missing = all.entry(call.edge).or_default();
                 missing.calls.add(0, times.times(Most(Some(n))));
                 missing.stretches += n;
             }
@@ -280,7 +318,7 @@ impl<'a> Account<'a> {
         for stretch in hidden.stretches.keys() {
             let parts = self.parts(stretch);
             all.extend(parts.frames.into_iter().map(|(method, region, _)| (method, region)));
-            whole.extend(parts.calls.keys().map(|edge| edge.2));
+            whole.extend(parts.calls.keys().filter(|c| c.runs).map(|c| c.edge.2));
         }
         for method in whole {
             all.push((method, self.region(method, Ways::WHOLE)));
@@ -292,20 +330,27 @@ impl<'a> Account<'a> {
     }
     /// The methods that a call without a frame may have been of: that of the symbolic target and intrinsics of its
     /// name and descriptor, of which an override may be meant.
-    fn silent_targets(&mut self, (method, bci): (MethodId, Bci)) -> Vec<MethodId> {
-        let Some(target) = self.methods.get(method).and_then(|m| m.invoke_at(bci)) else { return Vec::new() };
-        if target.class_name.is_empty() {
-            return Vec::new();
-        }
-        if self.named.is_empty() {
-            for m in self.methods.iter() {
-                self.named.entry((&*m.name, &*m.signature)).or_default().push(m);
-            }
-        }
-        let alike = self.named.get(&(&*target.name, &*target.signature)).map_or(&[][..], Vec::as_slice);
-        let meant = alike.iter().filter(|m| m.class_name == target.class_name || m.intrinsic != 0);
-        meant.map(|m| m.id).collect()
+    fn silent_targets(&self, (method, bci): (MethodId, Bci)) -> Vec<MethodId> {
+        let methods = self.methods;
+        let Some(target) = target(methods, method, bci) else { return Vec::new() };
+        let mut meant = self.intrinsics(method, bci);
+        let named = self.named.get(&(&*target.class_name, &*target.name, &*target.signature));
+        meant.extend(named.into_iter().flatten());
+        meant.sort_unstable();
+        meant.dedup();
+        meant
     }
+    /// The intrinsics of the name and descriptor that the invoke there names.
+    fn intrinsics(&self, method: MethodId, bci: Bci) -> Vec<MethodId> {
+        let methods = self.methods;
+        let Some(target) = target(methods, method, bci) else { return Vec::new() };
+        self.intrinsics.get(&(&*target.name, &*target.signature)).cloned().unwrap_or_default()
+    }
+}
+
+/// What the invoke at `bci` names; `invokedynamic` names no class.
+fn target(methods: &MethodTable, method: MethodId, bci: Bci) -> Option<&InvokeRef> {
+    methods.get(method)?.invoke_at(bci).filter(|i| !i.class_name.is_empty())
 }
 
 #[cfg(test)]
@@ -314,6 +359,7 @@ mod tests {
     use crate::hidden::Follower;
     use crate::testing::{bytecode, enter, leave, leave_as, method, methods};
     use crate::{Exclude, Inlined};
+    use jportal_bytecode::Method;
     use jportal_flow::{Cause, Event, EventKind, Exit};
 
     fn unresolved(m: u32, from: Option<u16>, to: Option<u16>, cause: Cause, callers: u16) -> Event {
@@ -416,7 +462,7 @@ mod tests {
         let regions = Account::new(&t, &inlined).regions(&hidden);
         let round = regions.iter().find(|(m, _)| *m == id(3)).unwrap();
         let bcis: Vec<u16> = round.1.places.iter().map(|p| p.bci.0).collect();
-        assert_eq!(bcis, [0, 1, 4, 7], "not what stands behind the loop");
+        assert_eq!(bcis, [0, 1, 4, 7], "not what follows the loop");
     }
 
     #[test]

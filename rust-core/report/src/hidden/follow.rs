@@ -27,7 +27,7 @@ pub(crate) struct Hidden {
     pub(crate) stretches: HashMap<Stretch, u64>,
     /// What the frames that stood where trace was lost may have done: bounded by the pairs of positions.
     pub(crate) lost: HashSet<(MethodId, Ways)>,
-    /// Invokes behind which the same frame went on.
+    /// Invokes after which the same frame executed its next bytecode.
     pub(crate) silent: HashMap<(MethodId, Bci), u64>,
     pub(crate) inexact: Inexact,
 }

@@ -5,8 +5,8 @@
 //! | what | says the flow | then |
 //! |---|---|---|
 //! | a stretch of compiled code is unresolved | where it began and ended, and why it is not known | the bytecodes and branches on the ways from end to end are *unknown*, and so is all of what compilers put in the place of the calls on them |
-//! | trace was lost | a gap; orphans; frames found or given up | any method may have run. Of the frames that stood there what lies in front of them, or behind, is *unknown* |
-//! | a call was made without a frame | nothing: the bytecode behind an invoke follows on it | an intrinsic's instructions, or a call that a compiler removed with all it did: the callee's calls are *at least* those seen |
+//! | trace was lost | a gap; orphans; frames found or given up | any method may have run. Of the frames that stood there what they may have come to is *unknown*, and of those that were found there what led to them |
+//! | a call was made without a frame | nothing: the next bytecode of the same frame follows the invoke | an intrinsic's instructions, or a call that a compiler removed with all it did: the callee's calls are *at least* those seen |
 //!
 //! Bounds are such that the truth lies within them: a stretch hides at least the bytecodes of its shortest way and at
 //! most those of its longest, without limit where a cycle may lie on it.
@@ -42,7 +42,7 @@ impl Most {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self(self.0.zip(other.0).and_then(|(a, b)| a.checked_add(b)))
     }
-    /// So many times as much. Nothing any number of times is nothing.
+    /// The product. Nothing any number of times is nothing.
     pub(crate) fn times(self, other: Self) -> Self {
         match (self.0, other.0) {
             (Some(0), _) | (_, Some(0)) => Self(Some(0)),
@@ -107,23 +107,24 @@ impl Inexact {
         let causes: Vec<String> = self.unresolved.iter().map(|(cause, n)| format!("{n} {cause}")).collect();
         match self.stretches() {
             0 => String::new(),
+            1 => format!("1 unresolved stretch ({})", causes.join(", ")),
             n => format!("{n} unresolved stretches ({})", causes.join(", ")),
         }
     }
     /// `3 gaps, 17 orphans`: where any method may have run; nothing if there is no such place.
     pub(crate) fn blind_text(&self) -> String {
         let parts = [
-            (self.gaps, "gap"),
-            (self.orphans, "bytecode of an unknown frame"),
-            (self.found, "frame whose beginning was not seen"),
-            (self.excluded, "event left out"),
+            (self.gaps, "gap", ""),
+            (self.orphans, "bytecode", " of unknown frames"),
+            (self.found, "frame", " whose beginning was not seen"),
+            (self.excluded, "event", " left out"),
         ];
-        let name = |n: u64, name: &str| match (n, name.split_once(' ')) {
-            (1, _) => format!("1 {name}"),
-            (n, Some((first, rest))) => format!("{n} {first}s {rest}"),
-            (n, None) => format!("{n} {name}s"),
-        };
-        let parts: Vec<String> = parts.into_iter().filter(|p| p.0 > 0).map(|p| name(p.0, p.1)).collect();
-        parts.join(", ")
+        let some = parts.into_iter().filter(|p| p.0 > 0);
+        some.map(|(n, what, rest)| counted(n, what) + rest).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// `1 line`, `2 lines`.
+pub(crate) fn counted(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

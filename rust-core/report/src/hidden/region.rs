@@ -43,7 +43,7 @@ pub(crate) struct Place {
 pub(crate) struct Region {
     /// By bci.
     pub(crate) places: Box<[Place]>,
-    /// Ways out of conditionals and switches, the last bytecode in front of the region and the first behind it included.
+    /// Ways out of conditionals and switches, those of the bytecode before the region and those to the one after it included.
     pub(crate) branches: Box<[(Bci, Bci)]>,
     /// Fewest bytecodes on a way.
     pub(crate) min: u64,
@@ -260,7 +260,7 @@ impl Graph {
         if again.contains(&true) {
             return (if min == u64::MAX { 0 } else { min }, None);
         }
-        // In an order in which each stands behind all that lead to it.
+        // In an order in which each comes after all that lead to it.
         let mut open: Vec<usize> = vec![0; places.len()];
         for at in places {
             self.next[*at as usize].iter().filter_map(number).for_each(|next| open[next] += 1);
