@@ -104,6 +104,16 @@ bool JPortalPath::equal(const JPortalPath* a, const JPortalPath* b) {
   return true;
 }
 
+bool JPortalPath::is_ambiguous(const JPortalPath* path, u2 cause) {
+  ResourceMark rm;
+  JPortalPathWalk in(path);
+  while (!in.is_empty()) {
+    NEXT_MARKER(in, x);
+    if (x->_context == JPORTAL_NO_CONTEXT && x->_bci == cause) return true;
+  }
+  return false;
+}
+
 // --- Tables
 
 void* JPortalMarkerTable::operator new(size_t size, Arena* arena) throw() {
@@ -135,6 +145,14 @@ const JPortalPath* JPortalMarkerTable::ambiguous(u2 cause) const {
   return block(JPORTAL_NO_CONTEXT, cause);
 }
 
+const JPortalPath* JPortalMarkerTable::ambiguous(u2 cause, const JPortalPath* a, const JPortalPath* b) const {
+  const u2 loops[] = { JPortalAmbiguities::EMPTY_LOOP, JPortalAmbiguities::ARRAY_FILL };
+  for (u2 loop : loops) {
+    if (JPortalPath::is_ambiguous(a, loop) || JPortalPath::is_ambiguous(b, loop)) return ambiguous(loop);
+  }
+  return ambiguous(cause);
+}
+
 const JPortalPath* JPortalMarkerTable::poll_state() const {
   return block(JPORTAL_POLL_STATE, 0);
 }
@@ -142,7 +160,7 @@ const JPortalPath* JPortalMarkerTable::poll_state() const {
 const JPortalPath* JPortalMarkerTable::cat(const JPortalPath* a, const JPortalPath* b) const {
   if (a == NULL) return b;
   if (b == NULL) return a;
-  if (a->_length > MaxPathLength - b->_length) return ambiguous(JPortalAmbiguities::TOO_MANY);
+  if (a->_length > MaxPathLength - b->_length) return ambiguous(JPortalAmbiguities::TOO_MANY, a, b);
   return ::new (_arena->Amalloc(sizeof(JPortalPath))) JPortalPath(a, b);
 }
 
@@ -202,7 +220,7 @@ void JPortalMarkerTable::merge_edges() {
     if (last == NULL || last->from != e.from || last->outcome != e.outcome || last->to != e.to) {
       _edges->at_put(n++, e);
     } else if (!JPortalPath::equal(last->path, e.path)) {
-      last->path = ambiguous(JPortalAmbiguities::SHARED_TARGET);
+      last->path = ambiguous(JPortalAmbiguities::SHARED_TARGET, last->path, e.path);
     }
   }
   _edges->trunc_to(n);

@@ -47,6 +47,8 @@ class JPortalPath {
 
  public:
   static bool equal(const JPortalPath* a, const JPortalPath* b);
+  // Whether the path is ambiguous somewhere, for that cause.
+  static bool is_ambiguous(const JPortalPath* path, u2 cause);
 };
 
 // What one compilation will export: inline contexts, and paths at code offsets
@@ -78,6 +80,8 @@ class JPortalMarkerTable {
 
   const JPortalPath* block(u4 context, int bci) const;
   const JPortalPath* ambiguous(u2 cause) const;
+  // In the place of two paths. A loop that was lost in one of them is the larger loss.
+  const JPortalPath* ambiguous(u2 cause, const JPortalPath* a, const JPortalPath* b) const;
   const JPortalPath* poll_state() const;
   const JPortalPath* cat(const JPortalPath* a, const JPortalPath* b) const;
 

@@ -87,7 +87,7 @@ u4 JPortalC2::context(ciMethod* method, JVMState* caller) {
 
 // Paths are equal, or one of them is as good as the other because both are ambiguous.
 const JPortalPath* JPortalC2::merge(const JPortalPath* a, const JPortalPath* b, u2 cause) {
-  return JPortalPath::equal(a, b) ? a : ambiguous(cause);
+  return JPortalPath::equal(a, b) ? a : ambiguous(cause, a, b);
 }
 
 // --- Hooks
@@ -219,7 +219,7 @@ void JPortalMarkersC2::conditional_move(Node* arm1, Node* arm2) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL || same_path(arm1, arm2)) return;
   // The diamond without phis folds later.
-  const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::CONDITIONAL_MOVE);
+  const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::CONDITIONAL_MOVE, jp->path_of(arm1), jp->path_of(arm2));
   jp->set_path(arm1, path);
   jp->set_path(arm2, path);
 }
@@ -284,7 +284,8 @@ bool JPortalMarkersC2::tests_merged(Node* same1, Node* same2, Node* other1, Node
 void JPortalMarkersC2::clipping(Node* min, Node* max, Node* between) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL) return;
-  const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::CLIPPING);
+  const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::CLIPPING,
+                                          jp->cat(jp->path_of(min), jp->path_of(max)), jp->path_of(between));
   jp->set_path(min, path);
   jp->set_path(max, path);
   jp->set_path(between, path);
@@ -317,7 +318,7 @@ void JPortalMarkersC2::prepared_exception(Node* control) {
 void JPortalMarkersC2::string_test_removed(Node* arm1, Node* arm2) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL || same_path(arm1, arm2)) return;
-  const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::STRING_CONCATENATION);
+  const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::STRING_CONCATENATION, jp->path_of(arm1), jp->path_of(arm2));
   jp->set_path(arm1, path);
   jp->set_path(arm2, path);
 }

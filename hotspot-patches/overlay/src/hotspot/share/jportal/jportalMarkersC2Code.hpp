@@ -88,6 +88,9 @@ class JPortalC2 {
 
   const JPortalPath* cat(const JPortalPath* a, const JPortalPath* b) const { return _table->cat(a, b); }
   const JPortalPath* ambiguous(u2 cause) const                             { return _table->ambiguous(cause); }
+  const JPortalPath* ambiguous(u2 cause, const JPortalPath* a, const JPortalPath* b) const {
+    return _table->ambiguous(cause, a, b);
+  }
   const JPortalPath* merge(const JPortalPath* a, const JPortalPath* b, u2 cause);
   u4 context(ciMethod* method, JVMState* caller);
 };
