@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use jportal_capture::codec::Str;
 use jportal_capture::schema::{
     CodePatched, InterpreterCodelet, MethodStub, NMethodInstalled, NMethodMarkers, NO_SCOPE, Record, Stamped,
     blob_kinds, compilers,
@@ -62,7 +63,20 @@ pub enum Fault {
         /// Which.
         n: usize,
     },
+    /// Classes of the test programs, their static methods and all threads have names with line feeds and what a terminal obeys.
+    StrangeNames,
+    /// Classes of the test programs have names as long as a class file may have them.
+    LongNames,
+    /// Methods of the test programs are of a class that was never described.
+    NoClass,
+    /// The times of all metadata are twice what they were.
+    DoubleTimes,
 }
+
+/// In front of a name: a line that is not ours, a colour, and letters in the other direction.
+const STRANGE: &str = "A\nthread \"fake\" (tid 1, java 1)\x1b[31m\u{2067}";
+/// A `CONSTANT_Utf8` has at most 65,535 bytes, and HotSpot's symbols as many.
+const LONGEST: usize = 65_520;
 
 /// The classes whose compiled code [`Fault::MoveMarker`] and the two behind it change.
 const PROGRAMS: &str = "programs/";
@@ -208,6 +222,7 @@ impl Planter {
     /// Changes a record; false drops it.
     fn record(&mut self, stamped: &mut Stamped) -> bool {
         self.programs.see(&stamped.record);
+        self.rename(stamped);
         match (&mut stamped.record, self.fault.clone()) {
             (Record::CodePatched(patch), Fault::DropPatch { n, reason }) if patch.reason == reason => {
                 return !self.drops(patch, n);
@@ -222,6 +237,54 @@ impl Planter {
             _ => {}
         }
         true
+    }
+
+    /// The faults that concern names and times.
+    fn rename(&mut self, stamped: &mut Stamped) {
+        let fault = self.fault.clone();
+        let class = |name: &Str| {
+            let name = name.text();
+            match (&fault, name.strip_prefix(PROGRAMS)) {
+                (Fault::StrangeNames, Some(rest)) => format!("{PROGRAMS}{STRANGE}{rest}"),
+                (Fault::LongNames, Some(rest)) => {
+                    format!("{PROGRAMS}{}{rest}", "x".repeat(LONGEST - name.len()))
+                }
+                _ => name.into_owned(),
+            }
+        };
+        let (mut changed, static_call) = (None, 184);
+        let strange = |name: &Str| format!("{STRANGE}{}", name.text());
+        match (&mut stamped.record, &fault) {
+            (_, Fault::DoubleTimes) => {
+                stamped.tsc = stamped.tsc.saturating_mul(2);
+                changed = Some("all times doubled".to_owned());
+            }
+            (Record::ClassDefined(c), Fault::StrangeNames | Fault::LongNames) => {
+                c.name = class(&c.name).as_str().into();
+                changed = Some("classes renamed".to_owned());
+            }
+            (Record::ThreadStarted(t), Fault::StrangeNames) => t.name = strange(&t.name).as_str().into(),
+            (Record::MethodDefined(m), Fault::NoClass) if self.programs.classes.contains(&m.klass) => {
+                m.klass = 0;
+                changed = Some("methods without a class".to_owned());
+            }
+            (Record::MethodDefined(m), Fault::StrangeNames | Fault::LongNames) => {
+                let (own, is_static) = (self.programs.classes.contains(&m.klass), m.access_flags & 8 != 0);
+                let plain = |name: &Str| name.text().starts_with('<') || fault != Fault::StrangeNames;
+                if own && is_static && !plain(&m.name) {
+                    m.name = strange(&m.name).as_str().into();
+                }
+                for i in &mut m.invokes {
+                    let called = m.code.0.get(usize::from(i.bci)) == Some(&static_call);
+                    if called && i.class_name.text().starts_with(PROGRAMS) && !plain(&i.name) {
+                        i.name = strange(&i.name).as_str().into();
+                    }
+                    i.class_name = class(&i.class_name).as_str().into();
+                }
+            }
+            _ => {}
+        }
+        self.done = changed.or(self.done.take());
     }
 
     fn drops(&mut self, patch: &CodePatched, n: usize) -> bool {

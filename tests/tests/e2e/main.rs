@@ -21,6 +21,7 @@ mod perf;
 mod programs;
 mod random;
 mod real_pt;
+mod reports;
 mod sideband;
 mod truncation;
 mod uninstrumented;
