@@ -12,6 +12,7 @@ pub mod figures;
 pub mod fuzz;
 pub mod identity;
 pub mod load;
+pub mod mutate;
 pub mod oracle;
 pub mod perf;
 pub mod place;

@@ -88,6 +88,28 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     start(command)?.wait(limit)
 }
 
+/// Runs `command`, whose output goes where it says, to its end, or kills it after `limit`: its status, and its largest
+/// resident set in KiB.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn run_quietly(command: &mut Command, limit: Duration) -> Result<(ExitStatus, u64)> {
+    let started = Instant::now();
+    let child = command.spawn().map_err(|e| format!("cannot start {:?}: {e}", command.get_program()))?;
+    let id = child.id();
+    let mut seen = 0;
+    loop {
+        seen = largest_kib(id).unwrap_or(0).max(seen);
+        if let Some((status, accounted)) = wait4(id, false)? {
+            return Ok((status, if seen == 0 { accounted } else { seen }));
+        }
+        if started.elapsed() > limit {
+            send(id, libc::SIGKILL)?;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 impl Running {
     /// Process id.
     pub fn id(&self) -> u32 {

@@ -5,9 +5,18 @@
 //! in later versions, never moved.
 
 use crate::codec::{CodecError, Source, Str, Wire};
+use crate::schema::{FieldSchema, StructSchema};
 
 macro_rules! wire_struct {
     ($(#[$m:meta])* $name:ident { $($(#[$fm:meta])* $f:ident : $t:ty),* $(,)? }) => {
+        impl $name {
+            const SCHEMA: StructSchema = StructSchema {
+                name: stringify!($name),
+                kind: None,
+                doc: &[],
+                fields: &[$(FieldSchema { name: stringify!($f), ty: stringify!($t), doc: &[] }),*],
+            };
+        }
         $(#[$m])*
         #[derive(Debug, Clone, PartialEq, Eq, Default)]
         pub struct $name { $($(#[$fm])* pub $f: $t),* }
@@ -149,6 +158,10 @@ wire_struct! {
         pt: PtConfig,
     }
 }
+
+/// The header and what it consists of, each behind its parts. (The texts stand in `FORMAT.md` alone.)
+pub const SCHEMA: &[StructSchema] =
+    &[TimeConversion::SCHEMA, FilterRange::SCHEMA, PtConfig::SCHEMA, Header::SCHEMA];
 
 impl TimeConversion {
     /// perf's nanoseconds of `tsc`; `None` when the conversion is not valid.

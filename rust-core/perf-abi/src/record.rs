@@ -27,6 +27,56 @@ pub mod aux_flags {
     pub const PARTIAL: u64 = abi::PERF_AUX_FLAG_PARTIAL as u64;
 }
 
+/// The fields of one type of record between header and trailer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// `perf_event_type`.
+    pub kind: u32,
+    /// Its name.
+    pub name: &'static str,
+    /// Name and bytes of each field, in order; a name or raw bytes may follow.
+    pub fields: &'static [(&'static str, usize)],
+}
+
+/// Every type of record that [`Body`] knows.
+pub const LAYOUTS: &[Layout] = &[
+    layout(abi::PERF_RECORD_LOST, "LOST", &[("id", 8), ("lost", 8)]),
+    layout(abi::PERF_RECORD_COMM, "COMM", &[("pid", 4), ("tid", 4)]),
+    layout(abi::PERF_RECORD_EXIT, "EXIT", TASK),
+    layout(abi::PERF_RECORD_FORK, "FORK", TASK),
+    layout(
+        abi::PERF_RECORD_MMAP2,
+        "MMAP2",
+        &[
+            ("pid", 4),
+            ("tid", 4),
+            ("address", 8),
+            ("len", 8),
+            ("file_offset", 8),
+            ("major", 4),
+            ("minor", 4),
+            ("inode", 8),
+            ("generation", 8),
+            ("protection", 4),
+            ("flags", 4),
+        ],
+    ),
+    layout(abi::PERF_RECORD_AUX, "AUX", &[("offset", 8), ("size", 8), ("flags", 8)]),
+    layout(abi::PERF_RECORD_ITRACE_START, "ITRACE_START", &[("pid", 4), ("tid", 4)]),
+    layout(abi::PERF_RECORD_SWITCH, "SWITCH", &[]),
+    layout(abi::PERF_RECORD_SWITCH_CPU_WIDE, "SWITCH_CPU_WIDE", &[("pid", 4), ("tid", 4)]),
+    layout(STALE_BLOCK, "STALE_BLOCK", &[("offset", 8), ("address", 8), ("len", 8)]),
+];
+/// The fields of the `sample_id` trailer, as in [`Layout::fields`].
+pub const TRAILER: &[(&str, usize)] =
+    &[("pid", 4), ("tid", 4), ("time", 8), ("cpu", 4), ("reserved", 4), ("id", 8)];
+
+const TASK: &[(&str, usize)] = &[("pid", 4), ("parent_pid", 4), ("tid", 4), ("parent_tid", 4), ("time", 8)];
+
+const fn layout(kind: u32, name: &'static str, fields: &'static [(&'static str, usize)]) -> Layout {
+    Layout { kind, name, fields }
+}
+
 /// Where and when a record was written: the `sample_id` trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleId {

@@ -183,3 +183,42 @@ fn times_are_replaced_wherever_a_record_has_one() {
     assert_eq!(records[2].body, bodies[2]);
     assert_eq!(bytes[behind..], [0; 16]);
 }
+
+/// Each type is described: whoever adds one to [`Body`] has to add it here and to [`LAYOUTS`].
+#[test]
+fn every_type_of_record_is_described() {
+    let task = Task { pid: 1, parent_pid: 1, tid: 1, parent_tid: 1, time: 1 };
+    let all = [
+        Body::Lost { id: 1, lost: 1 },
+        Body::Comm { pid: 1, tid: 1, exec: false, name: Vec::new() },
+        Body::Exit(task),
+        Body::Fork(task),
+        Body::Mmap2(Mapping::default()),
+        Body::Aux { offset: 1, size: 1, flags: 1 },
+        Body::ItraceStart { pid: 1, tid: 1 },
+        Body::Switch { out: false, preempted: false },
+        Body::SwitchCpuWide { out: false, preempted: false, pid: 1, tid: 1 },
+        Body::StaleBlock { offset: 1, address: 1, bytes: Vec::new() },
+    ];
+    for body in &all {
+        let name = match body {
+            Body::Comm { .. } | Body::Mmap2(_) => 1,
+            Body::Lost { .. }
+            | Body::Exit(_)
+            | Body::Fork(_)
+            | Body::Aux { .. }
+            | Body::ItraceStart { .. }
+            | Body::Switch { .. }
+            | Body::SwitchCpuWide { .. }
+            | Body::StaleBlock { .. }
+            | Body::Unknown { .. } => 0,
+        };
+        let layout = LAYOUTS.iter().find(|l| l.kind == body.kind()).expect("a layout");
+        let mut bytes = Vec::new();
+        body.encode(&mut bytes);
+        let described: usize = layout.fields.iter().map(|f| f.1).sum();
+        assert_eq!(described + name, bytes.len(), "{}", layout.name);
+    }
+    assert_eq!(LAYOUTS.len(), all.len());
+    assert_eq!(TRAILER.iter().map(|f| f.1).sum::<usize>(), SAMPLE_ID_BYTES);
+}

@@ -1,0 +1,226 @@
+//! A capture taken apart: records can be changed, and it can be put together again with all lengths, offsets and checksums right.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use jportal_capture::chunk::{HEAD, Head, Kind, PREAMBLE};
+use jportal_capture::schema::{FRAME_HEADER, SCHEMA};
+use jportal_perf_abi::record::{HEADER_BYTES, LAYOUTS, SAMPLE_ID_BYTES};
+
+use super::layout::example;
+use crate::Result;
+
+/// What a chunk holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Whole frames of metadata.
+    Metadata(Vec<Vec<u8>>),
+    /// Whole records of a core's sideband.
+    Sideband(u32, Vec<Vec<u8>>),
+    /// Anything else, with its head.
+    Other(Head, Vec<u8>),
+}
+
+/// A capture.
+#[derive(Debug, Clone)]
+pub struct Model {
+    preamble: Vec<u8>,
+    /// In the order of the file.
+    pub parts: Vec<Part>,
+}
+
+/// Something in a [`Model`] whose bytes can be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A frame of metadata: part, and number in it.
+    Frame(usize, usize),
+    /// A record of the sideband: part, and number in it.
+    Record(usize, usize),
+    /// The payload of a part.
+    Payload(usize),
+}
+
+impl Model {
+    /// Takes the capture at `path` apart.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not whole.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path)?;
+        let preamble = bytes.get(..PREAMBLE).ok_or("shorter than its preamble")?.to_vec();
+        let mut model = Self { preamble, parts: Vec::new() };
+        let (mut at, mut rest) = (PREAMBLE, Vec::new());
+        while at < bytes.len() {
+            let head = bytes[at..].first_chunk().and_then(Head::from_bytes).ok_or("no chunk head")?;
+            at += HEAD;
+            let payload = bytes.get(at..at + head.len as usize).ok_or("a torn chunk")?;
+            at += payload.len();
+            model.parts.push(match head.kind {
+                Kind::Metadata => {
+                    rest.extend_from_slice(payload);
+                    Part::Metadata(whole(&mut rest, |b| Some(u32_at(b, 0)? as usize)))
+                }
+                Kind::Sideband => {
+                    let mut records = payload.to_vec();
+                    Part::Sideband(head.aux, whole(&mut records, |b| Some(usize::from(u16_at(b, 6)?))))
+                }
+                _ => Part::Other(head, payload.to_vec()),
+            });
+        }
+        Ok(model)
+    }
+
+    /// Puts an example of each kind of record in that it does not have.
+    ///
+    /// # Errors
+    /// When a schema cannot be followed.
+    pub fn complete(&mut self) -> Result<()> {
+        let mut kinds = HashSet::new();
+        let mut records = HashSet::new();
+        for part in &self.parts {
+            match part {
+                Part::Metadata(frames) => kinds.extend(frames.iter().filter_map(|f| u16_at(f, 4))),
+                Part::Sideband(_, all) => records.extend(all.iter().filter_map(|r| u32_at(r, 0))),
+                Part::Other(..) => {}
+            }
+        }
+        let missing = SCHEMA.iter().filter_map(|s| Some((s.kind?, s.name)));
+        for (kind, name) in missing.filter(|(kind, _)| !kinds.contains(kind)) {
+            let frames = self.parts.iter_mut().rev().find_map(|p| match p {
+                Part::Metadata(frames) if !frames.is_empty() => Some(frames),
+                _ => None,
+            });
+            let frames = frames.ok_or("no metadata")?;
+            // At the time of the last one.
+            let mut frame = frames[frames.len() - 1][..FRAME_HEADER].to_vec();
+            frame[4..6].copy_from_slice(&kind.to_le_bytes());
+            example(name, 1, 1, &mut frame)?;
+            mend_frame(&mut frame);
+            frames.push(frame);
+        }
+        for l in LAYOUTS.iter().filter(|l| !records.contains(&l.kind)) {
+            let all = self.parts.iter_mut().find_map(|p| match p {
+                Part::Sideband(_, all) if !all.is_empty() => Some(all),
+                _ => None,
+            });
+            let all = all.ok_or("no sideband")?;
+            let last = &all[all.len() - 1];
+            let trailer = last[last.len() - SAMPLE_ID_BYTES..].to_vec();
+            let mut record = vec![0; HEADER_BYTES];
+            record[..4].copy_from_slice(&l.kind.to_le_bytes());
+            for &(_, width) in l.fields {
+                record.push(1);
+                record.resize(record.len() + width - 1, 0);
+            }
+            record.resize(record.len().next_multiple_of(8), 0);
+            record.extend_from_slice(&trailer);
+            mend_record(&mut record);
+            all.push(record);
+        }
+        Ok(())
+    }
+
+    /// The bytes of `target`.
+    pub fn bytes(&self, target: Target) -> Option<&Vec<u8>> {
+        match (target, self.parts.get(target.part())?) {
+            (Target::Frame(_, n), Part::Metadata(all)) | (Target::Record(_, n), Part::Sideband(_, all)) => {
+                all.get(n)
+            }
+            (Target::Payload(_), Part::Other(_, payload)) => Some(payload),
+            _ => None,
+        }
+    }
+
+    /// Changes the bytes of `target`, and puts the length in their head right if they got another one.
+    pub fn change(&mut self, target: Target, f: impl FnOnce(&mut Vec<u8>)) {
+        let Some(part) = self.parts.get_mut(target.part()) else { return };
+        let (bytes, mend): (_, fn(&mut Vec<u8>)) = match (target, part) {
+            (Target::Frame(_, n), Part::Metadata(all)) => (all.get_mut(n), mend_frame),
+            (Target::Record(_, n), Part::Sideband(_, all)) => (all.get_mut(n), mend_record),
+            (Target::Payload(_), Part::Other(_, payload)) => (Some(payload), |_| {}),
+            _ => return,
+        };
+        let Some(bytes) = bytes else { return };
+        let len = bytes.len();
+        f(bytes);
+        if bytes.len() != len {
+            mend(bytes);
+        }
+    }
+
+    /// The chunks of the file.
+    pub fn chunks(&self) -> Vec<(Head, Vec<u8>)> {
+        let (mut metadata, mut sideband) = (0, BTreeMap::<u32, u64>::new());
+        let chunk = |part: &Part| match part {
+            Part::Metadata(frames) => {
+                let payload = frames.concat();
+                let head = Head::of(Kind::Metadata, 0, metadata, &payload);
+                metadata += payload.len() as u64;
+                (head, payload)
+            }
+            Part::Sideband(core, records) => {
+                let payload = records.concat();
+                let end = sideband.entry(*core).or_default();
+                let head = Head::of(Kind::Sideband, *core, *end, &payload);
+                *end += payload.len() as u64;
+                (head, payload)
+            }
+            Part::Other(head, payload) => {
+                (Head::of(head.kind, head.aux, head.offset, payload), payload.clone())
+            }
+        };
+        // A piece that held no whole frame is empty now.
+        let filled = |p: &&Part| !matches!(p, Part::Metadata(all) | Part::Sideband(_, all) if all.is_empty());
+        self.parts.iter().filter(filled).map(chunk).collect()
+    }
+
+    /// The file of these chunks.
+    pub fn file(&self, chunks: &[(Head, Vec<u8>)]) -> Vec<u8> {
+        let mut bytes = self.preamble.clone();
+        for (head, payload) in chunks {
+            bytes.extend_from_slice(&head.to_bytes());
+            bytes.extend_from_slice(payload);
+        }
+        bytes
+    }
+}
+
+impl Target {
+    fn part(self) -> usize {
+        match self {
+            Self::Frame(part, _) | Self::Record(part, _) | Self::Payload(part) => part,
+        }
+    }
+}
+
+/// Takes all whole items off the front of `bytes`; `len` reads the length of the first.
+fn whole(bytes: &mut Vec<u8>, len: impl Fn(&[u8]) -> Option<usize>) -> Vec<Vec<u8>> {
+    let (mut all, mut at) = (Vec::new(), 0);
+    while let Some(item) =
+        len(&bytes[at..]).filter(|&n| n > 0).and_then(|n| bytes.get(at..at.checked_add(n)?))
+    {
+        all.push(item.to_vec());
+        at += item.len();
+    }
+    bytes.drain(..at);
+    all
+}
+
+fn mend_frame(frame: &mut Vec<u8>) {
+    let len = frame.len() as u32;
+    frame[..4].copy_from_slice(&len.to_le_bytes());
+}
+
+fn mend_record(record: &mut Vec<u8>) {
+    let size = record.len().min(usize::from(u16::MAX) & !7) as u16;
+    record.truncate(size.into());
+    record[6..8].copy_from_slice(&size.to_le_bytes());
+}
+
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|b| u16::from_le_bytes(*b))
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))
+}

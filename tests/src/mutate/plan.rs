@@ -1,0 +1,474 @@
+//! What is changed: one thing at a time.
+
+use std::collections::BTreeMap;
+
+use jportal_capture::chunk::{Head, Kind, PREAMBLE};
+use jportal_capture::schema::{FRAME_HEADER, SCHEMA};
+use jportal_perf_abi::record::{HEADER_BYTES, LAYOUTS, SAMPLE_ID_BYTES, TRAILER};
+
+use super::layout::{Blob, Field, Layout, List, layout};
+use super::model::{Model, Part, Target, u16_at, u32_at};
+use crate::Result;
+
+/// How much is changed.
+#[derive(Debug, Clone, Copy)]
+pub struct Amount {
+    /// Values of each field.
+    pub values: usize,
+    /// Records of each kind.
+    pub records: usize,
+    /// Changes of each kind to whole chunks, and to bytes of trace.
+    pub chunks: usize,
+}
+
+impl Amount {
+    /// Each kind of change once.
+    pub const SMALL: Self = Self { values: 1, records: 1, chunks: 3 };
+}
+
+/// One change.
+#[derive(Debug, Clone)]
+pub struct Mutation {
+    /// What is changed, the same on every run.
+    pub name: String,
+    change: Change,
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    /// A number.
+    Number { target: Target, at: usize, width: usize, value: u64 },
+    /// A part of a record, and the count in the four bytes in front of it.
+    Splice { target: Target, from: usize, to: usize, count: u32, with: Vec<u8> },
+    /// A field of a chunk's head.
+    Head { chunk: usize, field: HeadField, value: u64 },
+    /// Whole chunks.
+    Chunks(ChunkChange),
+    /// Bytes of the file, whose checksum then is wrong: bits of one byte.
+    Flip { share: f64, bits: u8 },
+    /// The end of the file is missing.
+    Cut { share: f64 },
+    /// Bytes of a core's trace.
+    Trace { chunk: usize, at: usize, with: Vec<u8> },
+}
+
+#[derive(Debug, Clone, Copy)]
+enum HeadField {
+    Kind,
+    Len,
+    Aux,
+    Offset,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum ChunkChange {
+    Swap(usize, usize),
+    Double(usize),
+    Drop(usize),
+    Halve(usize),
+}
+
+/// Small and reproducible (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+    fn share(&mut self) -> f64 {
+        self.below(1 << 20) as f64 / f64::from(1 << 20)
+    }
+    /// Some of `all`, each at most once, in their order.
+    fn some<T>(&mut self, mut all: Vec<T>, n: usize) -> Vec<T> {
+        while all.len() > n {
+            all.remove(self.below(all.len()));
+        }
+        all
+    }
+}
+
+/// The values that a number of `width` bytes gets instead of `now`.
+fn extremes(width: usize, now: u64) -> Vec<u64> {
+    let max = u64::MAX >> (64 - 8 * width);
+    let sign = max / 2 + 1;
+    let mut all =
+        vec![0, 1, max, max - 1, sign, sign - 1, now.wrapping_add(1) & max, now.wrapping_sub(1) & max];
+    all.retain(|&v| v != now);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Rows that a list is made to have.
+const ROWS: usize = 20_000;
+
+/// What to change in `model`, the same for the same seed.
+///
+/// # Errors
+/// When a record does not fit its schema.
+pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
+    let mut random = Random(seed);
+    let mut all = Vec::new();
+    for (name, target, layout) in chosen(model, &mut random, amount.records)? {
+        let bytes = model.bytes(target).ok_or("a record that is not there")?;
+        // One row of each list.
+        let mut fields: BTreeMap<&str, Vec<&Field>> = BTreeMap::new();
+        layout.fields.iter().for_each(|f| fields.entry(&f.path).or_default().push(f));
+        for (path, rows) in fields {
+            let field = rows[random.below(rows.len())];
+            let now = number(bytes, field.at, field.width);
+            for value in random.some(extremes(field.width, now), amount.values) {
+                let change = Change::Number { target, at: field.at, width: field.width, value };
+                all.push(Mutation { name: format!("{path} = {value:#x} ({name})"), change });
+            }
+        }
+        let mut blobs: BTreeMap<&str, Vec<&Blob>> = BTreeMap::new();
+        layout.blobs.iter().for_each(|b| blobs.entry(&b.path).or_default().push(b));
+        for (path, rows) in blobs {
+            let blob = rows[random.below(rows.len())];
+            for (what, with) in random.some(texts(&bytes[blob.from..blob.to]), amount.values) {
+                let (from, to) = (blob.from, blob.to);
+                let change = Change::Splice { target, from, to, count: with.len() as u32, with };
+                all.push(Mutation { name: format!("{path} {what} ({name})"), change });
+            }
+        }
+        for list in layout.lists.iter().filter(|l| l.rows.len() > 1) {
+            for (what, count, with) in lists(bytes, list) {
+                let (from, to) = (list.rows[0], list.rows[list.rows.len() - 1]);
+                let change = Change::Splice { target, from, to, count, with };
+                all.push(Mutation { name: format!("{} {what} ({name})", list.path), change });
+            }
+        }
+    }
+    all.extend(of_chunks(model, &mut random, amount));
+    Ok(all)
+}
+
+/// The records that are changed: of each kind some, of payloads all.
+fn chosen(model: &Model, random: &mut Random, n: usize) -> Result<Vec<(String, Target, Layout)>> {
+    let mut kinds: BTreeMap<(u8, u32), Vec<Target>> = BTreeMap::new();
+    for (p, part) in model.parts.iter().enumerate() {
+        match part {
+            Part::Metadata(frames) => frames.iter().enumerate().for_each(|(n, f)| {
+                let kind = u16_at(f, 4).unwrap_or_default();
+                kinds.entry((0, kind.into())).or_default().push(Target::Frame(p, n));
+            }),
+            Part::Sideband(_, records) => records.iter().enumerate().for_each(|(n, r)| {
+                kinds.entry((1, u32_at(r, 0).unwrap_or_default())).or_default().push(Target::Record(p, n));
+            }),
+            Part::Other(head, _) if matches!(head.kind, Kind::Header | Kind::Loss | Kind::End) => {
+                kinds.entry((2, head.kind.code().into())).or_default().push(Target::Payload(p));
+            }
+            Part::Other(..) => {}
+        }
+    }
+    let mut all = Vec::new();
+    for ((of, kind), targets) in kinds {
+        // Only the last header counts.
+        let targets = match (of, kind) {
+            (2, 1) => targets[targets.len() - 1..].to_vec(),
+            _ => random.some(targets, n),
+        };
+        for target in targets {
+            let bytes = model.bytes(target).ok_or("a record that is not there")?;
+            let layout = match of {
+                0 => frame_layout(kind, bytes)?,
+                1 => record_layout(kind, bytes),
+                _ => payload_layout(Kind::of(kind as u16), bytes)?,
+            };
+            all.push((format!("{target:?}"), target, layout));
+        }
+    }
+    Ok(all)
+}
+
+fn frame_layout(kind: u32, bytes: &[u8]) -> Result<Layout> {
+    let schema = SCHEMA.iter().find(|s| s.kind.is_some_and(|k| u32::from(k) == kind));
+    let name = schema.ok_or_else(|| format!("no schema of kind {kind}"))?.name;
+    let mut all = layout(name, bytes, FRAME_HEADER)?;
+    fixed(&mut all, name, 0, &[("frame.len", 4), ("frame.kind", 2), ("frame.flags", 2), ("frame.tsc", 8)]);
+    Ok(all)
+}
+
+fn record_layout(kind: u32, bytes: &[u8]) -> Layout {
+    let mut all = Layout::default();
+    let known = LAYOUTS.iter().find(|l| l.kind == kind);
+    let name = known.map_or("other", |l| l.name);
+    fixed(&mut all, name, 0, &[("header.type", 4), ("header.misc", 2), ("header.size", 2)]);
+    fixed(&mut all, name, HEADER_BYTES, known.map_or(&[], |l| l.fields));
+    fixed(&mut all, &format!("{name}.sample"), bytes.len() - SAMPLE_ID_BYTES, TRAILER);
+    all
+}
+
+fn payload_layout(kind: Kind, bytes: &[u8]) -> Result<Layout> {
+    match kind {
+        Kind::Header => layout("Header", bytes, 0),
+        Kind::End => layout("End", bytes, 0),
+        _ => layout("Loss", bytes, 0),
+    }
+}
+
+fn fixed(all: &mut Layout, name: &str, mut at: usize, fields: &[(&str, usize)]) {
+    for &(field, width) in fields {
+        all.fields.push(Field { path: format!("{name}.{field}"), at, width });
+        at += width;
+    }
+}
+
+fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
+    let mut value = [0; 8];
+    value[..width].copy_from_slice(&bytes[at..at + width]);
+    u64::from_le_bytes(value)
+}
+
+/// What a string or code becomes.
+fn texts(now: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("is empty", Vec::new()),
+        ("is 65,520 letters", vec![b'a'; 65_520]),
+        ("has control characters", b"a\n\x1b[31mb\0c".to_vec()),
+        ("is no UTF-8", vec![0xff, 0xc0, 0x80, 0xed, 0xa0, 0x80]),
+        ("stands twice", [now, now].concat()),
+        ("is cut", now[..now.len() / 2].to_vec()),
+    ]
+}
+
+/// What a list becomes: its first rows many times over, with a new count; and, where rows refer to each other, each row in the one before.
+fn lists(bytes: &[u8], list: &List) -> Vec<(String, u32, Vec<u8>)> {
+    let (first, last) = (list.rows[0], list.rows[list.rows.len() - 1]);
+    let all = &bytes[first..last];
+    let mut made: Vec<(String, u32, Vec<u8>)> = Vec::new();
+    let rows = list.rows.len() - 1;
+    let times = (ROWS / rows).max(2).min((8 << 20) / all.len().max(1) + 2);
+    made.push((format!("stands {times} times"), (rows * times) as u32, all.repeat(times)));
+    let row = &bytes[first..list.rows[1]];
+    let mut backwards = Vec::with_capacity(all.len());
+    list.rows.windows(2).rev().for_each(|w| backwards.extend_from_slice(&bytes[w[0]..w[1]]));
+    made.push(("is turned round".into(), rows as u32, backwards));
+    if let Some(parent) = list.parent {
+        let mut nested = row.repeat(ROWS);
+        for (n, row) in nested.chunks_mut(row.len()).enumerate().skip(1) {
+            row[parent..parent + 4].copy_from_slice(&(n as u32 - 1).to_le_bytes());
+        }
+        made.push((format!("is {ROWS} rows deep"), ROWS as u32, nested));
+    }
+    made
+}
+
+fn of_chunks(model: &Model, random: &mut Random, amount: Amount) -> Vec<Mutation> {
+    let chunks = model.chunks();
+    let mut all = Vec::new();
+    let mut add = |name: String, change| all.push(Mutation { name, change });
+    let mut kinds: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+    for (n, (head, _)) in chunks.iter().enumerate() {
+        kinds.entry(head.kind.code()).or_default().push(n);
+    }
+    for (code, numbers) in &kinds {
+        let name = Kind::of(*code).name();
+        for _ in 0..amount.records {
+            let n = numbers[random.below(numbers.len())];
+            let head = &chunks[n].0;
+            for (field, what, width, now) in [
+                (HeadField::Kind, "kind", 2, u64::from(head.kind.code())),
+                (HeadField::Len, "length", 4, u64::from(head.len)),
+                (HeadField::Aux, "aux", 4, u64::from(head.aux)),
+                (HeadField::Offset, "offset", 8, head.offset),
+            ] {
+                for value in random.some(extremes(width, now), amount.values) {
+                    add(
+                        format!("{what} of {name} chunk {n} = {value:#x}"),
+                        Change::Head { chunk: n, field, value },
+                    );
+                }
+            }
+        }
+        for _ in 0..amount.chunks {
+            let n = numbers[random.below(numbers.len())];
+            add(format!("{name} chunk {n} twice"), Change::Chunks(ChunkChange::Double(n)));
+            let n = numbers[random.below(numbers.len())];
+            add(format!("{name} chunk {n} gone"), Change::Chunks(ChunkChange::Drop(n)));
+            let n = numbers[random.below(numbers.len())];
+            add(format!("{name} chunk {n} cut in half"), Change::Chunks(ChunkChange::Halve(n)));
+            let (a, b) = (numbers[random.below(numbers.len())], random.below(chunks.len()));
+            add(
+                format!("{name} chunk {a} and chunk {b} change places"),
+                Change::Chunks(ChunkChange::Swap(a, b)),
+            );
+        }
+    }
+    for _ in 0..4 * amount.chunks {
+        let share = random.share();
+        add(format!("the file cut at {share:.6}"), Change::Cut { share });
+        let (share, bits) = (random.share(), 1 << random.below(8));
+        add(format!("a bit turned at {share:.6}"), Change::Flip { share, bits });
+        let trace = kinds.get(&Kind::Pt.code()).map_or(&[][..], |v| v);
+        let Some(&chunk) = trace.get(random.below(trace.len())) else { continue };
+        let at = random.below(chunks[chunk].1.len());
+        let with: Vec<u8> = (0..1 + random.below(24)).map(|_| random.next() as u8).collect();
+        add(format!("trace of chunk {chunk} at {at}: {with:02x?}"), Change::Trace { chunk, at, with });
+    }
+    all
+}
+
+impl Mutation {
+    /// The file of `model` with this change.
+    pub fn apply(&self, model: &Model) -> Vec<u8> {
+        match &self.change {
+            Change::Number { target, at, width, value } => {
+                let mut model = model.clone();
+                let value = value.to_le_bytes();
+                model.change(*target, |bytes| bytes[*at..at + width].copy_from_slice(&value[..*width]));
+                model.file(&model.chunks())
+            }
+            Change::Splice { target, from, to, count, with } => {
+                let mut model = model.clone();
+                model.change(*target, |bytes| {
+                    bytes[from - 4..*from].copy_from_slice(&count.to_le_bytes());
+                    bytes.splice(*from..*to, with.iter().copied());
+                });
+                model.file(&model.chunks())
+            }
+            Change::Head { chunk, field, value } => {
+                let mut chunks = model.chunks();
+                if let Some((head, payload)) = chunks.get_mut(*chunk) {
+                    set(head, payload, *field, *value);
+                }
+                model.file(&chunks)
+            }
+            Change::Chunks(change) => {
+                let mut chunks = model.chunks();
+                match *change {
+                    ChunkChange::Swap(a, b) => chunks.swap(a, b),
+                    ChunkChange::Double(n) => chunks.insert(n, chunks[n].clone()),
+                    ChunkChange::Drop(n) => drop(chunks.remove(n)),
+                    ChunkChange::Halve(n) => {
+                        let (head, payload) = &mut chunks[n];
+                        payload.truncate(payload.len() / 2);
+                        *head = Head::of(head.kind, head.aux, head.offset, payload);
+                    }
+                }
+                model.file(&chunks)
+            }
+            Change::Flip { share, bits } => {
+                let mut file = model.file(&model.chunks());
+                let at = place(&file, *share);
+                file[at] ^= bits;
+                file
+            }
+            Change::Cut { share } => {
+                let mut file = model.file(&model.chunks());
+                file.truncate(place(&file, *share));
+                file
+            }
+            Change::Trace { chunk, at, with } => {
+                let mut chunks = model.chunks();
+                if let Some((head, payload)) = chunks.get_mut(*chunk) {
+                    let len = with.len().min(payload.len() - at);
+                    payload[*at..at + len].copy_from_slice(&with[..len]);
+                    *head = Head::of(head.kind, head.aux, head.offset, payload);
+                }
+                model.file(&chunks)
+            }
+        }
+    }
+}
+
+/// A place behind the preamble.
+fn place(file: &[u8], share: f64) -> usize {
+    PREAMBLE + ((file.len() - PREAMBLE) as f64 * share) as usize
+}
+
+/// A length that is another one goes with as many bytes, unless those are too many: then the head lies.
+fn set(head: &mut Head, payload: &mut Vec<u8>, field: HeadField, value: u64) {
+    const MOST: usize = 1 << 20;
+    match field {
+        HeadField::Kind => head.kind = Kind::of(value as u16),
+        HeadField::Aux => head.aux = value as u32,
+        HeadField::Offset => head.offset = value,
+        HeadField::Len => {
+            if (value as usize) <= payload.len() + MOST {
+                payload.resize(value as usize, 0);
+                *head = Head::of(head.kind, head.aux, head.offset, payload);
+            }
+            head.len = value as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutate::write_sample;
+    use jportal_capture::CaptureReader;
+
+    fn sample() -> (tempfile::TempDir, Model) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sample");
+        write_sample(&path).unwrap();
+        let mut model = Model::read(&path).unwrap();
+        assert_eq!(model.file(&model.chunks()), std::fs::read(&path).unwrap());
+        model.complete().unwrap();
+        (dir, model)
+    }
+
+    #[test]
+    fn each_field_of_each_record_is_changed() {
+        let (_dir, model) = sample();
+        let all = plan(&model, 1, Amount::SMALL).unwrap();
+        let has = |path: &str| all.iter().any(|m| m.name.starts_with(&format!("{path} ")));
+        for s in SCHEMA.iter().filter(|s| s.kind.is_some()) {
+            for f in s.fields {
+                assert!(
+                    ["", ".len", ".count"].iter().any(|end| has(&format!("{}.{}{end}", s.name, f.name))),
+                    "{}.{}",
+                    s.name,
+                    f.name
+                );
+            }
+        }
+        for l in LAYOUTS {
+            for (field, _) in l.fields.iter().chain(&[("sample.time", 8), ("header.size", 2)]) {
+                assert!(has(&format!("{}.{field}", l.name)), "{}.{field}", l.name);
+            }
+        }
+        assert!(has("Header.code_cache_high") && has("Header.pt.filter[].low") && has("End.chunks"));
+    }
+
+    #[test]
+    fn a_change_has_right_checksums_and_is_the_same_each_time() {
+        let (dir, model) = sample();
+        let path = dir.path().join("changed");
+        let (one, two) = (plan(&model, 7, Amount::SMALL).unwrap(), plan(&model, 7, Amount::SMALL).unwrap());
+        let whole = model.file(&model.chunks());
+        let mut read = 0;
+        for (m, same) in one.iter().zip(&two) {
+            let bytes = m.apply(&model);
+            assert_eq!((&m.name, &bytes), (&same.name, &same.apply(&model)));
+            // A list of one row is the same backwards, and chunks may change places with themselves.
+            assert!(
+                bytes != whole || m.name.contains("turned round") || m.name.contains("places"),
+                "{}",
+                m.name
+            );
+            if matches!(m.change, Change::Number { .. } | Change::Splice { .. }) {
+                std::fs::write(&path, bytes).unwrap();
+                assert_eq!(CaptureReader::open(&path).unwrap().check().len(), 0, "{}", m.name);
+                read += 1;
+            }
+        }
+        assert!(read > 200, "{read}");
+    }
+
+    #[test]
+    fn extremes_of_a_number() {
+        assert_eq!(extremes(1, 5), [0, 1, 4, 6, 0x7f, 0x80, 0xfe, 0xff]);
+        assert_eq!(extremes(8, u64::MAX), [0, 1, i64::MAX as u64, 1 << 63, u64::MAX - 1]);
+    }
+}
