@@ -13,6 +13,7 @@ pub mod fuzz;
 pub mod identity;
 pub mod load;
 pub mod mutate;
+pub mod neighbours;
 pub mod oracle;
 pub mod perf;
 pub mod place;

@@ -14,7 +14,7 @@ mod body;
 mod expression;
 mod loops;
 mod program;
-mod rng;
+pub(crate) mod rng;
 mod statement;
 
 pub mod run;

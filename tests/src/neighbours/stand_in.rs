@@ -1,0 +1,269 @@
+//! What stands in for `java` while jtreg runs: records the VM of a test's main class, has the capture checked, and notes it.
+
+use std::ffi::OsString;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::harness::Way;
+use super::{Mode, append};
+use crate::{Result, process};
+
+/// What the stand-in is given by a file, since jtreg hands over no arguments of ours.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The command.
+    pub jportal: PathBuf,
+    /// The JDK's own `java`.
+    pub java: PathBuf,
+    /// Seconds that a program may run.
+    pub limit: u64,
+    /// Seconds that its capture may be decoded and checked.
+    pub check_limit: u64,
+    /// Where runs are noted, and folders of captures are.
+    pub out: PathBuf,
+}
+
+impl Settings {
+    /// Name of the file.
+    pub const FILE: &str = "stand-in.json";
+    /// Name of the file of runs.
+    pub const RUNS: &str = "runs.jsonl";
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self) -> Result<()> {
+        let all = json!({"jportal": self.jportal, "java": self.java, "limit": self.limit,
+                         "check_limit": self.check_limit, "out": self.out});
+        Ok(std::fs::write(self.out.join(Self::FILE), all.to_string())?)
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// When it is not there, or something in it is not.
+    pub fn read(file: &Path) -> Result<Self> {
+        let all: Value = serde_json::from_slice(&std::fs::read(file)?)?;
+        let path = |name: &str| all[name].as_str().map(PathBuf::from).ok_or_else(|| format!("no {name}"));
+        let number = |name: &str| all[name].as_u64().ok_or_else(|| format!("no {name}"));
+        Ok(Self {
+            jportal: path("jportal")?,
+            java: path("java")?,
+            limit: number("limit")?,
+            check_limit: number("check_limit")?,
+            out: path("out")?,
+        })
+    }
+}
+
+/// Runs `java` with `arguments`, as a test's if they are; returns the exit status.
+///
+/// # Errors
+/// When something that it needs is missing.
+pub fn run(settings: &Settings, mode: Mode, way: Way, arguments: &[OsString]) -> Result<u8> {
+    let Some(action) = Action::of(arguments) else {
+        return Err(Command::new(&settings.java).args(arguments).exec().into());
+    };
+    let name = format!("{}.{}.{}", action.test.replace(['/', '#'], "."), mode.name(), action.name);
+    let capture = settings.out.join("work").join(format!("{name}.jportal"));
+    let mut command = match way {
+        Way::Recorded => {
+            std::fs::create_dir_all(settings.out.join("work"))?;
+            let mut command = Command::new(&settings.jportal);
+            command.args(["run", "--emulate", "--quiet", "--cores", "3", "--java"]).arg(&settings.java);
+            command.arg("-o").arg(&capture).arg("--");
+            command
+        }
+        Way::Qemu => {
+            let mut command = Command::new("qemu-x86_64");
+            command.arg(&settings.java);
+            command
+        }
+        Way::Plain => Command::new(&settings.java),
+    };
+    command.args(arguments);
+    let begun = Instant::now();
+    let status = limited(&mut command, Duration::from_secs(settings.limit))?;
+    let mut note = json!({
+        "test": action.test, "mode": mode.name(), "action": action.name, "way": way.name(),
+        "status": status.map(code), "seconds": begun.elapsed().as_secs_f64(),
+    });
+    if status.is_none() {
+        note["skip"] = format!("it runs longer than {} s", settings.limit).into();
+    } else if way == Way::Recorded {
+        judge(settings, &capture, &name, &mut note)?;
+    }
+    if note["kept"].is_null() {
+        let _ = std::fs::remove_file(&capture);
+    } else {
+        let words = arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>();
+        note["arguments"] = json!(words);
+        note["class_path"] = std::env::var("CLASSPATH").unwrap_or_default().into();
+    }
+    append(&settings.out.join(Settings::RUNS), &note)?;
+    Ok(status.map_or(1, code))
+}
+
+/// A test's action that runs its main class in a VM of its own.
+struct Action {
+    test: String,
+    /// `main.0` and so on.
+    name: String,
+}
+
+impl Action {
+    fn of(arguments: &[OsString]) -> Option<Self> {
+        let words = || arguments.iter().filter_map(|a| a.to_str());
+        let test = words().find_map(|word| word.strip_prefix("-Dtest.name="))?;
+        // The file with the main class and its arguments; those of other actions are called driver.0.jta and so on.
+        let file = words().find(|word| word.ends_with(".jta"))?;
+        let name = Path::new(file).file_stem()?.to_str()?;
+        name.starts_with("main.").then(|| Self { test: test.to_owned(), name: name.to_owned() })
+    }
+}
+
+/// Waits for `command`, which keeps our input and output; `None` when it took longer than `limit`.
+fn limited(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
+    // A group of its own: whatever the program has started ends with it.
+    let mut child = command.process_group(0).spawn()?;
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() > limit {
+            let group = libc::pid_t::try_from(child.id())?;
+            // SAFETY: kill takes plain numbers; the group's leader is our child, which is not reaped yet.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// As a shell has it.
+fn code(status: ExitStatus) -> u8 {
+    let signal = status.signal().map(|signal| 128 + signal);
+    status.code().or(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(255)
+}
+
+/// Has the capture decoded and checked, and notes the figures. A capture in which something is wrong is kept.
+fn judge(settings: &Settings, capture: &Path, name: &str, note: &mut Value) -> Result<()> {
+    note["capture_bytes"] = process::size(capture).into();
+    let mut command = Command::new(&settings.jportal);
+    command.args(["info", "--check", "--json"]).arg(capture);
+    let finished = match process::run(&mut command, Duration::from_secs(settings.check_limit)) {
+        Ok(finished) => finished,
+        Err(error) => {
+            note["skip"] = format!("its capture is not checked in {} s", settings.check_limit).into();
+            note["error"] = format!("{error:.500}").into();
+            return Ok(());
+        }
+    };
+    note["check_seconds"] = finished.elapsed.as_secs_f64().into();
+    match finished.json() {
+        Ok(info) => figures(&info, note),
+        Err(error) => note["faults"] = json!([format!("no figures: {error:.500}")]),
+    }
+    if finished.crashed() {
+        note["faults"] = json!([format!("info fails: {:.500}", finished.stderr)]);
+    }
+    if note["faults"].as_array().is_some_and(|faults| !faults.is_empty()) {
+        let faults = settings.out.join("faults");
+        std::fs::create_dir_all(&faults)?;
+        let kept = faults.join(format!("{name}.jportal"));
+        if std::fs::rename(capture, &kept).is_ok() {
+            note["kept"] = json!(kept);
+        }
+    }
+    Ok(())
+}
+
+/// Copies the figures that matter, and names what is wrong.
+fn figures(info: &Value, note: &mut Value) {
+    let count = |pointer: &str| info.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    for (name, pointer) in [
+        ("bytecodes", "/bytecodes"),
+        ("unresolved", "/unresolved"),
+        ("gaps", "/gaps"),
+        ("findings", "/check/findings"),
+    ] {
+        note[name] = count(pointer).into();
+    }
+    let mut faults = Vec::new();
+    let mut fault = |n: u64, what: &str| {
+        if n > 0 {
+            faults.push(format!("{n} {what}"));
+        }
+    };
+    fault(count("/errors/native_flow"), "machine-flow errors");
+    fault(count("/errors/reconstruct"), "contradictions");
+    let named = |pointer: &str| info.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
+    for (reason, n) in named("/gaps_by_reason") {
+        fault(n.as_u64().unwrap_or(0), &format!("gaps ({reason})"));
+    }
+    for (rule, n) in named("/check/by_rule") {
+        fault(n.as_u64().unwrap_or(0), &format!("findings ({rule})"));
+    }
+    for (record, what) in
+        [("damaged_records", "damaged records"), ("oddities", "records that contradict others")]
+    {
+        fault(count(&format!("/metadata/{record}")), what);
+    }
+    fault(count("/capture/counters/unit.anomalies"), "anomalies of the unit");
+    if info.pointer("/capture/whole") != Some(&Value::Bool(true)) {
+        faults.push("the capture is not whole".into());
+    }
+    note["faults"] = json!(faults);
+    if let Some(first) = info.pointer("/check/first/0") {
+        note["first_finding"] = first.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn main_actions_are_known_by_their_file() {
+        let of = |words: &[&str]| {
+            Action::of(&words.iter().map(OsString::from).collect::<Vec<_>>()).map(|a| (a.test, a.name))
+        };
+        let name = "-Dtest.name=a/B.java";
+        assert_eq!(of(&[name, "Wrapper", "/w/main.1.jta"]), Some(("a/B.java".into(), "main.1".into())));
+        assert_eq!(of(&[name, "Wrapper", "/w/driver.0.jta"]), None);
+        assert_eq!(of(&["-version"]), None);
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_name() {
+        let mut note = json!({});
+        let clean = json!({"bytecodes": 5, "gaps": 0, "gaps_by_reason": {}, "check": {"findings": 0, "by_rule": {}, "first": []},
+            "errors": {"native_flow": 0, "reconstruct": 0}, "capture": {"whole": true, "counters": {"unit.anomalies": 0}},
+            "metadata": {"damaged_records": 0, "oddities": 0}});
+        figures(&clean, &mut note);
+        assert_eq!((note["faults"].clone(), note["bytecodes"].clone()), (json!([]), json!(5)));
+        let mut wrong = clean;
+        wrong["check"] = json!({"findings": 3, "by_rule": {"edge": 3}, "first": [{"event": 7}]});
+        wrong["gaps_by_reason"] = json!({"torn": 1});
+        wrong["capture"] = json!({"whole": false});
+        figures(&wrong, &mut note);
+        let expected = ["1 gaps (torn)", "3 findings (edge)", "the capture is not whole"];
+        assert_eq!(note["faults"], json!(expected));
+        assert_eq!(note["first_finding"]["event"], 7);
+    }
+
+    #[test]
+    fn who_takes_too_long_is_killed() {
+        let limit = Duration::from_millis(100);
+        assert!(limited(Command::new("sleep").arg("600"), limit).unwrap().is_none());
+        let ended = limited(Command::new("sh").args(["-c", "exit 3"]), Duration::from_secs(60)).unwrap();
+        assert_eq!(ended.map(code), Some(3));
+    }
+}
