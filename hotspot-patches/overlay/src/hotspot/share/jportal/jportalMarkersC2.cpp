@@ -149,9 +149,20 @@ void JPortalMarkersC2::node_matched(Compile* C, const Node* ideal, const Node* m
   }
 }
 
+// Whether control that comes to 'n' leads anywhere.
+static bool has_control_use(const Node* n) {
+  for (DUIterator_Fast imax, i = n->fast_outs(imax); i < imax; i++) {
+    const Node* use = n->fast_out(i);
+    if (use != n && use->is_CFG()) return true;
+  }
+  return false;
+}
+
 void JPortalMarkersC2::control_replaced(Node* from, Node* to) {
   JPortalC2* jp = JPortalC2::current();
-  if (jp != NULL && from != to) {
+  if (jp == NULL || from == to || jp->path_of(from) == NULL) return;
+  // What leads nowhere is about to go, or control has not been led on from it yet.
+  if (to->is_top() || has_control_use(from)) {
     jp->append(to, jp->take_path(from));
   }
 }
@@ -206,12 +217,24 @@ bool JPortalMarkersC2::same_path(Node* a, Node* b) {
   return jp == NULL || JPortalPath::equal(jp->path_of(a), jp->path_of(b));
 }
 
+// Control passes beside the test from now on. The test goes only when both of its
+// projections have gone, and may be folded like any other one before: an earlier
+// test with the same condition makes 'dominated_by' move what the projections have
+// to the control before the test, which is in use.
+static void test_skipped(JPortalC2* jp, const Node* test) {
+  for (DUIterator_Fast imax, i = test->fast_outs(imax); i < imax; i++) {
+    jp->take_path(test->fast_out(i));
+  }
+}
+
 bool JPortalMarkersC2::diamond_removed(Node* arm1, Node* arm2) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL) return true;
   if (JPortalMarkers::is_exact() && !same_path(arm1, arm2)) return false;
   Node* before = arm1->in(0)->in(0);
-  jp->append(before, jp->merge(jp->path_of(arm1), jp->path_of(arm2), JPortalAmbiguities::EMPTY_DIAMOND));
+  const JPortalPath* path = jp->merge(jp->path_of(arm1), jp->path_of(arm2), JPortalAmbiguities::EMPTY_DIAMOND);
+  test_skipped(jp, arm1->in(0));
+  jp->append(before, path);
   return true;
 }
 
@@ -281,11 +304,13 @@ bool JPortalMarkersC2::tests_merged(Node* same1, Node* same2, Node* other1, Node
   return true;
 }
 
-void JPortalMarkersC2::clipping(Node* min, Node* max, Node* between) {
+void JPortalMarkersC2::clipping(Node* test1, Node* test2, Node* min, Node* max, Node* between) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL) return;
   const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::CLIPPING,
                                           jp->cat(jp->path_of(min), jp->path_of(max)), jp->path_of(between));
+  test_skipped(jp, test1);
+  test_skipped(jp, test2);
   jp->set_path(min, path);
   jp->set_path(max, path);
   jp->set_path(between, path);

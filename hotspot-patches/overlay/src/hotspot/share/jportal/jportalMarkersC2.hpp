@@ -65,7 +65,8 @@ class JPortalMarkersC2 : AllStatic {
   }
 
   // --- Control flow
-  // Control passes 'to' where it passed 'from'; from's path goes behind to's.
+  // Control passes 'to' where it passed 'from'; from's path goes behind to's. A node that control is not led on
+  // from is passed no more: it says nothing of 'to'.
   static void on_control_replaced(Node* from, Node* to)        { if (is_on()) control_replaced(from, to); }
   // The inputs of the region will go different ways: each takes its path along.
   static void on_region_split(Node* region)                    { if (is_on()) region_split(region); }
@@ -106,7 +107,10 @@ class JPortalMarkersC2 : AllStatic {
     return !is_on() || tests_merged(same1, same2, other1, other2);
   }
   static bool refuses_clipping()                               { return JPortalMarkers::is_exact(); }
-  static void on_clipping(Node* min, Node* max, Node* between) { if (is_on()) clipping(min, max, between); }
+  // 'test1' and 'test2' are passed no more; the others are new.
+  static void on_clipping(Node* test1, Node* test2, Node* min, Node* max, Node* between) {
+    if (is_on()) clipping(test1, test2, min, max, between);
+  }
   static bool refuses_loop_removal(const IdealLoopTree* loop) {
     return JPortalMarkers::is_exact() && has_markers(loop);
   }
@@ -151,7 +155,7 @@ class JPortalMarkersC2 : AllStatic {
   static bool compares_fold_exactly(Node* outer, Node* out);
   static void compares_folded(Node* outer, Node* out, Node* in);
   static bool tests_merged(Node* same1, Node* same2, Node* other1, Node* other2);
-  static void clipping(Node* min, Node* max, Node* between);
+  static void clipping(Node* test1, Node* test2, Node* min, Node* max, Node* between);
   static bool has_markers(const IdealLoopTree* loop);
   static void empty_loop_removed(Node* entry);
   static void fill_loop_removed(Node* call);
