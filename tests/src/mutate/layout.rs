@@ -122,7 +122,7 @@ pub fn example(name: &str, value: u8, rows: u32, to: &mut Vec<u8>) -> Result<()>
 }
 
 fn width(ty: &str) -> Option<usize> {
-    match ty {
+    match inside(ty, "Appended").unwrap_or(ty) {
         "u8" => Some(1),
         "u16" => Some(2),
         "u32" | "i32" => Some(4),
@@ -131,9 +131,14 @@ fn width(ty: &str) -> Option<usize> {
     }
 }
 
-/// What a list is one of. (`stringify!` may put blanks.)
+/// What a list is one of.
 fn item(ty: &str) -> Option<&str> {
-    ty.strip_prefix("Vec")?.trim().strip_prefix('<')?.strip_suffix('>').map(str::trim)
+    inside(ty, "Vec")
+}
+
+/// The parameter of the type `outer<…>`. (`stringify!` may put blanks.)
+fn inside<'t>(ty: &'t str, outer: &str) -> Option<&'t str> {
+    ty.strip_prefix(outer)?.trim().strip_prefix('<')?.strip_suffix('>').map(str::trim)
 }
 
 struct Walk<'b> {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use jportal_capture::codec::Appended;
 use jportal_capture::header::{packet_flags, sources};
 use jportal_capture::schema::{
     BlobDefined, BytecodeNames, ClassDefined, CodePatched, ExceptionEntry, HandlerEntry, ImplicitEntry,
@@ -165,6 +166,7 @@ fn metadata() -> Vec<(u64, Record)> {
                 reason: patch_reasons::OTHER,
                 code: [0x90, 0x90][..].into(),
                 tid: PID,
+                since: Appended(43),
             }),
         ),
     ]
