@@ -28,8 +28,8 @@ pub struct MtcConfig {
 /// How far a change's timestamp and a trace's clock may disagree, in TSC ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slack {
-    /// A change may have been visible this long before its record's time (the store comes
-    /// first, the clock is read later; the thread may lose its core in between).
+    /// A change of which it is not known when its store began may have been visible this long before its record's time (the store
+    /// comes first, the clock is read later; the thread may lose its core in between).
     pub before: u64,
     /// Old bytes may have run this long after.
     pub after: u64,

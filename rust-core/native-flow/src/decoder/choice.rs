@@ -1,11 +1,15 @@
 //! Versions of code that time alone does not decide between.
 //!
-//! A change of code is visible to a core at about the time of its record, and the trace says the
-//! time only now and then. Inside the tolerance both the old and the new bytes are possible. If
-//! they make a difference for the flow, the decoder takes the likelier version, remembers the
-//! other one with its whole state ([`Choice`]), and comes back to it when packets and code
-//! contradict each other later on. What a core has seen it does not unsee: once the new bytes
-//! are taken, the choice does not come again.
+//! A change of code becomes visible to a core between the time when its store had not begun and the time of its record, and the
+//! trace says the time only now and then. In between both the old and the new bytes are possible. If they make a difference
+//! for the flow, the decoder takes the likelier version, remembers the other one with its whole state ([`Choice`]), and
+//! comes back to it when packets and code contradict each other later on, or when a return doubts it ([`super::doubt`]). What a
+//! core has seen it does not unsee: once the new bytes are taken, the choice does not come again.
+//!
+//! Captures before version 2.2 do not say when a store began. There a record is taken to come at most [`Slack::before`] after it,
+//! and sixteen times as much for each level that is needed to explain a contradiction.
+//!
+//! [`Slack::before`]: crate::Slack::before
 //!
 //! *Which version is the likelier.* Versions of a block often differ in what packets do not show: a call leads to the one
 //! callee or to the other, each is left by some TIP, and no contradiction ever comes. What stands then, in this order:
