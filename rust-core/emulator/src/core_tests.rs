@@ -405,8 +405,8 @@ fn a_stay_ends_with_the_block_before_a_pause() {
 /// The other thread has waited for the core while its owner went on.
 #[test]
 fn a_stay_does_not_end_before_its_last_block() {
-    for detached in [false, true] {
-        let mut r = rig();
+    for (detached, timing) in [false, true].into_iter().flat_map(|d| [(d, Timing::Tsc), (d, Timing::Mtc)]) {
+        let mut r = rig_with(Config { timing, ..Config::default() });
         let mut thread = None;
         r.core.switch_in(11, &mut thread, clock::tsc());
         r.core.begin_block(&mut thread, leak(0x1000, BRANCH));

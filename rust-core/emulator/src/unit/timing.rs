@@ -92,7 +92,7 @@ impl TimingState {
     pub fn look(&mut self, now: u64) {
         let passed = now.saturating_sub(self.looked);
         self.sure = if passed > JUMP { self.looked } else { now };
-        if passed > self.held_up && self.runs() {
+        if passed > self.held_up {
             self.held_since = self.looked;
         }
         self.looked = self.looked.max(now);
