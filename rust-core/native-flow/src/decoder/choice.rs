@@ -188,6 +188,11 @@ impl CoreDecoder {
         self.window.latest.min(self.window.resolution)
     }
 
+    /// Whether a change of code may be visible at the present time.
+    pub(super) fn is_possible(&self, change: u32, image: &CodeHistory) -> bool {
+        image.changes()[change as usize].earliest(self.before()) <= self.upper()
+    }
+
     /// How long after its store a record may have been made of which that is not known.
     fn before(&self) -> u64 {
         self.config.slack.before << (4 * self.level)
@@ -304,7 +309,6 @@ impl CoreDecoder {
         image: &CodeHistory,
     ) -> (Vec<u32>, Vec<Result<Block, Error>>, bool) {
         let ip = self.state.ip;
-        let (latest, before) = (self.upper(), self.before());
         let mut end = old.as_ref().map_or(ip + 1, |b| b.end);
         loop {
             let touches = |&number: &u32| {
@@ -312,7 +316,7 @@ impl CoreDecoder {
                 c.kind != ChangeKind::Free && c.overlaps(ip, end)
             };
             let touching = || self.view.pending().iter().copied().filter(touches);
-            let possible = |&number: &u32| image.changes()[number as usize].earliest(before) <= latest;
+            let possible = |&number: &u32| self.is_possible(number, image);
             let pending: Vec<u32> = touching().filter(possible).take(MAX_PENDING).collect();
             let mut versions = vec![old];
             versions.extend((1..=pending.len()).map(|n| self.decode_at(ip, image, &pending[..n])));

@@ -8,6 +8,7 @@ use crate::config::PopRule;
 use crate::error::Error;
 use crate::image::CodeHistory;
 use crate::item::{Exit, Item, Target};
+use crate::view::Recent;
 use jportal_units::{Address, StreamOffset};
 
 /// Most direct branches in a row without a packet.
@@ -224,7 +225,7 @@ impl CoreDecoder {
         if self.state.calls.unwind_to(to) || self.state.calls.is_empty() {
             return Ok(());
         }
-        if self.may_doubt() && self.is_behind_compiled_call(block, to, image) {
+        if self.may_doubt() && self.is_behind_compiled_call(to, image) {
             return Err(Error::OtherCaller {
                 offset: StreamOffset(self.state.packet),
                 address: self.address(block.start),
@@ -235,16 +236,17 @@ impl CoreDecoder {
         Ok(())
     }
 
-    /// Whether `block` and `to` are compiled code, and a direct call ends at `to`: other places that compiled code returns to are
+    /// Whether `to` is compiled code, and a direct call ends there: other places that control returns to in compiled code are
     /// handlers of deoptimised frames, whose return addresses the VM has changed (`frame::deoptimize`).
-    fn is_behind_compiled_call(&self, block: &Block, to: u32, image: &CodeHistory) -> bool {
+    fn is_behind_compiled_call(&self, to: u32, image: &CodeHistory) -> bool {
         const CALL_REL32: u8 = 0xe8;
         let Some(call) = to.checked_sub(5) else { return false };
-        let owner = self.view.owner(image, to, |r| r.seen);
+        // Also by what this core has not been seen to execute yet.
+        let visible = |r: &Recent| r.seen || self.is_possible(r.change, image);
+        let owner = self.view.owner(image, to, visible);
         let mut opcode = [0];
-        self.view.read(image, call, &mut opcode, |r| r.seen);
-        let is_compiled = |code| image.leaves_only_by_calls(code);
-        opcode == [CALL_REL32] && is_compiled(block.code) && owner.is_some_and(|(code, _)| is_compiled(code))
+        self.view.read(image, call, &mut opcode, visible);
+        opcode == [CALL_REL32] && owner.is_some_and(|(code, _)| image.leaves_only_by_calls(code))
     }
 
     fn walk_to_event(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
