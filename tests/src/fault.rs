@@ -426,26 +426,43 @@ fn copy_core(
     Ok(())
 }
 
-/// File offsets at which a chunk begins, and the file's length: every place where a cut leaves whole chunks.
-///
-/// # Errors
-/// When the file is unreadable or no sequence of chunks (`FORMAT.md` of the capture crate).
-pub fn chunk_boundaries(capture: &Path) -> Result<Vec<u64>> {
+/// Where each chunk of `capture` begins, and its kind, and where the last one ends.
+fn chunks(capture: &Path) -> Result<(Vec<(u64, u16)>, u64)> {
     use std::os::unix::fs::FileExt;
     const PREAMBLE: u64 = 16;
     const HEAD: u64 = 32;
     let file = std::fs::File::open(capture)?;
     let length = file.metadata()?.len();
     let mut at = PREAMBLE;
-    let mut boundaries = vec![0, at];
+    let mut all = Vec::new();
     while at < length {
         let mut head = [0; HEAD as usize];
         file.read_exact_at(&mut head, at)?;
         if &head[..4] != b"JPCH" {
             return Err(format!("no chunk at {at}").into());
         }
+        all.push((at, u16::from_le_bytes(head[4..6].try_into()?)));
         at += HEAD + u64::from(u32::from_le_bytes(head[8..12].try_into()?));
-        boundaries.push(at);
     }
-    Ok(boundaries)
+    Ok((all, at))
+}
+
+/// File offsets at which a chunk begins, and the file's length: every place where a cut leaves whole chunks.
+///
+/// # Errors
+/// When the file is unreadable or no sequence of chunks (`FORMAT.md` of the capture crate).
+pub fn chunk_boundaries(capture: &Path) -> Result<Vec<u64>> {
+    let (chunks, end) = chunks(capture)?;
+    Ok([0].into_iter().chain(chunks.iter().map(|c| c.0)).chain([end]).collect())
+}
+
+/// Where each chunk of trace of `capture` ends.
+///
+/// # Errors
+/// As [`chunk_boundaries`].
+pub fn ends_of_trace(capture: &Path) -> Result<Vec<u64>> {
+    const PT: u16 = 3;
+    let (chunks, end) = chunks(capture)?;
+    let behind = chunks.iter().skip(1).map(|c| c.0).chain([end]);
+    Ok(chunks.iter().zip(behind).filter(|(c, _)| c.1 == PT).map(|(_, behind)| behind).collect())
 }

@@ -274,6 +274,14 @@ impl Info {
     pub fn reconstruct_errors(&self) -> Result<u64> {
         whole(self.number("/errors/reconstruct")?)
     }
+
+    /// Bytecodes in the flow.
+    ///
+    /// # Errors
+    /// As [`Info::native_errors`].
+    pub fn bytecodes(&self) -> Result<u64> {
+        whole(self.number("/bytecodes")?)
+    }
 }
 
 fn whole(value: f64) -> Result<u64> {

@@ -41,6 +41,8 @@ pub enum Kind {
     End,
     /// All that some cores recorded before a moment stands in front of it.
     Drained,
+    /// All metadata committed before a moment stands in front of it.
+    Described,
     /// Written by a later version; skipped and counted.
     Unknown(u16),
 }
@@ -56,6 +58,7 @@ impl Kind {
             Self::Loss => 5,
             Self::End => 6,
             Self::Drained => 7,
+            Self::Described => 8,
             Self::Unknown(code) => code,
         }
     }
@@ -69,6 +72,7 @@ impl Kind {
             5 => Self::Loss,
             6 => Self::End,
             7 => Self::Drained,
+            8 => Self::Described,
             code => Self::Unknown(code),
         }
     }
@@ -82,6 +86,7 @@ impl Kind {
             Self::Loss => "loss",
             Self::End => "end",
             Self::Drained => "drained",
+            Self::Described => "described",
             Self::Unknown(_) => "unknown",
         }
     }
@@ -98,7 +103,7 @@ pub struct Head {
     /// begins, [`NO_RECORD`] for nowhere. Drained: the first core, and in the upper half the last.
     /// Otherwise 0.
     pub aux: u32,
-    /// Offset of the payload in its stream; drained: a TSC; 0 for other chunks that belong to no stream.
+    /// Offset of the payload in its stream; drained, described: a TSC; 0 for other chunks that belong to no stream.
     pub offset: u64,
     /// CRC32C of the payload.
     pub payload_crc: u32,

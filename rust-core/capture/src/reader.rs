@@ -126,6 +126,8 @@ pub struct CaptureReader {
     cores: Vec<CoreStreams>,
     /// Up to when all of a core is there: by the first and last of those that were drained together.
     drained: BTreeMap<(u32, u32), Tsc>,
+    /// Up to when all metadata is there.
+    described: Option<Tsc>,
     /// End of the last whole chunk.
     good_end: u64,
     chunks: u64,
@@ -154,6 +156,7 @@ impl CaptureReader {
             metadata: Vec::new(),
             cores: Vec::new(),
             drained: BTreeMap::new(),
+            described: None,
             good_end: PREAMBLE as u64,
             chunks: 0,
         };
@@ -196,6 +199,10 @@ impl CaptureReader {
     /// properly everything is.
     pub fn drained(&self) -> impl Iterator<Item = (RangeInclusive<u32>, Tsc)> + '_ {
         self.drained.iter().map(|(&(from, to), &tsc)| (from..=to, tsc))
+    }
+    /// Up to when all metadata is in the file, as far as the recorder said so; the largest TSC: all there is.
+    pub const fn described(&self) -> Option<Tsc> {
+        self.described
     }
     /// A core's PT pieces by ascending offset. Where one does not begin at the end of its
     /// predecessor, trace is missing.
@@ -316,6 +323,7 @@ impl CaptureReader {
                 let tsc = self.drained.entry((aux & 0xffff, aux >> 16)).or_default();
                 *tsc = Tsc(offset).max(*tsc);
             }
+            Kind::Described => self.described = self.described.max(Some(Tsc(entry.head.offset))),
             Kind::Unknown(_) => self.completeness.unknown_chunks += 1,
         }
         Ok(false)

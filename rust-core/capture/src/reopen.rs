@@ -64,7 +64,7 @@ fn tracker(reader: &CaptureReader) -> Result<FrameTracker, Error> {
         return Ok(FrameTracker::default());
     };
     let first = pieces[i].first_record.unwrap_or(0);
-    let mut tracker = FrameTracker::starting_at(pieces[i].offset + u64::from(first));
+    let mut tracker = FrameTracker::starting_at(pieces[i].offset.saturating_add(first.into()));
     let mut skip = first as usize;
     for piece in &pieces[i..] {
         let bytes = reader.read(piece)?;

@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use crate::chunk::{Counter, EndReason};
 use crate::error::Error;
 use crate::writer::CaptureWriter;
+use jportal_units::Tsc;
 
 /// First bytes of a ring file.
 pub const MAGIC: [u8; 8] = *b"JPRING1\0";
@@ -114,20 +115,23 @@ fn complete(mut writer: CaptureWriter, image: &Image) -> Result<Recovery, Error>
     let from = writer.written().metadata;
     let how = if image.crashed { "the VM crashed" } else { "the VM was killed" };
     let mut text = format!("{how}; completed from its ring file");
-    let mut bytes = 0;
+    let (mut bytes, mut missing) = (0, 0);
     if from < image.tail {
         // Possible only when the machine went down, not just the VM: chunks were lost that had been written.
-        text = format!(
-            "{how}; {} bytes of metadata are neither in the capture nor in the ring",
-            image.tail - from
-        );
+        missing = image.tail - from;
+        text = format!("{how}; {missing} bytes of metadata are neither in the capture nor in the ring");
     } else if from < image.boundary {
         let piece = image.bytes(from);
         bytes = piece.len() as u64;
         writer.metadata(&piece)?;
     }
-    let counter = Counter { name: "recovered_metadata_bytes".into(), value: bytes };
-    writer.finish(EndReason::Recovered, &text, vec![counter])?;
+    if missing == 0 {
+        writer.described(Tsc(u64::MAX))?;
+    }
+    let counter = |name: &str, value| Counter { name: name.into(), value };
+    let counters =
+        vec![counter("recovered_metadata_bytes", bytes), counter("missing_metadata_bytes", missing)];
+    writer.finish(EndReason::Recovered, &text, counters)?;
     Ok(Recovery::Done { bytes, crashed: image.crashed })
 }
 

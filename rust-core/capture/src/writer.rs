@@ -148,7 +148,7 @@ impl CaptureWriter {
     ///
     /// # Errors
     /// [`Error::DiskFull`] and [`Error::Write`] when the system refuses: the file then ends
-    /// after the last whole chunk and only [`CaptureWriter::finish`] is accepted;
+    /// after the last whole chunk and only [`CaptureWriter::finish`] is accepted, until [`CaptureWriter::retry`];
     /// [`Error::FrameLength`] for an impossible frame (nothing of the piece is written);
     /// [`Error::HeaderFirst`], [`Error::Closed`].
     pub fn metadata(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -226,6 +226,21 @@ impl CaptureWriter {
         self.chunk(Kind::Drained, from.get() | to.get() << 16, tsc.0, &[])
     }
 
+    /// Notes that all metadata committed before `tsc` has been written; the largest TSC: all there is.
+    ///
+    /// # Errors
+    /// As [`CaptureWriter::metadata`].
+    pub fn described(&mut self, tsc: Tsc) -> Result<(), Error> {
+        self.ready()?;
+        self.chunk(Kind::Described, 0, tsc.0, &[])
+    }
+
+    /// Tries again after a failed write: what did not fit was cut off, and something smaller may. Of each stream only what
+    /// follows its last whole chunk may come.
+    pub const fn retry(&mut self) {
+        self.closed = false;
+    }
+
     /// What was written so far.
     pub const fn written(&self) -> Written {
         self.written
@@ -237,7 +252,7 @@ impl CaptureWriter {
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Write`].
     pub fn finish(mut self, reason: EndReason, text: &str, counters: Vec<Counter>) -> Result<Written, Error> {
-        self.closed = false;
+        self.retry();
         let end = End {
             reason,
             text: text.into(),

@@ -79,6 +79,26 @@ pub(crate) fn recording(reader: &CaptureReader) -> Result<Recording<'_>> {
             "warning: {damaged} metadata records cannot be read (damaged, or of a VM of another version): what depends on them is wrong"
         ));
     }
+    let undescribed = recording.undescribed_bytes();
+    if undescribed > 0 {
+        say(&format!(
+            "warning: the last {undescribed} bytes of trace are not decoded: the capture was cut off, and metadata that they need may be missing"
+        ));
+    }
+    let (damaged, disordered) = (recording.damaged_sideband(), recording.disordered_sideband());
+    if damaged + disordered > 0 {
+        say(&format!(
+            "warning: the records of who ran when are damaged: {damaged} places are gaps, {disordered} times were out of order"
+        ));
+    }
+    let flawed = recording.image().codes().iter().filter_map(|c| Some((c, c.nmethod()?.flaw.as_ref()?)));
+    let flawed: Vec<String> = flawed.map(|(c, flaw)| format!("{}: {flaw}", c.describe())).collect();
+    for flaw in flawed.iter().take(5) {
+        say(&format!("warning: {flaw}; wherever it runs there is a gap"));
+    }
+    if flawed.len() > 5 {
+        say(&format!("warning: and {} more compiled methods are damaged", flawed.len() - 5));
+    }
     Ok(recording)
 }
 

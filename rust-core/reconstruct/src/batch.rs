@@ -263,6 +263,7 @@ impl<'a> CoreStream<'a> {
     /// Pushes the capture's bytes up to `until`, and not more: what is behind may be nobody's.
     fn push_up_to(&mut self, until: u64) -> Result<(), Error> {
         let reader = self.recording.reader();
+        let until = until.min(self.recording.end_of(self.core).0);
         let pieces = reader.pt(self.core);
         while self.pushed < until {
             let Some(piece) = pieces.get(self.piece) else { return Ok(()) };

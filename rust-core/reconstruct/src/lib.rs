@@ -17,6 +17,7 @@ mod code_map;
 mod compiled;
 mod contradiction;
 mod deopt;
+mod described;
 mod dispatch;
 mod driver;
 mod entry;

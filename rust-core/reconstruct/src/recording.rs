@@ -1,6 +1,7 @@
 //! A capture opened for decoding.
 
 use crate::blind::{Life, Unseen, unseen};
+use crate::described::{decodable, described_until};
 use crate::driver::{DecodeOptions, Progress, decode};
 use crate::error::Error;
 use crate::stretches::{Blind, CoreSideband, StaleBlock, Stretch, Visit, digest};
@@ -34,6 +35,8 @@ pub struct Recording<'a> {
     sidebands: Vec<(Core, CoreSideband)>,
     /// Where a recording that was cut off ends.
     silences: Vec<Blind>,
+    /// By core: behind it metadata is missing that the trace may need.
+    undescribed: HashMap<u32, StreamOffset>,
     damaged_records: u64,
     refused_code: u64,
 }
@@ -141,28 +144,42 @@ impl<'a> Recording<'a> {
         let all_resolutions = reader.version() >= ALL_RESOLUTIONS;
         let mut history = History { code, refused: 0, all_resolutions };
         let mut vm = Builder::default();
-        let mut damaged_records = 0;
+        let (mut damaged_records, mut latest) = (0, Tsc(0));
         for record in reader.metadata() {
             match record {
-                Ok(r) => vm.record(r, &mut history),
+                Ok(r) => {
+                    latest = latest.max(Tsc(r.tsc));
+                    vm.record(r, &mut history);
+                }
                 Err(_) => damaged_records += 1,
             }
         }
-        let mut sidebands = Vec::new();
+        let image = vm.finish();
+        let described = described_until(reader, &image.interpreter, latest);
+        let (mut sidebands, mut undescribed) = (Vec::new(), HashMap::new());
         for core in reader.cores() {
-            let held: Vec<_> = reader.pt(core).iter().map(|p| p.offset..p.end()).collect();
+            let mut held: Vec<_> = reader.pt(core).iter().map(|p| p.offset..p.end()).collect();
             let begin = held.first().map_or(StreamOffset(0), |p| StreamOffset(p.start));
             let mut side = digest(core, begin, &sideband(reader, core)?);
+            if let Some(until) = described {
+                let end = decodable(reader, core, &side.stretches, until)?;
+                if let Some(end) = end {
+                    held.retain(|p| p.start < end.0);
+                    held.iter_mut().for_each(|p| p.end = p.end.min(end.0));
+                    undescribed.insert(core.0, end);
+                }
+            }
             side.confront(core, &held);
             sidebands.push((core, side));
         }
         Ok(Self {
             reader,
-            image: vm.finish(),
+            image,
             history: history.code,
             cache,
             silences: silences(reader, &sidebands),
             sidebands,
+            undescribed,
             damaged_records,
             refused_code: history.refused,
         })
@@ -294,6 +311,18 @@ impl<'a> Recording<'a> {
     /// Records of the sideband whose time was out of order.
     pub fn disordered_sideband(&self) -> u64 {
         self.sidebands.iter().map(|s| s.1.disordered).sum()
+    }
+    /// The end of what can be decoded of `core`: behind it metadata is missing that the trace may need.
+    pub(crate) fn end_of(&self, core: Core) -> StreamOffset {
+        self.undescribed.get(&core.0).copied().unwrap_or(StreamOffset(u64::MAX))
+    }
+    /// Bytes of PT that are not decoded because the capture was cut off and metadata is missing that they may need.
+    pub fn undescribed_bytes(&self) -> u64 {
+        let behind = |(&core, end): (&u32, &StreamOffset)| {
+            let pieces = self.reader.pt(Core(core)).iter();
+            pieces.map(|p| p.end().saturating_sub(end.0.max(p.offset))).sum::<u64>()
+        };
+        self.undescribed.iter().map(behind).sum()
     }
     /// Metadata records that could not be read.
     pub const fn damaged_records(&self) -> u64 {

@@ -5,12 +5,15 @@ use crate::error::Error;
 use crate::session::Session;
 use jportal_capture::CaptureWriter;
 use jportal_capture::header::sources;
+use jportal_units::Tsc;
 use std::time::Duration;
 
 /// How long the consumer sleeps when nobody wakes it; a quarter-full ring does.
 const NAP: Duration = Duration::from_millis(10);
 /// Largest piece written at once.
 const PIECE: usize = 1 << 20;
+/// The same where little room is left.
+const SMALL_PIECE: usize = 16 << 10;
 
 /// Creates the capture and writes its header.
 pub(crate) fn create(session: &Session) -> Result<(), Error> {
@@ -31,6 +34,7 @@ pub(crate) fn create(session: &Session) -> Result<(), Error> {
 pub(crate) fn run(session: &Session) {
     let ring = &session.ring;
     let mut piece = Vec::new();
+    let mut described = 0;
     loop {
         let last = !ring.is_open();
         session.write_header();
@@ -44,7 +48,33 @@ pub(crate) fn run(session: &Session) {
         } else if last && !ring.is_crashed() {
             return;
         } else {
+            // Whoever reads a file that was cut off knows so up to when its trace can be decoded.
+            let chunks = session.written().chunks;
+            if let Some(tsc) = ring.complete_until().filter(|_| chunks != described) {
+                session.append(|w| w.described(Tsc(tsc)));
+                described = session.written().chunks;
+            }
             std::thread::park_timeout(NAP);
         }
     }
+}
+
+/// The recording failed: writes what was committed by then, which the trace in the file may need, as far as it fits.
+pub(crate) fn save(session: &Session) {
+    let ring = &session.ring;
+    if session.failure().is_none() || ring.is_crashed() {
+        return;
+    }
+    // Behind the record that is being written.
+    ring.close();
+    let mut piece = Vec::new();
+    while ring.left() > 0 {
+        piece.clear();
+        let n = ring.read(&mut piece, SMALL_PIECE);
+        if !session.append_after_failure(|w| w.metadata(&piece)) {
+            return;
+        }
+        ring.free(n);
+    }
+    session.append_after_failure(|w| w.described(Tsc(u64::MAX)));
 }

@@ -387,6 +387,7 @@ impl WaitingConsumer {
                     session.ring.attach_consumer();
                     let _ = to_starter.send(Ok(Arc::clone(&session)));
                     guarded(&session, || consumer::run(&session));
+                    guarded(&session, || consumer::save(&session));
                     let (reason, text) = lock(&end).end();
                     session.finish(reason, text);
                     session.ring.remove_file();

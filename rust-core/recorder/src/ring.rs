@@ -239,6 +239,25 @@ impl Ring {
         let _ = std::fs::remove_file(&self.path);
     }
 
+    /// A time before which all records were committed that ever will be, if all of them have been taken out. For the consumer
+    /// only; `None` when a producer is at work.
+    pub fn complete_until(&self) -> Option<u64> {
+        // A producer may wait for room under this lock.
+        let head = self.producers.try_lock().ok()?;
+        if *head != self.word(layout::TAIL).load(Relaxed) {
+            return None;
+        }
+        let now = rdtsc().max(self.last.load(Relaxed));
+        // Whoever comes next is later.
+        self.last.store(now, Relaxed);
+        Some(now)
+    }
+
+    /// Bytes that were published and not taken out. For the consumer only.
+    pub fn left(&self) -> usize {
+        (self.word(layout::HEAD).load(Acquire) - self.word(layout::TAIL).load(Relaxed)) as usize
+    }
+
     /// The calling thread is the consumer from now on.
     pub fn attach_consumer(&self) {
         let _ = self.consumer.set(std::thread::current());

@@ -96,6 +96,19 @@ impl Session {
         false
     }
 
+    /// As [`Session::append`] after a failure: what is smaller than what did not fit may. `false` when this does not, either.
+    pub(crate) fn append_after_failure(
+        &self,
+        f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
+    ) -> bool {
+        let mut guard = lock(&self.writer);
+        let Some(writer) = guard.as_mut() else { return false };
+        writer.retry();
+        let done = f(writer).is_ok();
+        *lock(&self.written) = writer.written();
+        done
+    }
+
     /// A copy of the capture at `path`, to be gone on with; `None` until it holds the metadata up to `mark`, and while its last
     /// record is there in part. Others go on writing meanwhile.
     pub(crate) fn copy_at(

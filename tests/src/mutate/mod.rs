@@ -4,12 +4,14 @@
 //! What there is to change is read off the schemas ([`jportal_capture::schema::SCHEMA`], [`jportal_capture::header::SCHEMA`],
 //! [`jportal_perf_abi::record::LAYOUTS`]), so a new record is covered without a word here.
 
+mod campaign;
 mod judge;
 mod layout;
 mod model;
 mod plan;
 mod sample;
 
+pub use campaign::{Campaign, Outcome};
 pub use judge::{Failure, Judge, Limits};
 pub use model::Model;
 pub use plan::{Amount, Mutation, plan};

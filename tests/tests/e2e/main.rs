@@ -16,6 +16,7 @@ mod jacoco;
 mod live;
 mod load;
 mod memory;
+mod mutate;
 mod passthrough;
 mod perf;
 mod programs;

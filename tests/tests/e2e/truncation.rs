@@ -75,6 +75,34 @@ fn cut_at_every_chunk_boundary_and_a_thousand_random_places() {
     cut_at(&recording, places);
 }
 
+/// What was cut off is a gap, wherever that was: trace may reach further than the metadata it needs.
+#[test]
+fn a_cut_behind_trace_contradicts_nothing() {
+    let Some(place) = place::installed("a_cut_behind_trace_contradicts_nothing") else { return };
+    let program = programs::by_name("branches").expect("a program of that name");
+    let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
+    let recording = Recording::make(&place, &program, &plan).unwrap();
+    let places = fault::ends_of_trace(&recording.capture()).unwrap();
+    let copy = recording.file("cut.jportal");
+    std::fs::copy(recording.capture(), &copy).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&copy).unwrap();
+    let (mut decoded, mut undecoded) = (0, 0);
+    for &place in places.iter().rev().step_by(places.len() / 40 + 1) {
+        file.set_len(place).unwrap();
+        let info = recording.info(&copy, &["--check"]).unwrap();
+        let errors = (info.native_errors().unwrap(), info.reconstruct_errors().unwrap());
+        assert_eq!(errors, (0, 0), "cut at {place}");
+        if info.bytecodes().unwrap() == 0 {
+            undecoded += 1;
+            continue;
+        }
+        assert_eq!(info.checked().unwrap().by_rule.len(), 0, "cut at {place}");
+        decoded += 1;
+    }
+    println!("{} cuts: {decoded} with bytecodes, {undecoded} without", decoded + undecoded);
+    assert!(decoded > 10, "{decoded} of {} cuts have bytecodes", places.len());
+}
+
 /// A cut recording still says what it has: the probes before the cut match.
 #[test]
 fn what_was_recorded_before_the_cut_is_right() {

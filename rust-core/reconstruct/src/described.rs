@@ -1,0 +1,184 @@
+//! How far a recording that was cut off can be decoded.
+//!
+//! Trace and metadata come to the file on ways of their own. When the disk is full, or the file is cut off, the trace may reach
+//! further than the metadata: code that was installed and calls that were patched in the meantime are not known, and what ran
+//! would be decoded with the code of before. So trace is decoded up to where all metadata is known to be there, and not further.
+
+use crate::error::Error;
+use crate::stretches::Stretch;
+use jportal_capture::{CaptureReader, EndReason};
+use jportal_pt_packet::{Packet, PacketDecoder, find_psbs, nearest_tsc};
+use jportal_units::{Core, StreamOffset, Tsc};
+use jportal_vm_image::{Interpreter, Landmark};
+
+/// Up to when all metadata is there; `None`: all that there ever was. `latest`: time of the last record.
+///
+/// HotSpot makes the stub through which it calls Java before some others and names its parts with those, when Java code may have
+/// run already: without that record each return to the VM would contradict the flow.
+pub(crate) fn described_until(reader: &CaptureReader, interpreter: &Interpreter, latest: Tsc) -> Option<Tsc> {
+    if !interpreter.landmarks().any(|(_, landmark)| landmark == Landmark::CallStubReturn) {
+        return Some(Tsc(0));
+    }
+    let end = reader.completeness().end.as_ref();
+    let is_whole = match end.map(|end| end.reason) {
+        Some(EndReason::Exit | EndReason::Stopped) => true,
+        // The ring holds what was not written, unless the machine went down as well.
+        Some(EndReason::Recovered) => !end.is_some_and(|end| {
+            end.counters.iter().any(|c| c.name.text() == "missing_metadata_bytes" && c.value > 0)
+        }),
+        _ => false,
+    };
+    // Records are in order of time.
+    let until = reader.described().max(Some(latest)).unwrap_or_default();
+    (!is_whole && until.0 != u64::MAX).then_some(until)
+}
+
+/// First byte of the trace of `core` that may be of a later time than `until`; `None` if all is earlier.
+pub(crate) fn decodable(
+    reader: &CaptureReader,
+    core: Core,
+    stretches: &[Stretch],
+    until: Tsc,
+) -> Result<Option<StreamOffset>, Error> {
+    let first = stretches.iter().find(|s| s.closed > until && s.from < s.to).map(|s| s.from);
+    // Trace of which no record speaks is nobody's, and is not decoded anyway.
+    let Some(first) = first else { return Ok(None) };
+    let mut end = first;
+    let mut bytes = Vec::new();
+    for piece in reader.pt(core).iter().filter(|p| p.end() > first.0) {
+        match reader.read_into(piece, &mut bytes) {
+            Ok(()) => {}
+            Err(e @ jportal_capture::Error::Read { .. }) => return Err(e.into()),
+            Err(_) => continue,
+        }
+        // A PSB+ that two pieces share is passed over: the one before will do.
+        for psb in find_psbs(&bytes) {
+            let Some(time) = time_at(&bytes[psb..], until) else { continue };
+            let at = StreamOffset(piece.offset + psb as u64);
+            if time > until {
+                return Ok(Some(end));
+            }
+            end = end.max(at);
+        }
+    }
+    Ok(Some(end))
+}
+
+/// The time that the PSB+ at the start of `bytes` tells; `near`: one not far from it.
+fn time_at(bytes: &[u8], near: Tsc) -> Option<Tsc> {
+    let mut packets = PacketDecoder::new(bytes);
+    loop {
+        match packets.next_packet().ok()??.1 {
+            Packet::Tsc(low) => return Some(Tsc(nearest_tsc(low, near.0))),
+            Packet::PsbEnd => return None,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::NoCode;
+    use jportal_capture::schema::{InterpreterEntries, MethodFreed, NamedAddress, Record, Stamped};
+    use jportal_capture::{CaptureWriter, Counter, Header, encode_frame};
+    use jportal_pt_packet::Encoder;
+    use jportal_vm_image::Builder;
+
+    /// A capture with a record at 1000 and PSBs at each hundred from 100 to 2000; where the PSBs stand.
+    fn capture(change: impl FnOnce(CaptureWriter)) -> (tempfile::TempDir, CaptureReader, Vec<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut w = CaptureWriter::create(&path).unwrap();
+        w.header(&Header::default()).unwrap();
+        let record = Record::MethodFreed(MethodFreed { method: 1 });
+        let mut frame = Vec::new();
+        encode_frame(&Stamped { tsc: 1000, record }, &mut frame);
+        w.metadata(&frame).unwrap();
+        let (mut out, mut places) = (Encoder::new(), Vec::new());
+        for time in 1..=20 {
+            places.push(out.len() as u64);
+            out.psb();
+            out.tsc(100 * time);
+            out.psbend();
+            out.tip(0x1234);
+        }
+        w.pt(Core(0), StreamOffset(0), out.bytes()).unwrap();
+        change(w);
+        let reader = CaptureReader::open(&path).unwrap();
+        (dir, reader, places)
+    }
+
+    /// An interpreter that knows where calls by the VM return, or does not.
+    fn interpreter(known: bool) -> Interpreter {
+        let name = if known { "call_stub_return" } else { "call_stub" };
+        let entries = vec![NamedAddress { name: name.into(), address: 0x1000 }];
+        let mut vm = Builder::default();
+        let record = Record::InterpreterEntries(InterpreterEntries { entries });
+        vm.record(Stamped { tsc: 1, record }, &mut NoCode);
+        vm.finish().interpreter
+    }
+
+    fn stretch(from: u64, to: u64, closed: u64) -> Stretch {
+        Stretch {
+            core: Core(0),
+            tid: jportal_units::Tid(1),
+            from: StreamOffset(from),
+            to: StreamOffset(to),
+            closed: Tsc(closed),
+            switched_in: None,
+            truncated: false,
+            came: None,
+            blind: None,
+        }
+    }
+
+    #[test]
+    fn the_last_word_on_metadata_counts() {
+        let until = |change: fn(CaptureWriter)| {
+            let (_dir, reader, _) = capture(change);
+            described_until(&reader, &interpreter(true), Tsc(1000)).map(|t| t.0)
+        };
+        let end = |w: CaptureWriter, reason, counters| drop(w.finish(reason, "", counters).unwrap());
+        assert_eq!(until(drop), Some(1000));
+        assert_eq!(until(|mut w| w.described(Tsc(1500)).unwrap()), Some(1500));
+        assert_eq!(until(|mut w| w.described(Tsc(500)).unwrap()), Some(1000));
+        assert_eq!(until(|mut w| w.described(Tsc(u64::MAX)).unwrap()), None);
+        let finish = |reason| {
+            let (_dir, reader, _) = capture(|w| end(w, reason, Vec::new()));
+            described_until(&reader, &interpreter(true), Tsc(1000)).map(|t| t.0)
+        };
+        assert_eq!(finish(EndReason::Exit), None);
+        assert_eq!(finish(EndReason::Stopped), None);
+        assert_eq!(finish(EndReason::Recovered), None);
+        assert_eq!(finish(EndReason::Failed), Some(1000));
+        let missing = || vec![Counter { name: "missing_metadata_bytes".into(), value: 7 }];
+        let (_dir, reader, _) = capture(|w| end(w, EndReason::Recovered, missing()));
+        assert_eq!(described_until(&reader, &interpreter(true), Tsc(1000)), Some(Tsc(1000)));
+    }
+
+    #[test]
+    fn without_the_vms_way_back_nothing_is_decoded() {
+        let (_dir, reader, _) = capture(|w| drop(w.finish(EndReason::Exit, "", Vec::new()).unwrap()));
+        assert_eq!(described_until(&reader, &interpreter(false), Tsc(1000)), Some(Tsc(0)));
+        assert_eq!(described_until(&reader, &interpreter(true), Tsc(1000)), None);
+    }
+
+    #[test]
+    fn trace_is_decoded_up_to_the_last_place_that_is_not_later() {
+        let (_dir, reader, places) = capture(drop);
+        let len = reader.pt_bytes(Core(0));
+        let end = |stretches: &[Stretch], until| {
+            decodable(&reader, Core(0), stretches, Tsc(until)).unwrap().map(|end| end.0)
+        };
+        let one = [stretch(0, len, 2050)];
+        assert_eq!(end(&one, 1234), Some(places[11]));
+        assert_eq!(end(&one, 2040), Some(places[19]));
+        assert_eq!(end(&one, 2050), None);
+        // Nothing in the stretch is known to be early enough.
+        assert_eq!(end(&one, 50), Some(0));
+        let two = [stretch(0, places[10], 1050), stretch(places[10], len, 2050)];
+        assert_eq!(end(&two, 1060), Some(places[10]));
+        assert_eq!(end(&two, 1340), Some(places[12]));
+    }
+}

@@ -1,0 +1,129 @@
+//! Many changes of one capture, some at a time.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::judge::{Judge, Limits};
+use super::model::Model;
+use super::plan::{Amount, Mutation, plan};
+use crate::Result;
+
+/// What is changed, and who looks at it.
+#[derive(Debug, Clone)]
+pub struct Campaign {
+    /// The command.
+    pub jportal: PathBuf,
+    /// How much is changed.
+    pub amount: Amount,
+    /// Of what is chosen.
+    pub seed: u64,
+    /// So many changes at most, spread over all; 0: all.
+    pub most: usize,
+    /// So many commands on each changed capture, in turn.
+    pub commands: usize,
+    /// Only changes with this in their name.
+    pub only: String,
+    /// Where changed captures go that a command failed on.
+    pub keep: Option<PathBuf>,
+    /// Changes at once.
+    pub jobs: usize,
+}
+
+/// What came of a [`Campaign`].
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Changes that were tried.
+    pub tried: usize,
+    /// What failed, in words.
+    pub failures: Vec<String>,
+}
+
+impl Campaign {
+    /// Each kind of change once, each looked at by `commands` commands.
+    pub fn small(jportal: &Path, commands: usize) -> Self {
+        Self {
+            jportal: jportal.into(),
+            amount: Amount::SMALL,
+            seed: 1,
+            most: 0,
+            commands,
+            only: String::new(),
+            keep: None,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+
+    /// The changes of `model`.
+    ///
+    /// # Errors
+    /// When a record of it does not fit its schema.
+    pub fn mutations(&self, model: &Model) -> Result<Vec<Mutation>> {
+        let mut all = plan(model, self.seed, self.amount)?;
+        all.retain(|m| m.name.contains(&self.only));
+        if self.most > 0 && all.len() > self.most {
+            let step = all.len().div_ceil(self.most);
+            all = all.into_iter().step_by(step).collect();
+        }
+        Ok(all)
+    }
+
+    /// Tries all changes of the whole capture at `capture`; `say` gets each failure at once.
+    ///
+    /// # Errors
+    /// When the capture cannot be taken apart, or a command fails on the untouched one.
+    pub fn run(&self, capture: &Path, say: impl Fn(&str) + Sync) -> Result<Outcome> {
+        let folder = tempfile::tempdir()?;
+        let base = folder.path().join("base.jportal");
+        let mut model = Model::read(capture)?;
+        model.complete()?;
+        std::fs::write(&base, model.file(&model.chunks()))?;
+        if let Some(keep) = &self.keep {
+            std::fs::create_dir_all(keep)?;
+            std::fs::copy(&base, keep.join("base.jportal"))?;
+        }
+        let mutations = self.mutations(&model)?;
+        let judge = Judge::new(&self.jportal, &base, Limits::default())?;
+        let next = AtomicUsize::new(0);
+        let failures = Mutex::new(Vec::new());
+        let work = || -> Result<()> {
+            let folder = tempfile::tempdir()?;
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(mutation) = mutations.get(number) else { return Ok(()) };
+                for failure in self.try_one(&judge, (number, mutation), &model, folder.path())? {
+                    say(&failure);
+                    failures.lock().unwrap_or_else(|e| e.into_inner()).push(failure);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().try_for_each(|w| w.join().map_err(|_| "a worker panicked")?)
+        })?;
+        let failures = failures.into_inner().unwrap_or_else(|e| e.into_inner());
+        Ok(Outcome { tried: mutations.len(), failures })
+    }
+
+    fn try_one(
+        &self,
+        judge: &Judge,
+        (number, mutation): (usize, &Mutation),
+        model: &Model,
+        folder: &Path,
+    ) -> Result<Vec<String>> {
+        let path = folder.join("changed.jportal");
+        std::fs::write(&path, mutation.apply(model))?;
+        let all = Judge::commands();
+        // The first command asks most; it is always among them.
+        let in_turn = |n: usize| (n + all - 1 - number % (all - 1)) % (all - 1) < self.commands - 1;
+        let failures = judge.judge(&path, folder, |n| n.checked_sub(1).is_none_or(in_turn))?;
+        if let Some(keep) = self.keep.as_ref().filter(|_| !failures.is_empty()) {
+            std::fs::copy(&path, keep.join(format!("{number}.jportal")))?;
+        }
+        Ok(failures
+            .iter()
+            .map(|f| format!("{number}: {}: {}: {}", mutation.name, f.command, f.what))
+            .collect())
+    }
+}
