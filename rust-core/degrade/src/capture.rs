@@ -8,15 +8,15 @@ use crate::shape::{self, Shape};
 use crate::sideband::{self, LostRecords, SidebandTruth};
 use crate::trace::{CoreTrace, Owned};
 use jportal_capture::header::{packet_flags, sources};
-use jportal_capture::{
-    CaptureReader, CaptureWriter, Counter, EndReason, Header, LossNote, LossReason, VERSION_MAJOR,
-    VERSION_MINOR,
-};
+use jportal_capture::{CaptureReader, CaptureWriter, Counter, EndReason, Header, LossNote, LossReason};
 use jportal_perf_abi::record::aux_flags;
 use jportal_perf_abi::{Body, Record};
 use jportal_units::{Core, StreamOffset, Tid, Tsc};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// The oldest format whose records of a whole recording hold all that those of the present one do.
+pub(crate) const OLDEST: (u16, u16) = (2, 1);
 
 /// How much the drain is to lose.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -341,7 +341,7 @@ fn check(reader: &CaptureReader, settings: &Settings) -> Result<(), Error> {
     if total(reader) == 0 {
         return Err(Error::NoTrace);
     }
-    if reader.version() < (VERSION_MAJOR, VERSION_MINOR) {
+    if reader.version() < OLDEST {
         return Err(Error::OldFormat { found: reader.version() });
     }
     if pt.source != sources::EMULATED {

@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use jportal_capture::{VERSION_MAJOR, VERSION_MINOR};
+use crate::capture::OLDEST;
 use jportal_units::{Core, StreamOffset};
 use std::path::PathBuf;
 
@@ -25,8 +25,8 @@ pub enum Error {
     },
     /// The output has the present format, which promises what records of an older one do not hold.
     #[error(
-        "the capture has format {}.{}: record it anew with the present VM, of format {}.{}",
-        found.0, found.1, VERSION_MAJOR, VERSION_MINOR
+        "the capture has format {}.{}: record it anew with the present VM, format {}.{} or later",
+        found.0, found.1, OLDEST.0, OLDEST.1
     )]
     OldFormat {
         /// Its version.
