@@ -139,7 +139,9 @@ mod tests {
             let (_dir, reader, _) = capture(change);
             described_until(&reader, &interpreter(true), Tsc(1000)).map(|t| t.0)
         };
-        let end = |w: CaptureWriter, reason, counters| drop(w.finish(reason, "", counters).unwrap());
+        let end = |w: CaptureWriter, reason, counters| {
+            w.finish(reason, "", counters).unwrap();
+        };
         assert_eq!(until(drop), Some(1000));
         assert_eq!(until(|mut w| w.described(Tsc(1500)).unwrap()), Some(1500));
         assert_eq!(until(|mut w| w.described(Tsc(500)).unwrap()), Some(1000));
@@ -159,7 +161,9 @@ mod tests {
 
     #[test]
     fn without_the_vms_way_back_nothing_is_decoded() {
-        let (_dir, reader, _) = capture(|w| drop(w.finish(EndReason::Exit, "", Vec::new()).unwrap()));
+        let (_dir, reader, _) = capture(|w| {
+            w.finish(EndReason::Exit, "", Vec::new()).unwrap();
+        });
         assert_eq!(described_until(&reader, &interpreter(false), Tsc(1000)), Some(Tsc(0)));
         assert_eq!(described_until(&reader, &interpreter(true), Tsc(1000)), None);
     }

@@ -64,6 +64,10 @@ fn nmethod_records(start: u32, at: Marks<'_>, on: Edges<'_>, positions: &[(u32, 
         let (first, count) = list(marks);
         m.edges.push(MarkedEdge { from, to, outcome, first, count });
     }
+    // A compiler has no context that it does not use.
+    if m.markers.iter().all(|marker| marker.context != 1) {
+        m.contexts.truncate(1);
+    }
     let mut scopes = Vec::new();
     let mut pc_descs = Vec::new();
     for &(pc_offset, context, bci) in positions {

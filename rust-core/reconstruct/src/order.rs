@@ -62,12 +62,13 @@ fn wrong_ranges(ranges: &[(usize, u64, u64)]) -> HashSet<usize> {
     let (whole, endless): (Vec<_>, Vec<_>) =
         ranges.iter().copied().partition(|&(_, offset, size)| offset.checked_add(size).is_some());
     let mut wrong: HashSet<usize> = endless.iter().map(|r| r.0).collect();
-    let offsets: Vec<u64> = whole.iter().map(|r| r.1).collect();
-    let kept: Vec<_> = in_order(&offsets).into_iter().map(|i| whole[i]).collect();
+    let ends: Vec<u64> = whole.iter().map(|r| r.1 + r.2).collect();
+    let kept: Vec<_> = in_order(&ends).into_iter().map(|i| whole[i]).collect();
     let numbers: HashSet<usize> = kept.iter().map(|r| r.0).collect();
     wrong.extend(whole.iter().map(|r| r.0).filter(|n| !numbers.contains(n)));
-    // Of two that overlap nothing says which is right; behind the first one the second is held to begin anew.
-    wrong.extend(kept.windows(2).filter(|w| w[0].1 + w[0].2 > w[1].1).map(|w| w[0].0));
+    // Of two that overlap nothing says which is right.
+    let overlap = kept.windows(2).filter(|w| w[0].1 + w[0].2 > w[1].1);
+    wrong.extend(overlap.flat_map(|w| [w[0].0, w[1].0]));
     wrong
 }
 
@@ -138,6 +139,8 @@ mod tests {
         assert_eq!(wrong(&[(3, 0, 100), (5, 1 << 63, 50), (9, 150, 50)]), [5]);
         assert_eq!(wrong(&[(3, 0, 100), (5, 100, 1 << 40), (9, 150, 50)]), [5]);
         assert_eq!(wrong(&[(3, 0, 100), (5, 100, 50), (9, 0, 50), (11, 200, 1)]), [9]);
+        assert_eq!(wrong(&[(3, 0, 100), (5, 100, 60), (9, 150, 50), (11, 200, 1)]), [5, 9]);
+        assert_eq!(wrong(&[(3, 0, 100), (5, 100, 0), (9, 100, 50)]), []);
         assert_eq!(wrong(&[(3, 7, u64::MAX)]), [3]);
     }
 

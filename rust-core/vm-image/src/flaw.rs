@@ -4,9 +4,11 @@
 //! each time control passes it. What is refused here is refused once, with place and limit, and the code it belongs to is a gap
 //! wherever it runs.
 
+use hashbrown::HashSet;
 use jportal_bytecode::{MethodTable, Opcode};
-use jportal_capture::schema::{self, NMethodInstalled, NMethodMarkers, NO_CONTEXT, NO_SCOPE, POLL_STATE};
+use jportal_capture::schema::{NMethodInstalled, NMethodMarkers, NO_CONTEXT, NO_SCOPE, POLL_STATE};
 use jportal_units::MethodId;
+use std::hash::Hash;
 
 /// The most frames that one position may have. HotSpot inlines 15 deep by default (`MaxInlineLevel`), and method handles 100
 /// (`MaxForceInlineLevel`).
@@ -74,13 +76,21 @@ pub enum Flaw {
         /// How long the code is.
         len: u64,
     },
-    /// The same row as another one, or one out of order.
-    #[error("{list} {row} repeats a row or is out of order")]
+    /// The same row as another one.
+    #[error("{list} {row} repeats another row")]
     Repeated {
         /// Which list.
         list: &'static str,
         /// Which row of it.
         row: usize,
+    },
+    /// Lists that share markers: each has its own.
+    #[error("the marked offsets and edges have {wanted} path markers, of {there} that there are")]
+    SharedMarkers {
+        /// How many they have together.
+        wanted: u64,
+        /// How many there are.
+        there: usize,
     },
     /// More markers than the VM keeps at one place.
     #[error("{list} {row} has {count} path markers, the VM keeps {MAX_MARKERS} at most")]
@@ -170,11 +180,8 @@ fn check_contexts(
     const CONTEXT: &str = "inline context";
     let parent = |row: usize| Some(r.contexts[row].parent).filter(|&p| p != NO_CONTEXT);
     check_depths(CONTEXT, r.contexts.len(), parent)?;
-    let mut seen = hashbrown::HashSet::with_capacity(r.contexts.len());
+    check_distinct(CONTEXT, r.contexts.iter().map(|c| (c.parent, c.call_bci, c.method)))?;
     for (row, c) in r.contexts.iter().enumerate() {
-        if !seen.insert((c.parent, c.call_bci, c.method)) {
-            return Err(Flaw::Repeated { list: CONTEXT, row });
-        }
         if let Some(caller) = r.contexts.get(c.parent as usize) {
             methods.call(CONTEXT, row, caller.method, c.call_bci.into())?;
         }
@@ -208,9 +215,14 @@ fn check_lists(r: &NMethodMarkers, len: u64) -> Result<(), Flaw> {
         check_place(EDGE, row, e.from.max(e.to), len)?;
         check_list((EDGE, row), (e.first, e.count), r.markers.len())?;
     }
-    let offset = |o: &schema::MarkedOffset| o.offset;
-    let edge = |e: &schema::MarkedEdge| (e.from, e.outcome, e.to);
-    check_ascending(OFFSET, &r.offsets, offset).and_then(|()| check_ascending(EDGE, &r.edges, edge))
+    check_distinct(OFFSET, r.offsets.iter().map(|o| o.offset))?;
+    check_distinct(EDGE, r.edges.iter().map(|e| (e.from, e.outcome, e.to)))?;
+    let counts = r.offsets.iter().map(|o| o.count).chain(r.edges.iter().map(|e| e.count));
+    let wanted: u64 = counts.map(u64::from).sum();
+    match wanted > r.markers.len() as u64 {
+        true => Err(Flaw::SharedMarkers { wanted, there: r.markers.len() }),
+        false => Ok(()),
+    }
 }
 
 /// Control may come from behind the last instruction, and go there.
@@ -235,9 +247,10 @@ fn check_list(
     }
 }
 
-fn check_ascending<T, K: Ord>(list: &'static str, rows: &[T], key: impl Fn(&T) -> K) -> Result<(), Flaw> {
-    match rows.windows(2).position(|w| key(&w[0]) >= key(&w[1])) {
-        Some(before) => Err(Flaw::Repeated { list, row: before + 1 }),
+fn check_distinct<K: Eq + Hash>(list: &'static str, keys: impl Iterator<Item = K>) -> Result<(), Flaw> {
+    let mut seen = HashSet::new();
+    match keys.enumerate().find_map(|(row, key)| (!seen.insert(key)).then_some(row)) {
+        Some(row) => Err(Flaw::Repeated { list, row }),
         None => Ok(()),
     }
 }

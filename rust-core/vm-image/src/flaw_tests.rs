@@ -131,7 +131,9 @@ fn markers_stand_in_the_code_once_each() {
     );
     let repeated = |list| Some(Flaw::Repeated { list, row: 1 });
     assert_eq!(flaw(|r| r.offsets[1].offset = 8), repeated("marked offset"));
-    assert_eq!(flaw(|r| r.edges[0].outcome = 2), repeated("marked edge"));
+    assert_eq!(flaw(|r| r.edges[1] = r.edges[0].clone()), repeated("marked edge"));
+    assert_eq!(flaw(|r| r.offsets.reverse()), None);
+    assert_eq!(flaw(|r| r.edges[1].count = 1), Some(Flaw::SharedMarkers { wanted: 5, there: 4 }));
     let outside = |list, row, offset| Some(Flaw::OutsideCode { list, row, offset, len: LEN });
     assert_eq!(flaw(|r| r.offsets[1].offset = 101), outside("marked offset", 1, 101));
     assert_eq!(flaw(|r| r.edges[1].to = u32::MAX), outside("marked edge", 1, u32::MAX));
