@@ -5,7 +5,8 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use jportal_capture::{CaptureReader, CaptureWriter, EndReason, Error, Header, LossReason};
+use jportal_capture::chunk::{Head, Kind};
+use jportal_capture::{CaptureReader, CaptureWriter, DamageKind, EndReason, Error, Header, LossReason};
 use jportal_units::{Core, StreamOffset, Tsc};
 
 #[test]
@@ -167,4 +168,40 @@ fn a_dead_process_capture_can_be_continued() {
         assert_eq!(r.read(&r.pt(Core(1))[1]).unwrap(), [3; 8]);
         assert!(matches!(CaptureWriter::reopen(&path), Err(Error::Complete { .. })));
     }
+}
+
+#[test]
+fn up_to_when_metadata_is_there_is_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("described");
+    let described = |marks: &[u64]| {
+        let mut w = CaptureWriter::create(&path).unwrap();
+        w.header(&common::header()).unwrap();
+        marks.iter().for_each(|&tsc| w.described(Tsc(tsc)).unwrap());
+        CaptureReader::open(&path).unwrap().described()
+    };
+    assert_eq!(described(&[]), None);
+    assert_eq!(described(&[7, 9, 8]), Some(Tsc(9)));
+}
+
+/// A chunk may say that it stands anywhere; arithmetic with that must not wrap.
+#[test]
+fn a_chunk_that_would_end_behind_all_offsets_is_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("far");
+    let mut w = CaptureWriter::create(&path).unwrap();
+    w.header(&common::header()).unwrap();
+    drop(w);
+    let mut bytes = std::fs::read(&path).unwrap();
+    for (kind, offset) in
+        [(Kind::Pt, u64::MAX), (Kind::Metadata, u64::MAX - 3), (Kind::Sideband, u64::MAX - 7)]
+    {
+        bytes.extend_from_slice(&Head::of(kind, 0, offset, &[0; 8]).to_bytes());
+        bytes.extend_from_slice(&[0; 8]);
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let reader = CaptureReader::open(&path).unwrap();
+    let kinds: Vec<_> = reader.completeness().damaged.iter().map(|d| d.kind).collect();
+    assert_eq!(kinds, [DamageKind::Order; 3]);
+    assert_eq!((reader.pt(Core(0)).len(), reader.metadata_pieces().len()), (0, 0));
 }

@@ -463,6 +463,35 @@ mod tests {
     }
 
     #[test]
+    fn a_range_that_cannot_be_is_nobodys() {
+        let records = [
+            (1, 10, IN),
+            (1, 15, aux(0, 100, false)),
+            (1, 20, aux(u64::MAX, 50, false)),
+            (2, 30, aux(150, 10, false)),
+            (2, 40, aux(160, 10, false)),
+        ];
+        let side = side(&records);
+        let known: Vec<_> = side.stretches.iter().map(|s| (s.tid.0, s.from.0, s.to.0, s.blind)).collect();
+        let want = [(1, 0, 100, None), (2, 150, 160, Some(blind(100, 15, 30))), (2, 160, 170, None)];
+        assert_eq!((known, side.damaged), (want.to_vec(), 1));
+    }
+
+    #[test]
+    fn a_piece_that_cannot_be_read_may_have_held_anything() {
+        let record = |tid, time, body| {
+            let sample = SampleId { tid, time, ..SampleId::default() };
+            Some(Record { body, sample }.to_bytes())
+        };
+        let pieces = [record(1, 15, aux(0, 100, false)), None, record(2, 30, aux(100, 10, false))];
+        let side = digest(Core(0), StreamOffset(0), &pieces);
+        assert_eq!(side.stretches[1].blind, Some(blind(100, 15, 30)));
+        // At the end it is not known who ran later.
+        let side = digest(Core(0), StreamOffset(0), &pieces[..2]);
+        assert_eq!(side.blind, [blind(100, 15, u64::MAX)]);
+    }
+
+    #[test]
     fn trace_that_no_record_names_is_nobodys() {
         let mut side =
             side(&[(1, 10, IN), (1, 15, aux(0, 100, false)), (2, 20, IN), (2, 30, aux(130, 10, false))]);
