@@ -99,7 +99,7 @@ pub fn run(settings: &Settings, mode: Mode, way: Way, arguments: &[OsString]) ->
         judge(settings, &capture, &name, &mut note)?;
     }
     if note["kept"].is_null() {
-        let _ = std::fs::remove_file(&capture);
+        remove(&capture);
     } else {
         let words = arguments.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>();
         note["arguments"] = json!(words);
@@ -107,6 +107,15 @@ pub fn run(settings: &Settings, mode: Mode, way: Way, arguments: &[OsString]) ->
     }
     append(&settings.out.join(Settings::RUNS), &note)?;
     Ok(status.map_or(1, code))
+}
+
+/// Removes a capture, and the ring file that a killed VM leaves beside it.
+fn remove(capture: &Path) {
+    let mut ring = capture.as_os_str().to_owned();
+    ring.push(".ring");
+    for file in [capture, Path::new(&ring)] {
+        let _ = std::fs::remove_file(file);
+    }
 }
 
 /// A test's action that runs its main class in a VM of its own.

@@ -228,8 +228,30 @@ impl Aligner {
         }
     }
 
+    /// What is in doubt at the end of a stretch between two gaps has its place with the hits of the stretch, if the log has
+    /// them all in a row.
+    fn place_perhaps(&mut self) {
+        if !self.placing || self.begins() {
+            return;
+        }
+        let Some(doubt) = self.perhaps.take() else { return };
+        self.queue.push_back(doubt);
+        match self.first_place(0) {
+            Some(missing) => {
+                self.placing = false;
+                self.out.flow += 1;
+                self.skip(0, missing);
+                self.agree_on();
+            }
+            None => {
+                self.queue.pop_back();
+            }
+        }
+    }
+
     /// A gap in the flow.
     pub(crate) fn gap(&mut self) {
+        self.place_perhaps();
         self.settle();
         self.drop_perhaps();
         self.begin_placing();

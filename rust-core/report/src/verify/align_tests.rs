@@ -377,6 +377,10 @@ fn what_is_in_doubt_counts_where_the_log_has_it() {
         (vec![1, doubt(2)], vec![1], 1),
         (vec![1, doubt(2), 0, 3], vec![1, 2, 9, 3], 3),
         (vec![1, doubt(2), 0, 3], vec![1, 9, 3], 2),
+        // Between two gaps: with what was lost in the first in front of it, or not at all.
+        (vec![1, 0, doubt(2), 0, 3], vec![1, 9, 2, 9, 3], 3),
+        (vec![1, 0, 4, doubt(2), 0, 3], vec![1, 2, 9, 4, 2, 3], 4),
+        (vec![1, 0, 4, doubt(2), 0, 3], vec![1, 9, 4, 3], 3),
     ] {
         let out = align(&flow, &log);
         assert_eq!((out.matched.total(), out.mismatches), (matched, 0), "{flow:?} {log:?}: {out:?}");
