@@ -28,7 +28,8 @@ macro_rules! causes {
 causes! {
     /// Two arms became a conditional move, minimum, maximum or the like (C2).
     ConditionalMove = "conditional-move",
-    /// Two arms without instructions were removed together with their test (C2).
+    /// Two arms without instructions were removed together with their test (C2). A loop without effect may have been in
+    /// one of them.
     EmptyDiamond = "empty-diamond",
     /// Two comparisons became one unsigned comparison (C2).
     FoldedCompares = "folded-compares",

@@ -46,7 +46,7 @@ impl Hidden {
 }
 
 /// Whether more than the ways that a compiler folded into one may be missing: whole rounds of a loop.
-/// A diamond may be what was left of a loop without effect: the test whether it has a round.
+/// An empty diamond may be what was left of a loop without effect: the test whether it has a round.
 const fn has_rounds(cause: Cause) -> bool {
     !matches!(
         cause,

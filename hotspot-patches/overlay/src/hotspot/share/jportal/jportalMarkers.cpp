@@ -146,9 +146,12 @@ const JPortalPath* JPortalMarkerTable::ambiguous(u2 cause) const {
 }
 
 const JPortalPath* JPortalMarkerTable::ambiguous(u2 cause, const JPortalPath* a, const JPortalPath* b) const {
-  const u2 loops[] = { JPortalAmbiguities::EMPTY_LOOP, JPortalAmbiguities::ARRAY_FILL };
+  // The last round of an empty loop has gone, too, so this is no EMPTY_LOOP.
+  const u2 loops[] = { JPortalAmbiguities::EMPTY_LOOP, JPortalAmbiguities::ARRAY_FILL, JPortalAmbiguities::EMPTY_DIAMOND };
   for (u2 loop : loops) {
-    if (JPortalPath::is_ambiguous(a, loop) || JPortalPath::is_ambiguous(b, loop)) return ambiguous(loop);
+    if (JPortalPath::is_ambiguous(a, loop) || JPortalPath::is_ambiguous(b, loop)) {
+      return ambiguous(JPortalAmbiguities::EMPTY_DIAMOND);
+    }
   }
   return ambiguous(cause);
 }
@@ -160,7 +163,7 @@ const JPortalPath* JPortalMarkerTable::poll_state() const {
 const JPortalPath* JPortalMarkerTable::cat(const JPortalPath* a, const JPortalPath* b) const {
   if (a == NULL) return b;
   if (b == NULL) return a;
-  if (a->_length > MaxPathLength - b->_length) return ambiguous(JPortalAmbiguities::TOO_MANY, a, b);
+  if (a->_length > MaxPathLength - b->_length) return ambiguous(JPortalAmbiguities::TOO_MANY);
   return ::new (_arena->Amalloc(sizeof(JPortalPath))) JPortalPath(a, b);
 }
 

@@ -80,7 +80,7 @@ class JPortalMarkerTable {
 
   const JPortalPath* block(u4 context, int bci) const;
   const JPortalPath* ambiguous(u2 cause) const;
-  // In the place of two paths. A loop that was lost in one of them is the larger loss.
+  // In the place of two paths. If a loop was lost in one of them, that is said: its rounds are the larger loss.
   const JPortalPath* ambiguous(u2 cause, const JPortalPath* a, const JPortalPath* b) const;
   const JPortalPath* poll_state() const;
   const JPortalPath* cat(const JPortalPath* a, const JPortalPath* b) const;
