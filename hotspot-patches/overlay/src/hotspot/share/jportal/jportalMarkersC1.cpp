@@ -38,6 +38,7 @@ class JPortalC1 {
     int start;
     int end;
     int exit;          // behind the last operation that may leave the block midway, or start
+    int leaving;       // the start of that operation, or of the block
     int branch;        // the last operation, if it is a conditional branch; else -1
     bool is_jump;      // the last operation never falls through
     bool is_call;      // the one before exit is a call
@@ -84,7 +85,7 @@ class JPortalC1 {
   u4 context(ValueStack* state);
   const JPortalPath* path_of_arm(BlockBegin* arm) const;
   const JPortalPath* path_through(BlockBegin* empty) const;
-  int  skip_empty(int index, const JPortalPath** path) const;
+  void skip_empty(int index, const JPortalPath** path) const;
   void put_fall(int index);
   void put_branch(int index, const u1* code);
   void put_pending(Code* c, int offset);
@@ -221,7 +222,7 @@ static bool is_call(LIR_Op* op) {
 
 void JPortalMarkersC1::block_emitting(BlockBegin* block, int offset) {
   JPortalC1* jp = JPortalC1::current();
-  JPortalC1::Code c = { block, offset, offset, offset, -1, false, false, NULL };
+  JPortalC1::Code c = { block, offset, offset, offset, offset, -1, false, false, NULL };
   jp->_index->at_put_grow(block->block_id(), jp->_code->length(), -1);
   jp->_code->push(c);
   jp->_emitting = true;
@@ -239,6 +240,7 @@ void JPortalMarkersC1::op_emitting(LIR_Op* op, int offset) {
   if (path != NULL) {
     jp->put_pending(c, offset);
     c->exit = offset;
+    c->leaving = offset;
     c->is_call = false;
     c->pending = jp->cat(c->pending, path);
   }
@@ -265,6 +267,7 @@ void JPortalMarkersC1::op_emitted(LIR_Op* op, int offset) {
   jp->put_pending(c, offset);
   c->pending = jp->cat(c->pending, path);
   c->exit = offset;
+  c->leaving = jp->_op_offset;
   c->is_call = is_call(op);
 }
 
@@ -286,12 +289,11 @@ void JPortalMarkersC1::block_emitted(int offset) {
 
 // From the block with this number through those without code: their paths belong
 // to the way, for their address is also reached on others.
-int JPortalC1::skip_empty(int index, const JPortalPath** path) const {
+void JPortalC1::skip_empty(int index, const JPortalPath** path) const {
   for (; index + 1 < _code->length() && _code->at(index).start == _code->at(index).end; index++) {
     const Code& c = _code->at(index);
     *path = cat(*path, cat(c.pending, _fall.get(c.block)));
   }
-  return index;
 }
 
 void JPortalC1::put_fall(int index) {
@@ -307,8 +309,8 @@ void JPortalC1::put_fall(int index) {
   } else if (c.is_call) {
     _table->add_edge(c.end, c.end, JPortalEdgeOutcomes::CALL_RETURN, path);
   } else {
-    // The operation ends where its slow path comes back: no instruction tells the way.
-    _table->add_offset(c.start, _table->ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
+    // The operation ends where its slow path comes back: no instruction tells the way. What was passed before it is known.
+    _table->add_offset(c.leaving, _table->ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
   }
 }
 
@@ -322,7 +324,9 @@ void JPortalC1::put_branch(int index, const u1* code) {
     return;
   }
   const JPortalPath* taken = _taken.get(b.op);
-  const int to_taken = _code->at(skip_empty(target, &taken)).start;
+  // An empty block may stand in front of the padding of a loop's head: its label is where the branch leads.
+  skip_empty(target, &taken);
+  const int to_taken = _code->at(target).start;
   const JPortalPath* fall = NULL;
   const Code& c = _code->at(b.code);
   if (c.branch == index) {
@@ -332,7 +336,9 @@ void JPortalC1::put_branch(int index, const u1* code) {
   const JPortalPath* unordered = _unordered.get(b.op);
   int to_unordered = to_taken;
   if (b.op->ublock() != NULL) {
-    to_unordered = _code->at(skip_empty(_index->at(b.op->ublock()->block_id()), &unordered)).start;
+    const int target = _index->at(b.op->ublock()->block_id());
+    skip_empty(target, &unordered);
+    to_unordered = _code->at(target).start;
   }
   if (taken == NULL && unordered == NULL && fall == NULL) return;
   int at = b.from;

@@ -37,7 +37,7 @@
 
 // The blocks that a block without code leads to are one way: their paths belong
 // to the edge, for their address is also reached on others.
-Block* JPortalC2::skip_empty(Block* block, const JPortalPath** path) const {
+void JPortalC2::skip_empty(Block* block, const JPortalPath** path) const {
   int limit = _code->length();
   while (limit-- > 0 && block->_num_succs == 1) {
     const Code& c = _code->at(block->_pre_order);
@@ -45,7 +45,12 @@ Block* JPortalC2::skip_empty(Block* block, const JPortalPath** path) const {
     *path = cat(*path, path_of(block->head()));
     block = block->_succs[0];
   }
-  return block;
+}
+
+// Where branches to the block lead. A block without code may stand in front of the
+// padding of a loop's head: the code that it leads to begins elsewhere.
+int JPortalC2::label_of(Block* block) const {
+  return _code->at(block->non_connector()->_pre_order).start;
 }
 
 static bool is_leaving(const Node* n) { return n->is_MachSafePoint(); }
@@ -269,8 +274,8 @@ void JPortalC2::put_table(const u1* code, const Code& c, Block* block) {
   }
   for (uint i = 0; i < block->_num_succs; i++) {
     const JPortalPath* path = NULL;
-    Block* to = skip_empty(block->_succs[i], &path);
-    _table->add_edge(jump, _code->at(to->_pre_order).start, JPortalEdgeOutcomes::JUMP_TABLE, path);
+    skip_empty(block->_succs[i], &path);
+    _table->add_edge(jump, label_of(block->_succs[i]), JPortalEdgeOutcomes::JUMP_TABLE, path);
   }
 }
 
@@ -284,14 +289,14 @@ void JPortalC2::put_catch(const Code& c, Block* block) {
   for (uint i = 0; marked && i < block->_num_succs; i++) {
     const JPortalPath* path = c.pending;
     Block* first = block->_succs[i];
-    Block* to = skip_empty(first, &path);
+    skip_empty(first, &path);
     for (uint k = 1; k < first->num_preds(); k++) {
       Node* pred = first->pred(k);
       if (!pred->is_CatchProj() || pred->in(0) != c.last) continue;
       if (pred->as_CatchProj()->_con == CatchProjNode::fall_through_index) {
         _table->add_edge(c.exit, c.exit, JPortalEdgeOutcomes::CALL_RETURN, path);
       } else {
-        _table->add_edge(c.exit, _code->at(to->_pre_order).start, JPortalEdgeOutcomes::EXCEPTION, path);
+        _table->add_edge(c.exit, label_of(first), JPortalEdgeOutcomes::EXCEPTION, path);
       }
     }
   }
@@ -310,7 +315,8 @@ void JPortalC2::put_ways(const u1* code, Block* block) {
     return;
   }
   const JPortalPath* first = c.pending;
-  const int to_first = _code->at(skip_empty(block->_succs[0], &first)->_pre_order).start;
+  skip_empty(block->_succs[0], &first);
+  const int to_first = label_of(block->_succs[0]);
   if (block->_num_succs == 1) {
     put_behind(c, first);
     return;

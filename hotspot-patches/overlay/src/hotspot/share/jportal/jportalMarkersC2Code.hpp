@@ -74,7 +74,8 @@ class JPortalC2 {
   void put_branch(const u1* code, const Code& c, int to_taken, const JPortalPath* taken,
                   const JPortalPath* fall);
   int  find_jump(const u1* code, const Code& c) const;
-  Block* skip_empty(Block* block, const JPortalPath** path) const;
+  void skip_empty(Block* block, const JPortalPath** path) const;
+  int  label_of(Block* block) const;
 
  public:
   JPortalC2(Compile* C);
