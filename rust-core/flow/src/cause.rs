@@ -57,7 +57,9 @@ causes! {
     OtherFold = "other-fold",
     /// Debug info names both ends, and not exactly one path of the method joins them.
     SeveralPaths = "several-paths",
-    /// No edge of the method joins two path markers that follow each other: the compiler lost one in between.
+    /// No edge of the method joins two path markers that follow each other: the compiler lost one in between, or put one in
+    /// the wrong place. What markers say behind that does not count, up to the next place of which debug info says where control
+    /// stands.
     MissingMarker = "missing-marker",
     /// An inlined callee should have shown and did not: the compiler lost its markers.
     HiddenCallee = "hidden-callee",
@@ -86,6 +88,11 @@ impl UnresolvedCounts {
     /// One more stretch, in a frame that `tier` executes.
     pub const fn add(&mut self, tier: Tier, cause: Cause) {
         self.0[tier as usize][cause as usize] += 1;
+    }
+    /// One stretch less: it was counted before.
+    pub const fn take_back(&mut self, tier: Tier, cause: Cause) {
+        let count = &mut self.0[tier as usize][cause as usize];
+        *count = count.saturating_sub(1);
     }
     /// All of `other` too.
     pub fn merge(&mut self, other: &Self) {
@@ -144,5 +151,8 @@ mod tests {
             (Tier::C2, Cause::EmptyDiamond, 4),
         ];
         assert_eq!(all, expected);
+        a.take_back(Tier::C1, Cause::UnknownEnd);
+        a.take_back(Tier::C1, Cause::UnknownEnd);
+        assert_eq!((a.total(), a.get(Tier::C1, Cause::UnknownEnd)), (4, 0));
     }
 }

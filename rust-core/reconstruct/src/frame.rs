@@ -64,6 +64,9 @@ pub(crate) struct Trail {
     pub early: bool,
     /// The path behind the position is lost, for this cause.
     pub lost: Option<Cause>,
+    /// A marker contradicts the ones before it: which of them are wrong is not known, and none counts until debug info
+    /// says where control stands.
+    pub astray: bool,
     /// The position stands in no relation to the next one: nothing is known of how control came there.
     pub fresh: bool,
     /// An exception was thrown at exactly the position.

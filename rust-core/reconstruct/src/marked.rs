@@ -13,7 +13,7 @@ use crate::paths::Ends;
 use crate::tags::CodeClass;
 use jportal_bytecode::Transfer;
 use jportal_capture::schema::{ambiguities, compilers, pc_flags};
-use jportal_flow::{Cause, Entry, Tier};
+use jportal_flow::{Cause, Entry, EventKind, Tier};
 use jportal_native_flow::Exit;
 use jportal_units::{Bci, MethodId};
 use jportal_vm_image::{Marker, NMethod, Outcome, PathMarkers, PcPosition};
@@ -251,7 +251,10 @@ impl<'a> Machine<'a> {
             trail.thrown = true;
         }
     }
-    fn pass(&mut self, m: &PathMarkers, mark: Marker) {
+    pub(crate) fn pass(&mut self, m: &PathMarkers, mark: Marker) {
+        if self.trail().is_some_and(|t| t.astray) {
+            return;
+        }
         if let Some(trail) = self.trail().filter(|t| t.early) {
             const MOST: usize = 4096;
             if mark != Marker::PollState && trail.held.len() < MOST {
@@ -280,6 +283,12 @@ impl<'a> Machine<'a> {
             }
         }
     }
+    /// No step that a JVM could have made leads to the next marker: the compiler lost a marker or put one in the wrong place.
+    fn go_astray(&mut self) {
+        if let Some(trail) = self.trail() {
+            (trail.astray, trail.lost, trail.thrown) = (true, Some(Cause::MissingMarker), false);
+        }
+    }
     /// What the top frame executes before its next marker is not known.
     fn lose_path(&mut self, cause: Cause) {
         if let Some(trail) = self.trail() {
@@ -300,7 +309,17 @@ impl<'a> Machine<'a> {
             let callers = c.chain[..c.chain.len() - 1].to_vec();
             way.callers = self.rounds(&callers, way.lost);
         }
-        self.move_in_frame(method, (was, Some(bci)), way);
+        let length = self.out.len();
+        if self.move_in_frame(method, (was, Some(bci)), way) {
+            return;
+        }
+        self.take_back(length, way.tier);
+        if let Some(Frame::Compiled(c)) = self.stack.last_mut()
+            && let Some(p) = c.chain.last_mut()
+        {
+            p.bci = was;
+        }
+        self.go_astray();
     }
     /// The top frame's position becomes that of `scope`.
     fn advance_inside(&mut self, n: &NMethod, scope: Option<u32>) {
@@ -315,24 +334,54 @@ impl<'a> Machine<'a> {
             return;
         }
         let fresh = std::mem::take(&mut c.trail.fresh);
+        // Debug info counts.
+        c.trail.astray = false;
         if !fresh && c.chain == to && target == Target::Inside {
             self.spare = to;
             return;
         }
-        if target == Target::Block || !same_frames(&c.chain, &to) {
-            c.trail.context = context;
-        }
         let (old, tier) = (std::mem::take(&mut c.chain), c.tier);
         let way = Way::take(tier, &mut c.trail);
-        if fresh {
+        let moved = if fresh {
             self.appear(&to, tier);
+            true
         } else {
-            self.move_marked(&old, &to, target, way);
+            self.move_or_not(&old, &to, target, way)
+        };
+        let (chain, spare) = if moved { (to, old) } else { (old, to) };
+        self.spare = spare;
+        let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
+        if moved && (target == Target::Block || !same_frames(&self.spare, &chain)) {
+            c.trail.context = context;
         }
-        if let Some(Frame::Compiled(c)) = self.stack.last_mut() {
-            c.chain = to;
+        c.chain = chain;
+        if !moved {
+            self.go_astray();
         }
-        self.spare = old;
+    }
+    /// As [`Machine::move_marked`], but of a move to a marker that nothing explains nothing is told.
+    fn move_or_not(&mut self, old: &[Position], to: &[Position], target: Target, way: Way) -> bool {
+        let length = self.out.len();
+        // A run that ends here may become longer.
+        let last = self.out.last().filter(|e| e.kind.executed().is_some()).cloned();
+        if self.move_marked(old, to, target, way) || target == Target::Inside {
+            return true;
+        }
+        self.take_back(length, way.tier);
+        if let Some((end, last)) = self.out.last_mut().zip(last) {
+            self.counters.bytecodes -= end.kind.bytecodes() - last.kind.bytecodes();
+            *end = last;
+        }
+        false
+    }
+    /// Only the first `length` events count; the others are of compiled code of this tier.
+    fn take_back(&mut self, length: usize, tier: Tier) {
+        for event in self.out.drain(length..) {
+            self.counters.bytecodes -= event.kind.bytecodes();
+            if let EventKind::Unresolved { cause, .. } = event.kind {
+                self.counters.unresolved.take_back(tier, cause);
+            }
+        }
     }
     /// Control is found at `chain`; its outermost frame is known already.
     fn appear(&mut self, chain: &[Position], tier: Tier) {

@@ -69,8 +69,16 @@ struct Catcher {
 }
 
 impl Machine<'_> {
-    /// The top frame goes from one position to the other.
-    pub(crate) fn move_marked(&mut self, old: &[Position], new: &[Position], target: Target, mut way: Way) {
+    /// The top frame goes from one position to the other. Returns whether something explains that; if nothing does, a
+    /// marker is missing or in the wrong place, and what was told says so.
+    pub(crate) fn move_marked(
+        &mut self,
+        old: &[Position],
+        new: &[Position],
+        target: Target,
+        mut way: Way,
+    ) -> bool {
+        let mut explained = true;
         // Frames stay as long as method and, for callers, call site are the same.
         let mut same = 0;
         while same < old.len() && same < new.len() && old[same].method == new[same].method {
@@ -81,13 +89,13 @@ impl Machine<'_> {
         }
         let joint = same.checked_sub(1).map(|i| (old[i], new[i]));
         if same < old.len() {
-            self.leave_inlined(&old[same..], joint, &mut way);
+            explained &= self.leave_inlined(&old[same..], joint, &mut way);
         }
         if let Some((was, is)) = joint
             && (was.bci != is.bci || same == new.len() && target == Target::Block)
         {
             way.callers = self.rounds(&new[..same - 1], way.lost);
-            self.move_in_frame(is.method, (was.bci, is.bci), way);
+            explained &= self.move_in_frame(is.method, (was.bci, is.bci), way);
             way = Way { flight: Flight::Unseen, called: false, callers: 0, ..way };
         } else {
             // The callees may have been called before.
@@ -97,15 +105,16 @@ impl Machine<'_> {
         for p in &new[same..] {
             self.emit_enter(p.method, way.tier, Entry::Call);
             if p.bci.is_some() {
-                self.move_in_frame(p.method, (None, p.bci), way);
+                explained &= self.move_in_frame(p.method, (None, p.bci), way);
             }
             way.callers += u16::from(way.callers > 0);
         }
+        explained
     }
     /// Of the frames on top of which another one stands, outermost first, the number down to the lowest that may have
     /// gone round in a lost loop with those above it: its call can be reached from itself.
     pub(crate) fn rounds(&mut self, callers: &[Position], lost: Option<Cause>) -> u16 {
-        if lost != Some(Cause::EmptyLoop) {
+        if !matches!(lost, Some(Cause::EmptyLoop | Cause::MissingMarker)) {
             return 0;
         }
         let again =
@@ -114,21 +123,42 @@ impl Machine<'_> {
         lowest.map_or(0, |at| u16::try_from(callers.len() - at).unwrap_or(u16::MAX))
     }
     /// The inlined frames `gone`, outermost first, end; their caller goes from one to the other of `joint`.
-    fn leave_inlined(&mut self, gone: &[Position], joint: Option<(Position, Position)>, way: &mut Way) {
+    fn leave_inlined(
+        &mut self,
+        gone: &[Position],
+        joint: Option<(Position, Position)>,
+        way: &mut Way,
+    ) -> bool {
+        if way.lost == Some(Cause::MissingMarker) {
+            self.leave_unknown(gone, way);
+            return true;
+        }
         let catcher = joint.filter(|(was, is)| was.bci != is.bci).and_then(|(at, is)| {
             let hop = self.paths.hop(self.shared, at.method, (at.bci, is.bci));
             hop.catches(way.lost).then_some(Catcher { at, handler: is.bci?, edge: hop.path.is_some() })
         });
         match catcher {
-            Some(_) => self.leave_by_exception(gone, catcher, way),
+            Some(_) => {
+                self.leave_by_exception(gone, catcher, way);
+                true
+            }
             None => self.leave_by_return(gone, way),
         }
     }
     /// The frames returned one after the other.
-    fn leave_by_return(&mut self, gone: &[Position], way: &mut Way) {
+    fn leave_by_return(&mut self, gone: &[Position], way: &mut Way) -> bool {
+        let mut explained = true;
         for p in gone.iter().rev() {
-            self.move_in_frame(p.method, (p.bci, None), *way);
+            explained &= self.move_in_frame(p.method, (p.bci, None), *way);
             self.leave(p, FrameExit::Return, way);
+        }
+        explained
+    }
+    /// The frames are gone, and the markers do not say how: they contradict each other.
+    fn leave_unknown(&mut self, gone: &[Position], way: &mut Way) {
+        for p in gone.iter().rev() {
+            self.emit_unresolved(p.method, (p.bci, None), way.tier, Cause::MissingMarker);
+            self.leave(p, FrameExit::Unknown, way);
         }
     }
     /// The position's frame is over; what follows happens in its caller.
@@ -155,7 +185,9 @@ impl Machine<'_> {
             };
             match exit {
                 FrameExit::Unwind => self.move_to_throw(p, way),
-                FrameExit::Return => self.move_in_frame(p.method, (p.bci, None), *way),
+                FrameExit::Return => {
+                    self.move_in_frame(p.method, (p.bci, None), *way);
+                }
                 _ => {
                     let none = if returns { Cause::UnknownEnd } else { Cause::MissingMarker };
                     self.emit_unresolved(p.method, (p.bci, None), way.tier, way.lost.unwrap_or(none));
@@ -219,8 +251,8 @@ impl Machine<'_> {
         };
         self.emit_unresolved(p.method, (p.bci, None), way.tier, cause);
     }
-    /// The bytecodes of one frame between two positions.
-    pub(crate) fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) {
+    /// The bytecodes of one frame between two positions. Returns whether something explains the step.
+    pub(crate) fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) -> bool {
         let hop = self.paths.hop(self.shared, method, ends);
         let hides = hop.hides || hop.calls && !way.called;
         if let Some(path) = hop.path.as_deref()
@@ -232,29 +264,34 @@ impl Machine<'_> {
             if self.runs {
                 let (runs, follows) = hop.runs();
                 let mut follows = ends.0.filter(|_| follows);
-                return runs.for_each(|run| push_run(&mut self.out, (method, way.tier), run, follows.take()));
+                runs.for_each(|run| push_run(&mut self.out, (method, way.tier), run, follows.take()));
+                return true;
             }
             let event = |&bci| EventKind::Bytecode { method, bci, tier: way.tier };
-            return self.out.extend(path.iter().map(event).map(jportal_flow::Event::decoded));
+            self.out.extend(path.iter().map(event).map(jportal_flow::Event::decoded));
+            return true;
         }
         let (edge, catches) = (hop.path.is_some(), hop.catches(way.lost));
         let (from, to) = ends;
         let cause = match (way.lost, from.zip(to).filter(|_| catches)) {
             (Some(cause), _) => cause,
             (None, Some(ends)) => match self.catch(method, ends, edge, way) {
-                None => return,
+                None => return true,
                 Some(cause) => cause,
             },
             (None, None) if edge => Cause::HiddenCallee,
             (None, None) => Cause::MissingMarker,
         };
         self.emit_unresolved_over(method, ends, way.tier, (cause, way.callers));
-        let Some(bci) = to else { return };
+        // A handler is reached by an exception, even if nothing says whose.
+        let explained = way.lost.is_some() || catches || cause != Cause::MissingMarker;
+        let Some(bci) = to else { return explained };
         // Nothing but an exception leads to the handler.
         if catches && !edge && matches!(cause, Cause::UnknownThrower | Cause::HiddenCallee) {
             self.emit(EventKind::Catch { method, bci });
         }
         self.emit_bytecode(method, bci, way.tier);
+        explained
     }
     /// The frame may have caught an exception: if that is certain, and who threw, all of it; otherwise why not.
     fn catch(
@@ -298,7 +335,13 @@ impl Machine<'_> {
         }
         let mut way =
             Way { tier, lost: trail.lost, flight: Flight::Unseen, called: trail.called, callers: 0 };
-        self.leave_by_return(chain, &mut way);
+        let mut left = chain;
+        // The inlined frames may have ended otherwise.
+        if let (Some(Cause::MissingMarker), [outermost, inlined @ ..]) = (trail.lost, chain) {
+            self.leave_unknown(inlined, &mut way);
+            left = std::slice::from_ref(outermost);
+        }
+        self.leave_by_return(left, &mut way);
     }
     /// An exception leaves the compiled frame with this chain and trail.
     pub(crate) fn unwind_marked(&mut self, chain: &[Position], trail: &Trail, tier: Tier) {
@@ -324,5 +367,6 @@ impl Machine<'_> {
 /// Whether the path is the one although a compiler lost some path before the next marker: it has no branch, and the
 /// bytecodes that are not known are not a callee's.
 fn is_certain((from, to): Ends, path: &[Bci], lost: Cause) -> bool {
-    lost != Cause::UnknownMethod && (to.is_none() || from.is_none() && path.len() == 1)
+    !matches!(lost, Cause::UnknownMethod | Cause::MissingMarker)
+        && (to.is_none() || from.is_none() && path.len() == 1)
 }
