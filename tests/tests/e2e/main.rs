@@ -15,6 +15,7 @@ mod identity;
 mod jacoco;
 mod live;
 mod load;
+mod markers;
 mod memory;
 mod mutate;
 mod passthrough;
