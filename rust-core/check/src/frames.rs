@@ -189,14 +189,25 @@ impl Walk {
         match exit {
             Exit::Return => self.returns(&top),
             Exit::Unwind => self.unwinds(&top),
+            Exit::PopFrame => self.taken_by_debugger(&top, Reset::PopFrame),
+            Exit::EarlyReturn => self.taken_by_debugger(&top, Reset::EarlyReturn),
             Exit::Replaced => self.replaced.push(top),
             Exit::Unknown => self.ends_unknown(&top),
             Exit::Lost => self.give_up(),
         }
         self.stack.pop();
-        if matches!(exit, Exit::Return | Exit::Unwind | Exit::Unknown) {
+        if !matches!(exit, Exit::Replaced | Exit::Lost) {
             self.figures().exits += 1;
             self.back_in_caller(&top, exit);
+        }
+    }
+    /// JVMTI removes frames of the interpreter only: it has a compiled one deoptimised first, and refuses those of native
+    /// methods (`JvmtiEnv::PopFrame`, `JvmtiEnvBase::check_top_frame`).
+    fn taken_by_debugger(&mut self, top: &Frame, exit: Reset) {
+        self.reset(exit);
+        if top.tier != Tier::Interpreter {
+            let tier = top.tier.name();
+            self.broken(Rule::Tier, |_| format!("a debugger takes a frame of {tier}"));
         }
     }
     /// The frame that is left. An event of a method that is not on the stack changes nothing.
@@ -273,10 +284,12 @@ impl Walk {
     }
     fn back_in_caller(&mut self, callee: &Frame, exit: Exit) {
         let Some(caller) = self.stack.top_mut().filter(|_| !callee.upcall) else { return };
-        caller.called = true;
-        if exit == Exit::Unwind && caller.tier != Tier::Native {
-            caller.due = Due::Exception;
-        }
+        caller.called = exit != Exit::PopFrame;
+        caller.due = match exit {
+            Exit::Unwind if caller.tier != Tier::Native => Due::Exception,
+            Exit::PopFrame => Due::Again,
+            _ => return,
+        };
     }
 }
 
@@ -289,6 +302,7 @@ pub(crate) fn due_name(due: Due) -> String {
     match due {
         Due::Step => "a step".into(),
         Due::Exception => "the exception of an unwound callee".into(),
+        Due::Again => "the invoke of a popped callee, once more,".into(),
         Due::Handler(bci) => format!("the handler at bci {bci}"),
         Due::Stretch(bci) => format!("bci {bci}, the end of an unresolved stretch,"),
         Due::End { .. } => "the end of the frame behind an unresolved stretch".into(),

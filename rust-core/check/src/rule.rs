@@ -104,8 +104,12 @@ named! {
         CaughtInStretch = "caught-in-stretch",
         /// An exception in choosing a handler was itself caught by a handler around that handler.
         HandlerOfHandler = "handler-of-handler",
-        /// The interpreter executed an invoke once more after JVMTI's `PopFrame`.
+        /// An exception came from outside, between two bytecodes (`Thread.stop`, JVMTI's `StopThread`).
+        Asynchronous = "asynchronous",
+        /// A debugger took the frame off the stack (JVMTI's `PopFrame`): it may have stood anywhere.
         PopFrame = "pop-frame",
+        /// A debugger made the frame return (JVMTI's `ForceEarlyReturn`): it may have stood anywhere.
+        EarlyReturn = "early-return",
         /// An exception passed a handler that takes all, with so many frames on the stack that the
         /// VM may have had no room to run it (stack overflow).
         StackExhausted = "stack-exhausted",

@@ -35,6 +35,8 @@ pub(crate) enum Due {
     Step,
     /// The exception of an unwound callee is caught or leaves the frame.
     Exception,
+    /// The invoke of a popped callee begins once more.
+    Again,
     /// The handler that was announced begins.
     Handler(Bci),
     /// An unresolved stretch ends here.

@@ -45,13 +45,14 @@ impl Walk {
                 format!("{} begins where {} is due", n.bytecode(top.method, bci), due_name(due))
             }),
             Due::Exception => self.ignores_exception(top, bci),
+            Due::Again if top.at.bci().is_none_or(|at| at == bci) => {}
+            Due::Again => self.broken(Rule::Edge, |n| {
+                format!("{} begins where {} is due", n.bytecode(top.method, bci), due_name(top.due))
+            }),
         }
     }
     /// A frame whose callee was unwound executes a bytecode without catching anything.
     fn ignores_exception(&mut self, top: &Frame, bci: Bci) {
-        if top.tier == Tier::Interpreter && top.at == At::Bytecode(bci) {
-            return self.reset(Reset::PopFrame);
-        }
         self.broken(Rule::ExceptionLost, |n| {
             format!("the callee was unwound but its caller goes on with {}", n.bytecode(top.method, bci))
         });

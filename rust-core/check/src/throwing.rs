@@ -1,5 +1,6 @@
 //! Exceptions: where they are thrown, who catches them, which frames they leave.
 
+use jportal_bytecode::Transfer;
 use jportal_flow::Tier;
 use jportal_units::{Bci, MethodId};
 
@@ -44,8 +45,12 @@ impl Walk {
         if code.handlers(thrown_at).any(|e| e.handler == bci) {
             return;
         }
-        if around(code, thrown_at, bci) {
+        if around(code, thrown_at, Some(bci)) {
             return self.reset(Reset::HandlerOfHandler);
+        }
+        let catches = |b: Bci| code.handlers(b).any(|e| e.handler == bci) || around(code, b, Some(bci));
+        if polled(code, top).into_iter().any(catches) {
+            return self.reset(Reset::Asynchronous);
         }
         self.wrong_handler(top, bci);
     }
@@ -75,6 +80,12 @@ impl Walk {
         let (Some(at), Some(code)) = (top.at.bci(), self.code(top.method)) else { return };
         if !code.catches_all(at) {
             return;
+        }
+        if around(code, at, None) {
+            return self.reset(Reset::HandlerOfHandler);
+        }
+        if polled(code, top).into_iter().any(|b| !code.catches_all(b) || around(code, b, None)) {
+            return self.reset(Reset::Asynchronous);
         }
         if self.stack.depth() >= DEEP {
             return self.reset(Reset::StackExhausted);
@@ -106,15 +117,30 @@ impl Walk {
     }
 }
 
-/// Whether `handler` takes an exception that came up while a handler of `at` was being chosen
-/// (its class could not be loaded): then the search goes on as though that handler had thrown.
-fn around(code: &Code, at: Bci, handler: Bci) -> bool {
+/// In front of which bytecodes the interpreter may have stopped for a safepoint behind the frame's last one: branches poll
+/// when they have moved the frame to their target (`InterpreterMacroAssembler::dispatch_base`). An exception that waits
+/// for the thread is thrown there.
+fn polled(code: &Code, top: &Frame) -> Vec<Bci> {
+    let (At::Bytecode(at) | At::Resumed(at)) = top.at else { return Vec::new() };
+    let polls = code.op(at).is_some_and(|op| {
+        !matches!(op.transfer, Transfer::None | Transfer::Invoke | Transfer::Return | Transfer::Throw)
+    });
+    if polls && top.tier == Tier::Interpreter { code.successors(at) } else { Vec::new() }
+}
+
+/// Whether `handler` takes (`None`: no handler may take) an exception that came up while a handler of `at` was being
+/// chosen (its class could not be loaded): then the search goes on as though that handler had thrown.
+fn around(code: &Code, at: Bci, handler: Option<Bci>) -> bool {
     let typed = |b: Bci| code.handlers(b).filter(|e| e.catch_type.is_some()).map(|e| e.handler);
     let mut seen: Vec<Bci> = typed(at).collect();
     let mut next = 0;
     while let Some(&b) = seen.get(next) {
         next += 1;
-        if code.handlers(b).any(|e| e.handler == handler) {
+        let found = match handler {
+            Some(handler) => code.handlers(b).any(|e| e.handler == handler),
+            None => !code.catches_all(b),
+        };
+        if found {
             return true;
         }
         let more: Vec<Bci> = typed(b).filter(|h| !seen.contains(h)).collect();

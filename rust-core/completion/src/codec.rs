@@ -37,7 +37,15 @@ const STEP: u8 = ENTER + ENTRIES.len() as u8;
 const BACK: i32 = 64;
 
 const TIERS: [Tier; 4] = [Tier::Interpreter, Tier::C1, Tier::C2, Tier::Native];
-const EXITS: [Exit; 5] = [Exit::Return, Exit::Unwind, Exit::Replaced, Exit::Lost, Exit::Unknown];
+const EXITS: [Exit; 7] = [
+    Exit::Return,
+    Exit::Unwind,
+    Exit::Replaced,
+    Exit::Lost,
+    Exit::Unknown,
+    Exit::PopFrame,
+    Exit::EarlyReturn,
+];
 const ENTRIES: [Entry; 5] = [Entry::Call, Entry::Upcall, Entry::Osr, Entry::Deoptimisation, Entry::Found];
 
 /// Frames that foretell; a flow may have any number.

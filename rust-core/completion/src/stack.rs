@@ -189,7 +189,8 @@ impl<'a> Stack<'a> {
             Some(top) if exit == Exit::Replaced => self.replaced.push(top),
             Some(top) => {
                 if let Some(caller) = self.frames.last_mut().filter(|_| !top.upcall) {
-                    (caller.called, caller.thrown) = (true, exit == Exit::Unwind);
+                    // A popped callee is called once more.
+                    (caller.called, caller.thrown) = (exit != Exit::PopFrame, exit == Exit::Unwind);
                 }
             }
             None => self.whole = false,

@@ -68,6 +68,10 @@ pub enum Exit {
     Return,
     /// An exception left the frame.
     Unwind,
+    /// A debugger took the frame off the stack (JVMTI PopFrame): the caller executes its invoke once more.
+    PopFrame,
+    /// A debugger made the frame return from where it stood (JVMTI ForceEarlyReturn).
+    EarlyReturn,
     /// The activation goes on in another kind of frame (OSR, deoptimisation); an
     /// [`EventKind::Enter`] with that cause follows.
     Replaced,

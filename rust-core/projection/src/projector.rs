@@ -257,7 +257,9 @@ impl Sink {
             _ => {}
         }
         self.after = match *kind {
-            EventKind::Leave { method, exit: Exit::Return | Exit::Unknown } if self.depth == 0 => {
+            EventKind::Leave { method, exit: Exit::Return | Exit::Unknown | Exit::EarlyReturn }
+                if self.depth == 0 =>
+            {
                 Some(method).filter(|_| !self.upcall)
             }
             _ => None,

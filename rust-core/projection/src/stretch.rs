@@ -162,7 +162,8 @@ impl Stretch {
             return;
         }
         let called = std::mem::take(&mut self.visit) == Visit::Callee;
-        if let (Some(last), Exit::Return | Exit::Unknown, true) = (self.bytecodes.last_mut(), exit, called) {
+        let returned = matches!(exit, Exit::Return | Exit::Unknown | Exit::EarlyReturn);
+        if let (Some(last), true, true) = (self.bytecodes.last_mut(), returned, called) {
             last.outcome = Outcome::Returned;
         }
     }

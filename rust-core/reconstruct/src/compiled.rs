@@ -200,6 +200,7 @@ impl<'a> Machine<'a> {
     /// is a return has returned.
     pub(crate) fn exit_of_top(&self, proven: FrameExit) -> FrameExit {
         match self.stack.last() {
+            Some(Frame::Interpreted(Interpreted { forced: true, .. })) => FrameExit::Return,
             Some(Frame::Interpreted(Interpreted { method, at: Some(at), .. }))
                 if self.step(*method, *at).is_ok_and(|s| s.transfer == Transfer::Return) =>
             {

@@ -11,7 +11,12 @@ impl Machine<'_> {
     pub(crate) fn deopt_entry(&mut self, again: bool) -> Walk<()> {
         self.deoptimise_if_compiled();
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
-            f.resume = if again { Resume::Reexecute } else { Resume::Next };
+            f.resume = match f.resume {
+                // The callee was popped.
+                Resume::Again if again => Resume::Again,
+                _ if again => Resume::Reexecute,
+                _ => Resume::Next,
+            };
         }
         Ok(())
     }
@@ -27,9 +32,11 @@ impl Machine<'_> {
             self.emit(jportal_flow::EventKind::Leave { method: p.method, exit: FrameExit::Replaced });
         }
         for p in &c.chain {
-            let frame = Interpreted { method: p.method, at: p.bci, resume: Resume::Next };
-            self.stack.push(Frame::Interpreted(frame));
+            self.stack.push(Frame::Interpreted(Interpreted::new(p.method, p.bci)));
             self.emit_enter(p.method, Tier::Interpreter, Entry::Deoptimisation);
+        }
+        if let Some(Frame::Interpreted(f)) = self.stack.last_mut().filter(|_| c.trail.popped) {
+            f.resume = Resume::Again;
         }
         self.outcome = Default::default();
     }

@@ -3,9 +3,10 @@
 use crate::code_map::Step;
 use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Frame, Interpreted, Resume};
+use crate::handlers::may_choose;
 use crate::machine::{Machine, push_run};
 use crate::outcome::{Outcome, next_bci};
-use jportal_bytecode::{ExceptionRow, Opcode};
+use jportal_bytecode::Opcode;
 use jportal_flow::{EventKind, Tier};
 use jportal_units::{Bci, MethodId};
 use jportal_vm_image::Template;
@@ -17,6 +18,7 @@ impl Machine<'_> {
     pub(crate) fn dispatch(&mut self, t: Template) -> Walk<()> {
         if t.breakpoint {
             // The original bytecode is dispatched next.
+            self.stop_in_front();
             return Ok(());
         }
         let Some(&Frame::Interpreted(frame)) = self.stack.last() else {
@@ -70,8 +72,7 @@ impl Machine<'_> {
         }
         self.outcome = Outcome::of(t.search);
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
-            f.at = Some(at);
-            f.resume = Resume::Next;
+            *f = Interpreted::new(method, Some(at));
         }
     }
     #[inline]
@@ -83,16 +84,22 @@ impl Machine<'_> {
             self.emit_bytecode(method, bci, Tier::Interpreter);
         }
     }
+    /// A safepoint or a breakpoint stops the thread in front of the next bytecode of the top frame.
+    pub(crate) fn stop_in_front(&mut self) {
+        let Some(&Frame::Interpreted(frame)) = self.stack.last() else { return };
+        // If it is not known which that is, the dispatch that follows says so.
+        let Ok((bci, _)) = self.next_position(&frame) else { return };
+        if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
+            f.reached = Some(bci);
+        }
+    }
     /// Where the frame goes on, and the bytecode in front of that in the code if that is where it came from.
     fn next_position(&self, f: &Interpreted) -> Walk<(Bci, Option<Bci>)> {
-        let resumed = self.outcome.value(Reveal::Deopt).or(self.outcome.value(Reveal::PopFrame));
-        let Some(at) = resumed.map(|v| Bci(v as u16)).or(f.at) else {
-            let at = if self.throwing { self.handler(f.method, Bci(0))? } else { Bci(0) };
-            return Ok((at, None));
-        };
         if self.throwing {
-            return Ok((self.handler(f.method, at)?, None));
+            return Ok((self.handler(f.method, f.thrown_at())?, None));
         }
+        let resumed = self.outcome.value(Reveal::Deopt).or(self.outcome.value(Reveal::PopFrame));
+        let Some(at) = resumed.map(|v| Bci(v as u16)).or(f.at) else { return Ok((Bci(0), None)) };
         if f.resume != Resume::Next {
             return Ok((at, None));
         }
@@ -105,10 +112,10 @@ impl Machine<'_> {
     /// The handler the VM chose for an exception thrown at `at`.
     fn handler(&self, method: MethodId, at: Bci) -> Walk<Bci> {
         if let Some(v) = self.outcome.value(Reveal::ExceptionHandler) {
-            let table = self.shared.maps.method(method).map_or(&[][..], |m| &m.exceptions);
-            let fits = |e: &ExceptionRow| u64::from(e.handler.0) == v && (e.start..e.end).contains(&at);
-            return match table.iter().find(|e| fits(e)) {
-                Some(e) => Ok(e.handler),
+            let m = self.shared.maps.method(method);
+            let chosen = u16::try_from(v).ok().map(Bci).filter(|&h| m.is_some_and(|m| may_choose(m, at, h)));
+            return match chosen {
+                Some(handler) => Ok(handler),
                 None => Err(Contradiction::BadOutcome {
                     opcode: Opcode::ATHROW,
                     bci: at,

@@ -1,7 +1,7 @@
 //! Ways into a method: entry stubs, interpreter entries, native wrappers, the call stub.
 
 use crate::contradiction::{Contradiction, Walk};
-use crate::frame::{Frame, Interpreted, Resume};
+use crate::frame::{Frame, Interpreted};
 use crate::machine::Machine;
 use jportal_bytecode::Method;
 use jportal_flow::{Entry, Exit as FrameExit, Tier};
@@ -58,7 +58,7 @@ impl Machine<'_> {
                 self.push(Frame::Native { method, code: None }, method, Tier::Native, entry)
             }
             MethodKind::Java => {
-                let frame = Interpreted { method, at: None, resume: Resume::Next };
+                let frame = Interpreted::new(method, None);
                 self.push(Frame::Interpreted(frame), method, Tier::Interpreter, entry);
             }
         }

@@ -33,6 +33,23 @@ pub(crate) struct Interpreted {
     /// The bytecode that began last; `None` before the first one.
     pub at: Option<Bci>,
     pub resume: Resume,
+    /// The bytecode in front of which a safepoint or a breakpoint stopped the thread: the VM has moved the frame there
+    /// already, and an exception that arrives now is thrown there.
+    pub reached: Option<Bci>,
+    /// A debugger makes it return (JVMTI ForceEarlyReturn).
+    pub forced: bool,
+}
+
+impl Interpreted {
+    /// A frame that stands at `at`.
+    pub const fn new(method: MethodId, at: Option<Bci>) -> Self {
+        Self { method, at, resume: Resume::Next, reached: None, forced: false }
+    }
+    /// Where an exception that arrives now is thrown.
+    pub fn thrown_at(&self) -> Bci {
+        // In front of the first bytecode the VM looks for handlers of bci 0.
+        self.reached.or(self.at).unwrap_or(Bci(0))
+    }
 }
 
 /// A compiled activation with the frames inlined into it.
@@ -83,6 +100,8 @@ pub(crate) struct Trail {
     pub context: Option<u32>,
     /// The scope at which the interpreter would start again, were the last call to end otherwise than by returning.
     pub restart: Option<u32>,
+    /// A debugger has popped the callee: the interpreter executes the call once more (JVMTI PopFrame).
+    pub popped: bool,
 }
 
 impl Trail {

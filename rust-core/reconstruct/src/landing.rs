@@ -5,6 +5,8 @@ use crate::frame::{Frame, Resume};
 use crate::machine::Machine;
 use jportal_bytecode::Transfer;
 use jportal_flow::Exit as FrameExit;
+use jportal_units::Bci;
+use jportal_vm_image::interpreter::Reveal;
 
 impl Machine<'_> {
     /// A callee returned to the interpreter: it is popped, the caller stands at its invoke.
@@ -66,6 +68,12 @@ impl Machine<'_> {
         if self.stack.is_empty() {
             self.throw_in_orphan();
         }
+        // The entry of a deoptimised frame throws what is pending, in front of its first dispatch.
+        if let Some(bci) = self.outcome.value(Reveal::Deopt)
+            && let Some(Frame::Interpreted(f)) = self.stack.last_mut()
+        {
+            f.reached = Some(Bci(bci as u16));
+        }
         self.throwing = true;
         self.outcome = Default::default();
         Ok(())
@@ -82,13 +90,32 @@ impl Machine<'_> {
             Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation to remove" }.into()),
         }
     }
-    /// JVMTI PopFrame: the top frame goes, the caller's invoke is executed again.
+    /// JVMTI PopFrame: the top frame goes, the caller's invoke is executed again. Of a frame that was compiled the
+    /// interpreted one that takes its place is removed (`vframeArrayElement::unpack_on_stack`); a compiled caller is
+    /// deoptimised next.
     pub(crate) fn pop_frame(&mut self) -> Walk<()> {
-        self.remove_activation(FrameExit::Unwind)?;
-        if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
-            f.resume = Resume::Again;
+        self.deoptimise_if_compiled();
+        self.remove_activation(FrameExit::PopFrame)?;
+        match self.stack.last_mut() {
+            Some(Frame::Interpreted(f)) => f.resume = Resume::Again,
+            Some(Frame::Compiled(c)) => c.trail.popped = true,
+            _ => {}
         }
         Ok(())
+    }
+    /// JVMTI ForceEarlyReturn: the top frame returns from where it stands; control lands in the caller as behind any
+    /// return.
+    pub(crate) fn early_return(&mut self) -> Walk<()> {
+        self.deoptimise_if_compiled();
+        self.throwing = false;
+        match self.stack.last_mut() {
+            Some(Frame::Interpreted(f)) => {
+                f.forced = true;
+                Ok(())
+            }
+            None => Ok(()),
+            Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation that returns early" }.into()),
+        }
     }
     /// A stub that removes the compiled frame that jumped to it.
     pub(crate) fn unwind_stub(&mut self) -> Walk<()> {

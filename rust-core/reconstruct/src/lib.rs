@@ -25,6 +25,7 @@ mod error;
 mod folds;
 mod frame;
 mod implausible;
+mod handlers;
 mod landing;
 mod lanes;
 mod machine;

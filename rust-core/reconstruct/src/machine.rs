@@ -364,12 +364,17 @@ impl<'a> Machine<'a> {
             Landmark::StackOverflow => self.stack_overflow(),
             Landmark::RemoveActivation => self.remove_activation(FrameExit::Unwind),
             Landmark::RemoveActivationPreservingArgs => self.pop_frame(),
+            Landmark::EarlyReturn => self.early_return(),
             Landmark::CallStub => self.call_stub(),
             // `catch_exception` jumps here when it is done: that upcall has ended already.
             Landmark::CallStubReturn if self.jumped() => Ok(()),
             Landmark::CallStubReturn => self.upcall_ends(FrameExit::Return),
             Landmark::CatchException => self.upcall_ends(FrameExit::Unwind),
-            Landmark::SafepointEntry | Landmark::ForwardException => Ok(()),
+            Landmark::SafepointEntry => {
+                self.stop_in_front();
+                Ok(())
+            }
+            Landmark::ForwardException => Ok(()),
         }
     }
     /// Whether a direct jump led to the current block.
@@ -414,7 +419,11 @@ impl<'a> Machine<'a> {
     /// Reports that `frame`, already off the stack, ended.
     fn leave_frame(&mut self, frame: Frame, exit: FrameExit) {
         match frame {
-            Frame::Interpreted(i) => self.emit(EventKind::Leave { method: i.method, exit }),
+            Frame::Interpreted(i) => {
+                let returns = matches!(exit, FrameExit::Return | FrameExit::Unknown);
+                let exit = if i.forced && returns { FrameExit::EarlyReturn } else { exit };
+                self.emit(EventKind::Leave { method: i.method, exit });
+            }
             Frame::Native { method, .. } => self.emit(EventKind::Leave { method, exit }),
             Frame::Compiled(c) => self.leave_compiled(c, exit),
             Frame::Upcall { .. } => {}

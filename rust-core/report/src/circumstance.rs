@@ -32,6 +32,7 @@ circumstances! {
     UPCALL = 7, "call by the VM";
     TIER = 8, "call into another tier";
     UNKNOWN_END = 9, "frame that ended unseen";
+    DEBUGGER = 10, "frame that a debugger ended";
 }
 
 impl Behind {
@@ -82,6 +83,7 @@ impl Circumstances {
                 self.behind.add(match exit {
                     Exit::Unwind => Behind::UNWIND,
                     Exit::Unknown => Behind::UNKNOWN_END,
+                    Exit::PopFrame | Exit::EarlyReturn => Behind::DEBUGGER,
                     Exit::Return | Exit::Replaced | Exit::Lost => Behind::default(),
                 });
             }

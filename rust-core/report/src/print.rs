@@ -431,6 +431,8 @@ const fn exit_name(exit: Exit) -> &'static str {
     match exit {
         Exit::Return => "return",
         Exit::Unwind => "unwind",
+        Exit::PopFrame => "pop-frame",
+        Exit::EarlyReturn => "early-return",
         Exit::Replaced => "replaced",
         Exit::Lost => "lost",
         Exit::Unknown => "unknown",

@@ -75,6 +75,8 @@ pub enum Landmark {
     RemoveActivation,
     /// The interpreted frame is left and its bytecode executed again (JVMTI PopFrame).
     RemoveActivationPreservingArgs,
+    /// The interpreted frame returns though it stands at no return (JVMTI ForceEarlyReturn).
+    EarlyReturn,
     /// The VM or native code calls Java.
     CallStub,
     /// A Java method called by the VM returned.
@@ -234,6 +236,8 @@ fn landmark_of(name: &str) -> Option<Landmark> {
         "throw_StackOverflowError_stub" | "throw_delayed_StackOverflowError" => Landmark::StackOverflow,
         "remove_activation" => Landmark::RemoveActivation,
         "remove_activation_preserving_args" => Landmark::RemoveActivationPreservingArgs,
+        // One for each TosState: `earlyret.itos`.
+        _ if name.starts_with("earlyret.") => Landmark::EarlyReturn,
         "deopt_reexecute_return" => Landmark::DeoptEntry,
         "call_stub" => Landmark::CallStub,
         "call_stub_return" => Landmark::CallStubReturn,

@@ -243,7 +243,7 @@ impl HitFinder {
             (Frame::Java(call), Exit::Lost | Exit::Unknown) => {
                 call.map(|call| Passed::Perhaps(self.hit(call, call.event)))
             }
-            (Frame::Java(_), Exit::Unwind | Exit::Return) => None,
+            (Frame::Java(_), Exit::Unwind | Exit::Return | Exit::PopFrame | Exit::EarlyReturn) => None,
         }
     }
 
