@@ -144,8 +144,20 @@ impl<'a> Machine<'a> {
     /// this is the only sign that one has ended.
     fn return_through_poll(&mut self, code: CodeId, from: u32) {
         let [.., Frame::Compiled(caller), Frame::Compiled(callee)] = &self.stack[..] else { return };
-        let jumped = callee.trail.last.is_some_and(|l| l.exit == Exit::Jump);
-        if jumped && caller.code == code && caller.trail.called_up_to(from) && self.came_by_return() {
+        if callee.trail.jumped()
+            && caller.code == code
+            && caller.trail.called_up_to(from)
+            && self.came_by_return()
+        {
+            self.pop(FrameExit::Return);
+        }
+    }
+    /// An exception arrives from a stub. If compiled code jumped to that, it was the handler of the poll in front of its
+    /// return: the frame has returned, and the exception, which came from outside (`Thread.stop`), is thrown in its caller
+    /// (`ThreadSafepointState::handle_polling_page_exception`).
+    pub(crate) fn return_before_exception(&mut self) {
+        let from_stub = matches!(self.before, Before::Block { class: CodeClass::Transparent, .. });
+        if from_stub && matches!(self.stack.last(), Some(Frame::Compiled(c)) if c.trail.left) {
             self.pop(FrameExit::Return);
         }
     }
@@ -153,7 +165,8 @@ impl<'a> Machine<'a> {
     pub(crate) fn stub_after_jump(&mut self) {
         let Before::Block { exit: Exit::Jump, class: CodeClass::NMethod, code } = self.before else { return };
         match self.stack.last_mut() {
-            Some(Frame::Compiled(c)) if c.code == code => c.trail.left = true,
+            // In a recursion it may be the jump of a callee that never had a frame: its code is not entrant.
+            Some(Frame::Compiled(c)) if c.code == code && c.trail.jumped() => c.trail.left = true,
             _ => {}
         }
     }

@@ -125,8 +125,11 @@ impl Trail {
     /// it waits for is being initialised. What control passes there it has passed already. C1 removes blocks that
     /// are a jump and nothing else, so no loop begins like that.
     pub fn goes_on_at_patch(&self, at: u32) -> bool {
-        let jumped = self.last.is_some_and(|l| l.exit == Exit::Jump);
-        self.returned && jumped && self.jumps[1] == Some(at)
+        self.returned && self.jumped() && self.jumps[1] == Some(at)
+    }
+    /// Whether the frame's last block ended with a jump.
+    pub fn jumped(&self) -> bool {
+        self.last.is_some_and(|l| l.exit == Exit::Jump)
     }
     /// Whether the frame's last block ended with a call that returns to `address`.
     pub fn called_up_to(&self, address: u32) -> bool {

@@ -5,6 +5,7 @@ use crate::frame::{Frame, Resume};
 use crate::machine::Machine;
 use jportal_bytecode::Transfer;
 use jportal_flow::Exit as FrameExit;
+use jportal_native_flow::Exit;
 use jportal_units::Bci;
 use jportal_vm_image::interpreter::Reveal;
 
@@ -117,12 +118,14 @@ impl Machine<'_> {
             Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation that returns early" }.into()),
         }
     }
-    /// A stub that removes the compiled frame that jumped to it.
+    /// A stub that removes the compiled frame that jumped to it. One that called it stays: the exception comes back to it
+    /// (`Parse::catch_inline_exceptions`).
     pub(crate) fn unwind_stub(&mut self) -> Walk<()> {
         use crate::machine::Before;
         use crate::tags::CodeClass;
-        let from_nmethod =
-            matches!(self.before, Before::Block { class: CodeClass::NMethod | CodeClass::NativeWrapper, .. });
+        let from_nmethod = matches!(self.before, Before::Block {
+            class: CodeClass::NMethod | CodeClass::NativeWrapper, exit, ..
+        } if !matches!(exit, Exit::Call | Exit::IndirectCall));
         if from_nmethod && matches!(self.stack.last(), Some(Frame::Compiled(_) | Frame::Native { .. })) {
             self.pop(FrameExit::Unwind);
         }

@@ -374,7 +374,10 @@ impl<'a> Machine<'a> {
                 self.stop_in_front();
                 Ok(())
             }
-            Landmark::ForwardException => Ok(()),
+            Landmark::ForwardException => {
+                self.return_before_exception();
+                Ok(())
+            }
         }
     }
     /// Whether a direct jump led to the current block.

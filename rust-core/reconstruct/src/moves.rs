@@ -89,7 +89,14 @@ impl Machine<'_> {
         }
         let joint = same.checked_sub(1).map(|i| (old[i], new[i]));
         if same < old.len() {
-            explained &= self.leave_inlined(&old[same..], joint, &mut way);
+            explained &= if joint.is_some_and(|(was, is)| was.bci == is.bci)
+                && same == new.len()
+                && target == Target::Inside
+            {
+                self.leave_to_call_site(&old[same..], &mut way)
+            } else {
+                self.leave_inlined(&old[same..], joint, &mut way)
+            };
         }
         if let Some((was, is)) = joint
             && (was.bci != is.bci || same == new.len() && target == Target::Block)
@@ -144,6 +151,20 @@ impl Machine<'_> {
             }
             None => self.leave_by_return(gone, way),
         }
+    }
+    /// The inlined frames `gone`, outermost first, end, and debug info finds their caller at the very call that they came from.
+    /// Code of C2 has no state there for callees that returned. It has one for an exception that left them where the compiler
+    /// could not tell the caller's handlers apart (a catch type that is not loaded, `Parse::catch_inline_exceptions`): it
+    /// calls the stub that rethrows, and the VM looks for the handler.
+    fn leave_to_call_site(&mut self, gone: &[Position], way: &mut Way) -> bool {
+        if way.lost == Some(Cause::MissingMarker) {
+            self.leave_unknown(gone, way);
+        } else if way.tier == Tier::C2 || way.flight == Flight::Thrown {
+            self.leave_by_exception(gone, None, way);
+        } else {
+            return self.leave_by_return(gone, way);
+        }
+        true
     }
     /// The frames returned one after the other.
     fn leave_by_return(&mut self, gone: &[Position], way: &mut Way) -> bool {
