@@ -3,7 +3,8 @@
 //! For the ordinary invokes selection keeps name and descriptor (JVMS 5.4.6); the holder is
 //! settled only where no subclass can come in between. Signature-polymorphic invokes and
 //! `invokedynamic` go through lambda forms, whose descriptors are erased: there the shapes must
-//! agree (number and basic types of arguments and result).
+//! agree (number and basic types of arguments and result). A linker or `invokeBasic` that returns nothing may
+//! drop a result: `VarHandleGuards.guard_…_V` links a `getAndAdd` whose result nobody wants so.
 
 use hashbrown::HashSet;
 use jportal_bytecode::{InvokeRef, Method, MethodTable, Opcode};
@@ -51,12 +52,12 @@ pub(crate) fn fits(opcode: Opcode, target: &InvokeRef, callee: &Method, declared
         Linkage::Basic => {
             let mut arguments = vec!['L'];
             arguments.extend(shape(&target.signature).arguments);
-            same_shape(&arguments, target, callee)
+            linked_shape(&arguments, target, callee)
         }
         Linkage::Linker => {
             let mut arguments = shape(&target.signature).arguments;
             // The last argument is the MemberName, which the linker takes off.
-            arguments.pop().is_some() && same_shape(&arguments, target, callee)
+            arguments.pop().is_some() && linked_shape(&arguments, target, callee)
         }
     }
 }
@@ -175,9 +176,11 @@ fn taken(callee: &Method) -> Shape {
     shape
 }
 
-fn same_shape(arguments: &[char], target: &InvokeRef, callee: &Method) -> bool {
+/// The shape of what control jumps to from here without a check. A result that the caller does not expect stays in its
+/// register; where it expects one, there must be one of that basic type.
+fn linked_shape(arguments: &[char], target: &InvokeRef, callee: &Method) -> bool {
     let (callee, result) = (taken(callee), shape(&target.signature).result);
-    callee.arguments == arguments && callee.result == result
+    callee.arguments == arguments && (callee.result == result || result == 'V')
 }
 
 fn adapter_shape(arguments: &[char], target: &InvokeRef, callee: &Method) -> bool {
@@ -235,6 +238,37 @@ mod tests {
         assert!(fits("a/A", "a/A") && fits("a/A", "a/A+0x0000000800c03000") && !fits("a/A", "a/B"));
         // a/C inherits it.
         assert!(fits("a/C", "a/A"));
+    }
+
+    #[test]
+    fn a_linker_may_drop_the_result() {
+        let (mh, ints) =
+            ("java/lang/invoke/MethodHandle", "java/lang/invoke/VarHandleInts$FieldInstanceReadWrite");
+        let handle = "Ljava/lang/invoke/VarHandle;Ljava/lang/Object;I";
+        let links = |result: &str, of_target: &str| {
+            let t = target(mh, "linkToStatic", &format!("({handle}Ljava/lang/invoke/MemberName;){result}"));
+            let c = callee(ints, "getAndAdd", &format!("({handle}){of_target}"), true);
+            passes(Opcode::INVOKESTATIC, &t, &c)
+        };
+        for result in ["I", "Z", "J", "F", "D", "Ljava/lang/Object;", "V"] {
+            assert!(links("V", result), "{result} is dropped");
+        }
+        // Types of less than an int are ints, and all references are alike.
+        assert!(links("I", "B") && links("Z", "C") && links("Ljava/lang/Object;", "[I"));
+        // A result that is expected must be there, and be of that type.
+        assert!(!links("I", "V") && !links("I", "J") && !links("Ljava/lang/Object;", "I"));
+        // The same for the form of a method handle. An adapter is made for its call site.
+        let form = |name: &str, result: &str| {
+            let t = target(mh, name, "(I)V");
+            let c = callee(
+                "java/lang/invoke/LambdaForm$MH",
+                "invoke",
+                &format!("(Ljava/lang/Object;I){result}"),
+                true,
+            );
+            passes(Opcode::INVOKEVIRTUAL, &t, &c)
+        };
+        assert!(form("invokeBasic", "I") && form("invokeExact", "V") && !form("invokeExact", "I"));
     }
 
     #[test]

@@ -47,6 +47,9 @@ pub(crate) const FINALLY: u32 = 5;
 pub(crate) const INTRINSIC: u32 = 6;
 pub(crate) const LOOP: u32 = 7;
 pub(crate) const NESTED: u32 = 8;
+pub(crate) const POLLED: u32 = 9;
+pub(crate) const COVERED: u32 = 10;
+pub(crate) const AROUND: u32 = 11;
 
 /// The methods of the tests, in the order of the constants above.
 pub(crate) fn methods() -> Arc<MethodTable> {
@@ -74,6 +77,16 @@ pub(crate) fn methods() -> Arc<MethodTable> {
     let exceptions =
         Box::new([row(0, 3, 4, Some("a/E")), row(4, 5, 6, Some("a/F")), row(3, 4, 8, Some("a/G"))]);
     t.push(Method { exceptions, invokes: Box::new([calls(0, "leaf")]), ..method("nested", &code) });
+    // 0 goto 4; 3 return; 4 nop; 5 goto 4; 8 pop; 9 return
+    let code = [167, 0, 4, 177, 0, 167, 0xff, 0xff, 87, 177];
+    t.push(Method { exceptions: Box::new([row(4, 5, 8, None)]), ..method("polled", &code) });
+    // 0 nop; 1 goto 4; 4 return; 5 pop; 6 return
+    let code = [0, 167, 0, 3, 177, 87, 177];
+    t.push(Method { exceptions: Box::new([row(1, 4, 5, None)]), ..method("covered", &code) });
+    // 0 invokestatic leaf; 3 return; 4 pop; 5 return; 6 pop; 7 return
+    let code = [184, 0, 1, 177, 87, 177, 87, 177];
+    let exceptions = Box::new([row(0, 3, 4, Some("a/E")), row(0, 3, 6, None)]);
+    t.push(Method { exceptions, invokes: Box::new([calls(0, "leaf")]), ..method("around", &code) });
     Arc::new(t)
 }
 

@@ -307,13 +307,75 @@ fn frames_beyond_the_bound_are_not_looked_at() {
 fn pop_frame_executes_the_invoke_again() {
     let mut flow = good();
     let again: Vec<_> =
-        [left(LEAF, Exit::Unwind), bytecode(CALLER, 0), entered(LEAF, Tier::Interpreter, Entry::Call)]
+        [left(LEAF, Exit::PopFrame), bytecode(CALLER, 0), entered(LEAF, Tier::Interpreter, Entry::Call)]
             .into_iter()
             .map(|kind| jportal_flow::Event::decoded(kind.unwrap()))
             .collect();
     flow.0.splice(3..3, again);
-    let report = flow.check();
+    let report = flow.clone().check();
     assert!(report.is_clean() && report.resets[Reset::PopFrame.name()] == 1, "{}", report.text());
+    // An exception is no way to do that.
+    flow.0[3].kind = left(LEAF, Exit::Unwind).unwrap();
+    assert_eq!(flow.broken(), ["exception-lost"]);
+}
+
+#[test]
+fn behind_a_popped_frame_nothing_but_the_invoke_is_due() {
+    let popped = || Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).leave(LEAF, Exit::PopFrame);
+    let on = |flow: Flow| flow.at(CALLER, &[3]).call(BRANCHY).at(BRANCHY, &[0, 1, 8, 9]).ret(BRANCHY);
+    assert_eq!(on(popped()).at(CALLER, &[6]).ret(CALLER).broken(), ["edge"]);
+    // The callee is not called without it.
+    let called = popped().call(LEAF).at(LEAF, &[0, 1]).ret(LEAF).leave(CALLER, Exit::PopFrame);
+    assert_eq!(called.broken(), ["call-site"]);
+    // The caller may be popped next, and a compiled one is deoptimised.
+    assert!(popped().leave(CALLER, Exit::PopFrame).check().is_clean());
+    let compiled = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
+    let compiled =
+        compiled.call(LEAF).at(LEAF, &[0]).leave(LEAF, Exit::PopFrame).leave(CALLER, Exit::Replaced);
+    let compiled = compiled.enter(CALLER, Tier::Interpreter, Entry::Deoptimisation).at(CALLER, &[0]);
+    let report = compiled.call(LEAF).at(LEAF, &[0, 1]).ret(LEAF).leave(CALLER, Exit::PopFrame).check();
+    assert!(report.is_clean(), "{}", report.text());
+    // Debuggers take interpreted frames only.
+    let native = Flow::default().start(CALLER).at(CALLER, &[0]).enter(LEAF, Tier::C1, Entry::Call);
+    assert_eq!(native.leave(LEAF, Exit::PopFrame).leave(CALLER, Exit::PopFrame).broken(), ["tier"]);
+}
+
+#[test]
+fn a_frame_may_be_made_to_return_from_anywhere() {
+    let early = |exit| {
+        let flow = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).at(LEAF, &[0]).leave(LEAF, exit);
+        flow.at(CALLER, &[3])
+            .call(BRANCHY)
+            .at(BRANCHY, &[0, 1, 8, 9])
+            .ret(BRANCHY)
+            .at(CALLER, &[6])
+            .ret(CALLER)
+    };
+    let report = early(Exit::EarlyReturn).check();
+    assert!(report.is_clean() && report.resets[Reset::EarlyReturn.name()] == 1, "{}", report.text());
+    assert_eq!(early(Exit::Return).broken(), ["return"]);
+}
+
+#[test]
+fn an_exception_from_outside_arrives_at_the_target_of_a_branch() {
+    // The handler covers the target alone.
+    let flow = |last: &[u16]| Flow::default().start(POLLED).at(POLLED, last);
+    let caught = flow(&[0, 4, 5]).catch(POLLED, 8).at(POLLED, &[8, 9]).ret(POLLED).check();
+    assert!(caught.is_clean() && caught.resets[Reset::Asynchronous.name()] == 1, "{}", caught.text());
+    // It is no handler of the bytecode behind, nor may a bytecode throw that does not poll.
+    assert_eq!(flow(&[0, 4]).catch(POLLED, 8).at(POLLED, &[8, 9]).ret(POLLED).broken(), ["handler"]);
+    // The handler of a branch does not take what is thrown at its target.
+    let left =
+        |covered: u32| Flow::default().start(covered).at(covered, &[0, 1]).leave(covered, Exit::Unwind);
+    let report = left(COVERED).check();
+    assert!(report.is_clean() && report.resets[Reset::Asynchronous.name()] == 1, "{}", report.text());
+}
+
+#[test]
+fn an_error_in_the_search_may_pass_a_handler_that_takes_all() {
+    let left = |m: u32| Flow::default().start(m).at(m, &[0]).call(LEAF).leave(LEAF, Exit::Unwind);
+    let report = left(AROUND).leave(AROUND, Exit::Unwind).check();
+    assert!(report.is_clean() && report.resets[Reset::HandlerOfHandler.name()] == 1, "{}", report.text());
 }
 
 /// `loop` interpreted, on-stack replaced, deoptimised.

@@ -33,6 +33,8 @@ pub(crate) struct Shared<'a> {
     pub positions: Positions,
     /// The unit infers the way of a branch from where control went.
     pub sees_addresses_only: bool,
+    /// Where the VM's calls of Java code end is known: without that no stack is right.
+    knows_upcalls: bool,
     silent: SilentCalls,
 }
 
@@ -52,6 +54,7 @@ impl<'a> Shared<'a> {
             reveals: Reveals { binary_switch: has(Reveal::BinarySwitch) },
             positions,
             sees_addresses_only,
+            knows_upcalls: image.interpreter.knows_upcalls(),
             silent: SilentCalls::new(image.table()),
         }
     }
@@ -188,6 +191,9 @@ impl<'a> Machine<'a> {
     /// Takes the next item of the thread.
     #[inline]
     pub(crate) fn item(&mut self, item: &Item) {
+        if !self.shared.knows_upcalls {
+            return self.do_not_follow(item);
+        }
         match item {
             Item::Block { start, end, code, exit } => self.block(*start, *end, *code, *exit),
             Item::Enter { ip } => self.enter(*ip),
@@ -195,6 +201,30 @@ impl<'a> Machine<'a> {
             Item::Interrupt { ip } => self.interrupted = Some(*ip),
             Item::Time(tsc) => self.time(*tsc),
             Item::Gap(gap) => self.native_gap(gap),
+        }
+    }
+    /// The flow is not known, and says so once.
+    #[cold]
+    fn do_not_follow(&mut self, item: &Item) {
+        match item {
+            Item::Block { .. } if self.counters.blocks == 0 => {
+                self.counters.blocks = 1;
+                let why = "the recording ends before the VM said where its calls of Java code return";
+                self.lose(Gap {
+                    reason: GapReason::Reconstruct(why.into()),
+                    core: self.place.core,
+                    offset: self.place.offset,
+                    address: None,
+                    since: Some(self.now).filter(|t| t.0 != 0),
+                    until: None,
+                    bytes: None,
+                    stack_lost: true,
+                });
+            }
+            Item::Block { .. } => self.counters.blocks += 1,
+            Item::Time(tsc) => self.now = self.now.max(*tsc),
+            Item::Gap(gap) => self.native_gap(gap),
+            Item::Enter { .. } | Item::Leave { .. } | Item::Interrupt { .. } => {}
         }
     }
     fn time(&mut self, tsc: Tsc) {

@@ -14,15 +14,21 @@ const LOW: u64 = 0x10_0000;
 /// Templates: 16 bytes each, by opcode.
 const TEMPLATES: u32 = 0x1000;
 const RETURN_ENTRY: u32 = 0x3000;
-const RETHROW: u32 = 0x3100;
+pub(crate) const RETHROW: u32 = 0x3100;
 const THROW: u32 = 0x3120;
 const REMOVE: u32 = 0x3140;
+pub(crate) const POP_FRAME: u32 = 0x3160;
+const EARLY_RETURN: u32 = 0x3180;
+const SAFEPOINT: u32 = 0x31a0;
 const CALL_STUB: u32 = 0x3200;
 pub(crate) const CALL_STUB_RETURN: u32 = 0x3220;
 const CATCH_EXCEPTION: u32 = 0x3240;
 pub(crate) const DEOPT_REEXECUTE: u32 = 0x3260;
+pub(crate) const FORWARD_EXCEPTION: u32 = 0x3280;
+/// HotSpot's number of the bytecode that a debugger puts in the place of another.
+const BREAKPOINT: Opcode = Opcode(202);
 const REVEAL_SWITCH: u32 = 0x3300;
-const REVEAL_HANDLER: u32 = 0x3310;
+pub(crate) const REVEAL_HANDLER: u32 = 0x3310;
 const ASIDE: u32 = 0x3320;
 /// `jnz +1; nop`
 const ASIDE_CODE: [u8; 3] = [0x75, 0x01, 0x90];
@@ -71,8 +77,12 @@ pub(crate) fn vm_with(methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -
         description: Str::default(),
         code,
     }));
-    let entries = (0..=201).map(|op| CodeAddress { address: address(TEMPLATES + 16 * op) }).collect();
+    let entries = (0..=202).map(|op| CodeAddress { address: address(TEMPLATES + 16 * op) }).collect();
     put(Record::InterpreterTable(InterpreterTable { table: tables::NORMAL, index: 9, entries }));
+    let names = vec![NamedAddress { name: Str::from("breakpoint"), address: 202 << 16 | 202 }];
+    put(Record::BytecodeNames(BytecodeNames { names }));
+    let entries = vec![CodeAddress { address: address(SAFEPOINT) }];
+    put(Record::InterpreterTable(InterpreterTable { table: tables::SAFEPOINT_ENTRY, index: 0, entries }));
     let entries = vec![CodeAddress { address: address(RETURN_ENTRY) }];
     put(Record::InterpreterTable(InterpreterTable { table: tables::INVOKE_RETURN, index: 0, entries }));
     let entries = vec![CodeAddress { address: address(DEOPT_REEXECUTE) }];
@@ -82,6 +92,9 @@ pub(crate) fn vm_with(methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -
             entry("rethrow_exception", RETHROW),
             entry("throw_exception", THROW),
             entry("remove_activation", REMOVE),
+            entry("remove_activation_preserving_args", POP_FRAME),
+            entry("earlyret.itos", EARLY_RETURN),
+            entry("forward_exception", FORWARD_EXCEPTION),
             entry("call_stub", CALL_STUB),
             entry("call_stub_return", CALL_STUB_RETURN),
             entry("catch_exception", CATCH_EXCEPTION),
@@ -154,7 +167,7 @@ impl Script {
         self.block(landmark, landmark + 2, exit)
     }
     /// The blocks of a reveal loop at `at` for `value`, entered from above.
-    fn reveal(mut self, at: u32, value: u32) -> Self {
+    pub(crate) fn reveal(mut self, at: u32, value: u32) -> Self {
         let bits = (32 - value.leading_zeros()).max(1);
         for i in 0..bits {
             let bit = value >> i & 1 == 1;
@@ -219,6 +232,8 @@ pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<
             EventKind::Run { .. } => "a run".into(),
             EventKind::Leave { method, exit: FrameExit::Unwind } => format!("! {method}"),
             EventKind::Leave { method, exit: FrameExit::Unknown } => format!("!? {method}"),
+            EventKind::Leave { method, exit: FrameExit::PopFrame } => format!("pop {method}"),
+            EventKind::Leave { method, exit: FrameExit::EarlyReturn } => format!("early {method}"),
             EventKind::Leave { method, .. } => format!("< {method}"),
             EventKind::Catch { method, bci } => format!("catch {method}@{bci}"),
             EventKind::Time(tsc) => format!("time {tsc}"),
@@ -459,4 +474,75 @@ fn an_interrupt_at_a_template_is_no_second_dispatch() {
     s.0.push(Item::Enter { ip: middle });
     let s = s.block(nop + 2, nop + 8, Exit::IndirectJump).op(Opcode::RETURN);
     assert_eq!(run(&vm, s), ["> m0", "m0@0", "m0@1", "m0@2"]);
+}
+
+fn row(start: u16, end: u16, handler: u16, catch_type: &str) -> ExceptionEntry {
+    ExceptionEntry { start_bci: start, end_bci: end, handler_bci: handler, catch_type: Str::from(catch_type) }
+}
+
+impl Script {
+    /// The VM has found the handler at `bci`.
+    fn handler(self, bci: u32) -> Self {
+        self.reveal(REVEAL_HANDLER, bci).block(0x3400, 0x3408, Exit::IndirectJump)
+    }
+}
+
+#[test]
+fn an_error_in_the_search_for_a_handler_is_thrown_at_that_handler() {
+    // m0: 0 aconst_null; 1 athrow; 2 nop; 3 nop; 4 pop; 5 return; the class of the first handler cannot be loaded, nor
+    // that of the handler of that.
+    let table = [row(0, 2, 2, "A"), row(2, 3, 3, "B"), row(3, 4, 4, "")];
+    let vm = vm(&[(&[1, 191, 0, 0, 87, 177], &table), (&[177], &[])]);
+    let thrown = || {
+        let s = Script::default().upcall().call(0).op(Opcode::ACONST_NULL).op(Opcode::ATHROW);
+        // The class loader is Java code.
+        let s = s.at(THROW, Exit::IndirectJump).upcall().call(1).op(Opcode::RETURN);
+        s.at(CALL_STUB_RETURN, Exit::Return)
+    };
+    let flow = ["> m0", "m0@0", "m0@1", "> m1", "m1@0", "< m1"];
+    let caught = run(&vm, thrown().handler(4).op(Opcode::POP));
+    assert_eq!(caught, [&flow[..], &["catch m0@4", "m0@4"]].concat());
+    // There is no such handler, for whatever exception.
+    assert!(run(&vm, thrown().handler(5).op(Opcode::RETURN)).concat().contains("cannot go to value 5"));
+}
+
+#[test]
+fn an_exception_from_outside_is_thrown_where_the_thread_stopped() {
+    // m0: 0 nop; 1 goto 0; 4 pop; 5 return; only the target of the branch is covered.
+    let vm = vm(&[(&[0, 167, 0xff, 0xff, 87, 177], &[row(0, 1, 4, "")])]);
+    let looped = || Script::default().upcall().call(0).op(Opcode::NOP).op(Opcode::GOTO);
+    let caught = ["> m0", "m0@0", "m0@1", "catch m0@4", "m0@4"];
+    // The branch polls when the frame stands at the target.
+    let s = looped().at(SAFEPOINT, Exit::Call).at(FORWARD_EXCEPTION, Exit::IndirectJump);
+    assert_eq!(run(&vm, s.at(RETHROW, Exit::Call).handler(4).op(Opcode::POP)), caught);
+    // A breakpoint stands there.
+    let s = looped().op(BREAKPOINT).at(FORWARD_EXCEPTION, Exit::IndirectJump);
+    assert_eq!(run(&vm, s.at(RETHROW, Exit::Call).handler(4).op(Opcode::POP)), caught);
+    // Without an exception the bytecode begins.
+    let s = looped().at(SAFEPOINT, Exit::IndirectJump).op(BREAKPOINT).op(Opcode::NOP).op(Opcode::GOTO);
+    assert_eq!(run(&vm, s), ["> m0", "m0@0", "m0@1", "m0@0", "m0@1"]);
+}
+
+#[test]
+fn a_debugger_pops_a_frame() {
+    // m0: 0 invokestatic; 3 return   m1: 0 nop; 1 return
+    let vm = vm(&[(&[184, 0, 1, 177], &[]), (&[0, 177], &[])]);
+    let s = Script::default().upcall().call(0).op(Opcode::INVOKESTATIC).call(1).op(Opcode::NOP);
+    let s = s.at(SAFEPOINT, Exit::Call).at(POP_FRAME, Exit::IndirectJump).op(Opcode::INVOKESTATIC).call(1);
+    let popped = ["> m0", "m0@0", "> m1", "m1@0", "pop m1", "m0@0", "> m1"];
+    assert_eq!(run(&vm, s), popped);
+}
+
+#[test]
+fn a_debugger_makes_a_frame_return() {
+    // m0: 0 invokestatic; 3 return   m1: 0 nop; 1 return
+    let vm = vm(&[(&[184, 0, 1, 177], &[]), (&[0, 177], &[])]);
+    let s = Script::default().upcall().call(0).op(Opcode::INVOKESTATIC).call(1).op(Opcode::NOP);
+    let s = s.at(SAFEPOINT, Exit::Call).at(EARLY_RETURN, Exit::IndirectJump);
+    let s = s.at(RETURN_ENTRY, Exit::IndirectJump).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
+    let early = ["> m0", "m0@0", "> m1", "m1@0", "early m1", "m0@3", "< m0"];
+    assert_eq!(run(&vm, s), early);
+    // To the VM, which had called it.
+    let s = Script::default().upcall().call(1).op(Opcode::NOP).at(EARLY_RETURN, Exit::IndirectJump);
+    assert_eq!(run(&vm, s.at(CALL_STUB_RETURN, Exit::Return)), ["> m1", "m1@0", "early m1"]);
 }

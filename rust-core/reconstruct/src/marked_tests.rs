@@ -1,7 +1,8 @@
 //! Path markers against a hand-made nmethod.
 
 use crate::machine_tests::{
-    BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, NMETHOD, NMETHOD_2, Script, Vm, address, run, run_on, vm_with,
+    BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, FORWARD_EXCEPTION, NMETHOD, NMETHOD_2, POP_FRAME, RETHROW,
+    REVEAL_HANDLER, Script, Vm, address, run, run_on, vm_with,
 };
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::Bytes;
@@ -804,4 +805,79 @@ fn what_was_passed_before_its_time_has_not_happened_if_the_poll_deoptimises() {
     let s = s.at(DEOPT_REEXECUTE, Exit::IndirectJump).op(Opcode::GOTO).op(Opcode::ILOAD_0);
     let told = POLLED.strip_suffix(" m0@0").unwrap();
     assert_eq!(run(&vm, s).join(" "), format!("{told} < m0 > m0 m0@0"));
+}
+
+impl Script {
+    /// The handler of the poll in front of a return finds an exception that came from outside, and passes it on.
+    fn stopped_at_return(self) -> Self {
+        let s = self.block(BLOB, BLOB + 4, Exit::IndirectCall).enter(BLOB + 4);
+        s.block(BLOB + 4, BLOB + 8, Exit::Jump).at(FORWARD_EXCEPTION, Exit::IndirectJump)
+    }
+}
+
+#[test]
+fn an_exception_from_outside_at_a_return_is_thrown_in_the_caller() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let (vm, s) = at_call(&M0, &[], std::slice::from_ref(&row));
+    let callee = |s: Script| s.callee(0, 8, Exit::Taken).callee(0x20, 0x28, Exit::Jump).stopped_at_return();
+    // The caller is compiled.
+    let s = callee(s).nm(0x100, 0x108, Exit::Jump).nm(0x20, 0x28, Exit::Return);
+    assert_eq!(run(&vm, s).join(" "), format!("{CALLED} < m0 catch m0@10 m0@10"));
+    // It is interpreted.
+    let s = start().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true).op(Opcode::INVOKESTATIC);
+    let s = callee(s).at(RETHROW, Exit::Call).reveal(REVEAL_HANDLER, 10);
+    let s = s.block(0x3400, 0x3408, Exit::IndirectJump).op(Opcode::RETURN);
+    assert_eq!(run(&vm, s).join(" "), format!("{CALLED} < m0 catch m0@10 m0@10"));
+}
+
+#[test]
+fn a_callee_that_is_not_entrant_has_no_frame_to_return_from() {
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let (vm, s) = at_call(&M0, &[], &[row]);
+    // The callee is the same code, whose entry has become a jump; the stub that looks for other code throws.
+    let s = s.nm(0, 5, Exit::Jump).stopped_at_return().nm(0x100, 0x108, Exit::Jump);
+    let lines = run(&vm, s.nm(0x20, 0x28, Exit::Return));
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 catch m0@10 m0@10");
+}
+
+#[test]
+fn an_exception_that_code_has_the_vm_rethrow_has_left_the_inlined_frames() {
+    // `m0` catches a class that is not loaded: 0 aload_0; 1 athrow of the inlined callee.
+    let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x40, &[(0, 10)])];
+    let mut records = Vec::from(nmethod_records(NMETHOD, marks, &[], &[(0x18, 0, 4)]));
+    records.extend(nmethod_records(NMETHOD_2, marks, &[], &[]));
+    let (at, kind) = (address(BLOB), blob_kinds::RUNTIME_STUB);
+    let name = jportal_capture::codec::Str::from("_rethrow_Java");
+    let code = Bytes(vec![0x90; 0x40].into());
+    records.push(Record::BlobDefined(BlobDefined { start: at, kind, name, code, ..Default::default() }));
+    let flow = |m1: &[u8], then: fn(Script) -> Script| {
+        let vm = vm_with(&[(&M0, std::slice::from_ref(&row)), (m1, &[])], &records);
+        let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::IndirectCall);
+        // The stub removes no frame: the exception goes on to the code that called it.
+        let s = s.block(BLOB, BLOB + 8, Exit::IndirectJump).nm(0x100, 0x108, Exit::Jump);
+        let flow = run(&vm, then(s)).join(" ");
+        flow.strip_prefix("> m0 m0@0 m0@1 m0@4 > m1 m1@0 ").expect("the way to the call").to_owned()
+    };
+    let caught = |s: Script| s.nm(0x40, 0x48, Exit::Return);
+    assert_eq!(flow(&[42, 191], caught), "m1@1 ! m1 catch m0@10 m0@10");
+    // It is caught nowhere.
+    let unwound = |s: Script| s.nm(0x50, 0x58, Exit::Jump).block(BLOB, BLOB + 8, Exit::IndirectJump);
+    assert_eq!(flow(&[42, 191], unwound), "m1@1 ! m1 ! m0");
+    // Nothing in the callee can have thrown.
+    assert_eq!(flow(&[0, 177], caught), "? m1 missing-marker !? m1 ? m0 unknown-thrower catch m0@10 m0@10");
+}
+
+#[test]
+fn a_debugger_pops_frames_of_compiled_code() {
+    let (vm, s) = at_call(&M0, &[], &[]);
+    // The caller is compiled: it is deoptimised, and makes its call once more.
+    let popped = s.call(1).op(Opcode::ILOAD_0).at(POP_FRAME, Exit::IndirectJump);
+    let again = popped.nm(0x110, 0x118, Exit::Jump).at(DEOPT_REEXECUTE, Exit::IndirectJump);
+    let lines = run(&vm, again.op(Opcode::INVOKESTATIC).call(1));
+    assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 pop m1 < m0 > m0 m0@4 > m1");
+    // The popped frame was compiled: an interpreted one takes its place first.
+    let s = start().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true).op(Opcode::INVOKESTATIC);
+    let s = s.callee(0, 8, Exit::Taken).at(POP_FRAME, Exit::IndirectJump).op(Opcode::INVOKESTATIC);
+    assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m0 m0@0 < m0 > m0 pop m0 m0@4");
 }

@@ -188,7 +188,9 @@ class JPortalCallStub : public StubRoutines {
 };
 
 // Entry points that the runtime jumps to by address. Those of the interpreter
-// come with the interpreter.
+// come with the interpreter. Recorded at the end of init_globals(), before any
+// Java code runs: without the call stub's return address the flow of a thread
+// cannot be followed, and the process may be killed at any time.
 void JPortalHooks::stubs_generated() {
   if (JPortalRecording::is_on()) {
     JPortalInterpreter::export_entries();
