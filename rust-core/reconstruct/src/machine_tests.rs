@@ -68,6 +68,11 @@ fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
 
 /// The same with further records.
 pub(crate) fn vm_with(methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -> Vm {
+    vm_that_names(&["call_stub", "call_stub_return", "catch_exception"], methods, more)
+}
+
+/// The same, of whose calls of Java code these entries are known.
+fn vm_that_names(upcalls: &[&str], methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -> Vm {
     let mut b = Builder::default();
     let mut put = |record| b.record(Stamped { tsc: 1, record }, &mut NoBytes);
     let code = Bytes(vec![0; 0x4000].into());
@@ -95,15 +100,20 @@ pub(crate) fn vm_with(methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -
             entry("remove_activation_preserving_args", POP_FRAME),
             entry("earlyret.itos", EARLY_RETURN),
             entry("forward_exception", FORWARD_EXCEPTION),
-            entry("call_stub", CALL_STUB),
-            entry("call_stub_return", CALL_STUB_RETURN),
-            entry("catch_exception", CATCH_EXCEPTION),
             entry("reveal.tableswitch", REVEAL_SWITCH),
             entry("reveal.exception_handler", REVEAL_HANDLER),
             entry("aside", ASIDE),
             entry("aside.end", ASIDE + ASIDE_CODE.len() as u32),
         ],
     }));
+    let all = [
+        ("call_stub", CALL_STUB),
+        ("call_stub_return", CALL_STUB_RETURN),
+        ("catch_exception", CATCH_EXCEPTION),
+    ];
+    let known = all.iter().filter(|(name, _)| upcalls.contains(name));
+    let entries = known.map(|&(name, at)| entry(name, at)).collect();
+    put(Record::InterpreterEntries(InterpreterEntries { entries }));
     let kind = blob_kinds::METHOD_STUBS;
     let code = Bytes(vec![0xcc; 0x100].into());
     put(Record::BlobDefined(BlobDefined { start: address(STUBS), kind, code, ..Default::default() }));
@@ -545,4 +555,19 @@ fn a_debugger_makes_a_frame_return() {
     // To the VM, which had called it.
     let s = Script::default().upcall().call(1).op(Opcode::NOP).at(EARLY_RETURN, Exit::IndirectJump);
     assert_eq!(run(&vm, s.at(CALL_STUB_RETURN, Exit::Return)), ["> m1", "m1@0", "early m1"]);
+}
+
+#[test]
+fn where_it_is_not_known_where_calls_of_the_vm_return_nothing_is() {
+    // The VM was killed before it had said so.
+    let methods: &[(&[u8], &[ExceptionEntry])] = &[(&[177], &[])];
+    let s = || Script::default().upcall().call(0).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
+    let twice = || Script([s().0, s().0].concat());
+    let known = ["call_stub", "call_stub_return", "catch_exception"];
+    assert_eq!(run(&vm_that_names(&known, methods, &[]), twice()).len(), 6);
+    for missing in 0..known.len() {
+        let named: Vec<&str> = (0..known.len()).filter(|i| *i != missing).map(|i| known[i]).collect();
+        let lines = run(&vm_that_names(&named, methods, &[]), twice());
+        assert!(lines.len() == 1 && lines[0].contains("where its calls of Java code return"), "{lines:?}");
+    }
 }
