@@ -97,6 +97,7 @@ impl Machine<'_> {
     pub(crate) fn pop_frame(&mut self) -> Walk<()> {
         self.deoptimise_if_compiled();
         self.remove_activation(FrameExit::PopFrame)?;
+        self.outcome = Default::default();
         match self.stack.last_mut() {
             Some(Frame::Interpreted(f)) => f.resume = Resume::Again,
             Some(Frame::Compiled(c)) => c.trail.popped = true,
@@ -109,6 +110,8 @@ impl Machine<'_> {
     pub(crate) fn early_return(&mut self) -> Walk<()> {
         self.deoptimise_if_compiled();
         self.throwing = false;
+        // Nothing was dispatched in the frame since its own callee was popped, perhaps.
+        self.outcome = Default::default();
         match self.stack.last_mut() {
             Some(Frame::Interpreted(f)) => {
                 f.forced = true;

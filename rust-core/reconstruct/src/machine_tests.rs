@@ -30,6 +30,7 @@ const BREAKPOINT: Opcode = Opcode(202);
 const REVEAL_SWITCH: u32 = 0x3300;
 pub(crate) const REVEAL_HANDLER: u32 = 0x3310;
 const ASIDE: u32 = 0x3320;
+const REVEAL_POP_FRAME: u32 = 0x3340;
 /// `jnz +1; nop`
 const ASIDE_CODE: [u8; 3] = [0x75, 0x01, 0x90];
 const STUBS: u32 = 0x4000;
@@ -102,6 +103,7 @@ fn vm_that_names(upcalls: &[&str], methods: &[(&[u8], &[ExceptionEntry])], more:
             entry("forward_exception", FORWARD_EXCEPTION),
             entry("reveal.tableswitch", REVEAL_SWITCH),
             entry("reveal.exception_handler", REVEAL_HANDLER),
+            entry("reveal.popframe", REVEAL_POP_FRAME),
             entry("aside", ASIDE),
             entry("aside.end", ASIDE + ASIDE_CODE.len() as u32),
         ],
@@ -137,7 +139,7 @@ fn vm_that_names(upcalls: &[&str], methods: &[(&[u8], &[ExceptionEntry])], more:
     more.iter().for_each(|record| put(record.clone()));
     let range = AddressRange::at(Address(LOW), 0x1_0000);
     let mut history = CodeHistory::new(range).unwrap();
-    for at in [REVEAL_SWITCH, REVEAL_HANDLER] {
+    for at in [REVEAL_SWITCH, REVEAL_HANDLER, REVEAL_POP_FRAME] {
         history.install(Tsc(1), Address(address(at)), &REVEAL_CODE, CodeId(0)).unwrap();
     }
     history.install(Tsc(1), Address(address(ASIDE)), &ASIDE_CODE, CodeId(0)).unwrap();
@@ -555,6 +557,19 @@ fn a_debugger_makes_a_frame_return() {
     // To the VM, which had called it.
     let s = Script::default().upcall().call(1).op(Opcode::NOP).at(EARLY_RETURN, Exit::IndirectJump);
     assert_eq!(run(&vm, s.at(CALL_STUB_RETURN, Exit::Return)), ["> m1", "m1@0", "early m1"]);
+}
+
+#[test]
+fn a_debugger_makes_a_frame_return_whose_callee_it_has_popped() {
+    // m0: 0 invokestatic; 3 return   m1: 0 nop; 1 invokestatic; 4 return   m2: 0 nop; 1 return
+    let vm = vm(&[(&[184, 0, 1, 177], &[]), (&[0, 184, 0, 2, 177], &[]), (&[0, 177], &[])]);
+    let s = Script::default().upcall().call(0).op(Opcode::INVOKESTATIC).call(1).op(Opcode::NOP);
+    let s = s.op(Opcode::INVOKESTATIC).call(2).op(Opcode::NOP).at(SAFEPOINT, Exit::Call);
+    // The invoke in `m1`, at bci 1, is due; the thread stops in front of it.
+    let s = s.at(POP_FRAME, Exit::Call).reveal(REVEAL_POP_FRAME, 1).at(SAFEPOINT, Exit::Call);
+    let s = s.at(EARLY_RETURN, Exit::IndirectJump).at(RETURN_ENTRY, Exit::IndirectJump).op(Opcode::RETURN);
+    let flow = ["> m0", "m0@0", "> m1", "m1@0", "m1@1", "> m2", "m2@0", "pop m2", "early m1", "m0@3"];
+    assert_eq!(run(&vm, s), flow);
 }
 
 #[test]

@@ -1,0 +1,62 @@
+package programs;
+
+/** What {@code Debugger} stops in, frame by frame. */
+final class Debugged {
+    static final RuntimeException OUTSIDE = new RuntimeException("from outside");
+    static volatile boolean go;
+    static volatile int spinning = -1;
+    static int entered;
+    static int caught;
+
+    /** The debugger stands here. */
+    static int pause(int n) {
+        entered++;
+        return n + 1;
+    }
+
+    static int middle(int n) {
+        return pause(n) * 3;
+    }
+
+    static int outer(int n) {
+        int sum = 0;
+        for (int i = 0; i < 50; i++) {
+            sum += quick(i);
+        }
+        try {
+            sum += middle(n);
+        } catch (RuntimeException e) {
+            caught++;
+        }
+        return sum;
+    }
+
+    static int quick(int n) {
+        return n * 31 ^ n >> 2;
+    }
+
+    /** Compiled code is in a loop, and its frame is taken away. */
+    static int spin(int round) {
+        int sum = round;
+        spinning = round;
+        while (!go) {
+            sum = quick(sum);
+        }
+        go = false;
+        return sum;
+    }
+
+    public static void main(String[] args) throws InterruptedException {
+        int rounds = Integer.parseInt(args[0]);
+        int sum = 0;
+        for (int i = 0; i < rounds; i++) {
+            for (int j = 0; j < 20; j++) {
+                sum += outer(j);
+            }
+        }
+        for (int i = 0; i < 4; i++) {
+            sum += spin(i);
+        }
+        System.out.println("entered " + entered + ", caught " + caught + ", " + (sum != 0));
+    }
+}
