@@ -35,8 +35,9 @@ impl Machine<'_> {
             self.stack.push(Frame::Interpreted(Interpreted::new(p.method, p.bci)));
             self.emit_enter(p.method, Tier::Interpreter, Entry::Deoptimisation);
         }
-        if let Some(Frame::Interpreted(f)) = self.stack.last_mut().filter(|_| c.trail.popped) {
-            f.resume = Resume::Again;
+        // Until an entry says otherwise.
+        if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
+            f.resume = if c.trail.popped { Resume::Again } else { Resume::Reexecute };
         }
         self.outcome = Default::default();
     }

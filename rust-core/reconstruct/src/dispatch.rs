@@ -57,12 +57,12 @@ impl Machine<'_> {
         Err(Contradiction::DispatchWithoutFrame { found: t.java, top }.into())
     }
     fn begin(&mut self, method: MethodId, (bci, follows): (Bci, Option<Bci>), t: Template) {
-        if self.throwing {
-            self.throwing = false;
+        let caught = std::mem::take(&mut self.throwing);
+        if caught {
             self.emit(EventKind::Catch { method, bci });
         }
         let begun = |f: &Frame| matches!(f, Frame::Interpreted(f) if f.resume == Resume::Reexecute && f.at == Some(bci));
-        if !self.stack.last().is_some_and(begun) {
+        if caught || !self.stack.last().is_some_and(begun) {
             self.emit_interpreted(method, bci, follows);
         }
         let mut at = bci;
@@ -94,7 +94,7 @@ impl Machine<'_> {
         }
     }
     /// Where the frame goes on, and the bytecode in front of that in the code if that is where it came from.
-    fn next_position(&self, f: &Interpreted) -> Walk<(Bci, Option<Bci>)> {
+    pub(crate) fn next_position(&self, f: &Interpreted) -> Walk<(Bci, Option<Bci>)> {
         if self.throwing {
             return Ok((self.handler(f.method, f.thrown_at())?, None));
         }

@@ -69,15 +69,32 @@ impl Machine<'_> {
         if self.stack.is_empty() {
             self.throw_in_orphan();
         }
-        // The entry of a deoptimised frame throws what is pending, in front of its first dispatch.
-        if let Some(bci) = self.outcome.value(Reveal::Deopt)
-            && let Some(Frame::Interpreted(f)) = self.stack.last_mut()
-        {
-            f.reached = Some(Bci(bci as u16));
-        }
+        self.move_to_throw_point();
         self.throwing = true;
         self.outcome = Default::default();
         Ok(())
+    }
+    /// Where the VM has moved the top interpreted frame before it found the exception, if that is not where its last
+    /// bytecode stands.
+    fn move_to_throw_point(&mut self) {
+        let Some(&Frame::Interpreted(frame)) = self.stack.last() else { return };
+        let branches = |at| {
+            let step = self.step(frame.method, at).ok()?;
+            Some(matches!(step.transfer, Transfer::Goto | Transfer::If | Transfer::Jsr))
+        };
+        let reached = if let Some(bci) = self.outcome.value(Reveal::Deopt) {
+            // The entry of a deoptimised frame throws what is pending, in front of its first dispatch.
+            Some(Bci(bci as u16))
+        } else if frame.reached.is_none() && frame.at.and_then(branches) == Some(true) {
+            // A branch itself throws nothing. It counts when the frame stands at its target, and may enter the VM for
+            // that (`TemplateTable::branch`).
+            self.next_position(&frame).ok().map(|next| next.0)
+        } else {
+            frame.reached
+        };
+        if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
+            f.reached = reached;
+        }
     }
     /// The top interpreted frame is left.
     pub(crate) fn remove_activation(&mut self, exit: FrameExit) -> Walk<()> {

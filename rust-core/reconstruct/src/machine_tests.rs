@@ -530,6 +530,9 @@ fn an_exception_from_outside_is_thrown_where_the_thread_stopped() {
     // A breakpoint stands there.
     let s = looped().op(BREAKPOINT).at(FORWARD_EXCEPTION, Exit::IndirectJump);
     assert_eq!(run(&vm, s.at(RETHROW, Exit::Call).handler(4).op(Opcode::POP)), caught);
+    // The branch counts, and the VM that compiles because of that finds the exception.
+    let s = looped().at(FORWARD_EXCEPTION, Exit::IndirectJump).at(RETHROW, Exit::Call).handler(4);
+    assert_eq!(run(&vm, s.op(Opcode::POP)), caught);
     // Without an exception the bytecode begins.
     let s = looped().at(SAFEPOINT, Exit::IndirectJump).op(BREAKPOINT).op(Opcode::NOP).op(Opcode::GOTO);
     assert_eq!(run(&vm, s), ["> m0", "m0@0", "m0@1", "m0@0", "m0@1"]);

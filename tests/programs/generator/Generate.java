@@ -15,7 +15,7 @@ import org.objectweb.asm.Type;
  * Writes the test programs that javac cannot: bytecodes and shapes it never emits. Argument: output folder.
  *
  * <ul>
- *   <li>{@code programs.OldForms}: jsr, ret and jsr_w (class file version 49);
+ *   <li>{@code programs.OldForms}: jsr, ret and jsr_w (class file version 49), a catch type that is out of reach;
  *   <li>{@code programs.NewForms}: every form of dup, swap and pop, wide locals, goto_w, every kind of ldc, odd switches;
  *   <li>{@code programs.ManyMethods} and {@code programs.many.M0 …}: over a megabyte of bytecode.
  * </ul>
@@ -131,13 +131,72 @@ public final class Generate {
     private void oldForms() throws IOException {
         String name = "programs/OldForms";
         ClassWriter writer = open(name, V1_5);
-        mainOf(writer, name, 50, "subroutine", "nested", "wideReturn", "farSubroutine", "withHandler");
+        mainOf(writer, name, 50, "subroutine", "nested", "wideReturn", "farSubroutine", "withHandler", "outOfReach");
         method(writer, "subroutine", "(I)I", Generate::subroutine);
         method(writer, "nested", "(I)I", Generate::nestedSubroutines);
         method(writer, "wideReturn", "(I)I", Generate::wideReturn);
         method(writer, "farSubroutine", "(I)I", Generate::farSubroutine);
         method(writer, "withHandler", "(I)I", Generate::finallyWithHandler);
+        method(writer, "boom", "(I)I", Generate::boom);
+        method(writer, "search", "(I)I", Generate::searchThatFails);
+        method(writer, "outOfReach", "(I)I", Generate::caughtSomewhere);
         close(name, writer);
+        ClassWriter secret = new ClassWriter(0);
+        secret.visit(V1_5, ACC_SUPER, SECRET, null, "java/lang/RuntimeException", null);
+        close(SECRET, secret);
+    }
+
+    /** An exception's class that other packages may not name. */
+    private static final String SECRET = "programs/hidden/Secret";
+
+    private static void boom(MethodVisitor code) {
+        code.visitTypeInsn(NEW, "java/lang/IllegalStateException");
+        code.visitInsn(DUP);
+        code.visitMethodInsn(INVOKESPECIAL, "java/lang/IllegalStateException", "<init>", "()V", false);
+        code.visitInsn(ATHROW);
+    }
+
+    /**
+     * The VM may not look at the class that the first handler takes: its error is thrown at that handler, where the search
+     * fails again, and the next error is caught. Compiled code may pass the handlers by; those of callers into which the
+     * method is inlined, too ({@code SharedRuntime::compute_compiled_exc_handler} takes the nmethod's last way out), so it
+     * must be too large for that ({@code FreqInlineSize}).
+     */
+    private static void searchThatFails(MethodVisitor code) {
+        Label[] handlers = {new Label(), new Label(), new Label()};
+        Label start = new Label();
+        Label end = new Label();
+        code.visitTryCatchBlock(start, end, handlers[0], SECRET);
+        code.visitTryCatchBlock(handlers[0], handlers[1], handlers[1], SECRET);
+        code.visitTryCatchBlock(handlers[1], handlers[2], handlers[2], null);
+        nops(code, 400);
+        code.visitLabel(start);
+        code.visitVarInsn(ILOAD, 0);
+        code.visitMethodInsn(INVOKESTATIC, "programs/OldForms", "boom", "(I)I", false);
+        code.visitLabel(end);
+        code.visitInsn(IRETURN);
+        for (int i = 0; i < 3; i++) {
+            code.visitLabel(handlers[i]);
+            code.visitInsn(POP);
+            push(code, 10 + i);
+            code.visitInsn(IRETURN);
+        }
+    }
+
+    private static void caughtSomewhere(MethodVisitor code) {
+        Label start = new Label();
+        Label end = new Label();
+        code.visitTryCatchBlock(start, end, end, null);
+        code.visitLabel(start);
+        code.visitVarInsn(ILOAD, 0);
+        code.visitMethodInsn(INVOKESTATIC, "programs/OldForms", "search", "(I)I", false);
+        code.visitInsn(POP);
+        push(code, 12);
+        code.visitInsn(IRETURN);
+        code.visitLabel(end);
+        code.visitInsn(POP);
+        push(code, 12);
+        code.visitInsn(IRETURN);
     }
 
     /** One subroutine, called from three places, one of them in a loop. */

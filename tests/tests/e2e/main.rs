@@ -12,6 +12,7 @@ mod died;
 mod faults;
 mod flight;
 mod identity;
+mod idioms;
 mod jacoco;
 mod live;
 mod load;

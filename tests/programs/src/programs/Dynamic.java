@@ -151,6 +151,11 @@ final class Dynamic {
         DIGEST.add((int) ELEMENTS.getAndAdd(elements, i % 4, 3));
         DIGEST.add(SHARED.compareAndSet(object, object.shared, (long) i));
         DIGEST.add((long) SHARED.getAcquire(object));
+        // Nobody wants these results: the library links a method that returns one to a call that returns nothing.
+        ELEMENTS.getAndBitwiseOr(elements, i % 4, 1);
+        SHARED.getAndAdd(object, 2L);
+        SHARED.compareAndSet(object, object.shared, 7L);
+        DIGEST.add(elements[i % 4] + (int) object.shared);
         try {
             ELEMENTS.set(elements, i % 6, 1);
         } catch (ArrayIndexOutOfBoundsException error) {

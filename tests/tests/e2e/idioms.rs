@@ -1,0 +1,96 @@
+//! What the VM does to a frame from outside: exceptions that another thread throws into it, and what a debugger does.
+//! (A search for a handler that fails is in `programs.OldForms`, results that nobody wants are in `programs.Dynamic`.)
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use jportal_tests::figures::figure;
+use jportal_tests::place::{self, Place};
+use jportal_tests::process;
+use jportal_tests::recording::{Checked, Info, LIMIT};
+use jportal_tests::scratch::Scratch;
+
+/// Ways to run a program, each with code of its own under the frames: none, C1's, C2's.
+const MODES: [(&str, &str); 3] =
+    [("interpreter", "-Xint"), ("c1", "-XX:TieredStopAtLevel=3"), ("c2", "-XX:-TieredCompilation")];
+
+/// Programs of `java/`, compiled.
+struct Built {
+    place: Place,
+    folder: Scratch,
+}
+
+impl Built {
+    /// `None` after counting the test as skipped.
+    fn new(test: &str, sources: &[&str]) -> Option<Self> {
+        let place = place::installed(test)?;
+        let folder = Scratch::new().expect("a folder for the test's files");
+        let java = place.root.join("tests/tests/e2e/java");
+        let mut javac = Command::new(place.java.with_file_name("javac"));
+        javac.arg("-d").arg(folder.path()).args(sources.iter().map(|name| java.join(name)));
+        let made = process::run(&mut javac, LIMIT).expect("javac runs");
+        assert!(made.status.success(), "{sources:?} do not compile: {}", made.stderr);
+        Some(Self { place, folder })
+    }
+
+    fn capture(&self, mode: &str) -> PathBuf {
+        self.folder.path().join(format!("{mode}.jportal"))
+    }
+
+    /// `jportal run` of the program in a mode.
+    fn recorded(&self, (mode, flag): (&str, &str), more: &[&str]) -> Command {
+        let mut command = self.place.run(&self.capture(mode), &["--quiet"]);
+        command.args([flag, "-XX:CompileThresholdScaling=0.1"]);
+        command.arg("-cp").arg(self.folder.path()).args(more);
+        command
+    }
+
+    /// Records with `command`: the flow must be whole, and one that a JVM may have executed. Returns what was printed, and
+    /// how often the checker met what it counts.
+    fn judge(&self, program: &str, mode: &str, command: &mut Command) -> (String, Checked) {
+        let run = process::run(command, LIMIT).expect("the program can be started");
+        assert!(run.status.success(), "{program}, {mode}: {}: {}", run.status, run.stderr);
+        let mut info = Command::new(&self.place.jportal);
+        let info = info.args(["info", "--check", "--json"]).arg(self.capture(mode));
+        let info = Info(process::run(info, LIMIT).and_then(|info| info.json()).expect("jportal info"));
+        let checked = info.checked().expect("the checker's figures");
+        figure(&format!("idioms\t{program}\t{mode}\tnot checked {:?}", checked.resets));
+        let errors = (info.native_errors().unwrap(), info.reconstruct_errors().unwrap());
+        let gaps = info.number("/gaps").unwrap();
+        assert!(errors == (0, 0) && gaps == 0.0, "{program}, {mode}: {errors:?} errors, {gaps} gaps");
+        let first = checked.first.join("\n");
+        assert!(checked.by_rule.is_empty(), "{program}, {mode}: {:?}: {first}", checked.by_rule);
+        (run.text(), checked)
+    }
+}
+
+#[test]
+fn exceptions_from_outside_are_thrown_where_the_thread_stands() {
+    let test = "exceptions_from_outside_are_thrown_where_the_thread_stands";
+    let Some(built) = Built::new(test, &["Stopped.java"]) else { return };
+    for (mode, flag) in MODES {
+        let mut command = built.recorded((mode, flag), &["programs.Stopped", "24"]);
+        let (text, _) = built.judge("Stopped", mode, &mut command);
+        assert_eq!(text, "caught 24\n", "{mode}");
+    }
+}
+
+#[test]
+fn frames_that_a_debugger_takes_away_are_told_apart() {
+    let test = "frames_that_a_debugger_takes_away_are_told_apart";
+    let Some(built) = Built::new(test, &["Debugged.java", "Debugger.java"]) else { return };
+    for (mode, flag) in MODES {
+        let agent = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=ADDRESS";
+        let recorded = built.recorded((mode, flag), &[agent, "programs.Debugged", "2"]);
+        let mut debugger = Command::new(&built.place.java);
+        debugger.arg("-cp").arg(built.folder.path()).arg("Debugger");
+        debugger.arg(recorded.get_program()).args(recorded.get_args());
+        let (text, checked) = built.judge("Debugged", mode, &mut debugger);
+        let done = "popped 4, popped two 4, returned 4, thrown 4, spinning 4\n";
+        assert!(text.ends_with(done), "{mode}: {text}");
+        let met = |reset: &str| checked.resets.get(reset).copied().unwrap_or_default();
+        // Four of one frame, four of two, two out of the loop; where that called something, this as well.
+        assert!((14..=16).contains(&met("pop-frame")), "{mode}: {:?}", checked.resets);
+        assert_eq!(met("early-return"), 6, "{mode}");
+    }
+}
