@@ -37,14 +37,15 @@ const STEP: u8 = ENTER + ENTRIES.len() as u8;
 const BACK: i32 = 64;
 
 const TIERS: [Tier; 4] = [Tier::Interpreter, Tier::C1, Tier::C2, Tier::Native];
+/// In the order of their numbers, which are what is written.
 const EXITS: [Exit; 7] = [
     Exit::Return,
     Exit::Unwind,
+    Exit::PopFrame,
+    Exit::EarlyReturn,
     Exit::Replaced,
     Exit::Lost,
     Exit::Unknown,
-    Exit::PopFrame,
-    Exit::EarlyReturn,
 ];
 const ENTRIES: [Entry; 5] = [Entry::Call, Entry::Upcall, Entry::Osr, Entry::Deoptimisation, Entry::Found];
 

@@ -112,6 +112,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) before: Before,
     /// The last bytecode in a frame of which nothing is known, until it is known how that ended.
     pub(crate) orphan: Option<Opcode>,
+    /// Nothing is followed, and that has been said.
+    given_up: bool,
     /// Where an interrupt cut the flow, until the thread goes on there.
     interrupted: Option<Address>,
     pub(crate) now: Tsc,
@@ -176,6 +178,7 @@ impl<'a> Machine<'a> {
             throwing: false,
             before: Before::Nothing,
             orphan: None,
+            given_up: false,
             interrupted: None,
             now: Tsc(0),
             told: Tsc(0),
@@ -203,28 +206,40 @@ impl<'a> Machine<'a> {
             Item::Gap(gap) => self.native_gap(gap),
         }
     }
-    /// The flow is not known, and says so once.
+    /// The flow is not known, and says so once, where Java code runs. (The VM runs stubs of its own before.)
     #[cold]
     fn do_not_follow(&mut self, item: &Item) {
         match item {
-            Item::Block { .. } if self.counters.blocks == 0 => {
-                self.counters.blocks = 1;
-                let why = "the recording ends before the VM said where its calls of Java code return";
-                self.lose(Gap {
-                    reason: GapReason::Reconstruct(why.into()),
-                    core: self.place.core,
-                    offset: self.place.offset,
-                    address: None,
-                    since: Some(self.now).filter(|t| t.0 != 0),
-                    until: None,
-                    bytes: None,
-                    stack_lost: true,
-                });
+            Item::Block { start, code, .. } => {
+                self.counters.blocks += 1;
+                if !self.given_up && self.is_java(*start, *code) {
+                    self.given_up = true;
+                    self.lose(Gap {
+                        reason: GapReason::Reconstruct(
+                            "the recording ends before the VM said where its calls of Java code return"
+                                .into(),
+                        ),
+                        core: self.place.core,
+                        offset: self.place.offset,
+                        address: Some(self.address(*start).0),
+                        since: Some(self.now).filter(|t| t.0 != 0),
+                        until: None,
+                        bytes: None,
+                        stack_lost: true,
+                    });
+                }
             }
-            Item::Block { .. } => self.counters.blocks += 1,
             Item::Time(tsc) => self.now = self.now.max(*tsc),
             Item::Gap(gap) => self.native_gap(gap),
             Item::Enter { .. } | Item::Leave { .. } | Item::Interrupt { .. } => {}
+        }
+    }
+    /// Whether the block at `start` executes Java code.
+    fn is_java(&self, start: u32, code: CodeId) -> bool {
+        match self.shared.tags.class(code) {
+            CodeClass::Landmarks => self.shared.tags.landmark(start).is_some(),
+            CodeClass::NMethod | CodeClass::NativeWrapper | CodeClass::MethodStubs => true,
+            CodeClass::Deoptimisation | CodeClass::Unwind | CodeClass::Transparent => false,
         }
     }
     fn time(&mut self, tsc: Tsc) {

@@ -587,5 +587,8 @@ fn where_it_is_not_known_where_calls_of_the_vm_return_nothing_is() {
         let named: Vec<&str> = (0..known.len()).filter(|i| *i != missing).map(|i| known[i]).collect();
         let lines = run(&vm_that_names(&named, methods, &[]), twice());
         assert!(lines.len() == 1 && lines[0].contains("where its calls of Java code return"), "{lines:?}");
+        // Before Java code runs nothing is lost.
+        let stub = Script::default().block(0x3400, 0x3408, Exit::Return);
+        assert!(run(&vm_that_names(&named, methods, &[]), stub).is_empty());
     }
 }
