@@ -71,6 +71,9 @@ pub enum Fault {
     NoClass,
     /// The times of all metadata are twice what they were.
     DoubleTimes,
+    /// Where the VM calls Java code, and where these calls return, is missing: what an older VM left that was killed before
+    /// it had said so.
+    DropCallStub,
 }
 
 /// In front of a name: a line that is not ours, a colour, and letters in the other direction.
@@ -99,6 +102,29 @@ pub fn plant(source: &Path, target: &Path, fault: &Fault) -> Result<String> {
     }
     writer.finish(EndReason::Exit, "", Vec::new())?;
     planter.done.ok_or_else(|| format!("the capture has nothing for {fault:?}; seen {}", planter.seen).into())
+}
+
+/// Whether the record says where calls of Java code by the VM return.
+fn names_call_stub(record: &Record) -> bool {
+    let Record::InterpreterEntries(r) = record else { return false };
+    r.entries.iter().any(|entry| entry.name.to_string() == "call_stub_return")
+}
+
+/// Whether the VM has said where its calls of Java code return before any thread of Java's began: the first of these are
+/// made by the first Java code.
+///
+/// # Errors
+/// When the capture is unreadable, or says neither.
+pub fn names_call_stub_first(source: &Path) -> Result<bool> {
+    let reader = CaptureReader::open(source)?;
+    for stamped in reader.metadata() {
+        match stamped?.record {
+            Record::ThreadStarted(thread) if thread.java_tid != 0 => return Ok(false),
+            record if names_call_stub(&record) => return Ok(true),
+            _ => {}
+        }
+    }
+    Err("the capture names neither the call stub nor a thread of Java's".into())
 }
 
 /// Places in a capture for the faults of `fault`'s kind that change compiled code.
@@ -234,6 +260,10 @@ impl Planter {
             (Record::NMethodMarkers(markers), Fault::MoveMarker { n }) => self.move_marker(markers, n),
             (Record::NMethodInstalled(nmethod), Fault::ShiftScope { n }) => self.shift_scope(nmethod, n),
             (Record::NMethodInstalled(nmethod), Fault::DropFrame { n }) => self.drop_frame(nmethod, n),
+            (record, Fault::DropCallStub) if names_call_stub(record) => {
+                self.done = Some("the call stub is not named".to_owned());
+                return false;
+            }
             _ => {}
         }
         true

@@ -1,7 +1,9 @@
 //! What a VM leaves that dies while it records.
 
 use jportal_tests::died::{Way, die, moment};
-use jportal_tests::place;
+use jportal_tests::fault::{Fault, names_call_stub_first, plant};
+use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::{place, programs};
 
 /// The long form: `cargo run -p jportal-tests --bin jportal-died`.
 #[test]
@@ -12,4 +14,26 @@ fn what_a_dying_vm_leaves_is_whole_and_the_beginning_of_what_ran() {
         let left = die(&place, way, moment(7, n)).unwrap_or_else(|e| panic!("{e}"));
         assert!(left.trace > 1 << 20, "{}: {left:?}", way.name());
     }
+}
+
+/// A VM may be killed when the first Java code has run: by then it must have said where its calls of Java code return. Of
+/// one that has not, no flow is known, and it says so.
+#[test]
+fn the_call_stub_is_named_before_java_code_runs() {
+    let test = "the_call_stub_is_named_before_java_code_runs";
+    let Some(place) = place::installed(test) else { return };
+    let program = programs::by_name("class-init").expect("a program of that name");
+    let plan = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
+    let recording = Recording::make(&place, &program, &plan).unwrap();
+    assert!(names_call_stub_first(&recording.capture()).unwrap());
+
+    let without = recording.file("without.jportal");
+    plant(&recording.capture(), &without, &Fault::DropCallStub).unwrap();
+    let info = recording.info(&without, &["--check"]).unwrap();
+    assert_eq!(info.number("/bytecodes").unwrap(), 0.0);
+    assert_eq!(info.number("/check/findings").unwrap(), 0.0);
+    assert_eq!((info.native_errors().unwrap(), info.reconstruct_errors().unwrap()), (0, 0));
+    // Each thread that ran Java code says once that nothing is known of it, and there are no other gaps.
+    let of_java = info.number("/gaps_by_reason/reconstruct").unwrap();
+    assert!(of_java >= 1.0 && of_java == info.number("/gaps").unwrap(), "{}", info.0["gaps_by_reason"]);
 }
