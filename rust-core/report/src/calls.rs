@@ -92,6 +92,9 @@ pub struct CallsConsumer {
     naming: Naming,
 }
 
+/// The first site and callee of a row, how often it was called, and what of that may be missing.
+type Row = ((Site, MethodId), Tally, Missing);
+
 /// A site as it is named: the caller, bci and line.
 type Place = (Option<Name>, &'static str, Option<u16>, Option<u16>);
 
@@ -120,7 +123,7 @@ impl CallsConsumer {
         let seen = found.edges.iter().map(|(key, tally)| (*key, *tally, Missing::default()));
         let (mut total, mut total_missing) = (Tally::default(), Missing::default());
         // What comes first in the recording stands for all that have its name.
-        let mut rows: HashMap<(Place, Name), ((Site, MethodId), Tally, Missing)> = HashMap::new();
+        let mut rows: HashMap<(Place, Name), Row> = HashMap::new();
         for (key, tally, missing) in seen.chain(hidden) {
             total.merge(&tally);
             total_missing.merge(&missing);

@@ -10,7 +10,7 @@ use jportal_tests::neighbours::stand_in::{self, Settings};
 use jportal_tests::neighbours::verdict::{Unrecorded, Verdict};
 use jportal_tests::neighbours::{Mode, append, choose, lines};
 use jportal_tests::{Result, place};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const USAGE: &str = "usage: jportal-neighbours [OPTION]... [FOLDER or TEST]...
   --seed S         the order in which tests are taken (1)

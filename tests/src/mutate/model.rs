@@ -206,6 +206,7 @@ fn whole(bytes: &mut Vec<u8>, len: impl Fn(&[u8]) -> Option<usize>) -> Vec<Vec<u
     all
 }
 
+#[expect(clippy::ptr_arg, reason = "one of several that mend a part of any length")]
 fn mend_frame(frame: &mut Vec<u8>) {
     let len = frame.len() as u32;
     frame[..4].copy_from_slice(&len.to_le_bytes());

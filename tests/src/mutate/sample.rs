@@ -184,7 +184,7 @@ fn core(number: u32, stays: u64) -> (Vec<u8>, Vec<u8>) {
         for round in 0..20 {
             out.tip_pge(CODE);
             // Twice round the loop.
-            out.tnt(0b0100 | round % 2, 4);
+            out.tnt(0b0100 | (round % 2), 4);
             out.tip_pgd(Some(BEHIND));
         }
         let size = out.len() as u64 - from;

@@ -110,7 +110,10 @@ mod tests {
         assert_eq!(of(Some(Passed), std::slice::from_ref(&clean), Fails), Verdict::Passed);
         let failed = |text: &str| Verdict::Failed(vec![text.into()]);
         assert_eq!(of(Some(Passed), &[clean.clone(), wrong.clone()], Passes), failed("1 contradictions"));
-        assert_eq!(of(Some(Failed), &[wrong.clone()], FailsUnderQemu), failed("1 contradictions"));
+        assert_eq!(
+            of(Some(Failed), std::slice::from_ref(&wrong), FailsUnderQemu),
+            failed("1 contradictions")
+        );
         assert_eq!(of(Some(Failed), &[long.clone(), wrong], Passes), failed("1 contradictions"));
         let other = failed("it ends otherwise than unrecorded");
         assert_eq!(of(Some(Failed), std::slice::from_ref(&clean), Passes), other);
