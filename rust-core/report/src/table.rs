@@ -42,3 +42,20 @@ pub(crate) fn table(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { format!("{:.1}%", 100.0 * part as f64 / whole as f64) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_any_length_and_content() {
+        let long = "x".repeat(70_000);
+        let rows =
+            [vec![long, "1".to_owned()], vec!["f\nthread \"fake\"\x1b[31m".to_owned(), "22".to_owned()]];
+        let text = table(&[("name", Align::Left), ("n", Align::Right)], &rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[1].contains('…') && lines.iter().all(|l| l.chars().count() <= WIDEST + 4));
+        assert!(lines[2].starts_with("f\\nthread \"fake\"\\x1b[31m "), "{text}");
+    }
+}
