@@ -1,6 +1,6 @@
 //! `jportal-neighbours`: HotSpot's own tests, recorded and checked. One line per test and mode.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ const USAGE: &str = "usage: jportal-neighbours [OPTION]... [FOLDER or TEST]...
   --again          record those anew that failed
 FOLDER and TEST lie below test/hotspot/jtreg; by default compiler and runtime.";
 
-/// Tests of one call of jtreg: what a stop of the whole costs at most.
+/// Tests of one call of jtreg.
 const BATCH: usize = 8;
 
 struct Options {
@@ -203,21 +203,29 @@ impl Session {
         }
         let runs = self.options.settings.out.join(Settings::RUNS);
         let _ = std::fs::remove_file(&runs);
-        let ended = self.options.harness.run(tests, mode, Way::Recorded)?;
-        let all = lines(&runs)?;
-        for test in tests {
-            let own: Vec<Value> = all.iter().filter(|run| run["test"] == test.as_str()).cloned().collect();
-            let verdict = Verdict::of(ended.get(test).copied(), &own, || self.unrecorded(test, mode))?;
-            print(test, mode, &verdict, &own);
-            self.note(test, mode, &verdict, &own)?;
-        }
-        Ok(())
+        let mut open: BTreeSet<&String> = tests.iter().collect();
+        self.options.harness.clone().run(tests, mode, Way::Recorded, |test, ended| {
+            open.retain(|other| *other != test);
+            self.judge(test, mode, Some(ended), &lines(&runs)?)
+        })?;
+        open.iter().try_for_each(|test| self.judge(test, mode, None, &[]))
+    }
+
+    fn judge(&mut self, test: &str, mode: Mode, ended: Option<Ended>, runs: &[Value]) -> Result<()> {
+        let own: Vec<Value> = runs.iter().filter(|run| run["test"] == test).cloned().collect();
+        let verdict = Verdict::of(ended, &own, || self.unrecorded(test, mode))?;
+        print(test, mode, &verdict, &own);
+        self.note(test, mode, &verdict, &own)
     }
 
     fn unrecorded(&self, test: &str, mode: Mode) -> Result<Unrecorded> {
         let passes = |way| -> Result<bool> {
-            let ended = self.options.harness.run(&[test.to_owned()], mode, way)?;
-            Ok(ended.get(test) == Some(&Ended::Passed))
+            let mut passed = false;
+            self.options.harness.run(&[test.to_owned()], mode, way, |_, ended| {
+                passed = ended == Ended::Passed;
+                Ok(())
+            })?;
+            Ok(passed)
         };
         Ok(match (passes(Way::Qemu)?, passes(Way::Plain)?) {
             (true, _) => Unrecorded::Passes,

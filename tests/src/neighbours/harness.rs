@@ -1,9 +1,10 @@
 //! jtreg: lists the tests, and runs them with a JDK whose `java` is our stand-in.
 
-use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::Mode;
@@ -53,7 +54,7 @@ pub enum Ended {
 }
 
 /// jtreg with what it needs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Harness {
     /// The command.
     pub jtreg: PathBuf,
@@ -69,8 +70,8 @@ pub struct Harness {
     pub jobs: usize,
 }
 
-/// Time for one call of jtreg: it limits the tests itself.
-const LIMIT: Duration = Duration::from_secs(4 * 3600);
+/// Time in which jtreg must name the tests.
+const LIMIT: Duration = Duration::from_secs(3600);
 
 impl Harness {
     /// The tests below `folders` that are on no problem list, as jtreg names them.
@@ -90,11 +91,18 @@ impl Harness {
         Ok(tests)
     }
 
-    /// Runs `tests`. What jtreg says nothing of was not run: the requirements of the test are not met.
+    /// Runs `tests` and tells how each has ended as soon as it has. What jtreg says nothing of was not run: the requirements of
+    /// the test are not met.
     ///
     /// # Errors
-    /// When jtreg cannot be run.
-    pub fn run(&self, tests: &[String], mode: Mode, way: Way) -> Result<BTreeMap<String, Ended>> {
+    /// When jtreg cannot be run, and those of `each`.
+    pub fn run(
+        &self,
+        tests: &[String],
+        mode: Mode,
+        way: Way,
+        mut each: impl FnMut(&str, Ended) -> Result<()>,
+    ) -> Result<()> {
         let jdk = if way == Way::Plain { self.jdk.clone() } else { self.stand_in(mode, way)? };
         let name = format!("{}-{}", mode.name(), way.name());
         let mut command = self.jtreg(&jdk, &name);
@@ -103,13 +111,24 @@ impl Harness {
         command.arg(format!("-concurrency:{}", self.jobs));
         command.args(mode.flags().iter().map(|flag| format!("-vmoption:{flag}")));
         command.args(tests.iter().map(|test| self.tests.join(test)));
-        let finished = process::run(&mut command, LIMIT)?;
-        let text = finished.text();
-        std::fs::write(self.out.join(format!("{name}.log")), &text)?;
-        if !text.contains("Test results:") {
-            return Err(format!("jtreg gives no results: {text:.2000} {:.2000}", finished.stderr).into());
+        let log = self.out.join(format!("{name}.log"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&log)?);
+        let mut child = command.spawn().map_err(|e| format!("{}: {e}", self.jtreg.display()))?;
+        let mut has_results = false;
+        for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
+            let line = line?;
+            has_results |= line.starts_with("Test results:");
+            if let Some((test, ended)) = ended(&line) {
+                each(&test, ended)?;
+            }
+            writeln!(File::options().append(true).open(&log)?, "{line}")?;
         }
-        Ok(text.lines().filter_map(ended).collect())
+        child.wait()?;
+        if has_results {
+            Ok(())
+        } else {
+            Err(format!("jtreg gives no results; see {}", log.display()).into())
+        }
     }
 
     fn jtreg(&self, jdk: &Path, name: &str) -> Command {

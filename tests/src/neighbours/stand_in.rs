@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::harness::Way;
-use super::{Mode, append};
+use super::{Mode, append, lines};
 use crate::{Result, process};
 
 /// What the stand-in is given by a file, since jtreg hands over no arguments of ours.
@@ -69,6 +69,13 @@ pub fn run(settings: &Settings, mode: Mode, way: Way, arguments: &[OsString]) ->
     let Some(action) = Action::of(arguments) else {
         return Err(Command::new(&settings.java).args(arguments).exec().into());
     };
+    let runs = settings.out.join(Settings::RUNS);
+    // Nothing will be said of a test one of whose programs took too long: the others need not run.
+    let is_given_up =
+        |run: &Value| run["test"] == *action.test && run["mode"] == mode.name() && run["skip"].is_string();
+    if way == Way::Recorded && lines(&runs)?.iter().any(is_given_up) {
+        return Ok(1);
+    }
     let name = format!("{}.{}.{}", action.test.replace(['/', '#'], "."), mode.name(), action.name);
     let capture = settings.out.join("work").join(format!("{name}.jportal"));
     let mut command = match way {
@@ -105,7 +112,7 @@ pub fn run(settings: &Settings, mode: Mode, way: Way, arguments: &[OsString]) ->
         note["arguments"] = json!(words);
         note["class_path"] = std::env::var("CLASSPATH").unwrap_or_default().into();
     }
-    append(&settings.out.join(Settings::RUNS), &note)?;
+    append(&runs, &note)?;
     Ok(status.map_or(1, code))
 }
 
