@@ -98,6 +98,9 @@ type Row = ((Site, MethodId), Tally, Missing);
 /// A site as it is named: the caller, bci and line.
 type Place = (Option<Name>, &'static str, Option<u16>, Option<u16>);
 
+/// The first pair in the recording that has the name, how often it was seen, and what may be missing.
+type Row = ((Site, MethodId), Tally, Missing);
+
 impl CallsConsumer {
     /// For the methods of one recording, and what compilers put into which of them.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {

@@ -2,11 +2,14 @@
 //!
 //! Three things may have happened without an event:
 //!
-//! | what | says the flow | then |
-//! |---|---|---|
-//! | a stretch of compiled code is unresolved | where it began and ended, and why it is not known | the bytecodes and branches on the ways from end to end are *unknown*, and so is all of what compilers put in the place of the calls on them |
-//! | trace was lost | a gap; orphans; frames found or given up | any method may have run. Of the frames that stood there what they may have come to is *unknown*, and of those that were found there what led to them |
-//! | a call was made without a frame | nothing: the next bytecode of the same frame follows the invoke | an intrinsic's instructions, or a call that a compiler removed with all it did: the callee's calls are *at least* those seen |
+//! * A stretch of compiled code is *unresolved*: the flow says where it began and ended, and why it is not known. The
+//!   bytecodes and branches on the ways from end to end are *unknown*, and so is all of what compilers put in the place
+//!   of the calls on them.
+//! * Trace was lost: a gap; orphans; frames found or given up. Any method may have run. Of the frames that stood there
+//!   what they may have come to is *unknown*, and of those that were found there what led to them.
+//! * A call was made without a frame: the flow says nothing, the next bytecode of the same frame follows the invoke.
+//!   An intrinsic's instructions ran, or a compiler removed the call with all it did: the callee's calls are *at least*
+//!   those seen.
 //!
 //! Bounds are such that the truth lies within them: a stretch hides at least the bytecodes of its shortest way and at
 //! most those of its longest, without limit where a cycle may lie on it.
