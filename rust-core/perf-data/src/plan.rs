@@ -153,7 +153,7 @@ fn settle_changes(
         let low = s.old.iter().map(|(c, stop)| raised[*c].at(stop)).max().unwrap_or(0);
         let placed = s.new.iter().filter(|(_, stop)| stop.place.is_some());
         let high = placed.map(|(c, stop)| raised[*c].at(stop)).min().unwrap_or(u64::MAX);
-        let least = clock.up(Tsc((low + 1).max(ordered))).0;
+        let least = clock.up(Tsc(low.saturating_add(1).max(ordered))).0;
         let stamped = clock.up(change.tsc).0;
         // What ran the old bytes longer ago than that, the decoder did not look at.
         let earliest = stamped.saturating_sub(Slack::default().before);
@@ -184,7 +184,7 @@ fn settle_turns(clock: &PerfClock, cores: &mut [CorePlan]) -> bool {
         let raised = Raised::of(&core.insertions);
         for turn in &core.scan.turns {
             let switched = core.switched.get(turn.turn).copied().unwrap_or(0);
-            let least = raised.at(&turn.before) + u64::from(turn.before.place.is_some());
+            let least = raised.at(&turn.before).saturating_add(turn.before.place.is_some().into());
             let time = clock.up(Tsc(switched.max(least))).0;
             if let Some(slot) = core.turn_times.get_mut(turn.turn) {
                 *slot = time;
