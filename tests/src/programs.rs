@@ -114,7 +114,7 @@ pub const WORKLOADS: &[Program] = &[
 pub const TOOLS: &[Program] = &[
     unit("crowd", "programs.Crowd", &["8", "300"]),
     unit("jump-tables", "programs.JumpTables", &["60000"]),
-    unit("lookups", "programs.Lookups", &["1500"]),
+    unit("lookups", "programs.Lookups", &["800"]),
     // Many small rounds: H2 sorts with random pivots where LIMIT leaves something out.
     Program { name: "h2-rounds", main: "H2Load", jars: &["h2"], small: &["150", "6"], full: &[] },
     Program {

@@ -124,8 +124,8 @@ macro_rules! subjects {
 subjects! {
     textifier = "textifier", &[];
     jump_tables = "jump-tables", &[];
-    // What the main thread does in C2's code, of the class library as well, is there early.
-    lookups = "lookups", &["-Xbatch", "-XX:-TieredCompilation", "-XX:CompileThresholdScaling=0.05"];
+    // C2 compiles early.
+    lookups = "lookups", &["-Xbatch", "-XX:CompileThresholdScaling=0.05"];
     #[ignore = "minutes; scripts/verify-all"]
     xalan = "xalan", &[];
     // H2's cache of values goes by hash codes, some of which depend on the time of day.
