@@ -57,9 +57,9 @@ causes! {
     OtherFold = "other-fold",
     /// Debug info names both ends, and not exactly one path of the method joins them.
     SeveralPaths = "several-paths",
-    /// No edge of the method joins two path markers that follow each other: the compiler lost one in between, or put one in
-    /// the wrong place. What markers say behind that does not count, up to the next place of which debug info says where control
-    /// stands.
+    /// No edge of the method joins two path markers that follow each other: the compiler lost one in between, or
+    /// put one in the wrong place. What markers say after that does not count, up to the next place where debug
+    /// info says where control stands.
     MissingMarker = "missing-marker",
     /// An inlined callee should have shown and did not: the compiler lost its markers.
     HiddenCallee = "hidden-callee",

@@ -1,8 +1,9 @@
 //! Path markers that no run can have passed one behind the other.
 //!
-//! What the compilers say of a piece of code is held against the methods without any trace: each list of markers for
-//! itself, and each list with those that the machine code can reach next. A step that no edge of the bytecode explains, and that
-//! no marker declares ambiguous, is a fault of the compiler's side. Exceptions and faults of instructions are not followed.
+//! What the compilers say of a piece of code is held against the methods without any trace: each list of
+//! markers for itself, and each list with those that the machine code can reach next. A step that no edge of
+//! the bytecode explains, and that no marker declares ambiguous, is a fault of the compiler's side. Exceptions
+//! and faults of instructions are not followed.
 
 use crate::driver::Positions;
 use crate::frame::{Compiled, Frame, Position, Trail};
@@ -88,7 +89,7 @@ struct Search<'a, 's> {
 
 impl Search<'_, '_> {
     fn run(mut self) -> Vec<ImplausibleStep> {
-        // C2 repeats the markers of the entry in front of the check of the inline cache, where there is no frame yet.
+        // C2 repeats the markers of the entry in front of the check of the inline cache: no frame is there yet.
         let entered = |offset: u32| offset >= self.n.verified_entry;
         let at = self.markers.offsets().filter(|o| entered(o.0));
         let at = at.map(|(offset, list)| (Place::At(offset), list));
@@ -199,7 +200,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// The stubs from which control does not come back to the code that called them: it is deoptimised, or has thrown.
+/// The stubs from which control does not come back to their callers: those are deoptimised, or have thrown.
 fn one_way(image: &VmImage) -> Vec<AddressRange> {
     let leaves = |name: &str| {
         let name = name.to_lowercase();
