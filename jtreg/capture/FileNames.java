@@ -15,8 +15,8 @@
 
 /*
  * @test
- * @summary %p, %t and %% in the name of -XX:JPortalFile expand, not in that of its folder; an earlier capture of the same
- *          name is replaced.
+ * @summary %p, %t and %% in the name of -XX:JPortalFile expand, not in that of its folder; an earlier capture of
+ *          the same name is replaced.
  * @library /lib
  * @build jportal.test.*
  * @run driver FileNames

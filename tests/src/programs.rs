@@ -171,7 +171,8 @@ pub const TOOLS: &[Program] = &[
     },
 ];
 
-/// Scripts, where their interpreters are installed: Debian's packages jython, clojure and groovy, which set-up leaves out.
+/// Scripts, where their interpreters are installed: Debian's packages jython, clojure and groovy, which
+/// set-up leaves out.
 pub const SCRIPTS: &[Program] = &[
     Program {
         name: "jython",

@@ -48,7 +48,8 @@ fn by_actions(actions: &[&str]) -> Option<&'static str> {
     }
 }
 
-/// The comment that describes the test: that of `id`, or the first. jtreg numbers those without an id (`id0`, `id1`).
+/// The comment that describes the test: that of `id`, or the first. jtreg numbers those without an id (`id0`,
+/// `id1`).
 fn description(text: &str, id: Option<&str>) -> Option<String> {
     let comments = text.split("/*").skip(1).filter_map(|rest| rest.split("*/").next());
     let all: Vec<&str> = comments.filter(|comment| tag(comment, "@test").is_some()).collect();

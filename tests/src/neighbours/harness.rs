@@ -91,8 +91,8 @@ impl Harness {
         Ok(tests)
     }
 
-    /// Runs `tests` and tells how each has ended as soon as it has. What jtreg says nothing of was not run: the requirements of
-    /// the test are not met.
+    /// Runs `tests` and tells how each has ended as soon as it has. What jtreg says nothing of was not run:
+    /// the requirements of the test are not met.
     ///
     /// # Errors
     /// When jtreg cannot be run, and those of `each`.

@@ -1,8 +1,10 @@
-//! HotSpot's own tests as programs to record: chosen at random, run by jtreg under the emulated PT unit, and checked.
+//! HotSpot's own tests as programs to record: chosen at random, run by jtreg under the emulated PT unit, and
+//! checked.
 //!
-//! jtreg builds and runs the tests as always. The JDK that it is given has a [stand-in](stand_in) for `java`, which records
-//! each VM that runs the main class of a test, has the capture decoded and checked, and writes what it found to a file of
-//! JSON lines. The exit status is the program's, so jtreg judges it as it would judge an unrecorded run.
+//! jtreg builds and runs the tests as always. The JDK that it is given has a [stand-in](stand_in) for `java`,
+//! which records each VM that runs the main class of a test, has the capture decoded and checked, and writes
+//! what it found to a file of JSON lines. The exit status is the program's, so jtreg judges it as it would
+//! judge an unrecorded run.
 
 pub mod choose;
 pub mod harness;

@@ -1,4 +1,5 @@
-//! What stands in for `java` while jtreg runs: records the VM of a test's main class, has the capture checked, and notes it.
+//! What stands in for `java` while jtreg runs: records the VM of a test's main class, has the capture
+//! checked, and notes it.
 
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -136,7 +137,8 @@ impl Action {
     fn of(arguments: &[OsString]) -> Option<Self> {
         let words = || arguments.iter().filter_map(|a| a.to_str());
         let test = words().find_map(|word| word.strip_prefix("-Dtest.name="))?;
-        // The file with the main class and its arguments; those of other actions are called driver.0.jta and so on.
+        // The file with the main class and its arguments; those of other actions are called driver.0.jta and
+        // so on.
         let file = words().find(|word| word.ends_with(".jta"))?;
         let name = Path::new(file).file_stem()?.to_str()?;
         name.starts_with("main.").then(|| Self { test: test.to_owned(), name: name.to_owned() })

@@ -1,4 +1,5 @@
-//! What a test says of the recorder and the decoder: passed, failed with what is wrong, or skipped with a reason.
+//! What a test says of the recorder and the decoder: passed, failed with what is wrong, or skipped with a
+//! reason.
 
 use serde_json::{Value, json};
 
@@ -34,8 +35,8 @@ impl Verdict {
         }
     }
 
-    /// What its runs and jtreg say. `unrecorded` tells how the test ends under QEMU without JPortal and without QEMU; it is asked
-    /// only where the recorded test did not pass.
+    /// What its runs and jtreg say. `unrecorded` tells how the test ends under QEMU without JPortal and
+    /// without QEMU; it is asked only where the recorded test did not pass.
     ///
     /// # Errors
     /// Those of `unrecorded`.

@@ -15,7 +15,8 @@ enum Piece {
     Time,
 }
 
-/// The pieces of the last component of a path, which alone is a pattern (`expand_path` in `jportalRecording.cpp`).
+/// The pieces of the last component of a path, which alone is a pattern (`expand_path` in
+/// `jportalRecording.cpp`).
 fn pieces(name: &OsStr, pid: u32) -> Vec<Piece> {
     let (mut all, mut text) = (Vec::new(), Vec::new());
     let mut rest = name.as_bytes();
@@ -65,7 +66,8 @@ fn is_time(text: &[u8]) -> bool {
     text.iter().zip(TIME).all(|(c, shape)| if *shape == b'0' { c.is_ascii_digit() } else { c == shape })
 }
 
-/// The file that the VM of process `pid`, started at `since`, made of `pattern`: the newest that fits, if there is one.
+/// The file that the VM of process `pid`, started at `since`, made of `pattern`: the newest that fits, if
+/// there is one.
 pub(crate) fn find(pattern: &Path, pid: u32, since: SystemTime) -> Option<PathBuf> {
     let pieces = pieces(pattern.file_name()?, pid);
     if let [Piece::Text(text)] = &pieces[..] {

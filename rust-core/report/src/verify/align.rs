@@ -197,14 +197,15 @@ impl Aligner {
         }
     }
 
-    /// A hit that the flow neither claims nor denies. It counts if the log has it there, and is nothing otherwise.
+    /// A hit that the flow neither claims nor denies. It counts if the log has it there, and is nothing
+    /// otherwise.
     pub(crate) fn perhaps(&mut self, hit: Hit) {
         self.drop_perhaps();
         self.perhaps = Some(hit);
     }
 
-    /// What was in doubt in front of `next`, which takes over what is known of the stretch before. Where both are of one
-    /// probe, the log must have it twice.
+    /// What was in doubt in front of `next`, which takes over what is known of the stretch before. Where both
+    /// are of one probe, the log must have it twice.
     fn settle_perhaps(&mut self, next: Hit) -> Hit {
         let Some(doubt) = self.perhaps.take() else { return next };
         if !self.placing && self.queue.is_empty() {
@@ -228,8 +229,8 @@ impl Aligner {
         }
     }
 
-    /// What is in doubt at the end of a stretch between two gaps has its place with the hits of the stretch, if the log has
-    /// them all in a row.
+    /// What is in doubt at the end of a stretch between two gaps has its place with the hits of the stretch,
+    /// if the log has them all in a row.
     fn place_perhaps(&mut self) {
         if !self.placing || self.begins() {
             return;

@@ -135,10 +135,10 @@ enum Frame {
     Probe(Option<Hit>),
 }
 
-/// Turns events into hits, in the order in which the native method logs them. A probe call counts when its frame of the
-/// native method comes: that is compiled nowhere, so each tier has it. What resolves the class of the probe runs
-/// between the call and that frame, and may pass probes of its own; a call whose callee does not come was none. Inferred
-/// events may leave the frame out (compiled code that was copied has no frames of native methods).
+/// Turns events into hits, in the order in which the native method logs them. A probe call counts when its
+/// frame of the native method comes: no compiler inlines a native method, so each tier has that frame. What
+/// resolves the class of the probe runs between the call and that frame, and may pass probes of its own; a
+/// call whose callee does not come was none. Inferred events may leave the frame out.
 #[derive(Debug, Default)]
 pub(crate) struct HitFinder {
     events: u64,
@@ -233,7 +233,8 @@ impl HitFinder {
 
     fn leave(&mut self, method: MethodId, exit: Exit) -> Option<Passed> {
         match (self.frames.pop()?, exit) {
-            // Refused its stack, which logs nothing, or stopped by another thread, which it notices when it has logged.
+            // It was refused its stack and logged nothing, or Thread.stop met it, which it notices after it
+            // has logged.
             (Frame::Probe(hit), Exit::Unwind) => hit.map(Passed::Perhaps),
             (Frame::Probe(hit), _) => hit.map(Passed::Hit),
             (Frame::Java(call), Exit::Replaced) => {

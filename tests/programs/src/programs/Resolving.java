@@ -8,15 +8,15 @@ import java.util.Set;
 import java.util.function.IntUnaryOperator;
 
 /**
- * Class loaders with code of their own, which runs in the middle of the bytecode whose class the VM looks for. Some answer
- * at once, some throw the first few times, some never find a class. The VM asks for the classes that {@link Payload} names
- * in the program and, where its code is instrumented, for those that the instrumentation names; the checksum depends on the
- * former only.
+ * Class loaders with code of their own, which runs in the middle of the bytecode whose class the VM looks for.
+ * Some answer at once, some throw the first few times, some never find a class. The VM asks for the classes that
+ * {@link Payload} names in the program and, where its code is instrumented, for those that the instrumentation
+ * names; the checksum depends on the former only.
  */
 final class Resolving {
     private static final Digest DIGEST = new Digest();
 
-    /** Defined again by each {@link Asked} loader. Without a class initialiser: a failed one would be the last. */
+    /** Defined again by each {@link Asked} loader. It has no class initialiser: a failed one would be the last. */
     public static final class Payload implements IntUnaryOperator {
         @Override
         public int applyAsInt(int n) {
@@ -107,7 +107,8 @@ final class Resolving {
     }
 
     private static byte[] classFile(String name) {
-        try (InputStream in = Resolving.class.getResourceAsStream(name.substring(name.indexOf('.') + 1) + ".class")) {
+        String file = name.substring(name.indexOf('.') + 1) + ".class";
+        try (InputStream in = Resolving.class.getResourceAsStream(file)) {
             return in.readAllBytes();
         } catch (IOException error) {
             throw new IllegalStateException(error);

@@ -43,8 +43,9 @@ bool JPortalControlDCmd::is_possible() {
 
 JPortalStartDCmd::JPortalStartDCmd(outputStream* output, bool heap)
   : JPortalControlDCmd(output, heap),
-    _file("file", "The capture; in its own name %p is replaced by the process id, %t by the time. Without it the "
-          "capture is that of -XX:JPortalFile, with a number behind it from the second recording on.", "STRING", false) {
+    _file("file", "The capture; in its own name %p is replaced by the process id, %t by the time. Without it "
+          "the capture is that of -XX:JPortalFile, with a number behind it from the second recording on.",
+          "STRING", false) {
   _dcmdparser.add_dcmd_option(&_file);
 }
 
@@ -62,8 +63,8 @@ void JPortalStopDCmd::execute(DCmdSource source, TRAPS) {
 
 JPortalDumpDCmd::JPortalDumpDCmd(outputStream* output, bool heap)
   : JPortalControlDCmd(output, heap),
-    _file("file", "The capture; in its own name %p is replaced by the process id, %t by the time. Without it that "
-          "of -XX:JPortalFile, with .dump and a number behind it.", "STRING", false) {
+    _file("file", "The capture; in its own name %p is replaced by the process id, %t by the time. Without it "
+          "that of -XX:JPortalFile, with .dump and a number behind it.", "STRING", false) {
   _dcmdparser.add_dcmd_option(&_file);
 }
 

@@ -99,7 +99,7 @@ static int32_t requested_code_memory() {
   return value_of("JPortalCodeCache", JPortalCodeCache, kinds, ARRAY_SIZE(kinds), "auto, anonymous, memfd");
 }
 
-// Expands %p, %t and %% in the file's own name; its folder is taken as it is. False if the result does not fit.
+// Expands %p, %t and %% in the last component of a path, and nowhere else. False if the result does not fit.
 static bool expand_path(const char* pattern, char* path, size_t size) {
   const char* slash = strrchr(pattern, '/');
   const char* name = slash == NULL ? pattern : slash + 1;

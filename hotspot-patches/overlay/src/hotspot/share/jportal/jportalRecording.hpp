@@ -66,8 +66,8 @@ class JPortalRecording : AllStatic {
   static void start(const char* file, outputStream* st, JavaThread* current);
   static void stop(outputStream* st, JavaThread* current);
 
-  // The capture that 'file' names, or -XX:JPortalFile if that is NULL, with %p, %t and %% expanded in its last component.
-  // False if it is too long.
+  // The capture that 'file' names, or -XX:JPortalFile if that is NULL, with %p, %t and %% expanded in its
+  // last component. False if it is too long.
   static bool expand(const char* file, char* path, size_t size);
 
   // At the safepoint of the command. 0, or what JPortalBridge::last_error() explains.
