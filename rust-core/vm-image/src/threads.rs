@@ -59,8 +59,10 @@ impl Threads {
         }
         true
     }
+    /// Another thread may give the name while this one ends: the record then follows that of the end.
     pub(crate) fn renamed(&mut self, r: &ThreadRenamed) -> bool {
-        let Some(span) = self.last_open(r.tid) else { return false };
+        let last = self.by_tid.get(&r.tid).and_then(|own| own.last());
+        let Some(span) = last.and_then(|&i| self.spans.get_mut(i)) else { return false };
         span.name = r.name.text().into_owned();
         true
     }
@@ -77,5 +79,22 @@ impl Threads {
     /// All threads in order of start.
     pub fn iter(&self) -> impl Iterator<Item = &ThreadSpan> {
         self.spans.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_may_be_renamed_while_it_ends() {
+        let renamed = |name: &str| ThreadRenamed { tid: 7, name: name.into() };
+        let mut threads = Threads::default();
+        assert!(!threads.renamed(&renamed("nobody")));
+        threads.started(Tsc(1), &ThreadStarted { tid: 7, name: "one".into(), ..ThreadStarted::default() });
+        assert!(threads.exited(Tsc(2), &ThreadExited { tid: 7, ..ThreadExited::default() }));
+        assert!(threads.renamed(&renamed("two")), "the VM recorded the end first");
+        let span = threads.at(Tid(7), Tsc(1)).unwrap();
+        assert_eq!((span.name.as_str(), span.exited), ("two", Some(Tsc(2))));
     }
 }
