@@ -110,8 +110,8 @@ fn names_call_stub(record: &Record) -> bool {
     r.entries.iter().any(|entry| entry.name.to_string() == "call_stub_return")
 }
 
-/// Whether the VM has said where its calls of Java code return before any thread of Java's began: the first of these are
-/// made by the first Java code.
+/// Whether the VM has said where its calls of Java code return before any thread of Java's began: the first
+/// of these are made by the first Java code.
 ///
 /// # Errors
 /// When the capture is unreadable, or says neither.

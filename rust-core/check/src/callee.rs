@@ -176,8 +176,8 @@ fn taken(callee: &Method) -> Shape {
     shape
 }
 
-/// The shape of what control jumps to from here without a check. A result that the caller does not expect stays in its
-/// register; where it expects one, there must be one of that basic type.
+/// The shape of what control jumps to from here without a check. A result that the caller does not expect
+/// stays in its register; where it expects one, there must be one of that basic type.
 fn linked_shape(arguments: &[char], target: &InvokeRef, callee: &Method) -> bool {
     let (callee, result) = (taken(callee), shape(&target.signature).result);
     callee.arguments == arguments && (callee.result == result || result == 'V')

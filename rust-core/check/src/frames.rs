@@ -201,8 +201,8 @@ impl Walk {
             self.back_in_caller(&top, exit);
         }
     }
-    /// JVMTI removes frames of the interpreter only: it has a compiled one deoptimised first, and refuses those of native
-    /// methods (`JvmtiEnv::PopFrame`, `JvmtiEnvBase::check_top_frame`).
+    /// JVMTI removes frames of the interpreter only: it has a compiled one deoptimised first, and refuses
+    /// those of native methods (`JvmtiEnv::PopFrame`, `JvmtiEnvBase::check_top_frame`).
     fn taken_by_debugger(&mut self, top: &Frame, exit: Reset) {
         self.reset(exit);
         if top.tier != Tier::Interpreter {

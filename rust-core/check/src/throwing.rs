@@ -117,9 +117,9 @@ impl Walk {
     }
 }
 
-/// In front of which bytecodes the interpreter may have stopped for a safepoint behind the frame's last one: branches poll
-/// when they have moved the frame to their target (`InterpreterMacroAssembler::dispatch_base`). An exception that waits
-/// for the thread is thrown there.
+/// In front of which bytecodes the interpreter may have stopped for a safepoint behind the frame's last one:
+/// branches poll when they have moved the frame to their target (`InterpreterMacroAssembler::dispatch_base`).
+/// An exception that waits for the thread is thrown there.
 fn polled(code: &Code, top: &Frame) -> Vec<Bci> {
     let (At::Bytecode(at) | At::Resumed(at)) = top.at else { return Vec::new() };
     let polls = code.op(at).is_some_and(|op| {
@@ -128,8 +128,9 @@ fn polled(code: &Code, top: &Frame) -> Vec<Bci> {
     if polls && top.tier == Tier::Interpreter { code.successors(at) } else { Vec::new() }
 }
 
-/// Whether `handler` takes (`None`: no handler may take) an exception that came up while a handler of `at` was being
-/// chosen (its class could not be loaded): then the search goes on as though that handler had thrown.
+/// Whether `handler` takes (`None`: no handler may take) an exception that came up while a handler of `at`
+/// was being chosen (its class could not be loaded): then the search continues as though that handler had
+/// thrown.
 fn around(code: &Code, at: Bci, handler: Option<Bci>) -> bool {
     let typed = |b: Bci| code.handlers(b).filter(|e| e.catch_type.is_some()).map(|e| e.handler);
     let mut seen: Vec<Bci> = typed(at).collect();

@@ -320,7 +320,7 @@ fn pop_frame_executes_the_invoke_again() {
 }
 
 #[test]
-fn behind_a_popped_frame_nothing_but_the_invoke_is_due() {
+fn after_a_popped_frame_nothing_but_the_invoke_is_due() {
     let popped = || Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).leave(LEAF, Exit::PopFrame);
     let on = |flow: Flow| flow.at(CALLER, &[3]).call(BRANCHY).at(BRANCHY, &[0, 1, 8, 9]).ret(BRANCHY);
     assert_eq!(on(popped()).at(CALLER, &[6]).ret(CALLER).broken(), ["edge"]);
@@ -362,7 +362,7 @@ fn an_exception_from_outside_arrives_at_the_target_of_a_branch() {
     let flow = |last: &[u16]| Flow::default().start(POLLED).at(POLLED, last);
     let caught = flow(&[0, 4, 5]).catch(POLLED, 8).at(POLLED, &[8, 9]).ret(POLLED).check();
     assert!(caught.is_clean() && caught.resets[Reset::Asynchronous.name()] == 1, "{}", caught.text());
-    // It is no handler of the bytecode behind, nor may a bytecode throw that does not poll.
+    // It is no handler of the bytecode that polls, nor may a bytecode throw that does not poll.
     assert_eq!(flow(&[0, 4]).catch(POLLED, 8).at(POLLED, &[8, 9]).ret(POLLED).broken(), ["handler"]);
     // The handler of a branch does not take what is thrown at its target.
     let left =

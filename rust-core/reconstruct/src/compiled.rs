@@ -152,9 +152,9 @@ impl<'a> Machine<'a> {
             self.pop(FrameExit::Return);
         }
     }
-    /// An exception arrives from a stub. If compiled code jumped to that, it was the handler of the poll in front of its
-    /// return: the frame has returned, and the exception, which came from outside (`Thread.stop`), is thrown in its caller
-    /// (`ThreadSafepointState::handle_polling_page_exception`).
+    /// An exception arrives from a stub. If compiled code jumped to that, it was the handler of the poll in
+    /// front of its return: the frame has returned, and the exception, which came from outside
+    /// (`Thread.stop`), is thrown in its caller (`ThreadSafepointState::handle_polling_page_exception`).
     pub(crate) fn return_before_exception(&mut self) {
         let from_stub = matches!(self.before, Before::Block { class: CodeClass::Transparent, .. });
         if from_stub && matches!(self.stack.last(), Some(Frame::Compiled(c)) if c.trail.left) {

@@ -33,8 +33,8 @@ pub(crate) struct Interpreted {
     /// The bytecode that began last; `None` before the first one.
     pub at: Option<Bci>,
     pub resume: Resume,
-    /// The bytecode in front of which a safepoint or a breakpoint stopped the thread: the VM has moved the frame there
-    /// already, and an exception that arrives now is thrown there.
+    /// The bytecode in front of which a safepoint or a breakpoint stopped the thread: the VM has moved the
+    /// frame there already, and an exception that arrives now is thrown there.
     pub reached: Option<Bci>,
     /// A debugger makes it return (JVMTI ForceEarlyReturn).
     pub forced: bool,

@@ -1,21 +1,25 @@
 //! Which exception handlers the VM may choose in an interpreted frame.
 //!
-//! The VM takes the first row that covers the bytecode and whose type fits (`Method::fast_exception_handler_bci_for`). To
-//! compare, it resolves the row's catch type. If that fails (no such class, no access), the error takes the place of the
-//! exception, and the VM looks for a handler of the error as if the first bytecode of the row's handler had thrown it
-//! (`InterpreterRuntime::exception_handler_for_exception`; JVMS leaves it open, JDK-4307310). That may fail in turn.
+//! The VM takes the first row that covers the bytecode and whose type fits
+//! (`Method::fast_exception_handler_bci_for`). To compare, it resolves the row's catch type. If that fails
+//! (no such class, no access), the error takes the place of the exception, and the VM looks for a handler of
+//! the error as if the first bytecode of the row's handler had thrown it
+//! (`InterpreterRuntime::exception_handler_for_exception`; JVMS leaves it open, JDK-4307310). That may fail
+//! in turn.
 
 use jportal_bytecode::{ExceptionRow, Method};
 use jportal_units::Bci;
 
-/// The rows that the VM looks at for an exception thrown at `at`: up to the first one that takes every exception.
+/// The rows that the VM looks at for an exception thrown at `at`: up to the first one that takes every
+/// exception.
 fn rows(m: &Method, at: Bci) -> impl Iterator<Item = &ExceptionRow> {
     let mut open = true;
     let covering = m.exceptions.iter().filter(move |e| (e.start..e.end).contains(&at));
     covering.take_while(move |e| std::mem::replace(&mut open, e.catch_type.is_some()))
 }
 
-/// Whether the VM may choose the handler at `handler` for an exception thrown at `at`, or for an error that took its place.
+/// Whether the VM may choose the handler at `handler` for an exception thrown at `at`, or for an error that
+/// took its place.
 pub(crate) fn may_choose(m: &Method, at: Bci, handler: Bci) -> bool {
     let mut thrown_at = vec![at];
     let mut next = 0;
@@ -61,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_behind_a_row_that_takes_all_is_looked_at() {
+    fn nothing_after_a_row_that_takes_all_is_looked_at() {
         let m = table(&[(0, 3, 10, None), (0, 3, 20, Some("A")), (10, 12, 30, None)]);
         assert_eq!(chosen(&m, 0), [10]);
     }

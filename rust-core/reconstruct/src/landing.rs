@@ -74,8 +74,8 @@ impl Machine<'_> {
         self.outcome = Default::default();
         Ok(())
     }
-    /// Where the VM has moved the top interpreted frame before it found the exception, if that is not where its last
-    /// bytecode stands.
+    /// Where the VM has moved the top interpreted frame before it found the exception, if that is not where
+    /// its last bytecode stands.
     fn move_to_throw_point(&mut self) {
         let Some(&Frame::Interpreted(frame)) = self.stack.last() else { return };
         let branches = |at| {
@@ -86,8 +86,8 @@ impl Machine<'_> {
             // The entry of a deoptimised frame throws what is pending, in front of its first dispatch.
             Some(Bci(bci as u16))
         } else if frame.reached.is_none() && frame.at.and_then(branches) == Some(true) {
-            // A branch itself throws nothing. It counts when the frame stands at its target, and may enter the VM for
-            // that (`TemplateTable::branch`).
+            // A branch itself throws nothing. It counts when the frame stands at its target, and may enter
+            // the VM for that (`TemplateTable::branch`).
             self.next_position(&frame).ok().map(|next| next.0)
         } else {
             frame.reached
@@ -108,9 +108,9 @@ impl Machine<'_> {
             Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation to remove" }.into()),
         }
     }
-    /// JVMTI PopFrame: the top frame goes, the caller's invoke is executed again. Of a frame that was compiled the
-    /// interpreted one that takes its place is removed (`vframeArrayElement::unpack_on_stack`); a compiled caller is
-    /// deoptimised next.
+    /// JVMTI PopFrame: the top frame goes, the caller's invoke is executed again. Of a frame that was
+    /// compiled the interpreted one that takes its place is removed (`vframeArrayElement::unpack_on_stack`);
+    /// a compiled caller is deoptimised next.
     pub(crate) fn pop_frame(&mut self) -> Walk<()> {
         self.deoptimise_if_compiled();
         self.remove_activation(FrameExit::PopFrame)?;
@@ -122,8 +122,8 @@ impl Machine<'_> {
         }
         Ok(())
     }
-    /// JVMTI ForceEarlyReturn: the top frame returns from where it stands; control lands in the caller as behind any
-    /// return.
+    /// JVMTI ForceEarlyReturn: the top frame returns from where it stands; control lands in the caller as
+    /// behind any return.
     pub(crate) fn early_return(&mut self) -> Walk<()> {
         self.deoptimise_if_compiled();
         self.throwing = false;
@@ -138,8 +138,8 @@ impl Machine<'_> {
             Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation that returns early" }.into()),
         }
     }
-    /// A stub that removes the compiled frame that jumped to it. One that called it stays: the exception comes back to it
-    /// (`Parse::catch_inline_exceptions`).
+    /// A stub that removes the compiled frame that jumped to it. One that called it stays: the exception
+    /// comes back to it (`Parse::catch_inline_exceptions`).
     pub(crate) fn unwind_stub(&mut self) -> Walk<()> {
         use crate::machine::Before;
         use crate::tags::CodeClass;

@@ -501,8 +501,8 @@ impl Script {
 
 #[test]
 fn an_error_in_the_search_for_a_handler_is_thrown_at_that_handler() {
-    // m0: 0 aconst_null; 1 athrow; 2 nop; 3 nop; 4 pop; 5 return; the class of the first handler cannot be loaded, nor
-    // that of the handler of that.
+    // m0: 0 aconst_null; 1 athrow; 2 nop; 3 nop; 4 pop; 5 return; the class of the first handler cannot be
+    // loaded, nor that of the handler of that.
     let table = [row(0, 2, 2, "A"), row(2, 3, 3, "B"), row(3, 4, 4, "")];
     let vm = vm(&[(&[1, 191, 0, 0, 87, 177], &table), (&[177], &[])]);
     let thrown = || {

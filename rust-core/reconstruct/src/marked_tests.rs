@@ -808,7 +808,8 @@ fn what_was_passed_before_its_time_has_not_happened_if_the_poll_deoptimises() {
 }
 
 impl Script {
-    /// The handler of the poll in front of a return finds an exception that came from outside, and passes it on.
+    /// The handler of the poll in front of a return finds an exception that came from outside, and passes it
+    /// on.
     fn stopped_at_return(self) -> Self {
         let s = self.block(BLOB, BLOB + 4, Exit::IndirectCall).enter(BLOB + 4);
         s.block(BLOB + 4, BLOB + 8, Exit::Jump).at(FORWARD_EXCEPTION, Exit::IndirectJump)
@@ -854,7 +855,7 @@ fn an_exception_that_code_has_the_vm_rethrow_has_left_the_inlined_frames() {
     let flow = |m1: &[u8], then: fn(Script) -> Script| {
         let vm = vm_with(&[(&M0, std::slice::from_ref(&row)), (m1, &[])], &records);
         let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::IndirectCall);
-        // The stub removes no frame: the exception goes on to the code that called it.
+        // The stub removes no frame: the exception comes back to the code that called it.
         let s = s.block(BLOB, BLOB + 8, Exit::IndirectJump).nm(0x100, 0x108, Exit::Jump);
         let flow = run(&vm, then(s)).join(" ");
         flow.strip_prefix("> m0 m0@0 m0@1 m0@4 > m1 m1@0 ").expect("the way to the call").to_owned()

@@ -92,9 +92,6 @@ pub struct CallsConsumer {
     naming: Naming,
 }
 
-/// The first site and callee of a row, how often it was called, and what of that may be missing.
-type Row = ((Site, MethodId), Tally, Missing);
-
 /// A site as it is named: the caller, bci and line.
 type Place = (Option<Name>, &'static str, Option<u16>, Option<u16>);
 

@@ -112,8 +112,8 @@ impl Interpreter {
     pub fn landmark(&self, at: Address) -> Option<Landmark> {
         self.landmarks.get(&at.0).copied()
     }
-    /// Whether the VM has said where it calls Java code and where that comes back to. Older VMs committed that record after
-    /// the first Java code had run: where such a VM was killed early it is missing.
+    /// Whether the VM has said where it calls Java code and where that comes back to. Older VMs committed
+    /// that record after the first Java code had run: where such a VM was killed early it is missing.
     pub fn knows_upcalls(&self) -> bool {
         let needed = [Landmark::CallStub, Landmark::CallStubReturn, Landmark::CatchException];
         needed.iter().all(|n| self.landmarks.values().any(|l| l == n))

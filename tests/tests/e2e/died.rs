@@ -16,8 +16,8 @@ fn what_a_dying_vm_leaves_is_whole_and_the_beginning_of_what_ran() {
     }
 }
 
-/// A VM may be killed when the first Java code has run: by then it must have said where its calls of Java code return. Of
-/// one that has not, no flow is known, and it says so.
+/// A VM may be killed when the first Java code has run: by then it must have said where its calls of Java
+/// code return. Of one that has not, no flow is known, and it says so.
 #[test]
 fn the_call_stub_is_named_before_java_code_runs() {
     let test = "the_call_stub_is_named_before_java_code_runs";

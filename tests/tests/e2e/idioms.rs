@@ -1,5 +1,6 @@
-//! What the VM does to a frame from outside: exceptions that another thread throws into it, and what a debugger does.
-//! (A search for a handler that fails is in `programs.OldForms`, results that nobody wants are in `programs.Dynamic`.)
+//! What the VM does to a frame from outside: exceptions that another thread throws into it, and what a
+//! debugger does. (A search for a handler that fails is in `programs.OldForms`, results that nobody wants are
+//! in `programs.Dynamic`.)
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -45,8 +46,8 @@ impl Built {
         command
     }
 
-    /// Records with `command`: the flow must be whole, and one that a JVM may have executed. Returns what was printed, and
-    /// how often the checker met what it counts.
+    /// Records with `command`: the flow must be whole, and one that a JVM may have executed. Returns what was
+    /// printed, and how often the checker met what it counts.
     fn judge(&self, program: &str, mode: &str, command: &mut Command) -> (String, Checked) {
         let run = process::run(command, LIMIT).expect("the program can be started");
         assert!(run.status.success(), "{program}, {mode}: {}: {}", run.status, run.stderr);
@@ -76,8 +77,8 @@ fn exceptions_from_outside_are_thrown_where_the_thread_stands() {
 }
 
 #[test]
-fn frames_that_a_debugger_takes_away_are_told_apart() {
-    let test = "frames_that_a_debugger_takes_away_are_told_apart";
+fn frames_that_a_debugger_ends_have_exits_of_their_own() {
+    let test = "frames_that_a_debugger_ends_have_exits_of_their_own";
     let Some(built) = Built::new(test, &["Debugged.java", "Debugger.java"]) else { return };
     for (mode, flag) in MODES {
         let agent = "-agentlib:jdwp=transport=dt_socket,server=n,suspend=y,address=ADDRESS";

@@ -4,7 +4,8 @@ package programs;
 final class Debugged {
     static final RuntimeException OUTSIDE = new RuntimeException("from outside");
     static volatile boolean go;
-    static volatile int spinning = -1;
+    /** The number of the round in {@code spin}, from 1 on; 0 also before the class is initialised. */
+    static volatile int spinning;
     static int entered;
     static int caught;
 
@@ -38,7 +39,7 @@ final class Debugged {
     /** Compiled code is in a loop, and its frame is taken away. */
     static int spin(int round) {
         int sum = round;
-        spinning = round;
+        spinning = round + 1;
         while (!go) {
             sum = quick(sum);
         }

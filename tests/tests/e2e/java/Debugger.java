@@ -106,7 +106,7 @@ public final class Debugger {
         try {
             Field field = type.fieldByName("spinning");
             for (int round = 0; round < 4; round++) {
-                while (((com.sun.jdi.IntegerValue) type.getValue(field)).value() < round) {
+                while (((com.sun.jdi.IntegerValue) type.getValue(field)).value() <= round) {
                     Thread.sleep(5);
                 }
                 // Long enough for compiled code to take the frame over.
