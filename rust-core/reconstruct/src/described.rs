@@ -9,16 +9,9 @@ use crate::stretches::Stretch;
 use jportal_capture::{CaptureReader, EndReason};
 use jportal_pt_packet::{Packet, PacketDecoder, find_psbs, nearest_tsc};
 use jportal_units::{Core, StreamOffset, Tsc};
-use jportal_vm_image::{Interpreter, Landmark};
 
 /// Up to when all metadata is there; `None`: all that there ever was. `latest`: time of the last record.
-///
-/// HotSpot makes the stub through which it calls Java before some others and names its parts with those, when Java code may have
-/// run already: without that record each return to the VM would contradict the flow.
-pub(crate) fn described_until(reader: &CaptureReader, interpreter: &Interpreter, latest: Tsc) -> Option<Tsc> {
-    if !interpreter.landmarks().any(|(_, landmark)| landmark == Landmark::CallStubReturn) {
-        return Some(Tsc(0));
-    }
+pub(crate) fn described_until(reader: &CaptureReader, latest: Tsc) -> Option<Tsc> {
     let end = reader.completeness().end.as_ref();
     let is_whole = match end.map(|end| end.reason) {
         Some(EndReason::Exit | EndReason::Stopped) => true,
@@ -79,11 +72,9 @@ fn time_at(bytes: &[u8], near: Tsc) -> Option<Tsc> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::NoCode;
-    use jportal_capture::schema::{InterpreterEntries, MethodFreed, NamedAddress, Record, Stamped};
+    use jportal_capture::schema::{MethodFreed, Record, Stamped};
     use jportal_capture::{CaptureWriter, Counter, Header, encode_frame};
     use jportal_pt_packet::Encoder;
-    use jportal_vm_image::Builder;
 
     /// A capture with a record at 1000 and PSBs at each hundred from 100 to 2000; where the PSBs stand.
     fn capture(change: impl FnOnce(CaptureWriter)) -> (tempfile::TempDir, CaptureReader, Vec<u64>) {
@@ -109,16 +100,6 @@ mod tests {
         (dir, reader, places)
     }
 
-    /// An interpreter that knows where calls by the VM return, or does not.
-    fn interpreter(known: bool) -> Interpreter {
-        let name = if known { "call_stub_return" } else { "call_stub" };
-        let entries = vec![NamedAddress { name: name.into(), address: 0x1000 }];
-        let mut vm = Builder::default();
-        let record = Record::InterpreterEntries(InterpreterEntries { entries });
-        vm.record(Stamped { tsc: 1, record }, &mut NoCode);
-        vm.finish().interpreter
-    }
-
     fn stretch(from: u64, to: u64, closed: u64) -> Stretch {
         Stretch {
             core: Core(0),
@@ -137,7 +118,7 @@ mod tests {
     fn the_last_word_on_metadata_counts() {
         let until = |change: fn(CaptureWriter)| {
             let (_dir, reader, _) = capture(change);
-            described_until(&reader, &interpreter(true), Tsc(1000)).map(|t| t.0)
+            described_until(&reader, Tsc(1000)).map(|t| t.0)
         };
         let end = |w: CaptureWriter, reason, counters| {
             w.finish(reason, "", counters).unwrap();
@@ -148,7 +129,7 @@ mod tests {
         assert_eq!(until(|mut w| w.described(Tsc(u64::MAX)).unwrap()), None);
         let finish = |reason| {
             let (_dir, reader, _) = capture(|w| end(w, reason, Vec::new()));
-            described_until(&reader, &interpreter(true), Tsc(1000)).map(|t| t.0)
+            described_until(&reader, Tsc(1000)).map(|t| t.0)
         };
         assert_eq!(finish(EndReason::Exit), None);
         assert_eq!(finish(EndReason::Stopped), None);
@@ -156,16 +137,7 @@ mod tests {
         assert_eq!(finish(EndReason::Failed), Some(1000));
         let missing = || vec![Counter { name: "missing_metadata_bytes".into(), value: 7 }];
         let (_dir, reader, _) = capture(|w| end(w, EndReason::Recovered, missing()));
-        assert_eq!(described_until(&reader, &interpreter(true), Tsc(1000)), Some(Tsc(1000)));
-    }
-
-    #[test]
-    fn without_the_vms_way_back_nothing_is_decoded() {
-        let (_dir, reader, _) = capture(|w| {
-            w.finish(EndReason::Exit, "", Vec::new()).unwrap();
-        });
-        assert_eq!(described_until(&reader, &interpreter(false), Tsc(1000)), Some(Tsc(0)));
-        assert_eq!(described_until(&reader, &interpreter(true), Tsc(1000)), None);
+        assert_eq!(described_until(&reader, Tsc(1000)), Some(Tsc(1000)));
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl<'a> Recording<'a> {
             }
         }
         let image = vm.finish();
-        let described = described_until(reader, &image.interpreter, latest);
+        let described = described_until(reader, latest);
         let (mut sidebands, mut undescribed) = (Vec::new(), HashMap::new());
         for core in reader.cores() {
             let mut held: Vec<_> = reader.pt(core).iter().map(|p| p.offset..p.end()).collect();
