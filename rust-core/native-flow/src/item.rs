@@ -141,7 +141,7 @@ pub struct NativeGap {
 impl NativeGap {
     /// Bytes of trace that were skipped.
     pub fn bytes(&self) -> Option<u64> {
-        self.resumed.map(|r| r.0 - self.offset.0)
+        self.resumed.map(|r| r.0.saturating_sub(self.offset.0))
     }
 }
 
