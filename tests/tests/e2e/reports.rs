@@ -52,6 +52,7 @@ fn within(row: &Value, of: &str, truth: u64) {
 
 /// Bounds hold the truth, a line that ran is not missed, and one that did not is, in whatever tier.
 #[test]
+#[ignore = "not seen to pass yet: run it first, then let it run always"]
 fn unknown_is_neither_executed_nor_missed() {
     let Some(place) = place::installed("unknown_is_neither_executed_nor_missed") else { return };
     let batch = ["-Xbatch", "-XX:CompileThresholdScaling=0.05"];
@@ -154,6 +155,7 @@ const TEXTS: [&[&str]; 8] = [
 /// Names of classes, methods and threads with line feeds and escape sequences, of the greatest length, and of no class: each command
 /// prints as many lines as with the names of before, and nothing that a terminal obeys.
 #[test]
+#[ignore = "not seen to pass yet: run it first, then let it run always"]
 fn names_forge_no_lines() {
     let Some(place) = place::installed("names_forge_no_lines") else { return };
     let program = programs::by_name("calls").expect("a program of that name");
