@@ -112,7 +112,6 @@ pub const WORKLOADS: &[Program] = &[
 
 /// Programs that are recorded only as they are, without the oracle's probes, nearly all of them real.
 pub const TOOLS: &[Program] = &[
-    unit("crowd", "programs.Crowd", &["8", "300"]),
     unit("jump-tables", "programs.JumpTables", &["60000"]),
     unit("lookups", "programs.Lookups", &["800"]),
     // Many small rounds: H2 sorts with random pivots where LIMIT leaves something out.
