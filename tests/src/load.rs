@@ -93,7 +93,7 @@ const COMPILED: [&[&str]; 3] =
     [&[COLLECTORS[0], "-Xcomp"], &[COLLECTORS[1], "-Xcomp"], &[COLLECTORS[2], "-Xcomp"]];
 
 impl Trial {
-    /// The `number`th trial: neighbours differ in everything, and 288 of them are all combinations.
+    /// The `number`th trial; they repeat after 108. The number of threads decides on the oracle (16, 64) and on stops (32, 64).
     pub fn numbered(number: u64, rounds: u32) -> Self {
         let pick = |choices: u64, stride: u64| (number / stride % choices) as usize;
         let threads = [8, 16, 32, 64][pick(4, 1)];
