@@ -153,6 +153,6 @@ mod tests {
         assert_eq!(all, expected);
         a.take_back(Tier::C1, Cause::UnknownEnd);
         a.take_back(Tier::C1, Cause::UnknownEnd);
-        assert_eq!((a.total(), a.get(Tier::C1, Cause::UnknownEnd)), (4, 0));
+        assert_eq!((a.total(), a.get(Tier::C1, Cause::UnknownEnd)), (5, 0));
     }
 }

@@ -102,7 +102,7 @@ pub enum Error {
         /// Where that of the VM's record does.
         resolved: Address,
     },
-    /// Compiled code returns to a caller that has not called, in this flow.
+    /// Code returns to a caller that has not called, in this flow, or past one that has.
     #[error("{address} returns to {returns} (packet at {offset}), and no call there was made")]
     OtherCaller {
         /// Packet being followed.

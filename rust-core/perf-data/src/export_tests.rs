@@ -178,6 +178,12 @@ proptest! {
     }
 }
 
+/// With deferred TIPs the packets of the callees fit both versions of the call. Only the return out of the code tells them apart.
+#[test]
+fn a_return_out_of_the_code_tells_versions_of_a_call_apart() {
+    there_and_back([PATCH - 249_999; 2]);
+}
+
 #[test]
 fn a_run_wholly_before_or_behind_the_patch() {
     there_and_back([PATCH - 900_000, PATCH + 900_000]);

@@ -230,12 +230,13 @@ pub fn write_sample(path: &Path) -> Result<()> {
         ..Header::default()
     };
     writer.header(&header)?;
-    let mut bytes = Vec::new();
-    for (tsc, record) in metadata() {
-        encode_frame(&Stamped { tsc, record }, &mut bytes);
-    }
-    for piece in bytes.chunks(bytes.len() / 3 + 1) {
-        writer.metadata(piece)?;
+    let records = metadata();
+    for piece in records.chunks(records.len() / 3 + 1) {
+        let mut bytes = Vec::new();
+        for (tsc, record) in piece {
+            encode_frame(&Stamped { tsc: *tsc, record: record.clone() }, &mut bytes);
+        }
+        writer.metadata(&bytes)?;
     }
     for number in 0..2 {
         let (trace, sideband) = core(number, 12);

@@ -118,6 +118,7 @@ impl CoreDecoder {
             return Err(Error::NoCode { address: Address(ip), offset: StreamOffset(self.state.packet) });
         }
         self.state.enabled = true;
+        self.state.calls.mark();
         self.state.ip = at;
         self.state.block = NONE;
         self.items.push(Item::Enter { ip: Address(ip) });

@@ -68,24 +68,36 @@ pub(crate) struct ReturnStack {
     entries: [u32; DEPTH],
     top: u8,
     len: u8,
+    /// Entries above the mark, `len` at most.
+    above: u8,
 }
 
 impl ReturnStack {
-    pub const EMPTY: Self = Self { entries: [0; DEPTH], top: 0, len: 0 };
+    pub const EMPTY: Self = Self { entries: [0; DEPTH], top: 0, len: 0, above: 0 };
 
     pub fn push(&mut self, offset: u32) {
         self.top = (self.top + 1) % DEPTH as u8;
         self.entries[self.top as usize] = offset;
         self.len = (self.len + 1).min(DEPTH as u8);
+        self.above = (self.above + 1).min(DEPTH as u8);
     }
     pub fn pop(&mut self) -> Option<u32> {
         self.len = self.len.checked_sub(1)?;
+        self.above = self.above.saturating_sub(1);
         let offset = self.entries[self.top as usize];
         self.top = (self.top + DEPTH as u8 - 1) % DEPTH as u8;
         Some(offset)
     }
     pub fn clear(&mut self) {
-        self.len = 0;
+        (self.len, self.above) = (0, 0);
+    }
+    /// Sets the mark on top of the last entry.
+    pub fn mark(&mut self) {
+        self.above = 0;
+    }
+    /// Whether an entry stands above the mark.
+    pub fn is_above_mark(&self) -> bool {
+        self.above > 0
     }
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -98,6 +110,7 @@ impl ReturnStack {
         };
         self.top = (self.top + DEPTH as u8 - (depth + 1) % DEPTH as u8) % DEPTH as u8;
         self.len -= depth + 1;
+        self.above = self.above.saturating_sub(depth + 1);
         true
     }
 }
@@ -183,7 +196,7 @@ pub(crate) struct State {
     pub told: u64,
     /// The unit's, if it compresses returns.
     pub stack: ReturnStack,
-    /// Where the calls return that the running thread has made on this core.
+    /// Where the calls return that the running thread has made on this core; marked where tracing was switched on last.
     pub calls: ReturnStack,
     /// Number of the next stale block the unit told of ([`super::CoreDecoder::stale`]).
     pub next_stale: usize,

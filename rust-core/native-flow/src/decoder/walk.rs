@@ -236,6 +236,19 @@ impl CoreDecoder {
         Ok(())
     }
 
+    /// `block` returns to `ip`, out of the range. A thread that was called from there and has made a call since returns from
+    /// that call first.
+    fn returned_out(&self, block: &Block, ip: u64) -> Result<(), Error> {
+        if !self.state.calls.is_above_mark() || !self.may_doubt() {
+            return Ok(());
+        }
+        Err(Error::OtherCaller {
+            offset: StreamOffset(self.state.packet),
+            address: self.address(block.start),
+            returns: Address(ip),
+        })
+    }
+
     /// Whether `to` is compiled code, and a direct call ends there: other places that control returns to in compiled code are
     /// handlers of deoptimised frames, whose return addresses the VM has changed (`frame::deoptimize`).
     fn is_behind_compiled_call(&self, to: u32, image: &CodeHistory) -> bool {
@@ -303,7 +316,10 @@ impl CoreDecoder {
                 }
                 (Kind::IndirectJump, Some(_)) => Exit::IndirectJump,
                 (Kind::IndirectCall, Some(_)) => Exit::IndirectCall,
-                (Kind::Return, Some(_)) => Exit::Return,
+                (Kind::Return, Some(ip)) => {
+                    self.returned_out(&block, ip)?;
+                    Exit::Return
+                }
                 (Kind::Conditional, Some(ip)) => match self.conditional_exit(&block, ip, image) {
                     Some(exit) => exit,
                     None => return Err(self.wrong_address(&block, ip)),
