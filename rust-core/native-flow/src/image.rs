@@ -113,6 +113,8 @@ pub struct Version {
 pub struct CodeChange<'a> {
     /// Time of its record.
     pub tsc: Tsc,
+    /// A time before its store; `None` if none is known.
+    pub since: Option<Tsc>,
     /// What it changed.
     pub range: AddressRange,
     /// The bytes that stand there afterwards; none where code was given back.
@@ -283,7 +285,8 @@ impl CodeHistory {
             ChangeKind::Patch(_) | ChangeKind::Free => None,
         };
         let range = AddressRange::at(self.range.start.plus(c.start.into()), c.len.into());
-        Some(CodeChange { tsc: Tsc(c.tsc), range, bytes: self.bytes_of(c), installed })
+        let since = c.since.map(Tsc);
+        Some(CodeChange { tsc: Tsc(c.tsc), since, range, bytes: self.bytes_of(c), installed })
     }
 
     /// Whether there are changes of which it is not known when they began.

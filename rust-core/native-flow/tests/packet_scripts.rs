@@ -14,6 +14,7 @@
 //! resolves-calls ID                this code calls the VM to have a call resolved
 //! resolution TIME ADDRESS          for the thread that is traced the VM resolved the call that returns there
 //! resolved TIME ADDRESS : BYTES    destination of a call, patched by the thread that is traced
+//! resolved-between SINCE TIME ADDRESS : BYTES  such a destination of which it is known when it began
 //! patched TIME ADDRESS : BYTES     instruction of a patch stub of C1, patched by the thread that is traced
 //! upcalls ID                       the VM calls Java code through this code
 //! window SINCE LATEST              sideband's bounds of time
@@ -107,7 +108,7 @@ impl Script {
             ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
             (
                 "install" | "leaves-by-calls" | "resolves-calls" | "upcalls" | "patch" | "patch-between"
-                | "resolved" | "patched" | "resolution" | "free",
+                | "resolved-between" | "resolved" | "patched" | "resolution" | "free",
                 _,
             ) => {
                 self.change(word, rest);
@@ -158,9 +159,13 @@ impl Script {
                 };
                 history.patch(Tsc(dec(time)), None, Address(hex(at)), &bytes(code), writer, what).unwrap();
             }
-            ("patch-between", [since, time, at, ":", code @ ..]) => {
+            ("patch-between" | "resolved-between", [since, time, at, ":", code @ ..]) => {
+                let (writer, what) = match word {
+                    "resolved-between" => (Some(THREAD), Patch::Call),
+                    _ => (None, Patch::Other),
+                };
                 let (since, time) = (Some(Tsc(dec(since))), Tsc(dec(time)));
-                history.patch(time, since, Address(hex(at)), &bytes(code), None, Patch::Other).unwrap();
+                history.patch(time, since, Address(hex(at)), &bytes(code), writer, what).unwrap();
             }
             ("free", [time, start, size]) => {
                 history.free(Tsc(dec(time)), Address(hex(start)), hex(size)).unwrap();

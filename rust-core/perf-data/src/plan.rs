@@ -156,7 +156,8 @@ fn settle_changes(
         let least = clock.up(Tsc(low.saturating_add(1).max(ordered))).0;
         let stamped = clock.up(change.tsc).0;
         // What ran the old bytes longer ago than that, the decoder did not look at.
-        let earliest = stamped.saturating_sub(Slack::default().before);
+        let estimated = Tsc(change.tsc.0.saturating_sub(Slack::default().before));
+        let earliest = clock.down(change.since.unwrap_or(estimated)).0;
         // Whoever saw it and not yet an older one saw it before the older one's time.
         let before = s.new.iter().map(|(c, stop)| unseen[*c].before(stop)).min().unwrap_or(u64::MAX);
         let wanted = if before < stamped { clock.down(Tsc(before - 1)).0 } else { stamped };

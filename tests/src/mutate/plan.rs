@@ -297,7 +297,9 @@ fn of_chunks(model: &Model, random: &mut Random, amount: Amount) -> Vec<Mutation
             let n = numbers[random.below(numbers.len())];
             add(format!("{name} chunk {n} gone"), Change::Chunks(ChunkChange::Drop(n)));
             let n = numbers[random.below(numbers.len())];
-            add(format!("{name} chunk {n} cut in half"), Change::Chunks(ChunkChange::Halve(n)));
+            if !chunks[n].1.is_empty() {
+                add(format!("{name} chunk {n} cut in half"), Change::Chunks(ChunkChange::Halve(n)));
+            }
             let (a, b) = (numbers[random.below(numbers.len())], random.below(chunks.len()));
             add(
                 format!("{name} chunk {a} and chunk {b} change places"),
@@ -461,7 +463,11 @@ mod tests {
             );
             if matches!(m.change, Change::Number { .. } | Change::Splice { .. }) {
                 std::fs::write(&path, bytes).unwrap();
-                assert_eq!(CaptureReader::open(&path).unwrap().check().len(), 0, "{}", m.name);
+                match CaptureReader::open(&path) {
+                    Ok(reader) => assert_eq!(reader.check().len(), 0, "{}", m.name),
+                    // A length in the header may say that it goes on beyond its chunk.
+                    Err(e) => assert!(m.name.starts_with("Header."), "{}: {e}", m.name),
+                }
                 read += 1;
             }
         }

@@ -148,8 +148,8 @@ struct Share {
     verify: usize,
     /// And those of which the checker says that no JVM did that.
     checker: usize,
-    /// Those that the decoder tells: its packets contradict the code, or the same was counted and the flow around a gap is
-    /// right. The checker may have nothing to find then.
+    /// Those that the decoder reports: packets contradict the code, more stretches are unresolved, or the same was counted and
+    /// the flow around a gap is right. The checker may have nothing to find then.
     gaps: usize,
     /// Those that leave `verify` green, in words.
     missed: Vec<String>,
@@ -158,8 +158,10 @@ struct Share {
 impl Share {
     fn add(&mut self, judged: &Judgement, clean: &Judgement, said: String) {
         self.harmful += 1;
-        let told = judged.undecoded > 0.0 || judged.figures == clean.figures;
-        self.gaps += usize::from(judged.red && told);
+        let reported = judged.undecoded > 0.0
+            || judged.unresolved > clean.unresolved
+            || judged.figures == clean.figures;
+        self.gaps += usize::from(judged.red && reported);
         self.verify += usize::from(judged.red);
         self.checker += usize::from(judged.findings > 0);
         if !judged.red {
@@ -216,6 +218,8 @@ struct Judgement {
     findings: u64,
     /// Places where packets and code contradict each other.
     undecoded: f64,
+    /// Stretches of compiled code for which several paths are possible, or none.
+    unresolved: f64,
 }
 
 impl Subject {
@@ -226,7 +230,9 @@ impl Subject {
         };
         let info = self.recording.info(capture, &["--check"])?;
         let findings = info.checked()?.by_rule.values().sum();
-        Ok(Judgement { red, figures, findings, undecoded: info.number("/errors/native_flow")? })
+        let [undecoded, unresolved] =
+            [info.number("/errors/native_flow")?, info.number("/unresolved")?];
+        Ok(Judgement { red, figures, findings, undecoded, unresolved })
     }
 
     fn verified(&self, capture: &Path) -> Result<(bool, String)> {

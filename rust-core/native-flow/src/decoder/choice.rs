@@ -481,8 +481,11 @@ impl CoreDecoder {
         let to_come = |&c: &u32| {
             let change = &changes[c as usize];
             let late = change.tsc.saturating_sub(before) > self.state.own.since;
-            let guess =
-                self.is_own_call(change) && late && change.start != brought && self.visited(c).is_none();
+            let guess = self.is_own_call(change)
+                && late
+                && change.start != brought
+                && self.visited(c).is_none()
+                && !self.was_on_its_way(change, image);
             self.made(change, image).map_or(guess, |made| made == Made::NotYet)
         };
         pending.iter().position(to_come).unwrap_or(pending.len())

@@ -24,6 +24,9 @@ use jportal_units::{CodeId, StreamOffset};
 /// Branches between a call and the stub (the entry of an nmethod that is not entrant, of an adapter).
 const MAX_BRANCHES: usize = 4;
 
+/// Visits inside of a visit that are looked through for it.
+const MAX_NESTED: usize = 1024;
+
 /// Whether the running thread has made a change of code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Made {
@@ -109,6 +112,15 @@ impl CoreDecoder {
             ChangeKind::Patch(Patch::PatchStub) => Some(Made::Yes),
             _ => None,
         }
+    }
+
+    /// Whether the thread was on its visit for the call that `change` is the destination of when it came to this core. The visit may
+    /// be that of an initialiser: what runs in it makes visits of its own.
+    pub(super) fn was_on_its_way(&self, change: &Change, image: &CodeHistory) -> bool {
+        let records = self.records(image);
+        let made = records.partition_point(|r| r.tsc <= change.tsc);
+        let visit = records[..made].iter().rev().take(MAX_NESTED).find(|r| r.returns == change.end());
+        visit.is_some_and(|r| r.tsc <= self.state.own.since)
     }
 
     /// The running thread leaves the range from `code`.
