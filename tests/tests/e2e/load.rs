@@ -5,7 +5,6 @@ use jportal_tests::place;
 
 /// The long form: `cargo run --release -p jportal-tests --bin jportal-load`.
 #[test]
-#[ignore = "not seen to pass yet: run it first, then let it run always"]
 fn many_threads_on_a_busy_machine_are_exact() {
     let test = "many_threads_on_a_busy_machine_are_exact";
     let Some(place) = place::installed(test) else { return };

@@ -52,7 +52,6 @@ fn within(row: &Value, of: &str, truth: u64) {
 
 /// Bounds hold the truth, a line that ran is not missed, and one that did not is, in whatever tier.
 #[test]
-#[ignore = "not seen to pass yet: run it first, then let it run always"]
 fn unknown_is_neither_executed_nor_missed() {
     let Some(place) = place::installed("unknown_is_neither_executed_nor_missed") else { return };
     let batch = ["-Xbatch", "-XX:CompileThresholdScaling=0.05"];
@@ -155,7 +154,6 @@ const TEXTS: [&[&str]; 8] = [
 /// Names of classes, methods and threads with line feeds and escape sequences, of the greatest length, and of no class: each command
 /// prints as many lines as with the names of before, and nothing that a terminal obeys.
 #[test]
-#[ignore = "not seen to pass yet: run it first, then let it run always"]
 fn names_forge_no_lines() {
     let Some(place) = place::installed("names_forge_no_lines") else { return };
     let program = programs::by_name("calls").expect("a program of that name");
@@ -177,10 +175,12 @@ fn names_forge_no_lines() {
         let copy = recording.file("strange.jportal");
         println!("{}", fault::plant(&capture, &copy, &fault).unwrap());
         let after: Vec<usize> = TEXTS.iter().map(|command| lines(&copy, command)).collect();
-        // Methods without a class are of one class.
-        let compared =
-            |lines: &[usize]| if fault == Fault::NoClass { lines[..4].to_vec() } else { lines.to_vec() };
-        assert_eq!(compared(&after), compared(&before), "{fault:?}");
+        // Methods without a class are of one class, and `info` counts their records among those that contradict others.
+        let (after, expected) = match fault {
+            Fault::NoClass => (after[..4].to_vec(), vec![before[0], before[1], before[2] + 1, before[3] + 1]),
+            _ => (after, before.clone()),
+        };
+        assert_eq!(after, expected, "{fault:?}");
         std::fs::remove_file(&copy).unwrap();
     }
 }

@@ -125,7 +125,6 @@ subjects! {
     textifier = "textifier", &[];
     jump_tables = "jump-tables", &[];
     // C2 compiles early.
-    #[ignore = "not seen to pass yet: run it first, then let it run always"]
     lookups = "lookups", &["-Xbatch", "-XX:CompileThresholdScaling=0.05"];
     #[ignore = "minutes; scripts/verify-all"]
     xalan = "xalan", &[];
