@@ -22,6 +22,7 @@ pub mod programs;
 pub mod recording;
 pub mod scratch;
 pub mod skip;
+pub mod tool;
 
 /// Failure of a test's own machinery, in words.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

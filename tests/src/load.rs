@@ -87,27 +87,40 @@ pub struct Held {
     pub stopped: u64,
 }
 
-const COLLECTORS: [&str; 3] = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseZGC"];
-const TIERED: [&[&str]; 3] = [&[COLLECTORS[0]], &[COLLECTORS[1]], &[COLLECTORS[2]]];
-const COMPILED: [&[&str]; 3] =
-    [&[COLLECTORS[0], "-Xcomp"], &[COLLECTORS[1], "-Xcomp"], &[COLLECTORS[2], "-Xcomp"]];
+const THREADS: [u32; 4] = [8, 16, 32, 64];
+const CORES: [u32; 3] = [3, 8, 16];
+const TIMINGS: [&str; 3] = ["tsc", "mtc", "cyc"];
+const FLAGS: [&[&str]; 6] = [
+    &["-XX:+UseG1GC"],
+    &["-XX:+UseParallelGC"],
+    &["-XX:+UseZGC"],
+    &["-XX:+UseG1GC", "-Xcomp"],
+    &["-XX:+UseParallelGC", "-Xcomp"],
+    &["-XX:+UseZGC", "-Xcomp"],
+];
+/// Combinations: all of the above, with and without oracle, with and without stops.
+const COMBINATIONS: u64 = (THREADS.len() * CORES.len() * TIMINGS.len() * FLAGS.len() * 4) as u64;
+/// From one trial to the next. It has no divisor in common with the number of combinations, so all of them come, and consecutive trials
+/// differ in most of what they choose.
+const STRIDE: u64 = 349;
 
 impl Trial {
-    /// The `number`th trial; they repeat after 108. The number of threads decides on the oracle (16, 64) and on stops (32, 64).
-    pub fn numbered(number: u64, rounds: u32) -> Self {
-        let pick = |choices: u64, stride: u64| (number / stride % choices) as usize;
-        let threads = [8, 16, 32, 64][pick(4, 1)];
-        let flags = if pick(4, 3) == 3 { COMPILED } else { TIERED }[(number % 3) as usize];
-        let timing = ["tsc", "mtc", "cyc"][(number / 3 % 3) as usize];
-        Self {
-            threads,
-            rounds,
-            cores: [3, 8, 16][(number / 9 % 3) as usize],
-            timing,
-            flags,
-            oracle: number % 2 == 1,
-            stops: (number / 2 % 2 == 1).then_some(number),
-        }
+    /// The `number`th trial; they repeat after all combinations of what they choose. `work` is how many rounds all threads make together.
+    pub fn numbered(number: u64, work: u32) -> Self {
+        let mut rest = number.wrapping_mul(STRIDE) % COMBINATIONS;
+        let mut choose = |choices: usize| {
+            let choice = (rest % choices as u64) as usize;
+            rest /= choices as u64;
+            choice
+        };
+        let threads = THREADS[choose(THREADS.len())];
+        let flags = FLAGS[choose(FLAGS.len())];
+        let timing = TIMINGS[choose(TIMINGS.len())];
+        let oracle = choose(2) == 1;
+        let stops = choose(2) == 1;
+        let cores = CORES[choose(CORES.len())];
+        let stops = stops.then_some(number);
+        Self { threads, rounds: (work / threads).max(1), cores, timing, flags, oracle, stops }
     }
 
     /// Records and judges.
@@ -203,4 +216,38 @@ fn stop_and_continue(running: &Running, seed: u64) -> Result<u64> {
         }
     }
     Ok(stopped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn two_hundred_trials_hold_each_pair_of_choices() {
+        let mut pairs = HashSet::new();
+        let mut all = HashSet::new();
+        for number in 0..COMBINATIONS {
+            let t = Trial::numbered(number, 1000);
+            let stops = t.stops.is_some();
+            let choices = [
+                t.threads.to_string(),
+                t.flags.join(" "),
+                t.timing.to_owned(),
+                format!("oracle {}", t.oracle),
+                format!("stops {stops}"),
+                format!("{} cores", t.cores),
+            ];
+            if number < 200 {
+                for (i, one) in choices.iter().enumerate() {
+                    pairs.extend(choices[i + 1..].iter().map(|other| (one.clone(), other.clone())));
+                }
+            }
+            all.insert(choices.join(", "));
+        }
+        let sizes = [THREADS.len(), FLAGS.len(), TIMINGS.len(), 2, 2, CORES.len()];
+        let of_each = |i: usize| sizes[i] * sizes[i + 1..].iter().sum::<usize>();
+        assert_eq!(pairs.len(), (0..sizes.len()).map(of_each).sum::<usize>());
+        assert_eq!(all.len() as u64, COMBINATIONS);
+    }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use jportal_tests::died::{Way, die, moment};
-use jportal_tests::{Result, place};
+use jportal_tests::{Result, place, tool};
 
 const USAGE: &str = "usage: jportal-died [--count N] [--seed N] [WAY]...
   --count N  deaths of each way (100)
@@ -61,16 +61,5 @@ fn run() -> Result<bool> {
 }
 
 fn main() -> ExitCode {
-    if std::env::args().any(|a| a == "--help" || a == "-h") {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::from(2)
-        }
-    }
+    tool::main(USAGE, run)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jportal_tests::programs::{self, Size};
 use jportal_tests::recording::{Mode, Plan, Recording};
-use jportal_tests::{Result, place, process};
+use jportal_tests::{Result, place, process, tool};
 use serde_json::{Value, json};
 
 const USAGE: &str = "usage: jportal-loss [--full] [--loss PERCENT]... [--method NAME]... [--json FILE] [SUBJECT]...
@@ -188,15 +188,5 @@ fn run() -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    if std::env::args().any(|a| a == "--help" || a == "-h") {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::from(2)
-        }
-    }
+    tool::main(USAGE, || run().map(|()| true))
 }

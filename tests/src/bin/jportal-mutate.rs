@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jportal_tests::mutate::{Amount, Campaign, Judge, Model, write_sample};
-use jportal_tests::{Result, place};
+use jportal_tests::{Result, place, tool};
 
 const USAGE: &str = "usage: jportal-mutate [options] [CAPTURE]
   CAPTURE        a whole capture, best a small one (one made by hand)
@@ -79,16 +79,5 @@ fn run() -> Result<bool> {
 }
 
 fn main() -> ExitCode {
-    if std::env::args().any(|a| a == "--help" || a == "-h") {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::from(2)
-        }
-    }
+    tool::main(USAGE, run)
 }

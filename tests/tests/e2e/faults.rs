@@ -158,9 +158,8 @@ struct Share {
 impl Share {
     fn add(&mut self, judged: &Judgement, clean: &Judgement, said: String) {
         self.harmful += 1;
-        let reported = judged.undecoded > 0.0
-            || judged.unresolved > clean.unresolved
-            || judged.figures == clean.figures;
+        let reported =
+            judged.undecoded > 0.0 || judged.unresolved > clean.unresolved || judged.figures == clean.figures;
         self.gaps += usize::from(judged.red && reported);
         self.verify += usize::from(judged.red);
         self.checker += usize::from(judged.findings > 0);
@@ -230,8 +229,7 @@ impl Subject {
         };
         let info = self.recording.info(capture, &["--check"])?;
         let findings = info.checked()?.by_rule.values().sum();
-        let [undecoded, unresolved] =
-            [info.number("/errors/native_flow")?, info.number("/unresolved")?];
+        let [undecoded, unresolved] = [info.number("/errors/native_flow")?, info.number("/unresolved")?];
         Ok(Judgement { red, figures, findings, undecoded, unresolved })
     }
 

@@ -3,15 +3,16 @@
 use jportal_tests::load::{Neighbours, Trial};
 use jportal_tests::place;
 
-/// The long form: `cargo run --release -p jportal-tests --bin jportal-load`.
+/// The long form: `scripts/verify-load`.
 #[test]
 fn many_threads_on_a_busy_machine_are_exact() {
     let test = "many_threads_on_a_busy_machine_are_exact";
     let Some(place) = place::installed(test) else { return };
     let _neighbours = Neighbours::start(4).unwrap();
-    // Their combinations differ in everything; the second has 64 threads, the oracle, and stops.
-    for number in [0, 3] {
-        let trial = Trial::numbered(number, 30);
+    let crowd = |threads| Trial { threads, rounds: 30, ..Trial::numbered(0, 1) };
+    let still = Trial { timing: "cyc", cores: 8, flags: &["-XX:+UseZGC"], ..crowd(8) };
+    let stopped = Trial { oracle: true, stops: Some(3), timing: "mtc", cores: 3, ..crowd(64) };
+    for trial in [still, stopped] {
         let held = trial.run(&place).unwrap_or_else(|e| panic!("{e}"));
         assert!(held.bytecodes > 1_000_000, "{trial}: {held:?}");
         assert_eq!(
