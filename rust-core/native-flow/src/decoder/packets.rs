@@ -29,15 +29,40 @@ impl CoreDecoder {
         self.other(packet, image)
     }
 
+    /// The branch of a packet that is sent with it has been followed.
+    #[inline]
+    fn pass(&mut self, image: &CodeHistory) {
+        self.state.sent = self.state.clock.now();
+        self.pass_to(self.state.sent, image);
+    }
+
+    #[inline]
+    fn pass_to(&mut self, time: u64, image: &CodeHistory) {
+        self.state.passed = time;
+        if self.state.later != 0 && time >= self.state.later {
+            self.state.later = 0;
+            self.update_window(image);
+        }
+    }
+
+    /// The flow begins here, or is known to be here now.
+    pub(super) fn begin_now(&mut self) {
+        self.state.sent = self.state.clock.now();
+        self.state.passed = self.state.sent;
+    }
+
     #[inline]
     pub(super) fn tnt(&mut self, tnt: Tnt, image: &CodeHistory) -> Result<(), Error> {
         self.state.branches += 1;
         if self.state.outcomes != 0 || !self.state.enabled || self.state.pending != Pending::No {
             return self.odd_tnt(tnt, image);
         }
+        self.pass_to(self.state.sent, image);
         self.state.tnt = tnt.bits;
         self.state.outcomes = tnt.len;
-        self.walk_outcomes(image)
+        self.walk_outcomes(image)?;
+        self.state.sent = self.state.clock.now();
+        Ok(())
     }
 
     fn needs_target(&self, packet: &'static str) -> Error {
@@ -55,9 +80,12 @@ impl CoreDecoder {
             return Err(self.needs_target("TNT"));
         }
         self.settle_pending("TNT")?;
+        self.pass_to(self.state.sent, image);
         self.state.tnt = tnt.bits;
         self.state.outcomes = tnt.len;
-        self.walk(image)
+        self.walk(image)?;
+        self.state.sent = self.state.clock.now();
+        Ok(())
     }
 
     #[inline]
@@ -71,7 +99,9 @@ impl CoreDecoder {
             return Err(self.bad_state("TIP", "outcomes of the TNT before it wait for it"));
         }
         self.state.demand = Demand::Target(ip);
-        self.walk(image)
+        self.walk(image)?;
+        self.pass(image);
+        Ok(())
     }
 
     fn odd_tip(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
@@ -80,11 +110,14 @@ impl CoreDecoder {
             // An asynchronous branch to a place inside the range.
             self.items.push(Item::Interrupt { ip: Address(from) });
             self.state.pending = Pending::No;
-            return self.enter(ip);
+            self.enter(ip)?;
+        } else {
+            self.settle_pending("TIP")?;
+            self.state.demand = Demand::Target(ip);
+            self.walk(image)?;
         }
-        self.settle_pending("TIP")?;
-        self.state.demand = Demand::Target(ip);
-        self.walk(image)
+        self.pass(image);
+        Ok(())
     }
 
     /// A branch packet came: an event's FUP must not be open, that of an OVF is done with.
@@ -184,6 +217,10 @@ impl CoreDecoder {
 
     fn psb_end(&mut self, fresh: bool, fup: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
         self.state.mode = Mode::Running;
+        // Here the flow begins; what leads to the FUP of a PSB+ in mid-stream ran before it.
+        if fresh || !self.state.enabled {
+            self.begin_now();
+        }
         match (fresh, fup) {
             (true, _) if self.state.clock.now() < self.blind_until.0 => {
                 self.state.mode = Mode::Lost;
@@ -230,15 +267,20 @@ impl CoreDecoder {
         match packet {
             Packet::TipPge(payload) => {
                 let ip = self.state.last_ip.update(payload);
+                self.begin_now();
                 self.generation_enabled(ip, image)
             }
             Packet::TipPgd(payload) => {
                 let ip = self.state.last_ip.update(payload);
-                self.generation_disabled(ip, image)
+                self.generation_disabled(ip, image)?;
+                self.pass(image);
+                Ok(())
             }
             Packet::Fup(payload) => {
                 let ip = self.state.last_ip.update(payload);
-                self.fup(ip, image)
+                self.fup(ip, image)?;
+                self.pass(image);
+                Ok(())
             }
             Packet::Ovf => {
                 self.overflow();
@@ -247,7 +289,11 @@ impl CoreDecoder {
             Packet::Tsc(_) | Packet::Mtc(_) => {
                 self.common(packet)?;
                 self.tell_time();
-                self.update_window(image);
+                if self.state.enabled {
+                    self.state.later = self.state.clock.now();
+                } else {
+                    self.update_window(image);
+                }
                 Ok(())
             }
             _ if packet.owns_fup() => {

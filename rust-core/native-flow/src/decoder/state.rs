@@ -184,6 +184,14 @@ pub(crate) struct State {
     pub enabled: bool,
     pub last_ip: LastIp,
     pub clock: Clock,
+    /// The last branch that was followed came no earlier. A TIP, FUP or TIP.PGD is sent with its branch. A TNT is sent when it is full, or
+    /// before another packet: its outcomes may be older than the timing packets before it, so it says the time of its last branch only if
+    /// a TNT follows (SDM, "Packet Generation", "TNT Packet", "CYC").
+    pub passed: u64,
+    /// Time at the last branch packet.
+    pub sent: u64,
+    /// Time at the last MTC or TSC packet that may make changes visible, until it has passed; 0 for none.
+    pub later: u64,
     /// Time that must have passed because of the versions of code that ran.
     pub floor: u64,
     /// What is known of the calls that the running thread has resolved.
@@ -225,6 +233,9 @@ impl State {
             enabled: false,
             last_ip: LastIp::default(),
             clock: Clock::default(),
+            passed: 0,
+            sent: 0,
+            later: 0,
             floor: 0,
             own: OwnCalls::UNKNOWN,
             resolutions: Resolutions::UNKNOWN,
@@ -241,7 +252,8 @@ impl State {
 
     /// The time that has passed at least, from packets, sideband and code.
     pub fn now(&self) -> u64 {
-        self.clock.now().max(self.floor)
+        let packets = if self.enabled { self.passed } else { self.clock.now() };
+        packets.max(self.floor)
     }
 
     /// Forgets everything about the flow, keeps place and time.

@@ -278,6 +278,7 @@ impl CoreDecoder {
         self.walk_to_instruction(ip, image)?;
         self.state.stack.clear();
         self.state.demand = Demand::None;
+        self.begin_now();
         self.tell_time();
         self.at_sync(image);
         Ok(())
