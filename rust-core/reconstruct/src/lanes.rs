@@ -116,7 +116,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
     /// The lane of the stretch's thread. Of two that share an OS thread one after the other (`main` and
     /// `DestroyJavaVM`), a stretch in which both ran goes to the first.
     pub(crate) fn of(&mut self, stretch: &Stretch) -> &mut Lane<'a> {
-        let since = self.closed.insert(stretch.core.0, stretch.closed).unwrap_or(Tsc(0));
+        let free = self.closed.insert(stretch.core.0, stretch.closed).unwrap_or(Tsc(0));
+        let since = free.max(stretch.switched_in.unwrap_or(Tsc(0)));
         let threads = &self.shared.image.threads;
         let mut info =
             info(threads, stretch.tid, time_of_thread(threads, stretch.tid, since, stretch.closed));
@@ -230,12 +231,21 @@ mod tests {
     /// The names of the threads to which the stretches, (core, thread, time of the end), go in turn, and of those that
     /// the consumer saw.
     fn turns(stretches: &[(u32, u32, u64)], only: Option<&[(Tid, Tsc)]>) -> (Vec<String>, Vec<String>) {
+        let all: Vec<_> = stretches.iter().map(|&(core, tid, closed)| (core, tid, None, closed)).collect();
+        turns_between(&all, only)
+    }
+
+    /// The same for stretches whose beginning may be known: (core, thread, that time, time of the end).
+    fn turns_between(
+        stretches: &[(u32, u32, Option<u64>, u64)],
+        only: Option<&[(Tid, Tsc)]>,
+    ) -> (Vec<String>, Vec<String>) {
         let image = image();
         let history = CodeHistory::new(AddressRange::at(Address(0x1000), 0x1000)).unwrap();
         let shared = Shared::new(&image, &history, Positions::Markers, false);
         let mut seen = Names::default();
         let mut lanes = Lanes::new(&shared, only, &mut seen);
-        let names = stretches.iter().map(|&(core, tid, closed)| {
+        let names = stretches.iter().map(|&(core, tid, since, closed)| {
             let at = StreamOffset(0);
             let (core, tid, closed) = (Core(core), Tid(tid), Tsc(closed));
             let stretch = Stretch {
@@ -244,7 +254,7 @@ mod tests {
                 from: at,
                 to: at,
                 closed,
-                switched_in: None,
+                switched_in: since.map(Tsc),
                 truncated: false,
                 came: None,
                 blind: None,
@@ -273,6 +283,9 @@ mod tests {
             turns(&[(0, MAIN, 90), (0, 9, 110), (0, MAIN, 150)], None).0,
             ["main", "other", "DestroyJavaVM"]
         );
+        // The switch to the core came later, whoever had it before.
+        let later = [(0, MAIN, None, 90), (0, MAIN, Some(130), 150)];
+        assert_eq!(turns_between(&later, None).0, ["main", "DestroyJavaVM"]);
         // What another core did then says nothing.
         assert_eq!(turns(&[(0, MAIN, 90), (1, 9, 110), (0, MAIN, 150)], None).0, ["main", "other", "main"]);
     }
