@@ -88,6 +88,13 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     start(command)?.wait(limit)
 }
 
+/// What a process had that ended before it was looked at, of the maximum that the kernel accounts to it: that begins with what this
+/// process had when it forked, so up to there it says nothing, and is 0.
+fn own_kib(accounted: u64) -> u64 {
+    let ours = largest_kib(std::process::id()).unwrap_or(0);
+    if accounted > ours { accounted } else { 0 }
+}
+
 /// Runs `command`, whose output goes where it says, to its end, or kills it after `limit`: its status, and its largest
 /// resident set in KiB.
 ///
@@ -101,7 +108,7 @@ pub fn run_quietly(command: &mut Command, limit: Duration) -> Result<(ExitStatus
     loop {
         seen = largest_kib(id).unwrap_or(0).max(seen);
         if let Some((status, accounted)) = wait4(id, false)? {
-            return Ok((status, if seen == 0 { accounted } else { seen }));
+            return Ok((status, if seen == 0 { own_kib(accounted) } else { seen }));
         }
         if started.elapsed() > limit {
             send(id, libc::SIGKILL)?;
