@@ -9,7 +9,7 @@ fn many_threads_on_a_busy_machine_are_exact() {
     let test = "many_threads_on_a_busy_machine_are_exact";
     let Some(place) = place::installed(test) else { return };
     let _neighbours = Neighbours::start(4).unwrap();
-    let crowd = |threads| Trial { threads, rounds: 30, ..Trial::numbered(0, 1) };
+    let crowd = |threads| Trial { threads, rounds: 12, ..Trial::numbered(0, 1) };
     let still = Trial { timing: "cyc", cores: 8, flags: &["-XX:+UseZGC"], ..crowd(8) };
     let stopped = Trial { oracle: true, stops: Some(3), timing: "mtc", cores: 3, ..crowd(64) };
     for trial in [still, stopped] {

@@ -30,7 +30,7 @@ fn some_changes_of_a_recorded_capture_do_no_harm() {
     let flags = vec!["-XX:TieredStopAtLevel=1".to_owned()];
     let plan = Plan { oracle: false, flags, ..Plan::new(Mode::Tiered) };
     let recording = Recording::make(&place, &program, &plan).unwrap();
-    let campaign = Campaign { most: 60, ..Campaign::small(&place.jportal, 1) };
+    let campaign = Campaign { most: 30, ..Campaign::small(&place.jportal, 1) };
     let outcome = campaign.run(&recording.capture(), |failure| println!("{failure}")).unwrap();
     assert!(outcome.failures.is_empty(), "{:#?}", outcome.failures);
 }
