@@ -87,6 +87,7 @@ struct Marks {
     leaves_by_calls: bool,
     resolves_calls: bool,
     upcalls: bool,
+    calls_out: bool,
 }
 
 /// A thread came to the VM for the destination of a call or the instruction of a patch stub.
@@ -166,6 +167,11 @@ impl CodeHistory {
         self.marks(code).upcalls = true;
     }
 
+    /// What `code` calls by an address in a register lies outside of the cache.
+    pub fn mark_calls_out(&mut self, code: CodeId) {
+        self.marks(code).calls_out = true;
+    }
+
     fn marks(&mut self, code: CodeId) -> &mut Marks {
         let number = code.0 as usize;
         if self.marks.len() <= number {
@@ -180,6 +186,10 @@ impl CodeHistory {
 
     pub(crate) fn leaves_only_by_calls(&self, code: CodeId) -> bool {
         self.marked(code).leaves_by_calls
+    }
+
+    pub(crate) fn calls_out(&self, code: CodeId) -> bool {
+        self.marked(code).calls_out
     }
 
     pub(crate) fn resolves_calls(&self, code: CodeId) -> bool {

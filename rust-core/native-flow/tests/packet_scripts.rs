@@ -17,6 +17,7 @@
 //! resolved-between SINCE TIME ADDRESS : BYTES  such a destination of which it is known when it began
 //! patched TIME ADDRESS : BYTES     instruction of a patch stub of C1, patched by the thread that is traced
 //! upcalls ID                       the VM calls Java code through this code
+//! calls-out ID                     what this code calls by an address in a register lies outside of the cache
 //! window SINCE LATEST              sideband's bounds of time
 //! goes-on SINCE                    the thread was taken from the core, and back on it, at this time
 //! psb psbend pad ovf mode64 mode32 stop       tsc T  tma CTC FC  mtc N  cyc N  cbr N
@@ -107,8 +108,8 @@ impl Script {
             ("config", settings) => settings.iter().for_each(|s| self.setting(s)),
             ("window", [since, latest]) => self.window = (dec(since), dec(latest)),
             (
-                "install" | "leaves-by-calls" | "resolves-calls" | "upcalls" | "patch" | "patch-between"
-                | "resolved-between" | "resolved" | "patched" | "resolution" | "free",
+                "install" | "leaves-by-calls" | "resolves-calls" | "upcalls" | "calls-out" | "patch"
+                | "patch-between" | "resolved-between" | "resolved" | "patched" | "resolution" | "free",
                 _,
             ) => {
                 self.change(word, rest);
@@ -146,6 +147,7 @@ impl Script {
             ("leaves-by-calls", [id]) => history.mark_leaves_by_calls(code_id(id)),
             ("resolves-calls", [id]) => history.mark_resolves_calls(code_id(id)),
             ("upcalls", [id]) => history.mark_upcalls(code_id(id)),
+            ("calls-out", [id]) => history.mark_calls_out(code_id(id)),
             ("resolution", [time, at]) => history.resolution(Tsc(dec(time)), THREAD, Address(hex(at))),
             ("install", [time, id, start, ":", code @ ..]) => {
                 let id = code_id(id);

@@ -67,6 +67,9 @@ impl CodeSink for History {
     fn makes_upcalls(&mut self, id: CodeId) {
         self.code.mark_upcalls(id);
     }
+    fn calls_out(&mut self, id: CodeId) {
+        self.code.mark_calls_out(id);
+    }
     fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
         if self.all_resolutions {
             self.code.resolution(tsc, thread, returns);

@@ -39,6 +39,8 @@ pub trait CodeSink {
     fn resolves_calls(&mut self, _id: CodeId) {}
     /// The VM calls Java code through blob `id`, which was just installed.
     fn makes_upcalls(&mut self, _id: CodeId) {}
+    /// Blob `id`, which was just installed, is a native wrapper: what it calls by an address in a register is no code of the cache.
+    fn calls_out(&mut self, _id: CodeId) {}
     /// `thread` had the call resolved that returns to `returns`, or the patch stub whose call does.
     fn resolution(&mut self, _tsc: Tsc, _thread: Tid, _returns: Address) {}
     /// `bytes` were written at `start` between `since` (`None` if not known) and `tsc`; the blob stays the same. `writer` is
@@ -214,9 +216,13 @@ impl Builder {
         let range = AddressRange::at(Address(start), code.len() as u64);
         sink.install(tsc, Address(start), code, id);
         match &body {
-            CodeBody::NMethod(_) | CodeBody::Blob { kind: blob_kinds::VTABLE_STUB, .. } => {
+            CodeBody::NMethod(nmethod) => {
                 sink.leaves_by_calls(id);
+                if nmethod.is_native_wrapper() {
+                    sink.calls_out(id);
+                }
             }
+            CodeBody::Blob { kind: blob_kinds::VTABLE_STUB, .. } => sink.leaves_by_calls(id),
             CodeBody::Blob { kind: blob_kinds::RUNTIME_STUB, name, .. } if RESOLVERS.contains(&&**name) => {
                 sink.resolves_calls(id);
             }

@@ -156,7 +156,7 @@ const TEXTS: [&[&str]; 8] = [
 #[test]
 fn names_forge_no_lines() {
     let Some(place) = place::installed("names_forge_no_lines") else { return };
-    let program = programs::by_name("calls").expect("a program of that name");
+    let program = programs::by_name("branches").expect("a program of that name");
     let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
     let recording = Recording::make(&place, &program, &plan).expect("the program can be recorded");
     let capture = recording.capture();

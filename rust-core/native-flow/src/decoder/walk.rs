@@ -174,6 +174,9 @@ impl CoreDecoder {
             let block = self.current(image)?;
             let exit = match block.kind {
                 Kind::IndirectJump => Exit::IndirectJump,
+                Kind::IndirectCall if image.calls_out(block.code) => {
+                    return Err(self.wrong_address(&block, ip));
+                }
                 Kind::IndirectCall => {
                     self.called(&block);
                     Exit::IndirectCall
