@@ -11,7 +11,7 @@ fn many_threads_on_a_busy_machine_are_exact() {
     let _neighbours = Neighbours::start(4).unwrap();
     let crowd = |threads| Trial { threads, rounds: 12, ..Trial::numbered(0, 1) };
     let still = Trial { timing: "cyc", cores: 8, flags: &["-XX:+UseZGC"], ..crowd(8) };
-    let stopped = Trial { oracle: true, stops: Some(3), timing: "mtc", cores: 3, ..crowd(64) };
+    let stopped = Trial { oracle: true, stops: Some(3), timing: "mtc", cores: 3, ..crowd(16) };
     for trial in [still, stopped] {
         let held = trial.run(&place).unwrap_or_else(|e| panic!("{e}"));
         assert!(held.bytecodes > 1_000_000, "{trial}: {held:?}");
