@@ -167,7 +167,7 @@ impl CodeHistory {
         self.marks(code).upcalls = true;
     }
 
-    /// What `code` calls by an address in a register lies outside of the cache.
+    /// What `code` calls by an address in a register lies outside of the cache (`SharedRuntime::generate_native_wrapper`).
     pub fn mark_calls_out(&mut self, code: CodeId) {
         self.marks(code).calls_out = true;
     }

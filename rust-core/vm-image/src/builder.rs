@@ -287,12 +287,13 @@ impl Builder {
 mod tests {
     use super::*;
     use jportal_capture::codec::{Bytes, Str};
-    use jportal_capture::schema::{BlobDefined, Resolution};
+    use jportal_capture::schema::{BlobDefined, NMethodInstalled, Resolution, compilers};
 
     #[derive(Default)]
     struct Seen {
         resolving: Vec<CodeId>,
         upcalling: Vec<CodeId>,
+        calling_out: Vec<CodeId>,
         resolutions: Vec<(Tsc, Tid, Address)>,
     }
 
@@ -305,6 +306,9 @@ mod tests {
         }
         fn makes_upcalls(&mut self, id: CodeId) {
             self.upcalling.push(id);
+        }
+        fn calls_out(&mut self, id: CodeId) {
+            self.calling_out.push(id);
         }
         fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
             self.resolutions.push((tsc, thread, returns));
@@ -334,5 +338,17 @@ mod tests {
         assert_eq!(seen.resolving, [CodeId(0), CodeId(3), CodeId(4)]);
         assert_eq!(seen.upcalling, [CodeId(6)]);
         assert_eq!(seen.resolutions, [(Tsc(7), Tid(3), Address(0x9000))]);
+    }
+
+    #[test]
+    fn native_wrappers_call_out() {
+        let (mut builder, mut seen) = (Builder::default(), Seen::default());
+        for (n, compiler) in [(1, compilers::C2), (2, compilers::NATIVE_WRAPPER)] {
+            let code = Bytes(vec![0x90; 16].into());
+            let nmethod = NMethodInstalled { start: 0x1000 * n, compiler, code, ..Default::default() };
+            let record = Record::NMethodInstalled(nmethod);
+            builder.record(Stamped { tsc: 1, record }, &mut seen);
+        }
+        assert_eq!(seen.calling_out, [CodeId(1)]);
     }
 }

@@ -18,7 +18,6 @@ Recordings differ in threads (8 to 64), virtual cores, timing packets, collector
 the process is stopped and continued. Each must have no error, no gap, no finding of the checker, and the oracle's probes where it is on.
 Exit status: 0 all were exact, 1 some were not, 2 bad usage or nothing built.";
 
-#[derive(Clone, Copy)]
 struct Options {
     count: u64,
     first: u64,

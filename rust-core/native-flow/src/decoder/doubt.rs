@@ -1,9 +1,9 @@
 //! Returns that doubt a choice.
 //!
 //! Two versions of a call may lead to code that sends the same packets, until a return: it leads to a caller that, in this flow,
-//! has not called ([`Error::OtherCaller`]), or out of the code cache although the caller is inside. Mostly that proves the choice wrong. It may also be right: exceptions and
-//! deoptimisation remove frames without a return, and only the last calls are remembered. So a doubt tries the other
-//! versions, one choice at a time, and if none explains the return the flow goes on as it was.
+//! has not called ([`Error::OtherCaller`]), or out of the code cache although the caller is inside. Mostly that proves the
+//! choice wrong. It may also be right: exceptions and deoptimisation remove frames without a return, and only the last calls are
+//! remembered. So a doubt tries the other versions, one choice at a time. If none explains the return, the flow stays as it was.
 
 use super::choice::{Choice, Trouble, Window};
 use super::state::State;

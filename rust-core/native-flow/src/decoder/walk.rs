@@ -229,11 +229,7 @@ impl CoreDecoder {
             return Ok(());
         }
         if self.may_doubt() && self.is_behind_compiled_call(to, image) {
-            return Err(Error::OtherCaller {
-                offset: StreamOffset(self.state.packet),
-                address: self.address(block.start),
-                returns: self.address(to),
-            });
+            return Err(self.other_caller(block, self.address(to)));
         }
         self.state.calls.clear();
         Ok(())
@@ -242,14 +238,15 @@ impl CoreDecoder {
     /// `block` returns to `ip`, out of the range. A thread that was called from there and has made a call since returns from
     /// that call first.
     fn returned_out(&self, block: &Block, ip: u64) -> Result<(), Error> {
-        if !self.state.calls.is_above_mark() || !self.may_doubt() {
-            return Ok(());
+        if self.state.calls.is_above_mark() && self.may_doubt() {
+            return Err(self.other_caller(block, Address(ip)));
         }
-        Err(Error::OtherCaller {
-            offset: StreamOffset(self.state.packet),
-            address: self.address(block.start),
-            returns: Address(ip),
-        })
+        Ok(())
+    }
+
+    fn other_caller(&self, block: &Block, returns: Address) -> Error {
+        let offset = StreamOffset(self.state.packet);
+        Error::OtherCaller { offset, address: self.address(block.start), returns }
     }
 
     /// Whether `to` is compiled code, and a direct call ends there: other places that control returns to in compiled code are
