@@ -451,9 +451,7 @@ impl Plugin {
             return;
         }
         let Some(signal) = read_frame(&self.guest, frame, |a| self.is_handler(a)) else {
-            self.log.error(&format!("no signal frame at {frame:#x}"));
-            t.unresolved = None;
-            return;
+            return self.frame_missed(t, &format!("a signal handler has no frame at {frame:#x}"));
         };
         let within = self.filter.contains(signal.rip);
         // With no block begun there is something to tell only if a branch had just reached the range;
@@ -465,13 +463,12 @@ impl Plugin {
         self.event(t, |core, unresolved| core.signal(unresolved, rip, fault, within));
     }
 
-    /// A handler returns by a path on which its frame could not be found: where the thread was
-    /// interrupted is not known.
+    /// The frame of a handler was not found for the reason `why`: where the thread was interrupted is not known. An anomaly.
     #[cold]
-    fn frame_missed(&self, t: &mut Thread) {
+    fn frame_missed(&self, t: &mut Thread, why: &str) {
         t.awaits_frame = false;
         if t.unresolved.is_some() {
-            self.log.error("a signal handler returned, and QEMU reported no access to its stack");
+            self.log.error(why);
             self.event(t, |core, unresolved| core.abandon(unresolved));
         }
     }
@@ -488,7 +485,7 @@ impl Plugin {
         let Some(t) = (unsafe { self.thread(index) }) else { return };
         t.from_kernel = true;
         if number == libc::SYS_rt_sigreturn && t.awaits_frame {
-            self.frame_missed(t);
+            self.frame_missed(t, "a signal handler returned, and QEMU reported no access to its stack");
         }
         if number == libc::SYS_rt_sigaction && second != 0 {
             self.install_handler(second);
