@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use jportal_native_flow::{Decision, Exit, Item};
-use jportal_reconstruct::{NativeListener, Recording, Stretch};
+use jportal_machine_flow::{Decision, Exit, Item};
+use jportal_reconstruct::{MachineListener, Recording, Stretch};
 use jportal_units::{AddressRange, Core};
 
 use crate::{Error, Result};
@@ -126,7 +126,7 @@ impl Branches {
     }
 }
 
-impl NativeListener for Branches {
+impl MachineListener for Branches {
     fn items(&mut self, stretch: &Stretch, items: &[Item], _: &[Decision]) -> bool {
         let mut out = Vec::with_capacity(items.len());
         items.iter().for_each(|item| self.item(stretch.tid.0, item, &mut out));
@@ -233,7 +233,7 @@ pub fn compare(recording: &Recording<'_>, data: &Path, limit: u64) -> Result<Com
         for core in recording.cores() {
             let (send, receive) = sync_channel(8);
             let mut branches = Branches { cache: recording.code_cache(), open: None, send, gaps: 0 };
-            scope.spawn(move || recording.native_flow(core, &mut branches));
+            scope.spawn(move || recording.machine_flow(core, &mut branches));
             ours.push((core, Ours { receive, ready: Vec::new().into_iter() }));
         }
         let mut comparer = Comparer::new(ours, limit);

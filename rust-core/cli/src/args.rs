@@ -103,7 +103,7 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum NativeDecoder {
+pub(crate) enum MachineDecoder {
     /// JPortal's
     Own,
     /// Intel's libipt: the reference, slow
@@ -125,8 +125,8 @@ pub(crate) struct DecodeArgs {
     #[arg(value_name = "CAPTURE")]
     pub(crate) capture: PathBuf,
     /// Who turns packets into machine blocks
-    #[arg(long, value_enum, default_value_t = NativeDecoder::Own)]
-    pub(crate) native_decoder: NativeDecoder,
+    #[arg(long, value_enum, default_value_t = MachineDecoder::Own)]
+    pub(crate) native_decoder: MachineDecoder,
     /// Where compiled code gets its positions from
     #[arg(long, value_enum, default_value_t = Positions::Markers)]
     pub(crate) positions: Positions,

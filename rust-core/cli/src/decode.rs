@@ -8,7 +8,7 @@ use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage};
 use jportal_flow::FlowConsumer;
 use jportal_reconstruct::{
-    DecodeOptions, DecodeSummary, MachineStep, NativeDecoder, Positions, Recording, Watch,
+    DecodeOptions, DecodeSummary, MachineStep, MachineDecoder, Positions, Recording, Watch,
 };
 use jportal_report::Exclude;
 use jportal_units::{Tid, Tsc};
@@ -151,8 +151,8 @@ pub(crate) fn steps_around(
 fn options(args: &DecodeArgs, recording: &Recording<'_>) -> Result<DecodeOptions> {
     Ok(DecodeOptions {
         native_decoder: match args.native_decoder {
-            args::NativeDecoder::Own => NativeDecoder::Own,
-            args::NativeDecoder::Libipt => NativeDecoder::Libipt,
+            args::MachineDecoder::Own => MachineDecoder::Own,
+            args::MachineDecoder::Libipt => MachineDecoder::Libipt,
         },
         positions: match args.positions {
             args::Positions::Markers => Positions::Markers,

@@ -72,7 +72,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
 impl Decoded {
     /// What makes a check fail though no event is impossible: what the decoder could not follow has no events.
     fn failures(&self, pt_bytes: u64) -> Vec<String> {
-        let errors = [(self.native_flow, "of the native flow"), (self.reconstruct, "of the reconstruction")];
+        let errors = [(self.native_flow, "of the machine flow"), (self.reconstruct, "of the reconstruction")];
         let errors = errors.into_iter().filter(|e| e.0 > 0).map(|(n, of)| format!("{n} errors {of}"));
         let nothing = self.bytecodes == 0 && pt_bytes > 0;
         let nothing = nothing.then(|| format!("no bytecode in {pt_bytes} bytes of trace"));
@@ -377,7 +377,7 @@ fn decoded_rows(d: &Decoded) -> Vec<(&'static str, String)> {
         ("projected", projected),
         ("orphans", orphans),
         ("gaps", gaps),
-        ("errors", format!("{} native flow, {} reconstruction", d.native_flow, d.reconstruct)),
+        ("errors", format!("{} machine flow, {} reconstruction", d.native_flow, d.reconstruct)),
         ("completeness", format!("{:.2}% of the recorded PT bytes were decoded", 100.0 * d.completeness)),
     ]
 }

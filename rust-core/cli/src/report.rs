@@ -89,7 +89,7 @@ fn show(
     let (native, reconstruct) = (summary.native.errors, summary.contradictions());
     if native + reconstruct > 0 || summary.completeness() < 1.0 {
         put_text(&format!(
-            "{:.2}% of the recorded trace was decoded; {native} native-flow errors, {reconstruct} contradictions\n",
+            "{:.2}% of the recorded trace was decoded; {native} machine-flow errors, {reconstruct} contradictions\n",
             100.0 * summary.completeness()
         ))?;
     }

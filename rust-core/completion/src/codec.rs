@@ -417,7 +417,7 @@ mod tests {
             0 => GapReason::Truncated,
             1 => GapReason::Overflow,
             2 => GapReason::Packets(s),
-            3 => GapReason::NativeFlow(s),
+            3 => GapReason::MachineFlow(s),
             4 => GapReason::Reconstruct(s),
             5 => GapReason::Ambiguous(s),
             6 => GapReason::Sideband,

@@ -240,7 +240,7 @@ pub enum GapReason {
     /// The PT packets could not be decoded.
     Packets(String),
     /// Packets and machine code contradict each other.
-    NativeFlow(String),
+    MachineFlow(String),
     /// Machine flow and bytecode contradict each other, or the position is unknown.
     Reconstruct(String),
     /// Compiled code ran between two known positions and more than one path fits.
@@ -257,7 +257,7 @@ impl GapReason {
             Self::Overflow => "overflow",
             Self::Sideband => "sideband",
             Self::Packets(_) => "packets",
-            Self::NativeFlow(_) => "native-flow",
+            Self::MachineFlow(_) => "machine-flow",
             Self::Reconstruct(_) => "reconstruct",
             Self::Ambiguous(_) => "ambiguous",
             Self::Torn => "torn",
@@ -266,7 +266,7 @@ impl GapReason {
     /// What is said besides.
     pub fn detail(&self) -> Option<&str> {
         match self {
-            Self::Packets(s) | Self::NativeFlow(s) | Self::Reconstruct(s) | Self::Ambiguous(s) => Some(s),
+            Self::Packets(s) | Self::MachineFlow(s) | Self::Reconstruct(s) | Self::Ambiguous(s) => Some(s),
             Self::Truncated | Self::Overflow | Self::Sideband | Self::Torn => None,
         }
     }
@@ -277,7 +277,7 @@ impl GapReason {
             "overflow" => Self::Overflow,
             "sideband" => Self::Sideband,
             "packets" => Self::Packets(detail),
-            "native-flow" => Self::NativeFlow(detail),
+            "machine-flow" => Self::MachineFlow(detail),
             "reconstruct" => Self::Reconstruct(detail),
             "ambiguous" => Self::Ambiguous(detail),
             "torn" => Self::Torn,
@@ -355,7 +355,7 @@ mod tests {
             GapReason::Overflow,
             GapReason::Sideband,
             GapReason::Packets(text()),
-            GapReason::NativeFlow(text()),
+            GapReason::MachineFlow(text()),
             GapReason::Reconstruct(text()),
             GapReason::Ambiguous(text()),
             GapReason::Torn,

@@ -5,7 +5,7 @@
 //! another place. A method's entry stub is entered at its start only and stands alone.
 
 use crate::elf::CodeFile;
-use jportal_native_flow::CodeHistory;
+use jportal_machine_flow::CodeHistory;
 use jportal_reconstruct::Recording;
 use jportal_units::{Address, AddressRange, CodeId, Tsc};
 use jportal_vm_image::{CodeBody, CodeVersion, VmImage};

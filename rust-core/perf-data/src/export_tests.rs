@@ -2,10 +2,10 @@ use super::*;
 use crate::import;
 use crate::testing::{self, FIRST, LOW, OUTSIDE, PATCH, SECOND, TIDS};
 use jportal_capture::header::sources;
-use jportal_native_flow::{Decision, Item};
+use jportal_machine_flow::{Decision, Item};
 use jportal_perf_abi::RecordReader;
 use jportal_pt_packet::{LastIp, Packet, PacketDecoder};
-use jportal_reconstruct::{NativeListener, Stretch};
+use jportal_reconstruct::{MachineListener, Stretch};
 use proptest::prelude::*;
 use std::io::Cursor;
 
@@ -13,7 +13,7 @@ use std::io::Cursor;
 #[derive(Default)]
 struct Blocks(Vec<(u32, u64, u64)>);
 
-impl NativeListener for Blocks {
+impl MachineListener for Blocks {
     fn items(&mut self, stretch: &Stretch, items: &[Item], _: &[Decision]) -> bool {
         for item in items {
             if let Item::Block { start, end, .. } = *item {
@@ -27,7 +27,7 @@ impl NativeListener for Blocks {
 fn blocks(recording: &Recording<'_>) -> Vec<Vec<(u32, u64, u64)>> {
     let one = |core| {
         let mut blocks = Blocks::default();
-        recording.native_flow(core, &mut blocks).unwrap();
+        recording.machine_flow(core, &mut blocks).unwrap();
         blocks.0
     };
     recording.cores().map(one).collect()

@@ -7,7 +7,7 @@
 
 use crate::scan::{Place, Scan, Stop};
 use crate::time::PerfClock;
-use jportal_native_flow::{CodeHistory, Slack};
+use jportal_machine_flow::{CodeHistory, Slack};
 use jportal_units::{Core, Tsc};
 use std::collections::{BTreeMap, HashMap};
 

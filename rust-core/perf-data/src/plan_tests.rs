@@ -1,7 +1,7 @@
 use super::*;
 use crate::scan::{Change as TurnChange, Sight};
 use jportal_capture::Header;
-use jportal_native_flow::Patch;
+use jportal_machine_flow::Patch;
 use jportal_units::{Address, AddressRange, CodeId};
 
 const LOW: u64 = 0x1000;

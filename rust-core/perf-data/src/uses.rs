@@ -1,8 +1,8 @@
 //! Which core ran which version of the code where: what the decoder found out.
 
 use crate::error::Error;
-use jportal_native_flow::{Decided, Decision, Item};
-use jportal_reconstruct::{NativeListener, Recording, Stretch};
+use jportal_machine_flow::{Decided, Decision, Item};
+use jportal_reconstruct::{MachineListener, Recording, Stretch};
 use jportal_units::Core;
 use std::collections::HashMap;
 
@@ -58,7 +58,7 @@ impl Collector {
     }
 }
 
-impl NativeListener for Collector {
+impl MachineListener for Collector {
     fn items(&mut self, _: &Stretch, items: &[Item], decisions: &[Decision]) -> bool {
         self.found.gaps += items.iter().filter(|i| matches!(i, Item::Gap(_))).count() as u64;
         self.blocks += items.iter().filter(|i| matches!(i, Item::Block { .. })).count() as u64;
@@ -74,6 +74,6 @@ impl NativeListener for Collector {
 /// Follows the trace of `core`.
 pub(crate) fn collect(recording: &Recording<'_>, core: Core) -> Result<CoreUses, Error> {
     let mut collector = Collector::default();
-    recording.native_flow(core, &mut collector)?;
+    recording.machine_flow(core, &mut collector)?;
     Ok(collector.found)
 }

@@ -4,7 +4,7 @@
 //! loss: `decode(encode(p)) == p` for every packet of the SDM.
 //! Constraints: no I/O, no allocation while decoding, no knowledge of code or of the JVM, no
 //! `unsafe`, no panic on any input.
-//! Non-goals: following control flow (`jportal-native-flow`), choosing when a PT unit emits a
+//! Non-goals: following control flow (`jportal-machine-flow`), choosing when a PT unit emits a
 //! packet (the emulated unit does that on top of [`Encoder`]).
 //!
 //! *SDM* in this crate's comments means Intel 64 and IA-32 Architectures Software Developer's

@@ -1,13 +1,13 @@
 //! One core's worker: PT pieces of the capture → batches of machine-flow items.
 
-use crate::driver::NativeDecoder;
+use crate::driver::MachineDecoder;
 use crate::error::Error;
 use crate::recording::{Recording, Turn};
 use crate::stretches::Stretch;
 use jportal_capture::Piece;
 use jportal_capture::header::{Header, packet_flags, return_pops, sources};
 use jportal_flow::Sender;
-use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
+use jportal_machine_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, MtcConfig, PopRule, Progress};
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::cell::Cell;
 
@@ -46,15 +46,15 @@ impl Check for Unchecked {
     }
 }
 
-/// Listens to the machine flow of one core ([`Recording::native_flow`]).
-pub trait NativeListener {
+/// Listens to the machine flow of one core ([`Recording::machine_flow`]).
+pub trait MachineListener {
     /// The next items, all of `stretch`'s thread; `decisions` are all those of the core so far. `false` ends the decode.
     fn items(&mut self, stretch: &Stretch, items: &[Item], decisions: &[Decision]) -> bool;
 }
 
 /// Hands everything to a listener.
 struct Listening<'l> {
-    listener: &'l mut dyn NativeListener,
+    listener: &'l mut dyn MachineListener,
     wants_more: &'l Cell<bool>,
 }
 
@@ -76,7 +76,7 @@ impl Recording<'_> {
     ///
     /// # Errors
     /// When the capture cannot be read; what cannot be decoded are gaps in the flow.
-    pub fn native_flow(&self, core: Core, listener: &mut dyn NativeListener) -> Result<(), Error> {
+    pub fn machine_flow(&self, core: Core, listener: &mut dyn MachineListener) -> Result<(), Error> {
         let wants_more = Cell::new(true);
         let mut stream = CoreStream::with(self, core, false, true);
         stream.run_with(&mut Listening { listener, wants_more: &wants_more }, &mut |_| wants_more.get())
@@ -84,7 +84,7 @@ impl Recording<'_> {
 }
 
 #[cfg(feature = "libipt")]
-impl Check for jportal_native_flow::Peer<'_> {
+impl Check for jportal_machine_flow::Peer<'_> {
     fn items(
         &mut self,
         _: &Stretch,
@@ -132,8 +132,8 @@ pub(crate) fn config(header: &Header) -> Config {
 }
 
 impl<'a> CoreStream<'a> {
-    pub(crate) fn new(recording: &'a Recording<'a>, core: Core, with: NativeDecoder) -> Result<Self, Error> {
-        let checked = with == NativeDecoder::Libipt;
+    pub(crate) fn new(recording: &'a Recording<'a>, core: Core, with: MachineDecoder) -> Result<Self, Error> {
+        let checked = with == MachineDecoder::Libipt;
         if checked && !cfg!(feature = "libipt") {
             return Err(Error::NoLibipt);
         }
@@ -187,7 +187,7 @@ impl<'a> CoreStream<'a> {
     /// libipt decodes the same trace in lock-step; it needs the whole of it in memory.
     #[cfg(feature = "libipt")]
     fn run_checked(&mut self, to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {
-        use jportal_native_flow::{Peer, PeerPiece};
+        use jportal_machine_flow::{Peer, PeerPiece};
         let reader = self.recording.reader();
         let mut trace = Vec::new();
         let mut pieces = Vec::new();
@@ -224,7 +224,7 @@ impl<'a> CoreStream<'a> {
             if at_end && s.truncated {
                 self.decoder.loss(StreamOffset(until));
             }
-            let part = jportal_native_flow::Stretch {
+            let part = jportal_machine_flow::Stretch {
                 until: StreamOffset(until),
                 since: since.max(turn.left).max(s.switched_in.unwrap_or_default()),
                 latest: s.closed,

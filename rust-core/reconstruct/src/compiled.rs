@@ -14,7 +14,7 @@ use crate::tags::CodeClass;
 use jportal_bytecode::Transfer;
 use jportal_capture::schema::compilers;
 use jportal_flow::{Cause, EventKind, Exit as FrameExit, Tier};
-use jportal_native_flow::Exit;
+use jportal_machine_flow::Exit;
 use jportal_units::{Bci, CodeId, MethodId};
 use jportal_vm_image::NMethod;
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::machine::Shared;
 use crate::recording::Recording;
-use crate::summary::{DecodeSummary, NativeTotals};
+use crate::summary::{DecodeSummary, MachineTotals};
 use crate::watch::Watcher;
 use hashbrown::HashMap;
 use jportal_capture::header::sources;
@@ -20,7 +20,7 @@ use jportal_units::{Tid, Tsc};
 
 /// Which decoder turns packets into machine blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum NativeDecoder {
+pub enum MachineDecoder {
     /// Our own.
     #[default]
     Own,
@@ -43,7 +43,7 @@ pub enum Positions {
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
     /// Packets to machine blocks.
-    pub native_decoder: NativeDecoder,
+    pub native_decoder: MachineDecoder,
     /// Positions in compiled code.
     pub positions: Positions,
     /// Only these threads, by id and start (ids come again); all when `None`.
@@ -88,7 +88,7 @@ pub(crate) fn decode_watched(
             inputs.insert(core.0, receive);
         }
         let mut lanes = Lanes::new(&shared, options.only.as_deref(), consumer);
-        let mut totals = NativeTotals::default();
+        let mut totals = MachineTotals::default();
         let mut done = 0;
         for (number, stretch) in order.iter().enumerate() {
             let Some(input) = inputs.get(&stretch.core.0) else { continue };

@@ -5,7 +5,7 @@ use crate::frame::{Frame, Interpreted};
 use crate::machine::Machine;
 use jportal_bytecode::Method;
 use jportal_flow::{Entry, Exit as FrameExit, Tier};
-use jportal_native_flow::Exit;
+use jportal_machine_flow::Exit;
 use jportal_units::{CodeId, MethodId};
 
 /// `AbstractInterpreter::MethodKind` of JDK 17, as far as frames depend on it.

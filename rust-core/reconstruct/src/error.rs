@@ -11,7 +11,7 @@ pub enum Error {
     Capture(#[from] jportal_capture::Error),
     /// The code image cannot be built.
     #[error("the code cache cannot be imaged: {0}")]
-    Image(#[source] jportal_native_flow::Error),
+    Image(#[source] jportal_machine_flow::Error),
     /// The VM never told where its code cache lies.
     #[error(
         "the capture has {pt_bytes} bytes of PT but no code-cache bounds: the VM died before its code cache \

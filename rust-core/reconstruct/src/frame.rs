@@ -2,7 +2,7 @@
 
 use crate::outcome::Outcome;
 use jportal_flow::{Cause, Tier};
-use jportal_native_flow::Exit;
+use jportal_machine_flow::Exit;
 use jportal_units::{Bci, CodeId, MethodId};
 use jportal_vm_image::Marker;
 

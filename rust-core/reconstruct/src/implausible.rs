@@ -14,7 +14,7 @@ use hashbrown::{HashMap, HashSet};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 use jportal_capture::schema::compilers;
 use jportal_flow::Tier;
-use jportal_native_flow::CodeHistory;
+use jportal_machine_flow::CodeHistory;
 use jportal_units::{Address, AddressRange, CodeId};
 use jportal_vm_image::{CodeBody, CodeVersion, Marker, NMethod, Outcome, PathMarkers, VmImage};
 

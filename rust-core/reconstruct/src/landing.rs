@@ -5,7 +5,7 @@ use crate::frame::{Frame, Resume};
 use crate::machine::Machine;
 use jportal_bytecode::Transfer;
 use jportal_flow::Exit as FrameExit;
-use jportal_native_flow::Exit;
+use jportal_machine_flow::Exit;
 use jportal_units::Bci;
 use jportal_vm_image::interpreter::Reveal;
 

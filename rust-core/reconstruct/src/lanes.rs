@@ -185,7 +185,7 @@ mod tests {
     use jportal_capture::codec::Str;
     use jportal_capture::schema::{Record, Stamped, ThreadExited, ThreadStarted};
     use jportal_flow::Event;
-    use jportal_native_flow::CodeHistory;
+    use jportal_machine_flow::CodeHistory;
     use jportal_units::{Address, AddressRange, Core, StreamOffset};
     use jportal_vm_image::{Builder, VmImage};
     use std::sync::{Arc, Mutex};

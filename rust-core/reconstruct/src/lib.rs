@@ -50,13 +50,13 @@ mod testing;
 mod throwers;
 mod watch;
 
-pub use batch::NativeListener;
+pub use batch::MachineListener;
 pub use contradiction::Contradiction;
-pub use driver::{DecodeOptions, NativeDecoder, Positions, Progress};
+pub use driver::{DecodeOptions, MachineDecoder, Positions, Progress};
 pub use error::Error;
 pub use implausible::ImplausibleStep;
 pub use machine::ThreadCounters;
 pub use recording::Recording;
 pub use stretches::{StaleBlock, Stretch, Visit};
-pub use summary::{DecodeSummary, NativeTotals, ThreadSummary};
+pub use summary::{DecodeSummary, MachineTotals, ThreadSummary};
 pub use watch::{MachineBlock, MachineStep, Watch};

@@ -17,7 +17,7 @@ use jportal_bytecode::Opcode;
 use jportal_flow::{
     Cause, Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier, UnresolvedCounts,
 };
-use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
+use jportal_machine_flow::{CodeHistory, Exit, Item, MachineGap, MachineGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tsc};
 use jportal_vm_image::interpreter::Reveal;
 use jportal_vm_image::{Landmark, VmImage};
@@ -84,7 +84,7 @@ pub struct ThreadCounters {
     pub contradictions: u64,
     /// Stretches of compiled code whose bytecodes are not known, by tier and cause.
     pub unresolved: UnresolvedCounts,
-    /// Gaps that came from the native flow.
+    /// Gaps that came from the machine flow.
     pub native_gaps: u64,
 }
 
@@ -287,15 +287,15 @@ impl<'a> Machine<'a> {
     fn is_in(&self, code: CodeId, at: Address) -> bool {
         self.shared.image.code(code).is_some_and(|v| v.range.contains(at))
     }
-    fn native_gap(&mut self, gap: &NativeGap) {
+    fn native_gap(&mut self, gap: &MachineGap) {
         self.counters.native_gaps += 1;
         let reason = match &gap.reason {
-            NativeGapReason::Truncated => GapReason::Truncated,
-            NativeGapReason::Overflow => GapReason::Overflow,
-            NativeGapReason::Sideband => GapReason::Sideband,
-            NativeGapReason::Start => GapReason::Packets("trace before the first PSB".into()),
-            NativeGapReason::Undecodable(e) => GapReason::NativeFlow(e.to_string()),
-            other => GapReason::NativeFlow(format!("{other:?}")),
+            MachineGapReason::Truncated => GapReason::Truncated,
+            MachineGapReason::Overflow => GapReason::Overflow,
+            MachineGapReason::Sideband => GapReason::Sideband,
+            MachineGapReason::Start => GapReason::Packets("trace before the first PSB".into()),
+            MachineGapReason::Undecodable(e) => GapReason::MachineFlow(e.to_string()),
+            other => GapReason::MachineFlow(format!("{other:?}")),
         };
         self.lose(Gap {
             reason,

@@ -6,7 +6,7 @@ use jportal_bytecode::Opcode;
 use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::schema::*;
 use jportal_flow::{Entry, Event, EventKind, Exit as FrameExit, Orphan};
-use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason};
+use jportal_machine_flow::{CodeHistory, Exit, Item, MachineGap, MachineGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, VmImage};
 
@@ -198,8 +198,8 @@ impl Script {
 
 /// The unit lost packets.
 fn overflow() -> Item {
-    Item::Gap(Box::new(NativeGap {
-        reason: NativeGapReason::Overflow,
+    Item::Gap(Box::new(MachineGap {
+        reason: MachineGapReason::Overflow,
         offset: StreamOffset(0),
         resumed: None,
         address: None,

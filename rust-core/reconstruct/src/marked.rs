@@ -14,7 +14,7 @@ use crate::tags::CodeClass;
 use jportal_bytecode::Transfer;
 use jportal_capture::schema::{ambiguities, compilers, pc_flags};
 use jportal_flow::{Cause, Entry, EventKind, Tier};
-use jportal_native_flow::Exit;
+use jportal_machine_flow::Exit;
 use jportal_units::{Bci, MethodId};
 use jportal_vm_image::{Marker, NMethod, Outcome, PathMarkers, PcPosition};
 

@@ -7,7 +7,7 @@ use crate::machine_tests::{
 use jportal_bytecode::Opcode;
 use jportal_capture::codec::Bytes;
 use jportal_capture::schema::*;
-use jportal_native_flow::{Exit, Item};
+use jportal_machine_flow::{Exit, Item};
 use jportal_units::Address;
 
 /// `m0`: 0 iload_0; 1 ifeq 10; 4 invokestatic; 7 goto 0; 10 return. `m1`: 0 iload_0; 1 ifeq 5; 4 nop; 5 return.

@@ -8,7 +8,7 @@ use crate::machine::{Machine, push_run};
 use crate::paths::Ends;
 use crate::throwers::{Throwers, Thrown, reaches, throwers};
 use jportal_flow::{Cause, Entry, EventKind, Exit as FrameExit, Tier};
-use jportal_native_flow::Exit;
+use jportal_machine_flow::Exit;
 use jportal_units::{Bci, MethodId};
 
 /// How the end of a move is known.

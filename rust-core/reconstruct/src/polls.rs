@@ -9,7 +9,7 @@ use crate::frame::{Frame, Position};
 use crate::machine::{Before, Machine};
 use crate::marked::{marker_chain, scope_chain};
 use crate::tags::CodeClass;
-use jportal_native_flow::Exit;
+use jportal_machine_flow::Exit;
 use jportal_vm_image::{Marker, NMethod, PathMarkers, PcPosition};
 
 impl Machine<'_> {

@@ -11,7 +11,7 @@ use jportal_bytecode::MethodTable;
 use jportal_capture::schema::patch_reasons;
 use jportal_capture::{CaptureReader, EndReason, LossReason};
 use jportal_flow::FlowConsumer;
-use jportal_native_flow::{CodeHistory, Patch};
+use jportal_machine_flow::{CodeHistory, Patch};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, ThreadSpan, Threads, VmImage};
 

@@ -4,7 +4,7 @@ use crate::batch::Batch;
 use crate::machine::ThreadCounters;
 use crate::recording::Recording;
 use jportal_flow::{ThreadInfo, UnresolvedCounts};
-use jportal_native_flow::{Item, NativeGap, NativeGapReason};
+use jportal_machine_flow::{Item, MachineGap, MachineGapReason};
 use jportal_units::Core;
 
 /// Figures of one thread.
@@ -18,9 +18,9 @@ pub struct ThreadSummary {
     pub pt_bytes: u64,
 }
 
-/// Gaps in the native flow of all cores.
+/// Gaps in the machine flow of all cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NativeTotals {
+pub struct MachineTotals {
     /// Trace that contradicts itself or the code.
     pub errors: u64,
     /// OVF packets.
@@ -30,10 +30,10 @@ pub struct NativeTotals {
     /// Bytes of trace skipped.
     pub skipped_bytes: u64,
     /// The first errors, with their core.
-    pub first_errors: Vec<(Core, NativeGap)>,
+    pub first_errors: Vec<(Core, MachineGap)>,
 }
 
-impl NativeTotals {
+impl MachineTotals {
     pub(crate) fn add(&mut self, batch: &Batch) {
         for item in &batch.items {
             if let Item::Gap(gap) = item {
@@ -41,13 +41,13 @@ impl NativeTotals {
             }
         }
     }
-    fn gap(&mut self, core: Core, gap: &NativeGap) {
+    fn gap(&mut self, core: Core, gap: &MachineGap) {
         const KEPT: usize = 20;
         self.skipped_bytes += gap.bytes().unwrap_or(0);
         match gap.reason {
-            NativeGapReason::Overflow => self.overflows += 1,
-            NativeGapReason::Truncated => self.truncations += 1,
-            NativeGapReason::Start | NativeGapReason::Sideband => {}
+            MachineGapReason::Overflow => self.overflows += 1,
+            MachineGapReason::Truncated => self.truncations += 1,
+            MachineGapReason::Start | MachineGapReason::Sideband => {}
             _ => {
                 self.errors += 1;
                 if self.first_errors.len() < KEPT {
@@ -63,8 +63,8 @@ impl NativeTotals {
 pub struct DecodeSummary {
     /// Per thread, in order of start.
     pub threads: Vec<ThreadSummary>,
-    /// The native flow.
-    pub native: NativeTotals,
+    /// The machine flow.
+    pub native: MachineTotals,
     /// Bytes of PT in the capture.
     pub pt_bytes: u64,
     /// Bytes of PT that no AUX record covers, hence of no known thread.
@@ -74,7 +74,7 @@ pub struct DecodeSummary {
 }
 
 impl DecodeSummary {
-    pub(crate) fn new(threads: Vec<ThreadSummary>, native: NativeTotals, recording: &Recording<'_>) -> Self {
+    pub(crate) fn new(threads: Vec<ThreadSummary>, native: MachineTotals, recording: &Recording<'_>) -> Self {
         let attributed: u64 = threads.iter().map(|t| t.pt_bytes).sum();
         let pt_bytes = recording.pt_bytes();
         Self {

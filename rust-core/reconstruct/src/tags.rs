@@ -2,7 +2,7 @@
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use jportal_capture::schema::blob_kinds;
-use jportal_native_flow::CodeHistory;
+use jportal_machine_flow::CodeHistory;
 use jportal_units::{Address, AddressRange, CodeId, Tsc};
 use jportal_vm_image::interpreter::Reveal;
 use jportal_vm_image::{CodeBody, Landmark, VmImage};

@@ -12,7 +12,7 @@ use crate::recording::Recording;
 use jportal_bytecode::Method;
 use jportal_capture::schema::{compilers, edge_outcomes};
 use jportal_flow::{Event, FlowConsumer, FlowSink, ThreadInfo};
-use jportal_native_flow::Item;
+use jportal_machine_flow::Item;
 use jportal_units::{Address, CodeId, Core, MethodId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Marker, NMethod, PathMarkers};
 

@@ -3,7 +3,7 @@
 //! Feed every metadata record in commit order to [`Builder::record`]; the resulting
 //! [`VmImage`] answers what a `Method*` meant at a time, which template, stub or nmethod
 //! owns an address, and which threads ran. Bytes of code are handed on to a [`CodeSink`]
-//! (the code image of the native flow); this crate keeps only what they mean.
+//! (the code image of the machine flow); this crate keeps only what they mean.
 //!
 //! Constraints: records are untrusted; a record that contradicts an earlier one becomes a
 //! counted [`Oddity`], never a panic. Memory is bounded by the metadata, not by the trace.

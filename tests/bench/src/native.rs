@@ -1,10 +1,10 @@
-//! Native flow: ours, and libipt's block decoder.
+//! Machine flow: ours, and libipt's block decoder.
 
 use crate::trace::{Trace, Turn};
 use crate::{Row, best, cpu_time};
 use anyhow::{Result, anyhow};
 use jportal_capture::header::{packet_flags, return_pops};
-use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Item, PopRule, Progress, Stretch};
+use jportal_machine_flow::{CodeHistory, Config, CoreDecoder, Item, PopRule, Progress, Stretch};
 use jportal_reconstruct::Recording;
 use jportal_units::{StreamOffset, Tsc};
 use libipt::block::BlockDecoder;
@@ -31,7 +31,7 @@ pub fn measure(recording: &Recording<'_>, traces: &[Trace], rows: &mut Vec<Row>)
         ("choices", sums.choices),
         ("backtracks", sums.backtracks),
     ];
-    rows.push(Row { what: "native flow: jportal-native-flow", bytes, time, counts });
+    rows.push(Row { what: "machine flow: jportal-machine-flow", bytes, time, counts });
 
     let image = StaticImage::of(recording.history())?;
     let (time, (bytes, instructions, errors)) = best(1, || {
@@ -43,7 +43,7 @@ pub fn measure(recording: &Recording<'_>, traces: &[Trace], rows: &mut Vec<Row>)
         Ok(sum)
     })?;
     let counts = vec![("instructions", instructions), ("errors", errors)];
-    let what = "native flow: libipt block decoder, last code, cache";
+    let what = "machine flow: libipt block decoder, last code, cache";
     rows.push(Row { what, bytes, time, counts });
     Ok(())
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use jportal_capture::CaptureReader;
-use jportal_native_flow::{Decision, Item};
-use jportal_reconstruct::{NativeListener, Stretch};
+use jportal_machine_flow::{Decision, Item};
+use jportal_reconstruct::{MachineListener, Stretch};
 use jportal_tests::perf;
 use jportal_tests::place;
 use jportal_tests::programs;
@@ -23,7 +23,7 @@ struct Blocks {
     sum: u64,
 }
 
-impl NativeListener for Blocks {
+impl MachineListener for Blocks {
     fn items(&mut self, stretch: &Stretch, items: &[Item], _: &[Decision]) -> bool {
         for item in items {
             match *item {
@@ -46,7 +46,7 @@ fn blocks(capture: &Path) -> Vec<Blocks> {
     let recording = jportal_reconstruct::Recording::open(&reader).unwrap();
     let one = |core| {
         let mut blocks = Blocks::default();
-        recording.native_flow(core, &mut blocks).unwrap();
+        recording.machine_flow(core, &mut blocks).unwrap();
         blocks
     };
     recording.cores().map(one).collect()

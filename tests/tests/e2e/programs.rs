@@ -32,7 +32,7 @@ fn sound(place: &Place, program: &Program, plan: &Plan, recording: &Recording, i
     }
     let (native, gaps, bytes) = (info.native_errors()?, info.number("/gaps")?, info.number("/pt_bytes")?);
     if native != 0 || bytes == 0.0 {
-        return Err(format!("{native} native-flow errors, {bytes} PT bytes").into());
+        return Err(format!("{native} machine-flow errors, {bytes} PT bytes").into());
     }
     let errors = info.reconstruct_errors()?;
     if plan.mode == Mode::Interpreter && (gaps != 0.0 || errors != 0) {

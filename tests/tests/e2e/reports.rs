@@ -200,5 +200,5 @@ fn a_check_of_nothing_fails() {
     let late = check(&copy);
     let text = late.text();
     assert_eq!(late.status.code(), Some(1), "{text}");
-    assert!(text.contains("\nfailed ") && text.contains("of the native flow"), "{text}");
+    assert!(text.contains("\nfailed ") && text.contains("of the machine flow"), "{text}");
 }

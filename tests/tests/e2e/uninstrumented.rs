@@ -42,7 +42,7 @@ fn sound(info: &Info) -> Result<()> {
     let checked = info.checked()?;
     if native + contradictions > 0 || !checked.by_rule.is_empty() {
         return Err(format!(
-            "{native} native-flow errors, {contradictions} contradictions, findings {:?}: {}",
+            "{native} machine-flow errors, {contradictions} contradictions, findings {:?}: {}",
             checked.by_rule,
             checked.first.join("\n")
         )

@@ -169,7 +169,7 @@ fn show(
     let Errors { native_flow, reconstruct } = errors;
     if native_flow + reconstruct > 0 {
         put_text(&format!(
-            "{native_flow} native-flow errors and {reconstruct} contradictions in the flow\n"
+            "{native_flow} machine-flow errors and {reconstruct} contradictions in the flow\n"
         ))?;
     }
     look.map_or(Ok(()), |l| put_text(&l.text()))?;

@@ -1,7 +1,7 @@
 //! A PT unit.
 
 use super::Rng;
-use jportal_native_flow::{Item, MtcConfig, PopRule};
+use jportal_machine_flow::{Item, MtcConfig, PopRule};
 use jportal_pt_packet::{CodeSize, Encoder, Tnt};
 
 pub const MTC: MtcConfig = MtcConfig { frequency: 0, numerator: 64, denominator: 1 };

@@ -17,7 +17,7 @@ use crate::cache::Cache;
 use crate::config::{Config, Progress, Stretch};
 use crate::error::Error;
 use crate::image::CodeHistory;
-use crate::item::{Item, NativeGap, NativeGapReason};
+use crate::item::{Item, MachineGap, MachineGapReason};
 use crate::view::View;
 use choice::{Choice, Trouble, Window};
 use doubt::Doubt;
@@ -95,7 +95,7 @@ struct Stale {
 /// A gap that is not over.
 #[derive(Clone, Debug)]
 struct Lost {
-    reason: NativeGapReason,
+    reason: MachineGapReason,
     offset: u64,
     resumed: Option<u64>,
     address: Option<Address>,
@@ -105,7 +105,7 @@ struct Lost {
 }
 
 impl Lost {
-    fn new(reason: NativeGapReason, offset: u64, address: Option<Address>, since: u64) -> Self {
+    fn new(reason: MachineGapReason, offset: u64, address: Option<Address>, since: u64) -> Self {
         Self { reason, offset, resumed: None, address, since, carried: false }
     }
 
@@ -217,7 +217,7 @@ impl CoreDecoder {
         if self.lost.is_none() && self.buffer.is_empty() && self.state.at == 0 {
             self.base = offset.0;
             self.state.at = offset.0;
-            self.lost = Some(Lost { carried: true, ..Lost::new(NativeGapReason::Start, offset.0, None, 0) });
+            self.lost = Some(Lost { carried: true, ..Lost::new(MachineGapReason::Start, offset.0, None, 0) });
         }
         self.drop_consumed();
         let (end, run) = match self.later.back_mut() {
@@ -255,7 +255,7 @@ impl CoreDecoder {
         let at = self.state.at;
         self.lost = None;
         self.lose(at);
-        self.lost = Some(Lost::new(NativeGapReason::Sideband, at, None, since.0));
+        self.lost = Some(Lost::new(MachineGapReason::Sideband, at, None, since.0));
         self.blind_until = until;
     }
 
@@ -414,8 +414,8 @@ impl CoreDecoder {
         let address = self.state.enabled.then(|| self.address(self.state.ip));
         let since = self.state.clock.now();
         match &self.lost {
-            Some(lost) if lost.reason != NativeGapReason::Start || !lost.carried => {}
-            _ => self.lost = Some(Lost::new(NativeGapReason::Truncated, offset, address, since)),
+            Some(lost) if lost.reason != MachineGapReason::Start || !lost.carried => {}
+            _ => self.lost = Some(Lost::new(MachineGapReason::Truncated, offset, address, since)),
         }
         self.choices.clear();
         self.trouble = None;
@@ -522,7 +522,7 @@ impl CoreDecoder {
             false => self.statistics.errors += 1,
         }
         self.statistics.skipped += lost.resumed.unwrap_or(self.state.at).saturating_sub(lost.offset);
-        self.items.push(Item::Gap(Box::new(NativeGap {
+        self.items.push(Item::Gap(Box::new(MachineGap {
             reason: lost.reason,
             offset: StreamOffset(lost.offset),
             resumed: lost.resumed.map(StreamOffset),

@@ -1,7 +1,7 @@
 //! Arbitrary code, changes and trace: no panic, bounded work.
 #![no_main]
 
-use jportal_native_flow::{CodeHistory, Config, CoreDecoder, Patch, PopRule, Progress, Stretch};
+use jportal_machine_flow::{CodeHistory, Config, CoreDecoder, Patch, PopRule, Progress, Stretch};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use libfuzzer_sys::fuzz_target;
 

@@ -5,7 +5,7 @@
 pub mod machine;
 pub mod unit;
 
-use jportal_native_flow::{Exit, Item};
+use jportal_machine_flow::{Exit, Item};
 
 /// Small reproducible generator (xorshift64*).
 #[derive(Clone, Debug)]

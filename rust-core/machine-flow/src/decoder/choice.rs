@@ -38,7 +38,7 @@ use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION, NoInstruction, decod
 use crate::cache::{NONE, SCRATCH};
 use crate::error::Error;
 use crate::image::{Change, ChangeKind, CodeHistory};
-use crate::item::{Exit, Item, NativeGapReason};
+use crate::item::{Exit, Item, MachineGapReason};
 use crate::view::{Recent, Seen};
 use jportal_pt_packet::{Packet, PacketDecoder, find_psb};
 use jportal_units::{CodeId, StreamOffset};
@@ -741,7 +741,7 @@ impl CoreDecoder {
         if matches!(self.state.demand, Demand::Sync(_)) && self.state.psb >= self.base {
             self.state.at = self.state.psb;
         }
-        let reason = NativeGapReason::Undecodable(error);
+        let reason = MachineGapReason::Undecodable(error);
         self.lost = Some(Lost::new(reason, self.state.packet, address, self.state.clock.now()));
         self.choices.clear();
         self.trouble = None;

@@ -29,8 +29,8 @@
 //! Behind it, the items, as `block START END cID EXIT`, `enter A`, `leave A|-`, `interrupt A`,
 //! `time T`, and `gap WHY` with `start`, `truncated`, `overflow`, or words of the error.
 
-use jportal_native_flow::{
-    CodeHistory, Config, CoreDecoder, Item, MtcConfig, NativeGapReason, Patch, PopRule, Progress, Slack,
+use jportal_machine_flow::{
+    CodeHistory, Config, CoreDecoder, Item, MtcConfig, MachineGapReason, Patch, PopRule, Progress, Slack,
     Stretch,
 };
 use jportal_pt_packet::{CodeSize, Encoder, Packet, Tnt};
@@ -247,11 +247,11 @@ fn words(item: &Item, low: u64) -> String {
         Item::Interrupt { ip } => format!("interrupt {:x}", ip.0),
         Item::Time(t) => format!("time {t}"),
         Item::Gap(gap) => match &gap.reason {
-            NativeGapReason::Start => "gap start".into(),
-            NativeGapReason::Truncated => "gap truncated".into(),
-            NativeGapReason::Overflow => "gap overflow".into(),
-            NativeGapReason::Sideband => "gap sideband".into(),
-            NativeGapReason::Undecodable(error) => format!("gap {error}"),
+            MachineGapReason::Start => "gap start".into(),
+            MachineGapReason::Truncated => "gap truncated".into(),
+            MachineGapReason::Overflow => "gap overflow".into(),
+            MachineGapReason::Sideband => "gap sideband".into(),
+            MachineGapReason::Undecodable(error) => format!("gap {error}"),
             other => format!("gap {other:?}"),
         },
     }

@@ -3,7 +3,7 @@
 use super::Rng;
 use super::unit::{Options, Unit};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
-use jportal_native_flow::{CodeHistory, Exit, Item, NativeGap, NativeGapReason, Patch, Target};
+use jportal_machine_flow::{CodeHistory, Exit, Item, MachineGap, MachineGapReason, Patch, Target};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tsc};
 
 pub const LOW: u64 = 0x7f00_1000_0000;
@@ -367,9 +367,9 @@ fn sign(b: &mut Vec<u8>, signature: u32) {
     }
 }
 
-fn any_overflow() -> NativeGap {
-    NativeGap {
-        reason: NativeGapReason::Overflow,
+fn any_overflow() -> MachineGap {
+    MachineGap {
+        reason: MachineGapReason::Overflow,
         offset: StreamOffset(0),
         resumed: None,
         address: None,

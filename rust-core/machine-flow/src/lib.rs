@@ -5,7 +5,7 @@
 //! is patched while the program runs, so the code is a function of time ([`CodeHistory`]); where
 //! clocks do not decide which version ran, the packets that follow do.
 //! Constraints: no files, no threads, no `unsafe`; no panic and bounded work on any input;
-//! loss and contradiction are values in the stream ([`NativeGap`]).
+//! loss and contradiction are values in the stream ([`MachineGap`]).
 //! Non-goals: bytecodes, methods, threads (`jportal-reconstruct`); reading captures.
 //!
 //! Order of calls, per core:
@@ -31,6 +31,6 @@ pub use config::{Config, MtcConfig, PopRule, Progress, Slack, Stretch};
 pub use decoder::{CoreDecoder, Decided, Decision, Statistics};
 pub use error::Error;
 pub use image::{CodeChange, CodeHistory, Patch, Version};
-pub use item::{Exit, Item, NativeGap, NativeGapReason, Target};
+pub use item::{Exit, Item, MachineGap, MachineGapReason, Target};
 #[cfg(feature = "libipt")]
 pub use peer::{Peer, PeerError, PeerPiece};

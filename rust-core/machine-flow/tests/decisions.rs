@@ -1,6 +1,6 @@
 //! What a decoder says of the versions of code that ran: for which packet, and where the old bytes ran last.
 
-use jportal_native_flow::{
+use jportal_machine_flow::{
     CodeHistory, Config, CoreDecoder, Decided, Decision, Patch, Progress, Slack, Stretch,
 };
 use jportal_pt_packet::Encoder;

@@ -5,7 +5,7 @@ use super::{CoreDecoder, Lost};
 use crate::cache::NONE;
 use crate::error::Error;
 use crate::image::CodeHistory;
-use crate::item::{Item, NativeGapReason};
+use crate::item::{Item, MachineGapReason};
 use jportal_pt_packet::{CodeSize, Packet, Tnt};
 use jportal_units::{Address, StreamOffset, Tsc};
 
@@ -392,7 +392,7 @@ impl CoreDecoder {
     fn overflow(&mut self) {
         let address = self.state.enabled.then(|| self.address(self.state.ip));
         let mut lost =
-            Lost::new(NativeGapReason::Overflow, self.state.packet, address, self.state.clock.now());
+            Lost::new(MachineGapReason::Overflow, self.state.packet, address, self.state.clock.now());
         lost.resumed = Some(self.state.packet);
         self.state.forget_flow();
         self.state.pending = Pending::Overflow;

@@ -56,7 +56,7 @@ impl core::fmt::Debug for Target {
     }
 }
 
-/// One step of a core's native flow; 16 bytes.
+/// One step of a core's machine flow; 16 bytes.
 ///
 /// Blocks follow one another as executed: a block begins where the branch of the one before it
 /// led. Between a [`Item::Leave`] or [`Item::Interrupt`] and the next [`Item::Enter`] nothing was
@@ -94,13 +94,13 @@ pub enum Item {
     /// What follows happened at or after this time.
     Time(Tsc),
     /// Nothing is known about a stretch. An [`Item::Enter`] comes before the next block.
-    Gap(Box<NativeGap>),
+    Gap(Box<MachineGap>),
 }
 
-/// Why the native flow is missing.
+/// Why the machine flow is missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum NativeGapReason {
+pub enum MachineGapReason {
     /// Trace before the core's first PSB.
     Start,
     /// The unit or the kernel had no room ([`crate::CoreDecoder::loss`]).
@@ -113,7 +113,7 @@ pub enum NativeGapReason {
     Undecodable(Error),
 }
 
-impl NativeGapReason {
+impl MachineGapReason {
     /// Whether data was lost while recording, rather than refused by the decoder.
     pub const fn is_loss(&self) -> bool {
         matches!(self, Self::Truncated | Self::Overflow | Self::Sideband | Self::Start)
@@ -122,9 +122,9 @@ impl NativeGapReason {
 
 /// A stretch of one core's trace without flow.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NativeGap {
+pub struct MachineGap {
     /// Why.
-    pub reason: NativeGapReason,
+    pub reason: MachineGapReason,
     /// Packet at which it became clear.
     pub offset: StreamOffset,
     /// Packet from which decoding goes on; equal to `offset` when nothing was skipped, `None`
@@ -138,7 +138,7 @@ pub struct NativeGap {
     pub until: Option<Tsc>,
 }
 
-impl NativeGap {
+impl MachineGap {
     /// Bytes of trace that were skipped.
     pub fn bytes(&self) -> Option<u64> {
         self.resumed.map(|r| r.0.saturating_sub(self.offset.0))

@@ -2,7 +2,7 @@
 
 mod sim;
 
-use jportal_native_flow::{Config, CoreDecoder, Item, PopRule, Progress, Slack, Statistics, Stretch};
+use jportal_machine_flow::{Config, CoreDecoder, Item, PopRule, Progress, Slack, Statistics, Stretch};
 use jportal_units::{StreamOffset, Tid, Tsc};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

@@ -11,7 +11,7 @@
 use crate::config::Config;
 use crate::decoder::{Decided, Decision};
 use crate::image::CodeHistory;
-use crate::item::{Item, NativeGap, NativeGapReason};
+use crate::item::{Item, MachineGap, MachineGapReason};
 use jportal_pt_packet::find_psbs;
 use jportal_units::{Address, StreamOffset};
 use libipt::enc_dec_builder::{EncoderDecoderBuilder, Frequency, PtEncoderDecoder};
@@ -30,19 +30,19 @@ pub enum PeerError {
     #[error("libipt cannot be set up: {0}")]
     Setup(String),
     /// libipt executed another instruction.
-    #[error("libipt is at {theirs}, the native flow at {ours} (block {block})")]
+    #[error("libipt is at {theirs}, the machine flow at {ours} (block {block})")]
     Elsewhere {
         /// libipt's instruction.
         theirs: Address,
-        /// The native flow's.
+        /// The machine flow's.
         ours: Address,
         /// Number of the block on this core.
         block: u64,
     },
-    /// libipt cannot go on where the native flow does.
+    /// libipt cannot go on where the machine flow does.
     #[error("libipt stops at {at} (block {block}): {message}")]
     Stopped {
-        /// The native flow's instruction.
+        /// The machine flow's instruction.
         at: Address,
         /// Number of the block on this core.
         block: u64,
@@ -142,7 +142,7 @@ impl<'t> Peer<'t> {
             started: false,
         })
     }
-    /// Takes the next item of the native flow; `decisions` are all of its decisions so far.
+    /// Takes the next item of the machine flow; `decisions` are all of its decisions so far.
     ///
     /// # Errors
     /// When libipt does not execute the same.
@@ -229,9 +229,9 @@ impl<'t> Peer<'t> {
         }
         Ok(overflow)
     }
-    /// Follows the native flow over a gap.
-    fn gap(&mut self, gap: &NativeGap) -> Result<(), PeerError> {
-        if gap.reason == NativeGapReason::Overflow && gap.resumed == Some(gap.offset) {
+    /// Follows the machine flow over a gap.
+    fn gap(&mut self, gap: &MachineGap) -> Result<(), PeerError> {
+        if gap.reason == MachineGapReason::Overflow && gap.resumed == Some(gap.offset) {
             return self.run_to_overflow();
         }
         let Some(position) = self.behind(gap) else { return Ok(()) };
@@ -242,7 +242,7 @@ impl<'t> Peer<'t> {
     }
     /// Where in the buffer the trace goes on behind `gap`. If its thread had left the core by then the gap does not say: at the
     /// next PSB.
-    fn behind(&self, gap: &NativeGap) -> Option<u64> {
+    fn behind(&self, gap: &MachineGap) -> Option<u64> {
         let place = |offset: StreamOffset| {
             let piece = self.pieces.partition_point(|p| p.offset <= offset).checked_sub(1)?;
             let piece = self.pieces.get(piece)?;
@@ -250,7 +250,7 @@ impl<'t> Peer<'t> {
         };
         match gap.resumed {
             Some(resumed) => place(resumed),
-            None if gap.reason == NativeGapReason::Truncated => {
+            None if gap.reason == MachineGapReason::Truncated => {
                 let lost = place(gap.offset)?;
                 self.psbs.get(self.psbs.partition_point(|&psb| psb < lost)).copied()
             }
