@@ -2,7 +2,9 @@
 
 mod sim;
 
-use jportal_machine_flow::{CodeHistory, Config, CoreDecoder, Item, Patch, PopRule, Progress, Slack, Stretch};
+use jportal_machine_flow::{
+    CodeHistory, Config, CoreDecoder, Item, Patch, PopRule, Progress, Slack, Stretch,
+};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use proptest::prelude::*;
 use sim::machine::{Changes, run};

@@ -30,7 +30,7 @@
 //! `time T`, and `gap WHY` with `start`, `truncated`, `overflow`, or words of the error.
 
 use jportal_machine_flow::{
-    CodeHistory, Config, CoreDecoder, Item, MtcConfig, MachineGapReason, Patch, PopRule, Progress, Slack,
+    CodeHistory, Config, CoreDecoder, Item, MachineGapReason, MtcConfig, Patch, PopRule, Progress, Slack,
     Stretch,
 };
 use jportal_pt_packet::{CodeSize, Encoder, Packet, Tnt};

@@ -59,6 +59,10 @@ const MIN_TRIALS: u32 = 64;
 const MAX_LEVEL: u32 = 4;
 /// Pending changes considered together at one place.
 const MAX_PENDING: usize = 32;
+/// Pending changes at one place of which each set that times allow is tried, not only those in the order of records.
+const MAX_UNORDERED: usize = 4;
+/// Items among which the latest execution of a call is looked for.
+const MAX_ITEMS_BACK: usize = 4096;
 const BLOCK_BYTES: usize = (MAX_BLOCK + MAX_INSTRUCTION) as usize;
 
 /// A point to come back to.
@@ -68,17 +72,42 @@ pub(super) struct Choice {
     /// Items there were, those handed out included.
     pub items: u64,
     seen: Seen,
-    /// Untried alternatives, the likeliest last: of the changes pending here, those before this one are seen. (Not how many: when
-    /// the decoder comes back, time may say more of them than it did.)
-    alternatives: Vec<u32>,
+    /// Untried alternatives, the likeliest last.
+    alternatives: Vec<Alternative>,
     checkpoint: bool,
     decisions: usize,
     window: Window,
 }
 
+/// A version of a block: of the changes pending there, those with lower numbers than `until` are visible, except for `late`. (Not how
+/// many are visible: when the decoder comes back, time may say more of them than it did.)
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Alternative {
+    until: u32,
+    late: Vec<u32>,
+}
+
+impl Alternative {
+    /// Those of `pending` that are visible.
+    fn visible(&self, pending: &[u32]) -> Vec<u32> {
+        pending.iter().copied().filter(|c| *c < self.until && !self.late.contains(c)).collect()
+    }
+}
+
+/// The versions of a block.
+struct Versions {
+    /// The pending changes that touch the block in any of its versions and may be visible.
+    pending: Vec<u32>,
+    /// The block with none, the first, the first two ... of them visible.
+    in_order: Vec<Result<Block, Error>>,
+    /// Versions in which a change is visible and one with an earlier record is not.
+    out_of_order: Vec<(Alternative, Block)>,
+    /// No pending change touches the block, visible now or not.
+    lasts: bool,
+}
+
 impl Choice {
-    /// Untried ones, as the changes up to which all are seen.
-    pub fn alternatives(&self) -> &[u32] {
+    pub fn alternatives(&self) -> &[Alternative] {
         &self.alternatives
     }
 
@@ -87,8 +116,8 @@ impl Choice {
     }
 
     /// After `alternative` has been taken.
-    pub fn without(mut self, alternative: u32) -> Self {
-        self.alternatives.retain(|&a| a != alternative);
+    pub fn without(mut self, alternative: &Alternative) -> Self {
+        self.alternatives.retain(|a| a != alternative);
         self
     }
 }
@@ -287,27 +316,22 @@ impl CoreDecoder {
             return Ok(self.state.block);
         }
         let old = self.decode_at(ip, image, &[]);
-        let (pending, versions, lasts) = self.versions(old, image);
-        let block = match pending.is_empty() {
-            true if lasts => {
+        let versions = self.versions(old, image);
+        let block = match versions.pending.is_empty() {
+            true if versions.lasts => {
                 self.state.block = self.cache.insert(old?);
                 return Ok(self.state.block);
             }
             true => old?,
-            false => self.choose(&versions, &pending, forced, image)?,
+            false => self.choose(&versions, forced, image)?,
         };
         self.cache.blocks[SCRATCH as usize] = block;
         self.state.block = SCRATCH;
         Ok(SCRATCH)
     }
 
-    /// The pending changes that touch the block at `state.ip` in any of its versions and may be visible, and the block with
-    /// none, the first, the first two … of them visible. And whether no pending change touches it, visible now or not.
-    fn versions(
-        &self,
-        old: Result<Block, Error>,
-        image: &CodeHistory,
-    ) -> (Vec<u32>, Vec<Result<Block, Error>>, bool) {
+    /// The versions of the block at `state.ip`, which is `old` if no pending change is visible.
+    fn versions(&self, old: Result<Block, Error>, image: &CodeHistory) -> Versions {
         let ip = self.state.ip;
         let mut end = old.as_ref().map_or(ip + 1, |b| b.end);
         loop {
@@ -318,14 +342,52 @@ impl CoreDecoder {
             let touching = || self.view.pending().iter().copied().filter(touches);
             let possible = |&number: &u32| self.is_possible(number, image);
             let pending: Vec<u32> = touching().filter(possible).take(MAX_PENDING).collect();
-            let mut versions = vec![old];
-            versions.extend((1..=pending.len()).map(|n| self.decode_at(ip, image, &pending[..n])));
-            let furthest = versions.iter().flatten().map(|b| b.end).max().unwrap_or(end);
+            let mut in_order = vec![old];
+            in_order.extend((1..=pending.len()).map(|n| self.decode_at(ip, image, &pending[..n])));
+            let out_of_order = self.out_of_order(&pending, image);
+            let blocks = in_order.iter().flatten().chain(out_of_order.iter().map(|(_, b)| b));
+            let furthest = blocks.map(|b| b.end).max().unwrap_or(end);
             if furthest <= end {
-                return (pending, versions, touching().next().is_none());
+                let lasts = touching().next().is_none();
+                return Versions { pending, in_order, out_of_order, lasts };
             }
             end = furthest;
         }
+    }
+
+    /// Versions of the block at `state.ip` in which one of `pending` is visible and one with an earlier record is not: a store may be
+    /// much older than its record.
+    fn out_of_order(&self, pending: &[u32], image: &CodeHistory) -> Vec<(Alternative, Block)> {
+        let considered = &pending[..pending.len().min(MAX_UNORDERED)];
+        let overtakes = |later: u32, earlier: u32| {
+            let [later, earlier] = [later, earlier].map(|c| &image.changes()[c as usize]);
+            let same_writer = later.writer != 0 && later.writer == earlier.writer;
+            let limit = earlier.tsc.saturating_add(self.config.slack.after);
+            !same_writer
+                && !later.overlaps(earlier.start, earlier.end())
+                && later.earliest(self.before()) < limit
+        };
+        let mut versions = Vec::new();
+        for set in 1u32..1 << considered.len() {
+            let is_prefix = set & (set + 1) == 0;
+            let (seen, unseen): (Vec<_>, Vec<_>) =
+                considered.iter().enumerate().partition(|(i, _)| set >> i & 1 == 1);
+            let possible = |&(i, &change): &(usize, &u32)| {
+                unseen.iter().filter(|(u, _)| *u < i).all(|&(_, &earlier)| overtakes(change, earlier))
+            };
+            let Some(&(_, &last)) = seen.last() else { continue };
+            if is_prefix || !seen.iter().all(possible) {
+                continue;
+            }
+            let late = unseen.iter().map(|&(_, &c)| c).filter(|&c| c < last).collect();
+            let alternative = Alternative { until: last + 1, late };
+            let visible = alternative.visible(pending);
+            // A version without an instruction there is none.
+            if let Ok(block) = self.decode_at(self.state.ip, image, &visible) {
+                versions.push((alternative, block));
+            }
+        }
+        versions
     }
 
     /// The block at `ip` if, of the pending changes, those in `new` are visible.
@@ -374,17 +436,20 @@ impl CoreDecoder {
     /// Takes the likeliest version of the block at `state.ip` and remembers the others.
     fn choose(
         &mut self,
-        all: &[Result<Block, Error>],
-        pending: &[u32],
-        forced: Option<u32>,
+        versions: &Versions,
+        forced: Option<Alternative>,
         image: &CodeHistory,
     ) -> Result<Block, Error> {
-        if let Some(unseen) = forced {
-            let n = pending.partition_point(|&c| c < unseen);
-            let block = self.decode_at(self.state.ip, image, &pending[..n])?;
+        let Versions { pending, in_order: all, out_of_order, .. } = versions;
+        if let Some(alternative) = forced {
+            let visible = alternative.visible(pending);
+            let block = self.decode_at(self.state.ip, image, &visible)?;
+            let n = pending.partition_point(|&c| c < alternative.until);
+            alternative.late.iter().for_each(|&c| self.decide(|| Decided::NotYet(c)));
             self.pass_over(&pending[n..], &all[n..]);
-            self.visit(&pending[n..], &block, image);
-            self.execute(&pending[..n], image);
+            let unseen: Vec<u32> = pending.iter().copied().filter(|c| !visible.contains(c)).collect();
+            self.visit(&unseen, &block, image);
+            self.execute(&visible, image);
             return Ok(block);
         }
         let near = pending;
@@ -400,7 +465,8 @@ impl CoreDecoder {
             }
             let to_come = self.is_own(change) && change.tsc > self.state.own.since.max(self.window.since);
             let brought = to_come && self.state.own.brought == Some(change.start);
-            let resolved = self.is_own(change) && self.visited(c) == Some(false);
+            let resolved =
+                self.is_own(change) && (self.visited(c) == Some(false) || self.left_from(c, near, image));
             resolved || (!brought && self.likely_seen(change.tsc))
         };
         let (least, most) = self.led_here(pending, image);
@@ -431,10 +497,18 @@ impl CoreDecoder {
             let offset = StreamOffset(self.state.packet);
             return Err(refused.unwrap_or(Error::NoCode { address: self.address(self.state.ip), offset }));
         };
-        if !versions.is_empty() && !self.surrender {
+        // Those that are out of order are the least likely, and come first.
+        let other = |(a, b): &(Alternative, Block)| {
+            let flows = || versions.iter().map(|(_, b)| b).chain([&block]);
+            let called = a.visible(near).iter().all(|c| pending.contains(c));
+            called && !circle(b) && flows().all(|f| !f.same_flow(b))
+        };
+        let mut alternatives: Vec<Alternative> =
+            out_of_order.iter().filter(|v| other(v)).map(|(a, _)| a.clone()).collect();
+        let until = |n: usize| near.get(n).copied().unwrap_or(u32::MAX);
+        alternatives.extend(versions.iter().map(|&(n, _)| Alternative { until: until(n), late: Vec::new() }));
+        if !alternatives.is_empty() && !self.surrender {
             self.statistics.choices += 1;
-            let unseen = |n: usize| near.get(n).copied().unwrap_or(u32::MAX);
-            let alternatives = versions.iter().map(|&(n, _)| unseen(n)).collect();
             self.remember(alternatives, false);
         }
         self.pass_over(&near[visible..], &versions_of_all[visible..]);
@@ -485,6 +559,7 @@ impl CoreDecoder {
                 && late
                 && change.start != brought
                 && self.visited(c).is_none()
+                && !self.left_from(c, pending, image)
                 && !self.was_on_its_way(change, image);
             self.made(change, image).map_or(guess, |made| made == Made::NotYet)
         };
@@ -547,6 +622,24 @@ impl CoreDecoder {
         }
     }
 
+    /// Whether the thread went through the call whose destination `change` is, and out of the range after that. If time still
+    /// excluded the change when the call ran, it was not [visited](Self::visit): the store is made outside the range, later. Of
+    /// several changes of a call this says nothing of any but the first.
+    fn left_from(&self, change: u32, pending: &[u32], image: &CodeHistory) -> bool {
+        let changes = image.changes();
+        let call = &changes[change as usize];
+        let same =
+            |&c: &u32| self.is_own_call(&changes[c as usize]) && changes[c as usize].start == call.start;
+        if !self.is_own_call(call) || pending.iter().find(|c| same(c)) != Some(&change) {
+            return false;
+        }
+        let mut left = false;
+        self.items.iter().rev().take(MAX_ITEMS_BACK).any(|item| {
+            left |= matches!(item, Item::Leave { .. });
+            matches!(*item, Item::Block { start, end, .. } if left && start <= call.start && call.end() <= end)
+        })
+    }
+
     /// Whether the flow went through the call whose destination `change` is, and whether it ought to do so again.
     fn visited(&self, change: u32) -> Option<bool> {
         self.state.visited.iter().find(|v| v.change == change).map(|v| v.again)
@@ -587,7 +680,7 @@ impl CoreDecoder {
         }
     }
 
-    fn remember(&mut self, alternatives: Vec<u32>, checkpoint: bool) {
+    fn remember(&mut self, alternatives: Vec<Alternative>, checkpoint: bool) {
         self.choices.push(Choice {
             state: State { block: NONE, ..self.state.clone() },
             items: self.handed + self.items.len() as u64,

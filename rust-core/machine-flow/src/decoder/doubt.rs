@@ -5,7 +5,7 @@
 //! choice wrong. It may also be right: exceptions and deoptimisation remove frames without a return, and only the last calls are
 //! remembered. So a doubt tries the other versions, one choice at a time. If none explains the return, the flow stays as it was.
 
-use super::choice::{Choice, Trouble, Window};
+use super::choice::{Alternative, Choice, Trouble, Window};
 use super::state::State;
 use super::{CoreDecoder, Decision};
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub(super) struct Doubt {
     /// Branch packets up to the return, itself included.
     branches: u64,
     /// Choices of [`Before`] and alternatives of them that are yet to be tried, the next one last.
-    trials: Vec<(usize, u32)>,
+    trials: Vec<(usize, Alternative)>,
     before: Before,
 }
 
@@ -72,9 +72,9 @@ impl CoreDecoder {
 
     fn new_doubt(&self) -> Doubt {
         let of = |(n, choice): (usize, &Choice)| {
-            choice.alternatives().iter().map(move |&a| (n, a)).collect::<Vec<_>>()
+            choice.alternatives().iter().map(move |a| (n, a.clone())).collect::<Vec<_>>()
         };
-        let mut trials: Vec<(usize, u32)> = self.choices.iter().enumerate().flat_map(of).collect();
+        let mut trials: Vec<(usize, Alternative)> = self.choices.iter().enumerate().flat_map(of).collect();
         trials.drain(..trials.len().saturating_sub(MAX_TRIALS));
         let from = self.choices.first().map_or(self.items.len(), |c| (c.items - self.handed) as usize);
         Doubt {
@@ -101,7 +101,7 @@ impl CoreDecoder {
         self.choices.truncate(number + 1);
         if let Some(choice) = self.choices.pop() {
             self.restore(&choice, image);
-            self.choices.push(choice.without(alternative));
+            self.choices.push(choice.without(&alternative));
             self.forced = Some(alternative);
         }
         self.trouble = None;

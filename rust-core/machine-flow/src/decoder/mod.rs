@@ -153,7 +153,7 @@ pub struct CoreDecoder {
     surrender: bool,
     give_up_at: u64,
     /// How many of the changes pending at the next choice to take as seen.
-    forced: Option<u32>,
+    forced: Option<choice::Alternative>,
     window: Window,
     stretch: Option<Stretch>,
     lost: Option<Lost>,
