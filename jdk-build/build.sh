@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Builds build/jdk: Debian's OpenJDK 17 with JPortal's recording VM.
 set -euo pipefail
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Shows that the patched tree without --enable-jportal builds a VM without any
 # trace of JPortal: no symbol, no string, no flag, no jcmd command.
 #

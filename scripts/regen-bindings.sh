@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Regenerates rust-core/perf-abi/src/bindings.rs from the installed <linux/perf_event.h>.
 # Needs: bindgen (Debian package `bindgen`) and linux-libc-dev. Run by hand, never by a build.
 set -eu

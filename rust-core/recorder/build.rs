@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Compiles the shims of `src/bridge.rs` as HotSpot compiles its own files, and leaves the
 //! generated headers where the VM's build finds them without knowing cargo's hashed paths:
 //! `<target dir>/jportal-recorder-include/`.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Builds the test programs: build/programs/programs.jar, workloads.jar, libprograms.so and libsteadystart.so.
 # Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java, ecj, antlr4, fop and libsunflow-java.
 set -euo pipefail

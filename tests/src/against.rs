@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Two recordings of one deterministic program, one of them interpreted, and what `jportal verify --against` says of them.
 
 use std::collections::BTreeMap;

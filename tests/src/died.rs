@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! VMs that die while they record, each at a random moment: what they leave must be whole, and what it tells the beginning of what ran.
 
 use std::os::unix::process::ExitStatusExt;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Planted faults: a capture is copied with one thing wrong. A check that stays green on the copy
 //! checks nothing.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The table of figures that `scripts/test` and `scripts/verify-all` print at the end.
 
 use std::io::Write;

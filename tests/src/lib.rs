@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the end-to-end tests share: where things are, how programs run under `jportal`, the
 //! oracle's log read a second time, and faults planted into captures.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Recordings on a machine that has more to do: many threads, busy processes beside them, and a process that is stopped and continued
 //! at random. What the capture holds must be as exact as at rest.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The oracle's log, read for the tests themselves and independently of `jportal verify`.
 //! `tests/oracle-agent/FORMAT.md` defines it.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `perf script` as a second opinion: does it list the branches of our machine flow?
 
 use std::fmt;

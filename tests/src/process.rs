@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Child processes with a time limit, their output, and their peak memory.
 
 use std::fs::File;

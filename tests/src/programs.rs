@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The programs that are recorded, and at which size.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One program recorded under the emulated PT unit, or with the machine's own, with the oracle's log of the same run.
 
 use std::collections::BTreeMap;

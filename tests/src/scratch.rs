@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Folders for the files of a run: captures are large, and the one that showed a fault must stay.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Skipped tests are counted: each prints a line and, when `JPORTAL_SKIPS` names a file, adds one to it.
 //! `scripts/test` shows that file and its length.
 

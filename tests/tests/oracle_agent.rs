@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The oracle agent by itself, without any tracing: it must be right before it can judge anything.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The fault-injection tool itself: it changes what it says and nothing else.
 
 use std::path::Path;

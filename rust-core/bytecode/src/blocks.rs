@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Basic blocks of a method and the edges between them.
 
 use crate::method::Method;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The control flow graph of a method at the granularity of instructions.
 
 use crate::method::Method;

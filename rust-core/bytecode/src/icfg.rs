@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The interprocedural control flow graph of a program (paper §4).
 //!
 //! A node is a bytecode instruction of a method, an edge says which instruction may execute next. Fifty thousand

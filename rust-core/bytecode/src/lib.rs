@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Methods, opcodes, basic blocks, control flow graphs and the ICFG.
 //!
 //! Pure vocabulary and parsing: the crate knows no machine code, no file and no trace. The

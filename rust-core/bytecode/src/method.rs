@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the decoder knows of a method.
 
 use jportal_units::{Bci, MethodId};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The JVM's instruction set (JVMS chapter 6): names, lengths and control transfer.
 
 use jportal_units::Bci;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! CRC32C (Castagnoli) of chunk payloads.
 //!
 //! The processor's instruction is the fastest (measured: 14 GB/s, the table 1.7). Under QEMU 7.2 it is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The primitive encoding of metadata records: little-endian, unaligned, no padding.
 //!
 //! | type        | bytes                                          |

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Frames of the metadata stream: the header before each record.
 
 use crate::error::Error;

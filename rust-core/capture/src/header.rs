@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The header: every fact about the VM, the machine and the PT unit a decoder relies on.
 //!
 //! It is written at start and again, as a whole, when more is known (the bounds of the code

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The walk over the chunk heads of a file, with recovery behind damage.
 
 use std::fs::File;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The capture file: the one contract between the recording VM and the decoder.
 //!
 //! * [`schema`] defines every metadata record once; the C++ writer's header is generated

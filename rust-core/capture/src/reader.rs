@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The reader: an index of the chunks in memory, everything else read when asked for.
 //!
 //! Positioned reads, no mapping: a file that shrinks or fails under the reader gives an

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Going on with a capture whose process died.
 
 use std::fs::OpenOptions;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The file behind the export ring, and what is done with one that a dead VM left.
 //!
 //! The VM's ring lies in a file beside the capture (`<capture>.ring`), so that records

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Every metadata record, defined once.
 //!
 //! Bodies may grow at their end in later versions: a decoder ignores bytes behind the last

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The writer. It runs inside the traced VM: no thread of its own, no panic, no buffer
 //! beyond the head of one chunk, every failure a typed error.
 //!

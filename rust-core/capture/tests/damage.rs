@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Truncation, flipped bits and unknown kinds cost what they hit and nothing else.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The file's bytes, and what they mean, stay as they are. `JPORTAL_BLESS=1` rewrites.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Properties of the record codec and of the stream, on generated input.
 
 mod common;

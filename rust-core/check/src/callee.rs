@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Whether a method may be what an invoke bytecode calls.
 //!
 //! For the ordinary invokes selection keeps name and descriptor (JVMS 5.4.6); the holder is

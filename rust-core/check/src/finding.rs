@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What is wrong, where, and how it got there.
 
 use std::fmt::Write as _;

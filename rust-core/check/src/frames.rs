@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Calls, returns and changes of frame kind.
 
 use jportal_bytecode::{Method, Transfer};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A checker of flows that shares no logic with the reconstruction.
 //!
 //! [`Checker`] receives the flows of all threads and asks of each event whether a Java virtual

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The checker of a whole recording and what it reports.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What is asked of a flow, and where nothing can be asked.
 
 use serde::{Serialize, Serializer};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Steps inside a method: each is an edge of its control flow graph.
 
 use jportal_bytecode::{Opcode, Transfer};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Exceptions: where they are thrown, who catches them, which frames they leave.
 
 use jportal_bytecode::Transfer;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Follows the flow of one thread. The rules stand in `steps` (inside a method), `frames` (calls,
 //! returns, changes of frame kind) and `throwing` (exceptions).
 

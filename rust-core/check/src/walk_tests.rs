@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Each rule: a flow that keeps it, and planted faults that break it and nothing else.
 
 use jportal_flow::{Entry, EventKind, Exit, Orphan, Tier};

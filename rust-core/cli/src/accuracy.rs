@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal accuracy`: how much of what really ran the flow of a capture with lost trace tells.
 
 use std::collections::BTreeMap;

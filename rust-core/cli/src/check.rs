@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `--check`: the checker listens to the flow beside another consumer.
 
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `--project` and `--recover`: on the way from the decoder to another consumer orphans get their place, then gaps are filled.
 
 use std::sync::Arc;

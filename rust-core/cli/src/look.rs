@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! An event from close by: the machine blocks around it, with what the VM said of them and the events they became.
 
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The command `jportal`: records Java programs and shows what they executed.
 //!
 //! This crate holds arguments, files, progress and exit statuses; what the commands compute

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Who was on which core, for captures that hold no trace to decode.
 
 use std::collections::{BTreeMap, BTreeSet};

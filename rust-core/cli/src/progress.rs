@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A line on the terminal for what takes longer than two seconds; nothing in pipes.
 
 use std::io::{IsTerminal, Write};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The system calls std has no safe form of. The only file of the command with `unsafe`.
 
 use std::ffi::CString;

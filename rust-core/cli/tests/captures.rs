@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The reporting commands on small captures made here: no PT, cut off, damaged.
 
 use std::path::Path;

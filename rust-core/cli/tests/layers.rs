@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The table in `rust-core/README.md` is what cargo says.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal run` with a stand-in for QEMU: what the program gets and how it ends pass
 //! through untouched.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Events as bytes: what waits in a temporary file, read once by the process that wrote it.
 //!
 //! A byte is most often a whole event: writer and reader keep the same shadow stack, so that a bytecode of the top frame

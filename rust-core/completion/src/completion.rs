@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The consumer of a decode pass, and what is made of it when that is over.
 
 use crate::error::Error;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The methods of recovery behind one face: asked for one place after the other, in order.
 
 use crate::holes::Place;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What is to be filled: the places where a thread's flow says nothing, between segments that were captured.
 
 use crate::filler::Question;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Flows with gaps to flows whose gaps are filled.
 //!
 //! [`Completion`] stands between the decoder and what reads its flows. While the capture is decoded it writes the events of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One thread's flow once more, with fills in the places of gaps.
 //!
 //! The decoder gives up all frames in front of a gap and finds some behind it. Where a fill stands instead, the frames go on:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Where the events of a thread wait until its gaps can be filled.
 
 use crate::codec::{Decoder, Encoder};

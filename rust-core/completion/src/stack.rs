@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The frames of a thread while its flow is replayed, and the events that lead from one instruction to the next.
 
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Flows of generated programs: cut as the decoder would, completed, and looked at by the checker.
 
 #[path = "../../recover/tests/support/mod.rs"]

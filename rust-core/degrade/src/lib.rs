@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A loss-free capture as it would have been had trace been lost: the truth of every gap is known.
 //!
 //! Two kinds of lost trace, in the order in which it meets them:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Places in a stream before and after parts of it were taken out or replaced.
 
 /// A part of a stream that others take the place of.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The unit's internal buffer is overrun: packets are missing, and an OVF says so.
 //!
 //! SDM vol. 3, "Overflow (OVF) Packet", and `facts/perf-abi.md`, section 3: an OVF that resolves while the core is in the traced

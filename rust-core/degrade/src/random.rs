@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Pseudo-random choices that are the same in every run.
 
 /// SplitMix64: a state that counts and a mix of it, so every seed is a good one.

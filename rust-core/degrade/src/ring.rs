@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A core's AUX buffer, the unit that fills it and the drain that empties it.
 //!
 //! What the kernel does (`arch/x86/events/intel/pt.c`, `kernel/events/ring_buffer.c`; the rules with their places:

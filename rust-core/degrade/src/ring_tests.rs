@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The model on traces that are easy to reckon, and on generated ones.
 
 use super::*;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Loss in places that no buffer and no drain would choose: the worst cases for a decoder, of any trace.
 //!
 //! The unit stops where the shape says and goes on at the next PSB, as it does when a buffer was full ([`crate::ring`]);

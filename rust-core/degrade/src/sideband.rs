@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The data ring is full: records of the sideband are missing, and a LOST record says how many.
 //!
 //! `PERF_RECORD_LOST` stands in front of the first record that fits again and has its time

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One core's trace with its records, and where its times and synchronisation points are.
 
 use crate::error::Error;

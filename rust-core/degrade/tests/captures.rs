@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Whole captures, made here: what is lost, what is left, what is refused.
 
 use std::path::{Path, PathBuf};

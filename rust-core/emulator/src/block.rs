@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Translation blocks as the emulator sees them, and the kind of their last instruction.
 //!
 //! QEMU reports a block when it is translated (its instructions and their bytes) and again each

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The time base: the host's time-stamp counter, which guest code reads too.
 //!
 //! Under QEMU's user mode the guest's `rdtsc` returns the host's TSC, so records of the VM and

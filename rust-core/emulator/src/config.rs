@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Plugin arguments: `-plugin libjportal_emulator.so,shm=PATH,cores=3,…`.
 
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One virtual core: its PT unit, its rings, and the thread that runs on it.
 //!
 //! All methods are called by the one who holds the core (see [`crate::seat`]). The *unresolved

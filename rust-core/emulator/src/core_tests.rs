@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What a core sends and records when threads come and go, on decoded packets.
 
 use jportal_perf_abi::Body;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! QEMU's plugin interface, version 1 (`include/qemu/qemu-plugin.h` of QEMU 7.2).
 //!
 //! The functions are declared here by hand and resolved when QEMU loads the library. A callback

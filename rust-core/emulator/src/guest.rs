@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Reading guest memory: one of the two places with raw pointers (the other is the plugin
 //! interface).
 

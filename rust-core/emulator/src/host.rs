@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The host thread: carries out the VM's commands, moves queued trace into the rings, counts.
 //!
 //! It is no guest thread: it may wait for cores and rings, and guest threads may wait for it.

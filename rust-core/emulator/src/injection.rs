@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Events that a program under QEMU never meets by itself: interrupts, page faults, overflows of
 //! the unit's internal buffer.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! An Intel PT unit in software: a plugin for QEMU's user mode.
 //!
 //! Purpose: record programs on machines without Intel PT as if they had it. The plugin sees the

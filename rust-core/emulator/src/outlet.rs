@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! From a core's unit to its rings.
 //!
 //! The unit's bytes and the records about them form one ordered sequence per core. In `stall` mode

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What happens at each of QEMU's callbacks, without QEMU's interface.
 
 use std::cell::{Cell, UnsafeCell};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Pseudo-random choices.
 
 /// Choices that are the same in every run with one seed (xorshift64*).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The filter range and whether anything is traced, as every block asks.
 
 use std::sync::atomic::{

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How the block that began last ended, judged by where the thread goes next.
 //!
 //! QEMU calls the plugin when a block *begins*. It may end early: a fault, or a restart inside

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Guest threads on virtual cores.
 //!
 //! A thread that wants to execute inside the range takes a core: a free one, else the one that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Who may touch a core's state.
 //!
 //! A thread that owns a core passes here at every block, so its way in must cost next to nothing;

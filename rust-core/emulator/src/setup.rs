@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Creating the shared file, and facts about Linux system calls.
 
 use jportal_perf_abi::emulated::{Cpu, EmulatedUnit, Mode, PacketConfig, ReturnPop, UnitConfig};

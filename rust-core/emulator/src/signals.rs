@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Finding the frame that QEMU pushed for a signal handler.
 //!
 //! QEMU tells a plugin nothing about signals. But a handler's first access to its stack lies at a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! An optional record of what was executed, for tests.
 //!
 //! Directory layout: `code` holds every translated block in order of translation; `core<N>` holds

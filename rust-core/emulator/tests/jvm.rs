@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Whole JVM runs, decoded by libipt and compared with the executed instructions.
 //!
 //! The JVM is an unmodified one; the code cache, which lies at the same place in every run under QEMU,

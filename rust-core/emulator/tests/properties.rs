@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Random programs on random cores, with faults, signals, overflows and context switches: libipt must
 //! decode from every core's stream exactly what ran there.
 

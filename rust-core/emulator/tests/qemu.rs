@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Whole runs: guest programs under `qemu-x86_64` with the plugin, decoded by libipt and compared
 //! with the executed instructions.
 

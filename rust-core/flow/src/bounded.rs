@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A channel whose bound is what its messages weigh, not how many there are.
 //!
 //! What passes between threads here comes in lots of very different size. A bound on their number is either too small for small ones,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Why a stretch of compiled code is unresolved, and how often.
 
 use crate::Tier;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The vocabulary of the reconstructed bytecode flow.
 //!
 //! A *flow* is one sequence of [`Event`]s per thread. It says what the thread did in terms

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A consumer on a thread of its own.
 
 use crate::{Event, FlowConsumer, FlowSink, Sender, ThreadInfo, bounded};

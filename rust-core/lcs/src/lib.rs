@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Longest common subsequences, bit-parallel, with the matched pairs: what two flows that should be the same have in common.
 //!
 //! Hyyrö's formulation ("Bit-parallel LCS-length computation revisited", 2004) of the dynamic programme: one bit per

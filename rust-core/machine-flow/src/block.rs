@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Basic blocks of machine code.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Decoded blocks, found by the offset of their first byte.
 
 use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How the unit was configured, and how far clocks may be trusted.
 
 use jportal_units::{StreamOffset, Tid, Tsc};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The crate's error: why packets and code do not go together, or an image event is refused.
 
 use jportal_units::{Address, AddressRange, StreamOffset};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the decoder says: machine blocks, transitions, time and gaps.
 
 use crate::error::Error;

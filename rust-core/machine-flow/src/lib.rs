@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Executed machine blocks from Intel PT packets and the history of the code cache.
 //!
 //! Purpose: follow each core's trace through the machine code *as it was at that time* and say,

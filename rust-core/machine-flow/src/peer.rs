@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Intel's libipt in lock-step: an independent decoder that must execute the same instructions.
 //!
 //! libipt follows code and packets by itself, instruction by instruction; it knows one image

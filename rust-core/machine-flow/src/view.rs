@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One core's view of the code cache: which changes it has seen.
 //!
 //! Old changes are merged into a *base* image. Changes whose time is near the trace's present

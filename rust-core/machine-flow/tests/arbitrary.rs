@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Arbitrary trace, and real trace with damaged bytes: no panic, bounded work, gaps instead.
 
 mod sim;

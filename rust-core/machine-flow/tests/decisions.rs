@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What a decoder says of the versions of code that ran: for which packet, and where the old bytes ran last.
 
 use jportal_machine_flow::{

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Scripted tests: code, packets and the items that must come of them, one case per file in
 //! `packet-scripts/`, named by the packet sequence or the erratum.
 //!

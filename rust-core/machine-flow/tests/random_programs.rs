@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Random programs whose code changes while they run: what was encoded is decoded.
 
 mod sim;

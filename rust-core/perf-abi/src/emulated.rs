@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The shared file of an emulated PT unit.
 //!
 //! The unit creates the file and names it to the traced program in the environment

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 use std::path::PathBuf;
 
 /// What can be wrong with rings, records and the shared file.

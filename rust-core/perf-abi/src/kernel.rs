@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The seam between a recording and the kernel: every system call that a perf device makes, and nothing else. Tests play the
 //! kernel behind it.
 

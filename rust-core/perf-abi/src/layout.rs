@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Static checks of the generated layout against the offsets of the kernel's ABI
 //! (`include/uapi/linux/perf_event.h`), and the constants that follow from them.
 

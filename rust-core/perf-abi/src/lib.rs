@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The memory layout and the records of Linux `perf_event` as far as a PT recording uses
 //! them, for both ends: a kernel or emulated unit that produces and a drain that consumes.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What procfs and sysfs say of this machine and of what a process may trace on it.
 
 use std::fs;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Memory shared with a producer or consumer that the compiler does not see.
 //!
 //! All `unsafe` of this crate stands here. A [`Block`] keeps its mapping alive; single

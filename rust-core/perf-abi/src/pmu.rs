@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What sysfs says of the PT PMU: `/sys/bus/event_source/devices/intel_pt` (`arch/x86/events/intel/pt.c`).
 
 use crate::Error;

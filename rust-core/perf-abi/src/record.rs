@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Records of a data ring (`enum perf_event_type`), each followed by the `sample_id`
 //! trailer of [`SAMPLE_TYPE`].
 

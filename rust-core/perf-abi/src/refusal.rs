@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What it means when the kernel refuses a system call of a recording: which call, why, and what to change.
 //!
 //! The causes were read in `kernel/events/core.c`, `kernel/events/ring_buffer.c` and `arch/x86/events/intel/pt.c` of Linux 6.1 and

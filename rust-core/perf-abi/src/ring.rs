@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The data ring and the AUX ring of one core, producer and consumer.
 //!
 //! Ordering is the kernel's (`kernel/events/ring_buffer.c`, `perf_output_put_handle`): the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How large the rings of a recording are.
 
 use crate::layout::PAGE_SIZE;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The time that perf has when it comes to a packet (`facts/perf-abi.md`, section 5).
 
 use jportal_capture::PtConfig;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 use super::*;
 
 const CRYSTAL: Crystal = Crystal { shift: 5, numerator: 188, denominator: 2 };

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The code cache over time as mappings of one file.
 //!
 //! Each install of code, and each patch, is a mapping from its time on. perf keeps what it has decoded by place in the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The file of code that perf takes instructions and symbols from: an ELF64 shared object whose one segment is all
 //! versions of the code one behind the other, at addresses that are file offsets.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What can go wrong.
 
 use jportal_units::{Address, Core, StreamOffset};

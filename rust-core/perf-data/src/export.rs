@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A capture as a folder that `perf script` reads: `perf.data`, and the code in `code.elf`.
 
 use crate::clock::{Crystal, TraceClock};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The trace of a perf.data file and the metadata of a capture as one capture.
 
 use crate::error::Error;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The numbers of a perf.data file (`facts/perf-abi.md`, section 6; `perf.data-file-format.txt` and
 //! `include/uapi/linux/perf_event.h` of the kernel's sources).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! perf.data files: a capture as one that `perf script` decodes, and a capture from one that `perf record` wrote.
 //!
 //! [`export`] writes the trace of each core, the records of its data ring, and the code cache as a function of time: one

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! When perf is to see each change of code and each switch of threads.
 //!
 //! perf knows the code by time alone, and the time in a trace is coarse: what ran between two timing packets may have

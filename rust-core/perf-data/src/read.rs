@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Reading a perf.data file, record by record. Nothing in it is believed.
 
 use crate::error::Error;

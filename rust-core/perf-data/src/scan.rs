@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Where perf can stop, and at what time.
 //!
 //! perf decodes up to the first branch that is not older than the next record of the sideband, takes that record, and goes

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The records of all cores in one order of time, with what is made for perf.
 
 use crate::error::Error;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A made-up run for tests: a code cache with two stubs, threads that call from one into the other, a patch.
 
 use jportal_capture::codec::{Bytes, Str};

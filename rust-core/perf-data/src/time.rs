@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Between TSC and perf's nanoseconds.
 
 use jportal_capture::{Header, TimeConversion};

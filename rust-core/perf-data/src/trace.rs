@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A core's trace as it is exported: its own packets, and TSC packets where perf has to know the time.
 
 use crate::clock::TraceClock;

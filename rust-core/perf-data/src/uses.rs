@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Which core ran which version of the code where: what the decoder found out.
 
 use crate::error::Error;

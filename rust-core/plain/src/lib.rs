@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Names and messages of others as plain text.
 //!
 //! Names of methods, classes, threads and files, and messages in a capture, may hold any character: line feeds, which

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! From a stretch and the places of its bytecodes to events.
 
 use jportal_bytecode::{EdgeKind, Icfg, Node, Transfer};

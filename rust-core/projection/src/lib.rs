@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Orphan bytecodes of a flow get their place in the program.
 //!
 //! Behind a gap the interpreter goes on in frames of which nothing is known: the flow tells the bytecodes without method

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Where the bytecodes of a stretch stand.
 
 use std::ops::Range;

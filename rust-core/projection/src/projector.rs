@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The consumer that places orphans on their way to another one.
 
 use std::sync::{Arc, Mutex, PoisonError};

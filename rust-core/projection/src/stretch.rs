@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A stretch of orphan bytecodes: from the first to where something else is known of the frame they belong to.
 //!
 //! Its events are orphans, time, and *visits*: activations that come and go on top of the unknown frame, each a call out of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! IP payloads and their compression against the last IP (SDM, table "FUP/TIP IP
 //! Reconstruction").
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Intel Processor Trace packets: decoding, encoding, last-IP reconstruction and PSB search.
 //!
 //! Purpose: turn the bytes of one core's trace into [`Packet`]s and back, quickly and without

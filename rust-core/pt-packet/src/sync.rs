@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Finding synchronisation points.
 
 /// The bytes of PSB (SDM, table "PSB Packet Definition").

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Whole times from the 56 bits that a TSC packet has.
 
 /// The full TSC of a packet's 56 bits, the one nearest to `near` (SDM vol. 3, "TSC Packet").

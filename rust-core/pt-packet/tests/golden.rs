@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One golden byte sequence per packet, from the SDM's packet definition tables, both ways.
 
 use jportal_pt_packet::{

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! libipt's packet decoder reads the same packets at the same places.
 
 use jportal_pt_packet::{CodeSize, Encoder, IpCompression, IpPayload, Packet, PacketDecoder, Tnt};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Whatever is encoded is decoded again, and arbitrary bytes do no harm.
 
 use jportal_pt_packet::{

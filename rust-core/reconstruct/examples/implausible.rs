@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Prints path markers that contradict each other, without any trace.
 //!
 //! `cargo run -p jportal-reconstruct --example implausible -- CAPTURE`; a recording with `-XX:JPortalSource=none` will do. The

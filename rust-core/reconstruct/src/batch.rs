@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One core's worker: PT pieces of the capture → batches of machine-flow items.
 
 use crate::driver::MachineDecoder;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Whose flow may miss something because records of the sideband are missing.
 //!
 //! Where a core's records are missing ([`Blind`]), any thread may have run there that is not known to have been elsewhere all the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Bytecodes of a method, parsed once for following dispatches.
 
 use jportal_bytecode::{Instruction, Method, MethodTable, Opcode, Transfer};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Compiled code through debug info: executed machine blocks → `PcDesc` positions.
 //!
 //! A `PcDesc` names the return address of a call, a safepoint poll or an instruction that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Why the machine flow and the bytecode do not agree.
 
 use jportal_bytecode::Opcode;

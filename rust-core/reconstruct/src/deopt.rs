@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Changes of frame kind: deoptimisation (compiled → interpreted) and OSR (the reverse).
 
 use crate::contradiction::Walk;

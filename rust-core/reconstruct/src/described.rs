@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How far a recording that was cut off can be decoded.
 //!
 //! Trace and metadata come to the file on ways of their own. When the disk is full, or the file is cut off, the trace may reach

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Template dispatches: which bytecode of which method begins.
 
 use crate::code_map::Step;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The decode loop: cores in parallel, stretches in order of time, one machine per thread.
 //!
 //! Each core's PT stream is decoded by a worker of its own, which runs ahead by a bounded

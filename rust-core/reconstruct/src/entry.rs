@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Ways into a method: entry stubs, interpreter entries, native wrappers, the call stub.
 
 use crate::contradiction::{Contradiction, Walk};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Why a recording cannot be decoded at all. What cannot be decoded *in* it is a gap.
 
 use jportal_units::{Address, Core};

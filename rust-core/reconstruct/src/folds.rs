@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the compilers say they lost, in the flow's words.
 
 use jportal_capture::schema::ambiguities;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The shadow stack: what the decoder knows of a thread's frames.
 
 use crate::outcome::Outcome;

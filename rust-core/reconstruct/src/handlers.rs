@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Which exception handlers the VM may choose in an interpreted frame.
 //!
 //! The VM takes the first row that covers the bytecode and whose type fits

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Path markers that no run can have passed one behind the other.
 //!
 //! What the compilers say of a piece of code is held against the methods without any trace: each list of

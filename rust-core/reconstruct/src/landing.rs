@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Where control comes back to: return entries, handlers, the caller's handler.
 
 use crate::contradiction::{Contradiction, Walk};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! From executed machine blocks to the bytecode flow of every thread.
 //!
 //! [`Recording::open`] reads the metadata of a capture and builds the VM's image over

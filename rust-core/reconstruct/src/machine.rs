@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The machine of one thread: executed machine blocks in, bytecode events out.
 //!
 //! [`Machine::item`] is fed the thread's items in order, whatever core they ran on. Each

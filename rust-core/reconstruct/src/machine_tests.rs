@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The machine against a hand-made VM: a code cache of 64 KiB with one template per opcode.
 
 use crate::driver::Positions;

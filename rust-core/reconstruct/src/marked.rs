@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Compiled code through path markers: executed machine blocks → bytecode blocks.
 //!
 //! The compilers say which bytecode blocks begin at which instructions and on which edges

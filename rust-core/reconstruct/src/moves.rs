@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! From one position of a marked frame to the next: what its inlined frames executed in between.
 //!
 //! Two markers that follow each other are joined by one edge of the method, or an exception leads from the one to

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Which records of a core's sideband cannot be what was written, because they do not fit those around them.
 //!
 //! A data ring holds its records in order of time, and the ranges of its AUX records follow each other. A damaged file may say

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Bytecodes of frames of which nothing is known: where trace begins again, the interpreter goes on in a frame that is
 //! older. Which bytecode it executes the template tells, and where a branch goes its jumps; whose bytecode it is, nothing.
 

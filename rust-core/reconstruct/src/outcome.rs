@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the branches inside a template tell about the bytecode it executes.
 
 use crate::code_map::Step;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The path of a method between two positions, where only one exists.
 //!
 //! Compiled code is seen at its debug-info positions only. Between two of them the

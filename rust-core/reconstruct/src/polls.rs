@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Safepoint polls of C2 whose debug info does not say where control stands.
 //!
 //! C2 moves the poll of a counted loop behind the loop's test, and with it the blocks in between where it finds the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A capture opened for decoding.
 
 use crate::blind::{Life, Unseen, unseen};

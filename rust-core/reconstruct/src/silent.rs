@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Invokes that execute without an event of a callee.
 //!
 //! Both compilers replace calls of intrinsics by instructions and leave out what links a method handle. Any other

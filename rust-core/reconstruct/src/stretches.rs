@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Which thread ran when on a core: sideband records → stretches of the PT stream.
 //!
 //! Every byte of a core's AUX stream lies in the range of one `PERF_RECORD_AUX`, whose

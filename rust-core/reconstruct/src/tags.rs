@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Address → meaning, fast: one paged lookup per executed block.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};

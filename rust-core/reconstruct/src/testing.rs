@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Shared by the tests of this crate.
 
 use jportal_bytecode::Method;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Which bytecode of a block may have thrown, where compiled code throws without a call.
 //!
 //! Control goes to a handler of the same compilation unit, or unwinds, without leaving the compiled code after an `athrow`,

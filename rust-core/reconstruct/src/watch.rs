@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the machine did around one event of a flow: for a reader who wants to know why the event is there.
 //!
 //! The trace is decoded once more up to that event; the machine blocks before and behind it are kept, each with the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A program that records as the VM does, with a PT unit whose output is known: the tests run
 //! it as a process of its own, natively and under QEMU, and kill it.
 //!

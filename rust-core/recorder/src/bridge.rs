@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The one bridge between HotSpot and the recorder.
 //!
 //! No function throws or unwinds: each body runs under `catch_unwind`, and a panic ends the

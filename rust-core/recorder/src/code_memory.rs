@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The code cache as the memory of a file.
 //!
 //! Linux before 5.18 filters ranges of files only, and of each file the range that was mapped last. So the code cache is one

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The thread that moves the export ring into the capture. It alone creates the file and ends
 //! it, so that every `write(2)` happens with signals blocked.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Where PT comes from. Every device offers the kernel's rings, so that one drain serves all.
 
 mod emulated;

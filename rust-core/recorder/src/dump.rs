@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A dump of the flight recorder: the windows of all cores, and everything the VM has told.
 //!
 //! The device pauses while the drain threads copy the windows, each those of its cores. Metadata is written to the capture all

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The recorder: the part of JPortal that lives inside the traced VM.
 //!
 //! Linked into `libjvm.so` as a static library. HotSpot calls it through the one bridge in

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 use crate::sys::Callback;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One recording: its threads, from start to stop.
 
 use crate::config::Config;

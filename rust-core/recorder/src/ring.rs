@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The export ring: many producers, one consumer, backed by a file.
 //!
 //! It carries the metadata stream, frame after frame (`FRAME_HEADER` of the schema). Producers

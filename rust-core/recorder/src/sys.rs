@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The few things that need the machine or the C library directly.
 
 use std::ffi::{CStr, CString};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The flight recorder: of each core, the last bytes of a ring that is overwritten, and who they belong to.
 //!
 //! The unit writes its ring in a circle. An AUX record says at each stop where in the ring the unit stands, so two records that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The archive as the VM's build uses it: linked by the C++ compiler, called through the generated
 //! header from code without exceptions, and leaving no trace in the exported symbols.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The perf device with a kernel that is played: order of calls, every refusal, loss, and what the capture holds afterwards.
 
 mod common;

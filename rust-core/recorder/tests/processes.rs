@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The recorder in a process of its own (`examples/fake_vm.rs`): killed, crashed, with a full
 //! disk, and under QEMU's user mode as the emulated recording has it.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The recorder with a device whose output is known: what goes in is what can be read back.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The export ring under many producers, a slow consumer, records beyond its size, and an end
 //! in the middle.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What projection and recovery cost on a made-up program of a real one's size.
 //!
 //! `cargo run --release -p jportal-recover --example scale -- [METHODS] [INSTRUCTIONS]`. The program is random, and so is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! From the flow of a thread to segments: what was captured between gaps, with the frames on both sides.
 
 use crate::project::paths::Below;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Recovery: what ran in the gap between two segments (paper §5).
 //!
 //! | method | how it finds a fill |

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the hardware lost: projection of segments onto the ICFG and recovery of what lies between them.
 //!
 //! Data loss cuts the trace of a thread into segments. *Projection* asks where in the program a segment lies whose

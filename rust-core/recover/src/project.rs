@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Projection: where a segment lies in the ICFG (paper §4).
 //!
 //! | method | how it finds the starting nodes |

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The alphabet of a trace and the segments written in it.
 
 use crate::Error;

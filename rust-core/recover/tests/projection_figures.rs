@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The paper's Figures 2, 4 and 5.
 //!
 //! What its text and figures say of outcomes does not go together: in Figure 2(d) `ifne` has the bit 1, in 2(e) `ifne 0`,

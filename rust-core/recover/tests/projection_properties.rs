@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Theorem 4.4, and that the projections agree, on random programs.
 
 mod support;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The paper's Figures 1 and 6.
 
 use jportal_bytecode::Node;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Theorem 5.5, and that every fill is a path that connects.
 
 mod support;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Calls: who called whom, from where, how often.
 //!
 //! Counts are what was seen. Where the flow says that it does not know what ran (module `hidden`), they are *at least* what

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What stands in a flow between two things that are compared, and figures by who executed them: what a mismatch is
 //! put down to.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Coverage: which bytecodes, lines and branch outcomes were executed, of those present.
 //!
 //! A line counts as executed when one of its bytecodes was. A branch outcome is one distinct

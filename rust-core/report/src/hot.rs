@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Hot methods: bytecodes executed in each method itself, by who executed them, and calls.
 //!
 //! Figures are what was seen. Where the flow says that it does not know what ran (module `hidden`), they are *at least* what

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Clients of the flow: coverage, hot methods, calls, text, and the comparison with the
 //! probes that really ran.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What reports call classes and methods.
 //!
 //! A method is named by its class, its loader, name, descriptor and, where its class was redefined, version. Some names

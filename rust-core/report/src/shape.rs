@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What a method has to cover: instructions, lines, branch outcomes.
 
 use std::sync::OnceLock;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The frames of one thread as a report sees them.
 
 use jportal_flow::{Entry, EventKind, Exit};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Counts by provenance.
 
 use jportal_flow::{Event, EventKind, Provenance};

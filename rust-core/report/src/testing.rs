@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Small methods and flows for unit tests.
 
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Totals per thread: what `info` shows of a decoded flow.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Runs of bytecodes one by one, for consumers that want each of them.
 
 use jportal_bytecode::{Instruction, MethodTable};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Newtypes for the quantities JPortal counts.
 //!
 //! Every other crate speaks in these types, so that an address cannot be added to a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Prints the machine code of compiled methods with their path markers.
 //!
 //! `cargo run -p jportal-vm-image --example markers -- CAPTURE [PART-OF-A-METHOD-NAME]`; without a name, sums only.

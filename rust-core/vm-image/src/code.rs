@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Versions of code blobs and what their addresses mean.
 
 use crate::flaw::Flaw;

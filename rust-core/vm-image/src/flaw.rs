@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Debug info and path markers that no compiler can have made.
 //!
 //! A record that passed its checksum may still be damaged, or made to do harm: a chain of frames 20,000 deep costs 20,000 events

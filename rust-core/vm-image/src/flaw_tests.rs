@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 use super::*;
 use jportal_bytecode::Method;
 use jportal_capture::schema::{InlineContext, MarkedEdge, MarkedOffset, PathMarker, PcDescriptor, Scope};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The template interpreter: what its addresses mean.
 
 use hashbrown::HashMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The traced VM as a function of time.
 //!
 //! Feed every metadata record in commit order to [`Builder::record`]; the resulting

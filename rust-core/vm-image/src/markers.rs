@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Path markers: where bytecode blocks begin in compiled code (`FORMAT.md`, *Path markers*).
 
 use jportal_capture::schema::{

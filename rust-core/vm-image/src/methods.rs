@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! From `Method*` to [`MethodId`]: the address of a method is its name only for a while.
 
 use hashbrown::HashMap;

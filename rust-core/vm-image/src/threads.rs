@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Which Java thread an OS thread id stood for, and when.
 
 use hashbrown::HashMap;

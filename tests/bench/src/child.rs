@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Programs run to their end, with what they used.
 
 use anyhow::{Context, Result, bail};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Decoding speed on a capture beside libipt and iptr-decoder, and what recording costs the VM.
 //!
 //! usage: jportal-bench decode [--json] CAPTURE...

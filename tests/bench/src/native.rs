@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Machine flow: ours, and libipt's block decoder.
 
 use crate::trace::{Trace, Turn};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The PT streams of a capture, in memory.
 
 use anyhow::{Context, Result, ensure};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What recording costs the VM: Debian's VM, ours with JPortal off, and with metadata only, without path markers, with
 //! them, with those that the compilers may lose no path for, and with markers and the code cache in a memfd.
 

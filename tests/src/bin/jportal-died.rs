@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-died`: VMs that die while they record, each at a random moment, and what their captures tell.
 
 use std::process::ExitCode;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-fault FAULT IN OUT`: copies a capture with a planted fault, to try a check by hand.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-fuzz`: random programs, interpreted and compiled, flows compared. One line per program and mode.
 
 use std::collections::BTreeMap;

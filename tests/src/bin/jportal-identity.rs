@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-identity`: is the machine code with path markers of `default` precision the unpatched VM's?
 
 use std::path::PathBuf;

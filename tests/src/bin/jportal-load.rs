@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-load`: crowds of threads recorded on a busy machine, stopped and continued at random, and whether all is exact.
 
 use std::process::ExitCode;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-loss`: what is left of a run when trace is lost, and what projection and recovery make of it: the figures of the
 //! paper's Table 3, Figure 7 and Table 5 on real programs.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-mutate`: every command on captures that are damaged, or made to do harm.
 
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-neighbours`: HotSpot's own tests, recorded and checked. One line per test and mode.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-perf CAPTURE PERF.DATA [LIMIT]`: does `perf script` list the branches of the capture's machine flow?
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal-program [NAME small|full]`: the arguments of `java` that run a test program, one on a line; without arguments, the
 //! names of the real programs. For scripts.
 

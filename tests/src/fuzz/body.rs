@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The body of one method while it is being written: names in scope, what it costs, where control may leave.
 
 use super::rng::Rng;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Expressions: each function returns Java source that is safe to put anywhere an operand may stand.
 
 use super::body::Body;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Loops: counted and not, up and down, with exits at every place, and the shapes that compilers know by name.
 
 use super::body::{Body, Target};

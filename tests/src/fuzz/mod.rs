@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Random programs in Java: single-threaded, deterministic, and certain to end.
 //!
 //! Every loop has a bound or fuel, every recursion a depth, so a program ends whatever its values are; what it prints

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The frame of a random program: its classes, its kernels, its `main`.
 
 use super::body::{Body, Callee, Shared};

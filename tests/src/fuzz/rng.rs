@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A small generator of numbers: the same seed gives the same program on every machine.
 
 /// SplitMix64.

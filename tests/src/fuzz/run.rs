@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A random program recorded twice, interpreted and compiled, and the two flows compared.
 
 use std::fmt;

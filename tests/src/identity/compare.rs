@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Listings of one program.
 //!
 //! Two nmethods are the same if every byte is, except operands that hold addresses: those of oops, metadata, stubs and the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Whether two virtual machines make the same machine code of the same bytecode.
 //!
 //! HotSpot itself writes down what it compiles (`-XX:+PrintNMethods`, in every product VM, no disassembler needed):

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Many changes of one capture, some at a time.
 
 use std::path::{Path, PathBuf};

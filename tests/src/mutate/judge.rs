@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Every command on a changed capture, with limits on time and memory.
 
 use std::fs::File;

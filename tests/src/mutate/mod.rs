@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Captures that are damaged, or made to do harm: each field to its extremes, chunks reordered, doubled, cut, with checksums
 //! made right again. No command may crash, hang, or take more memory than in proportion to the file.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A capture taken apart: records can be changed, and it can be put together again with all lengths, offsets and checksums right.
 
 use std::collections::{BTreeMap, HashSet};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A small capture made here, for where there is no VM: two threads take turns on two cores in compiled code with inlining, path markers
 //! and a loop, called through a stub; one core lost trace once.
 

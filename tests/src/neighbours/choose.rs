@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Which tests are taken: the order in which a seed puts them, and what their descriptions rule out.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! jtreg: lists the tests, and runs them with a JDK whose `java` is our stand-in.
 
 use std::fs::File;

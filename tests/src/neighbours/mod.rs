@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! HotSpot's own tests as programs to record: chosen at random, run by jtreg under the emulated PT unit, and
 //! checked.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What stands in for `java` while jtreg runs: records the VM of a test's main class, has the capture
 //! checked, and notes it.
 

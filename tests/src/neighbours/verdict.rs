@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What a test says of the recorder and the decoder: passed, failed with what is wrong, or skipped with a
 //! reason.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Little room: a tiny export ring, a full disk, a path that cannot be written, a full trace buffer.
 
 use std::process::Command;

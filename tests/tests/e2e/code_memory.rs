@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The code cache as the memory of a file, which Linux before 5.18 needs to filter: what is recorded of it is as exact.
 
 use jportal_capture::CaptureReader;

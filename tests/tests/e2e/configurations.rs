@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Programs under other settings of the VM and of the PT unit: one compiler alone, compiled at once, other collectors, a code
 //! cache that has to be flushed or is a memfd, finer clocks than time in PSBs only. What holds in the default mode holds in each.
 

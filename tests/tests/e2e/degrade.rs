@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal degrade`: what is decoded of a degraded capture is what the loss-free one has there.
 
 use std::collections::HashMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What a VM leaves that dies while it records.
 
 use jportal_tests::died::{Way, die, moment};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Each planted fault must turn the check red that is green on the untouched capture.
 //!
 //! Of faults in compiled code many do no harm: that code never runs, or not that way. Such a fault leaves the flow as it

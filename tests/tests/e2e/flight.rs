@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The flight recorder: dumps on command, of a slow call, on `OutOfMemoryError` and at a fatal error.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Path markers of `default` precision leave the machine code alone: it is the unpatched VM's.
 
 use jportal_tests::identity::compare;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the VM does to a frame from outside: exceptions that another thread throws into it, and what a
 //! debugger does. (A search for a handler that fails is in `programs.OldForms`, results that nobody wants are
 //! in `programs.Dynamic`.)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Coverage beside JaCoCo's: a program recorded without anything in its way, and run once more under JaCoCo's agent.
 
 use std::path::{Path, PathBuf};

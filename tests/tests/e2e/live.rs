@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Recordings that jcmd begins and ends while the program runs.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Crowds of threads on a busy machine, at rest and stopped and continued at random.
 
 use jportal_tests::load::{Neighbours, Trial};

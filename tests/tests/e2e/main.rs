@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Programs recorded under the emulated PT unit and judged by the oracle, by libipt, by planted
 //! faults and by misuse.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Path markers held against the bytecode without any trace: none may stand where no run can pass it.
 
 use jportal_capture::CaptureReader;

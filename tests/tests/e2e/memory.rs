@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Decoding streams: a trace ten times as long must not need much more memory.
 
 use jportal_tests::place;

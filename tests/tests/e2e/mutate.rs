@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Captures that are damaged, or made to do harm: one thing at a time is changed, and no command crashes, hangs, or takes more
 //! memory than in proportion to the file. `jportal-mutate` does the same at length.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal run` is transparent: output, exit status and signals are the program's own.
 
 use std::process::Command;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal export perf-data` and `jportal import`, with an unmodified `perf` as the judge.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Each program, interpreted and in the VM's default mode.
 
 use std::process::Command;

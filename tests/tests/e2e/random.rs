@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Random programs: what compiled code executed against what the interpreter did.
 
 use jportal_tests::against::Precision;

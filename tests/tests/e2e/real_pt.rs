@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Programs recorded with the machine's own Intel PT, judged as those of the emulated unit are. Skipped, and counted as such, where
 //! there is none. They want rings that the free budget of locked memory does not hold: run them as root, or raise `ulimit -l`.
 

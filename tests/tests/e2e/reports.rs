@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What reports say of what is not known, and of names that others chose.
 
 use std::collections::BTreeSet;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The kernel itself, for all of a recording but PT: who ran when, on a native VM with many threads.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A capture cut off anywhere: a clean partial result or a clear error, never a panic.
 
 use jportal_tests::fault;

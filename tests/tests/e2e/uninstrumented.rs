@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Programs as they are, without probes, which hide the very folds that lose paths: what the main thread did in the
 //! default mode it must have done with `-Xint` too, bytecode by bytecode.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Traces that lost what hurts most: nothing but small segments, a gap at each switch of threads, no first and no last PSB;
 //! and records of the switches themselves.
 //! Every method comes to an end with bounded work and memory, gaps are where they were made and nowhere else, and what is

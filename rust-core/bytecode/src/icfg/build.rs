@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! From methods to the graph.
 
 use super::{CallSite, CalleeResolver, Callees, INSIDE, Icfg, Node, OUTSIDE, Sets, Target};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What an invoke may call: asked of the caller, with an answer from names alone.
 
 use crate::method::{InvokeRef, Method, MethodTable};

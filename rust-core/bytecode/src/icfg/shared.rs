@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A graph that others may hold before it is there.
 
 use super::{ByName, Icfg};

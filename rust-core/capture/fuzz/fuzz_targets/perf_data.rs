@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Any bytes as a perf.data file: importing them never panics, and what is made of them is a capture.
 #![no_main]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Any bytes as a capture file: opening it and walking everything in it never panics.
 #![no_main]
 

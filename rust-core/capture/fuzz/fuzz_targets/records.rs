@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Any bytes as framed metadata records: decoding never panics, and what decodes encodes
 //! to a prefix of what it came from.
 #![no_main]

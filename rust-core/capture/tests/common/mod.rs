@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A small capture with every kind of chunk, the same on every run.
 #![allow(dead_code)]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What this machine can do with Intel PT through the kernel: each condition by itself, and the system calls themselves.
 
 use std::io;

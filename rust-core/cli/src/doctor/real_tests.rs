@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 use super::*;
 use jportal_perf_abi::bindings::perf_event_attr;
 use jportal_perf_abi::kernel::{Event, Moment};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The emulated PT unit: QEMU, its plugin, and the shared memory between plugin and VM.
 
 use std::ffi::OsString;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Where the JDK, QEMU and the emulated unit are.
 
 use std::ffi::OsStr;

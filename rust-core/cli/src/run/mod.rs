@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal run`: starts the program under the recording VM and gets out of its way.
 //!
 //! The program keeps stdin, stdout and stderr, gets the signals sent to us, and we end as it

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The name of the capture: the VM expands patterns in it, and the command has to find what the VM wrote.
 
 use std::ffi::OsStr;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! `jportal verify --jacoco`: coverage beside JaCoCo's.
 //!
 //! What is in an .exec file only JaCoCo's own library can tell. A small Java program of ours asks it

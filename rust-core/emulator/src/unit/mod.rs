@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The PT unit of one core: which packets it sends for which event.
 //!
 //! SDM means Intel's Software Developer's Manual, volume 3, chapter "Intel Processor Trace".

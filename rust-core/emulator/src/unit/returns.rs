@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The return stack of RET compression.
 
 /// Entries of the stack (SDM: the call stack holds 64 return addresses).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One test per rule, on decoded packets.
 
 use jportal_pt_packet::{LastIp, Packet, PacketDecoder};

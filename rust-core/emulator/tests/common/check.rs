@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Decodes with libipt's instruction flow decoder in step with the record of executed blocks.
 //!
 //! libipt follows the code bytes, the packets and nothing else. The bytes are those of the block

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Runs guest programs under QEMU with the plugin and checks what it recorded.
 #![allow(dead_code)] // each test file uses its own part
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Reads the record of executed blocks (`jportal_emulator::truth`).
 
 use std::path::Path;

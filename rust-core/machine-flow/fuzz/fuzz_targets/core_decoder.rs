@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Arbitrary code, changes and trace: no panic, bounded work.
 #![no_main]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Versions of code that time alone does not decide between.
 //!
 //! A change of code becomes visible to a core between the time when its store had not begun and the time of its record, and the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Returns that doubt a choice.
 //!
 //! Two versions of a call may lead to code that sends the same packets, until a return: it leads to a caller that, in this flow,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One core's trace, followed through the code image.
 //!
 //! The decoder is driven by packets: each packet moves the walk through the code exactly as far

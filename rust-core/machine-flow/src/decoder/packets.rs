@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What each packet does to the decoder's state.
 
 use super::state::{Demand, Mode, Pending};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Visits to the VM for the destinations of calls and the instructions of patch stubs.
 //!
 //! A call that is not resolved leads to a stub, and that calls the VM. Which call it was packets do not say: if there are two

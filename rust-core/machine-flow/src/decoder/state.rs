@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the decoder knows at one point of the trace: all that a choice must bring back.
 
 use crate::clock::Clock;

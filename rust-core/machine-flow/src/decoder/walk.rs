@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The walk through the code that satisfies the packet at hand.
 
 use super::CoreDecoder;

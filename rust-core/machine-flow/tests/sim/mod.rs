@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A machine for tests: random programs with code that changes while it runs, executed
 //! instruction by instruction, and a PT unit that encodes what they do.
 #![allow(dead_code)]

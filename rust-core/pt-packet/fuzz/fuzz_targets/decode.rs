@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Arbitrary bytes: no panic, no endless loop; what is decoded encodes to something that decodes
 //! to the same.
 #![no_main]

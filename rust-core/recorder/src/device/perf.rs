@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Intel PT through `perf_event_open`, and the sideband alone on machines without it.
 //!
 //! Order of steps (all of it on the thread that creates the VM, when every thread of the recorder exists and nobody else does):

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A kernel that tests play: it knows the rules of `kernel/events` that a recording depends on, refuses what it is told to refuse,
 //! and notes every call.
 

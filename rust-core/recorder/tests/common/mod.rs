@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A PT unit and a VM whose output is known in advance.
 #![allow(dead_code)] // each test program uses its part
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What led to what follows a gap, backwards: copied from what was captured, as [`Trail`](super::trail) does it forwards.
 
 use super::ancestors::{Above, Ancestors, revealed};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Algorithm 3 of the paper: data recovery, basic algorithm.
 
 use super::suffix::Context;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The complete segments with the anchor instructions of a gap, for all gaps in one pass.
 
 use super::{Captured, Hole, Parameters};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How far two stretches of instructions are the same, a block at a time: a gap is compared with some dozen places for thousands of
 //! instructions each.
 

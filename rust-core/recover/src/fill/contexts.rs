@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Places in what was captured by what stands in front of them or behind them, on several scales.
 //!
 //! For every place behind a transfer of control, the last 1, 4, 16 and 64 transfers are hashed, and a table per scale keeps a fair

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The likeliest path through the ICFG that connects both ends of a gap in its length: where no place that was captured joins.
 //!
 //! Paths are explored best first by how likely they are in the run's own [frequencies](Frequencies) and by how much of the gap's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Our own recovery: a gap is filled as the run itself went on in the same context, for as long as the gap took.
 //!
 //! The paper takes the complete segment with the longest common suffix and reads it to the first place that joins, which makes

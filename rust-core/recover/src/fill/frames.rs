@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The frames of a thread along a path, as far as they are known.
 
 use crate::cut::Sites;

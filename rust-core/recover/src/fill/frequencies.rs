@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How often the run went which way: a first-order model of what was captured.
 
 use super::{Captured, SegmentId, Tier, Tiers};

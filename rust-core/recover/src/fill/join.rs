@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Reading a complete segment until it joins what follows the gap.
 
 use super::{Captured, Fill, FillWork, Hole, Parameters, Ranked, Source};

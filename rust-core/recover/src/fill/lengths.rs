@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How far the length that is expected of a gap can be trusted.
 //!
 //! What hangs on one end of a gap, and goes on there as in all other places, ran only if the gap was long enough for it. Of that

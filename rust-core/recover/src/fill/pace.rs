@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How many instructions the time of a gap was enough for.
 
 /// What a thread executed and when, apart from its gaps.

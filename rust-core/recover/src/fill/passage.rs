@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The passage from a trail to the way back where these do not meet: out of frames that only the one has, into those that only
 //! the other has.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How far a run's confidences can be trusted: gaps are cut into what was captured, filled, and compared with the truth.
 //!
 //! They take as long as the run's own gaps do, whatever ran in that time: where the length that is expected of a gap is far from its own, it is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Fair samples of places, in a table.
 
 use memmap2::{Advice, MmapMut};

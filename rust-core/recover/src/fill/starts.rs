@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Where the segments of a sequence begin, and which one holds a position.
 
 use std::ops::Range;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The common suffix of an incomplete segment and the prefix of a complete one, at each tier.
 
 use super::{Captured, FillWork, Parameters, SegmentId, Tier, common};

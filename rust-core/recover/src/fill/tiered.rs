@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Algorithm 4 of the paper: abstraction-guided search for complete segments.
 
 use super::suffix::Context;

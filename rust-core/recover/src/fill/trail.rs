@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Going on behind a gap's last instruction as what was captured went on in the same context.
 
 use super::back::{Back, SAME, Same, Spot, Tables, ahead};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The last resort: a path through the ICFG.
 
 use super::{Captured, Fill, FillWork, Hole, Parameters, Source};

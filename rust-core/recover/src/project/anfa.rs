@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The abstract automaton of Definition 4.3 and the deterministic one that is made of it.
 //!
 //! Instructions without control transfer become ε. Each of them has one successor, so the ε-closure of a node is the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The automaton against the direction of execution: from a position that is known to where a segment began.
 
 use super::nfa::{Nfa, follows};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Algorithm 1 of the paper: enumerate and test.
 
 use super::nfa::Nfa;

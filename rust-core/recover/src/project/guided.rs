@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Algorithm 2 of the paper: abstraction-guided control flow reconstruction.
 
 use super::anfa::{Anfa, Dfa, abstraction};

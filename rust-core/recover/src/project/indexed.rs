@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Our own projection: the start is looked up, not searched.
 //!
 //! 1. The first anchor, if there is one, fixes a position. Otherwise what stands in the fewest places is taken: a window of the

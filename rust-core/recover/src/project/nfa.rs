@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The ICFG as a nondeterministic automaton (paper, Definition 4.1).
 //!
 //! A state says that a node has been matched; every node may be the start and every node the end. The paper labels a

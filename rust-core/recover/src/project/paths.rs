@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! From starting nodes to the paths of a segment, their number, and where they differ.
 //!
 //! Symbol by symbol, the states that some path leads to are listed with their predecessors and with the number of paths

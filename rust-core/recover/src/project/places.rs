@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The index of the ICFG by which the start of a segment is found without trying every node.
 //!
 //! A *run* is a straight line of instructions up to and with the next transfer of control. A segment shows whole

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Stacks of frames as paths need them: shared tails, equal stacks with equal numbers.
 
 use hashbrown::HashMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Thread by thread: what of the flow stands in the truth.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The figures of the paper's Table 3, and what else a comparison counts.
 
 use serde::Serialize;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What stands behind a cut is put as late as it can be.
 //!
 //! In a loop the words behind a cut are equal to the reference from many places on, and the alignment may have taken one that is some

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How much of what really ran a flow with lost trace tells: the figures of the paper's section 7.2.
 //!
 //! The *truth* is the flow of a loss-free capture, the *tested* flow that of a capture of the same run that has lost

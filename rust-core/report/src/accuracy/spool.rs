@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The flows of a decode as words: one of 4 bytes per bytecode, whatever the length of the flow.
 
 use std::io;

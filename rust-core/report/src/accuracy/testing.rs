@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Words in memory, what is found in them, and random numbers that come again.
 
 use std::io::{self, Cursor};

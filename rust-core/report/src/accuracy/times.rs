@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Where in a thread's flow which time was.
 
 /// Entries kept; a power of two.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The alignment of a tested sequence with a reference: in order, one to one, in bounded time and memory.
 //!
 //! Both are followed as long as they are equal. Where they part, or where the tested one is *cut* (words are missing

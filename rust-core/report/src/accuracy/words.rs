@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A long sequence of words outside memory: written once from front to back, then read anywhere.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};

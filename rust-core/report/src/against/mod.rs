@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Two recordings of one deterministic program: what a thread did in the one it must have done in the other.
 //!
 //! The reference is meant to be a recording of the interpreter, where nothing is unresolved. The comparison is

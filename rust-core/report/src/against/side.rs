@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! One flow of a comparison, as one sequence.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What of a flow is compared: bytecodes of the methods asked for, and where the flow does not know.
 
 use std::hash::{DefaultHasher, Hash, Hasher};

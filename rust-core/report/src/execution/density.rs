@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! How many bytecodes a gap hides: as many as run elsewhere in such a time, near it.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Which part of what the threads did is decoded, projected, recovered, lost.
 //!
 //! A share is one of bytecodes:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What the hidden parts of a flow may hold, method by method.
 
 use std::rc::Rc;

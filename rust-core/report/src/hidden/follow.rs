@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Collects what the flow of a thread does not say.
 
 use hashbrown::{HashMap, HashSet};

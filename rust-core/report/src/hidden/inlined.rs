@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What may have been called from where without a call in the machine code.
 
 use hashbrown::HashMap;

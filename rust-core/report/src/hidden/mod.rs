@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What a flow does not say, and what that means for counts and for coverage.
 //!
 //! Three things may have happened without an event:

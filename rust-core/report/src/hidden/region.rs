@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What lies on the ways from one bytecode of a method to another one.
 
 use jportal_bytecode::{Cfg, Method, Opcode, Transfer, instructions};

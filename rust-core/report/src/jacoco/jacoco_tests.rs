@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 use super::*;
 use crate::testing::{bytecode, enter, feed, leave_as, methods};
 use jportal_flow::Exit;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What JaCoCo says of a run: the lines that `cli/java/JacocoListing.java` prints.
 //!
 //! Fields are separated by tabs:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! What of each method was executed, as far as a probe of JaCoCo's could tell: instructions, ways of branches, and steps
 //! from one instruction to the next.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Coverage beside JaCoCo's, of another run of the same deterministic program.
 //!
 //! JaCoCo's instruction and branch counters follow from its probes ([`rules`]). The flow says which of these probes would have

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! JaCoCo's own arithmetic: from probes to covered instructions and branches.
 //!
 //! JaCoCo does not see instructions, it sees probes: an instruction counts as covered when a probe behind it, on the only way

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Alignment of the probes in a flow with the probes in the log, in bounded memory.
 //!
 //! While both agree, they are compared one by one. At a disagreement the next hits of the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The oracle's log of one thread, as `tests/oracle-agent/FORMAT.md` defines it.
 
 use std::io::{self, ErrorKind, Read};

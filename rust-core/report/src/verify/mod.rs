@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Verification: the probes the flow passes against the probes that really ran.
 //!
 //! The oracle agent puts a probe at every bytecode block and logs, per OS thread, which ids

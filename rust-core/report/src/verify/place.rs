@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Where a whole segment of hits lies in the log.
 
 use std::cmp::Reverse;

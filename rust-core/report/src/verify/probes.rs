@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Which bytecodes are probes, and which of them a flow passes.
 
 use hashbrown::HashMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The bytes of every code version as installed.
 
 use jportal_units::{Address, CodeId, Tid, Tsc};

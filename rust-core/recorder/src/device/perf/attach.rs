@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Events for threads that are there before the recording.
 //!
 //! Who makes threads meanwhile? A thread with events hands them on to those that it makes, one without does not, and nothing tells

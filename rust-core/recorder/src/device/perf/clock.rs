@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! perf's times as TSC values.
 
 use jportal_perf_abi::kernel::Moment;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The filter of PT: the code cache and nothing else.
 //!
 //! A plain address range is what every kernel since 5.18 takes. Before, only ranges of files could be filtered in user mode: then

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! Opening the events of a recording and mapping their rings.
 
 use super::{Host, Level, Span};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A passage by way of a common caller: out of the frames in front of a gap up to a method that leads, call by call, to those behind it.
 //!
 //! Where nothing is known of who called either end, the likeliest callers of both are gone up to where they meet.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! The ways out of methods.
 
 use super::{AllExits, Cost, Edge, Exits, LARGEST, Passages, STEP, Tier, Tiers};

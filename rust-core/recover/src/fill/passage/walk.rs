@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
 //! A passage step by step.
 
 use super::super::back::{Back, Same, Spot};
