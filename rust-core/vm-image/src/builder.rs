@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From records to the image.
+//! Builds the image from records.
 
 use crate::code::{CodeBody, CodeVersion, nmethod};
 use crate::flaw::{self, Methods};
@@ -13,7 +13,8 @@ use jportal_bytecode::MethodTable;
 use jportal_capture::schema::{self, Record, Stamped, blob_kinds, patch_reasons};
 use jportal_units::{Address, AddressRange, CodeId, MethodId, MethodPtr, Tid, Tsc};
 
-/// The stubs whose every call of the VM makes a `Resolution` (`SharedRuntime::generate_stubs`, `Runtime1::generate_patching`).
+/// The stubs whose calls of the VM each make a `Resolution` record
+/// (`SharedRuntime::generate_stubs`, `Runtime1::generate_patching`).
 const RESOLVERS: &[&str] = &[
     "wrong_method_stub",
     "ic_miss_stub",
@@ -29,24 +30,27 @@ const RESOLVERS: &[&str] = &[
 /// The stub through which the VM calls Java code (`StubGenerator::generate_call_stub`).
 const CALL_STUB: &str = "StubRoutines::call_stub";
 
-/// Receives the bytes of code as records name them, in commit order.
+/// Receives the bytes of code from the records, in commit order.
 pub trait CodeSink {
-    /// Code `bytes` of blob `id` stand at `start` from `tsc` on.
+    /// The code `bytes` of blob `id` are at `start` from the time `tsc`.
     fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], id: CodeId);
-    /// Blob `id`, which was just installed, is a compiled method, a native wrapper or a vtable stub: only code of the cache
-    /// calls it, and it returns and jumps to such only.
+    /// Blob `id`, which was just installed, is a compiled method, a native wrapper or a vtable
+    /// stub. Only code of the cache calls it, and it returns and jumps only to such code.
     fn leaves_by_calls(&mut self, _id: CodeId) {}
-    /// Blob `id`, which was just installed, calls the VM to have calls and patch stubs resolved; each time there is a
-    /// `resolution`.
+    /// Blob `id`, which was just installed, calls the VM to have calls and patch stubs resolved.
+    /// Each of these calls is followed by a [`CodeSink::resolution`].
     fn resolves_calls(&mut self, _id: CodeId) {}
     /// The VM calls Java code through blob `id`, which was just installed.
     fn makes_upcalls(&mut self, _id: CodeId) {}
-    /// Blob `id`, which was just installed, is a native wrapper: what it calls by an address in a register is no code of the cache.
+    /// Blob `id`, which was just installed, is a native wrapper: its calls through a register
+    /// lead to code outside the cache.
     fn calls_out(&mut self, _id: CodeId) {}
-    /// `thread` had the call resolved that returns to `returns`, or the patch stub whose call does.
+    /// The VM resolved, for `thread`, a call, or a patch stub with a call, that returns to
+    /// `returns`.
     fn resolution(&mut self, _tsc: Tsc, _thread: Tid, _returns: Address) {}
-    /// `bytes` were written at `start` between `since` (`None` if not known) and `tsc`; the blob stays the same. `writer` is
-    /// the thread that wrote them, if that is known; `reason` is one of `patch_reasons`.
+    /// `bytes` were written at `start` between `since` (`None` if unknown) and `tsc`; the blob
+    /// stays the same. `writer` is the thread that wrote them, if known; `reason` is one of
+    /// `patch_reasons`.
     fn patch(
         &mut self,
         tsc: Tsc,
@@ -56,11 +60,11 @@ pub trait CodeSink {
         writer: Option<Tid>,
         reason: u8,
     );
-    /// Nothing stands at `start..start+size` from `tsc` on.
+    /// There is no code at `start..start+size` from the time `tsc`.
     fn free(&mut self, tsc: Tsc, start: Address, size: u64);
 }
 
-/// A record that contradicts what was known.
+/// A record that contradicts earlier records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Oddity {
@@ -68,32 +72,33 @@ pub enum Oddity {
     UnknownClass(MethodPtr),
     /// An entry stub of a method that was never described.
     UnknownMethod(MethodPtr),
-    /// A thread ended or was renamed that never started.
+    /// The end or new name of a thread that never started.
     UnknownThread(u32),
-    /// A record of a kind this version does not know.
+    /// A record of a kind that this version does not know.
     UnknownRecord(u16),
     /// Path markers of an nmethod that was not just installed.
     StrayMarkers(Address),
-    /// A jump of a method stub that does not reach its target.
+    /// A method stub whose jump cannot reach its target.
     StubOutOfReach(Address),
-    /// An nmethod whose debug info or path markers no compiler can have made ([`crate::NMethod::flaw`]).
+    /// An nmethod with debug info or path markers that no compiler can have made
+    /// ([`crate::NMethod::flaw`]).
     Flawed(Address),
 }
 
 /// The traced VM as a function of time.
 #[derive(Debug, Default)]
 pub struct VmImage {
-    /// Methods and what a `Method*` meant when.
+    /// Methods, and the method that a `Method*` meant at each time.
     pub methods: MethodIndex,
     /// The template interpreter.
     pub interpreter: Interpreter,
-    /// Threads.
+    /// All threads that the VM reported.
     pub threads: Threads,
-    /// What the recorder had to say.
+    /// The recorder's messages.
     pub notices: Vec<String>,
     /// The first records that contradicted others.
     pub oddities: Vec<Oddity>,
-    /// How many there were.
+    /// The number of all such records.
     pub oddity_count: u64,
     codes: Vec<CodeVersion>,
     /// Method entry stubs: by address, definitions in commit order.
@@ -109,11 +114,11 @@ impl VmImage {
     pub fn codes(&self) -> &[CodeVersion] {
         &self.codes
     }
-    /// The methods.
+    /// The method table.
     pub fn table(&self) -> &MethodTable {
         self.methods.table()
     }
-    /// The method whose entry stub stood at `at` at `tsc`.
+    /// The method whose entry stub was at `at` at the time `tsc`.
     pub fn stub_at(&self, at: Address, tsc: Tsc) -> Option<MethodId> {
         let defs = self.stubs.get(&at.0)?;
         let n = defs.partition_point(|d| d.0 <= tsc);
@@ -141,7 +146,7 @@ impl VmImage {
 #[derive(Debug, Default)]
 pub struct Builder {
     image: VmImage,
-    /// Entry stubs of methods that are linked but not described yet, by `Method*`.
+    /// Entry stubs of methods that are linked but not described at this point, by `Method*`.
     unnamed_stubs: HashMap<u64, Vec<(Tsc, u64)>>,
 }
 
@@ -149,7 +154,7 @@ pub struct Builder {
 const JMP_REL32: u8 = 0xe9;
 
 impl Builder {
-    /// Takes the next record; code bytes go to `sink`.
+    /// Processes the next record; passes the bytes of code to `sink`.
     pub fn record(&mut self, stamped: Stamped, sink: &mut impl CodeSink) {
         let tsc = Tsc(stamped.tsc);
         let image = &mut self.image;
@@ -208,7 +213,7 @@ impl Builder {
             Record::Notice(r) => image.notices.push(r.text.text().into_owned()),
             Record::Unknown { kind } => image.odd(Oddity::UnknownRecord(kind)),
             Record::MethodFreed(r) => image.methods.freed(MethodPtr(r.method)),
-            // States are visible through the patches they cause.
+            // The effects of a change of state are visible as patches.
             Record::NMethodStateChanged(_) | Record::ClassUnloaded(_) => {}
             _ => {}
         }
@@ -224,7 +229,12 @@ impl Builder {
                     sink.calls_out(id);
                 }
             }
-            CodeBody::Blob { kind: blob_kinds::VTABLE_STUB, .. } => sink.leaves_by_calls(id),
+            // They jump to entries of methods, all of which are in the code cache
+            // (`SharedRuntime::generate_i2c2i_adapters`, `MethodHandles`, `VtableStubs`).
+            CodeBody::Blob {
+                kind: blob_kinds::VTABLE_STUB | blob_kinds::ADAPTER | blob_kinds::METHOD_HANDLES_ADAPTER,
+                ..
+            } => sink.leaves_by_calls(id),
             CodeBody::Blob { kind: blob_kinds::RUNTIME_STUB, name, .. } if RESOLVERS.contains(&&**name) => {
                 sink.resolves_calls(id);
             }
@@ -235,7 +245,7 @@ impl Builder {
         }
         self.image.codes.push(CodeVersion { id, range, installed: tsc, body });
     }
-    /// They follow the nmethod's own record; other threads may have written something in between.
+    /// The markers follow the nmethod's own record; records of other threads may lie in between.
     fn markers(&mut self, tsc: Tsc, r: schema::NMethodMarkers) {
         const LOOK_BACK: usize = 4096;
         let image = &mut self.image;
@@ -257,9 +267,9 @@ impl Builder {
             None => n.markers = Some(Box::new(markers(r, resolve))),
         }
     }
-    /// A method entry stub is a `jmp rel32`; the record stands for its bytes.
+    /// A method entry stub is a `jmp rel32`; the bytes are computed from the record.
     fn stub(&mut self, tsc: Tsc, method: u64, address: u64, target: u64, sink: &mut impl CodeSink) {
-        // A class is linked, stubs and all, before its methods are described.
+        // The VM links a class, including its stubs, before it describes the methods.
         match self.image.methods.live(MethodPtr(method)) {
             Some(id) => self.image.stubs.entry(address).or_default().push((tsc, id)),
             None => self.unnamed_stubs.entry(method).or_default().push((tsc, address)),
@@ -296,6 +306,7 @@ mod tests {
         resolving: Vec<CodeId>,
         upcalling: Vec<CodeId>,
         calling_out: Vec<CodeId>,
+        leaving_by_calls: Vec<CodeId>,
         resolutions: Vec<(Tsc, Tid, Address)>,
     }
 
@@ -311,6 +322,9 @@ mod tests {
         }
         fn calls_out(&mut self, id: CodeId) {
             self.calling_out.push(id);
+        }
+        fn leaves_by_calls(&mut self, id: CodeId) {
+            self.leaving_by_calls.push(id);
         }
         fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
             self.resolutions.push((tsc, thread, returns));
@@ -328,6 +342,9 @@ mod tests {
             (blob_kinds::RUNTIME_STUB, "StubRoutines::call_stub"),
             (blob_kinds::STUB_ROUTINE, "StubRoutines::call_stub"),
             (blob_kinds::STUB_ROUTINE, "StubRoutines::forward exception"),
+            (blob_kinds::ADAPTER, "I2C/C2I adapters"),
+            (blob_kinds::METHOD_HANDLES_ADAPTER, "MethodHandles adapters"),
+            (blob_kinds::VTABLE_STUB, "itable stub"),
         ];
         let (mut builder, mut seen) = (Builder::default(), Seen::default());
         let mut put = |tsc, record| builder.record(Stamped { tsc, record }, &mut seen);
@@ -339,6 +356,7 @@ mod tests {
         put(7, Record::Resolution(Resolution { tid: 3, return_address: 0x9000 }));
         assert_eq!(seen.resolving, [CodeId(0), CodeId(3), CodeId(4)]);
         assert_eq!(seen.upcalling, [CodeId(6)]);
+        assert_eq!(seen.leaving_by_calls, [CodeId(8), CodeId(9), CodeId(10)]);
         assert_eq!(seen.resolutions, [(Tsc(7), Tid(3), Address(0x9000))]);
     }
 
