@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Compiles the shims of `src/bridge.rs` as HotSpot compiles its own files, and leaves the
-//! generated headers where the VM's build finds them without knowing cargo's hashed paths:
-//! `<target dir>/jportal-recorder-include/`.
+//! Compiles the shims of `src/bridge.rs` with the flags that HotSpot uses for its own files,
+//! and copies the generated headers to `<target dir>/jportal-recorder-include/`, where the VM's
+//! build finds them without knowing cargo's hashed paths.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -27,8 +27,8 @@ fn include_dir(out: &Path) -> PathBuf {
     target.join("jportal-recorder-include")
 }
 
-/// Copies the tree, following links; a file that is the same stays untouched, so that the VM's
-/// incremental build does not see a change where there is none.
+/// Copies the tree, following links. A file whose content is unchanged is not written, so that
+/// the VM's incremental build does not rebuild for it.
 fn publish(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

@@ -8,9 +8,9 @@ use jportal_units::Bci;
 
 /// The instruction starts and block leaders of one method.
 ///
-/// A leader is bci 0, a branch or switch target, an exception handler, and the
-/// instruction behind a branch, switch, return, throw, `jsr` or `ret`. A call does not end
-/// a block (paper §3.1 draws blocks the same way; calls are edges of the ICFG).
+/// A leader is bci 0, a branch or switch target, an exception handler, or the instruction after a
+/// branch, switch, return, throw, `jsr` or `ret`. A call does not end a block (paper §3.1 defines
+/// blocks the same way; calls are edges of the ICFG).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks {
     starts: Vec<Bci>,
@@ -20,7 +20,7 @@ pub struct Blocks {
 impl Blocks {
     /// Finds the blocks of `method`; none for native and abstract methods.
     ///
-    /// # Errors
+    /// If the bytecodes are malformed.
     /// When the bytecodes are malformed.
     pub fn of(method: &Method) -> Result<Self, BytecodeError> {
         let mut starts = Vec::new();

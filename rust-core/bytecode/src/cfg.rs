@@ -6,7 +6,7 @@ use crate::method::Method;
 use crate::opcode::{BytecodeError, Instruction, Transfer, instructions};
 use jportal_units::Bci;
 
-/// What takes control from an instruction to another one of the same method.
+/// How control passes from an instruction to another one of the same method.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum EdgeKind {
@@ -20,36 +20,36 @@ pub enum EdgeKind {
     Jump,
     /// A case or the default of a switch; cases with the same target share one edge.
     Case,
-    /// The call has come back: the instruction behind an invoke.
+    /// A call returns: the instruction after an invoke.
     Behind,
 }
 
-/// An edge inside a method. Instructions are counted, not addressed by bci.
+/// An edge inside a method. Instructions are numbered by index, not by bci.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CfgEdge {
-    /// Which way.
+    /// How control passes.
     pub kind: EdgeKind,
     /// Index of the instruction that follows.
     pub to: u32,
 }
 
-/// A row of the exception table in terms of instructions.
+/// A row of the exception table, with indices of instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandlerRow {
     /// First covered instruction.
     pub start: u32,
-    /// First one behind.
+    /// First instruction after the covered ones.
     pub end: u32,
     /// The handler's first instruction.
     pub handler: u32,
-    /// Whether it takes every exception.
+    /// Whether it catches every exception.
     pub catches_all: bool,
 }
 
 /// The instructions of one method and the edges between them.
 ///
-/// Exceptions are no edges of their own: [`Cfg::rows`] says which handlers cover an instruction. Where the code ends
-/// without a transfer (dead code may), the last instruction has no successor.
+/// There are no edges for exceptions: [`Cfg::rows`] says which handlers cover an instruction. If
+/// the code ends without a transfer (dead code may), the last instruction has no successor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cfg {
     starts: Box<[Bci]>,
@@ -62,7 +62,8 @@ impl Cfg {
     /// The graph of `method`; empty for native and abstract methods.
     ///
     /// # Errors
-    /// When the bytecodes are malformed, or a branch or handler leads into the middle of an instruction.
+    /// If the bytecodes are malformed, or a branch or handler leads into the middle of an
+    /// instruction.
     pub fn of(method: &Method) -> Result<Self, BytecodeError> {
         let parsed = instructions(&method.code).collect::<Result<Vec<_>, _>>()?;
         let starts: Box<[Bci]> = parsed.iter().map(|i| i.bci).collect();
@@ -80,11 +81,11 @@ impl Cfg {
         cfg.rows = cfg.handler_rows(method)?;
         Ok(cfg)
     }
-    /// Where the instructions start, ascending.
+    /// The bcis of the instructions, ascending.
     pub fn starts(&self) -> &[Bci] {
         &self.starts
     }
-    /// The edges out of instruction `index`, those of a switch by target.
+    /// The edges from instruction `index`; those of a switch are sorted by target.
     pub fn edges(&self, index: u32) -> &[CfgEdge] {
         let at = index as usize;
         match (self.first.get(at), self.first.get(at + 1)) {
@@ -96,12 +97,12 @@ impl Cfg {
     pub fn rows(&self) -> &[HandlerRow] {
         &self.rows
     }
-    /// The handlers that an exception thrown by instruction `index` may reach, in table order: those of the covering
-    /// rows up to the first one that takes every exception.
+    /// The handlers that an exception thrown by instruction `index` may reach, in table order:
+    /// those of the covering rows up to the first row that catches every exception.
     pub fn handlers(&self, index: u32) -> impl Iterator<Item = u32> + '_ {
         reachable_rows(&self.rows, index).map(|row| row.handler)
     }
-    /// The instruction at `bci`, `None` where none begins.
+    /// The index of the instruction at `bci`; `None` if no instruction begins there.
     pub fn index_of(&self, bci: Bci) -> Option<u32> {
         self.starts.binary_search(&bci).ok().map(|i| i as u32)
     }
@@ -169,7 +170,7 @@ impl Cfg {
     }
 }
 
-/// The rows that an exception of instruction `at` may come to.
+/// The rows that an exception thrown by instruction `at` may reach.
 pub(crate) fn reachable_rows(rows: &[HandlerRow], at: u32) -> impl Iterator<Item = &HandlerRow> {
     let mut open = true;
     rows.iter()
@@ -237,7 +238,7 @@ mod tests {
         let mut m = method("f", &[16, 1, 177]);
         m.exceptions = [row(0, 1, 1, None)].into();
         assert!(matches!(Cfg::of(&m), Err(BytecodeError::BadHandler { .. })));
-        // Falls off its end.
+        // The code ends without a transfer.
         assert_eq!(Cfg::of(&method("f", &[0])).unwrap().edges(0), []);
     }
 }

@@ -2,14 +2,16 @@
 
 //! The interprocedural control flow graph of a program (paper §4).
 //!
-//! A node is a bytecode instruction of a method, an edge says which instruction may execute next. Fifty thousand
-//! methods have some two million instructions, so nodes are dense numbers, edges lie in flat arrays, and call edges are
-//! not written down one by one: call sites with the same [`Target`] share one set of callees, and each set knows its
-//! sites. A call edge leads from a site to an entry of its set, a return edge from a return instruction to what stands
-//! behind a site of a set that holds the method.
+//! A node is a bytecode instruction of a method. An edge says which instruction may execute next.
+//! A program with fifty thousand methods has about two million instructions. Nodes are therefore
+//! dense numbers and edges lie in flat arrays. Call edges are not stored one by one: call sites
+//! with the same [`Target`] share one set of callees, and each set knows its sites. A call edge
+//! leads from a site to an entry of the site's set. A return edge leads from a return instruction
+//! to the instruction after a site whose set contains the method.
 //!
-//! Statically nobody knows what reflection and callbacks enter. As in the paper's section 4 (*Discussions*), a site whose
-//! callee may lie outside the graph ([`Callees::outside`]) is joined to all methods that can be entered from outside.
+//! Static analysis does not show what reflection and callbacks enter. As in the paper's section 4
+//! (*Discussions*), a site whose callee may lie outside the graph ([`Callees::outside`]) is
+//! connected to all methods that can be entered from outside.
 
 mod build;
 mod callees;
@@ -23,7 +25,8 @@ use crate::opcode::{Opcode, Transfer};
 use jportal_units::{Bci, MethodId};
 use std::ops::Range;
 
-/// An instruction of the program: dense, in the order of methods and, within one, of bcis.
+/// An instruction of the program. Numbers are dense, in the order of methods and, within a
+/// method, of bcis.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(transparent)]
 pub struct Node(pub u32);
@@ -34,32 +37,36 @@ impl Node {
     }
 }
 
-/// The set of the sites that may call out of the graph, and of the methods that can be entered from outside.
+/// Index of the set that contains the sites that may call out of the graph, and the methods that
+/// can be entered from outside.
 const OUTSIDE: u32 = 0;
 
-/// A byte inside an instruction. A method has 65,535 bytes of code at most (JVMS 4.7.3), so it is no index of a node.
+/// Marks a byte inside an instruction. A method has at most 65,535 bytes of code (JVMS 4.7.3), so
+/// this value is never the index of a node.
 const INSIDE: u16 = u16::MAX;
 
-/// The graph; see the module's text.
+/// The graph; see the module's documentation.
 #[derive(Debug, Default)]
 pub struct Icfg {
     opcodes: Box<[Opcode]>,
-    /// A bit for each node: whether it transfers control, and whether it calls or returns.
+    /// One bit per node: whether it transfers control, and (`calls`) whether it calls or returns.
     transfers: Box<[u64]>,
     calls: Box<[u64]>,
     bcis: Box<[Bci]>,
     methods: Box<[MethodId]>,
-    /// First node of each method, and the number of nodes.
+    /// First node of each method, then the number of nodes.
     first: Box<[u32]>,
-    /// Where the bytecodes of each method begin in `at_bci`, and the number of all.
+    /// Where each method's bytecodes begin in `at_bci`, then the length of `at_bci`.
     code_first: Box<[u32]>,
-    /// Of each byte of code up to the last instruction: which of its method's nodes begins there, or [`INSIDE`].
+    /// For each byte of code up to the last instruction: the index, within its method, of the
+    /// node that begins there, or [`INSIDE`].
     at_bci: Box<[u16]>,
-    /// First edge of each node, and the number of edges. The first slot of an invoke is no edge but its set.
+    /// First edge of each node, then the number of edges. The first slot of an invoke contains
+    /// its set instead of an edge.
     edge_first: Box<[u32]>,
     edge_to: Box<[u32]>,
     edge_kinds: Box<[EdgeKind]>,
-    /// First row of each method, and their number; rows count nodes.
+    /// First row of each method, then the number of rows. Rows use node numbers.
     row_first: Box<[u32]>,
     rows: Box<[HandlerRow]>,
     /// `(target, source)` of the edges that do not lead to the next instruction, ascending.
@@ -78,14 +85,14 @@ struct Sets {
     passes: Box<[bool]>,
     outside: Box<[bool]>,
     unknown: Box<[bool]>,
-    /// The sets of sites that may call any method; few.
+    /// The sets of sites that may call any method; there are few.
     calling_any: Box<[u32]>,
-    /// The sets that hold each method.
+    /// The sets that contain each method.
     of_first: Box<[u32]>,
     of: Box<[u32]>,
 }
 
-/// So many nodes are looked through one by one.
+/// Up to this number of nodes are searched one by one.
 const FEW: usize = 16;
 
 fn slice<'a, T>(first: &[u32], all: &'a [T], at: usize) -> &'a [T] {
@@ -96,11 +103,11 @@ fn slice<'a, T>(first: &[u32], all: &'a [T], at: usize) -> &'a [T] {
 }
 
 impl Icfg {
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn len(&self) -> usize {
         self.opcodes.len()
     }
-    /// Whether there is no node.
+    /// Whether the graph has no nodes.
     pub fn is_empty(&self) -> bool {
         self.opcodes.is_empty()
     }
@@ -117,7 +124,8 @@ impl Icfg {
     pub fn opcode(&self, node: Node) -> Opcode {
         self.opcodes[node.at()]
     }
-    /// Which of some nodes in a row, 64 at most, transfer control, and which are invokes or returns: a bit each, the lowest for the first.
+    /// For up to 64 consecutive nodes: which of them transfer control, and which are invokes or
+    /// returns. One bit each, the lowest for the first node.
     ///
     /// # Panics
     /// If one of them is not in the graph.
@@ -125,12 +133,12 @@ impl Icfg {
     pub fn transfers(&self, nodes: Range<u32>) -> (u64, u64) {
         let (at, shift) = (nodes.start as usize / 64, nodes.start % 64);
         let behind = at + usize::from(nodes.end.saturating_sub(1) as usize / 64 > at);
-        // What is shifted out of the one word comes from the next.
+        // The bits shifted out of one word come from the next.
         let bits = |all: &[u64]| all[at] >> shift | (all[behind] << 1) << (63 - shift);
         let own = u64::MAX.checked_shl(nodes.len() as u32).map_or(u64::MAX, |others| !others);
         (bits(&self.transfers) & own, bits(&self.calls) & own)
     }
-    /// Where `node` stands in its method.
+    /// The bci of `node`.
     #[inline]
     pub fn bci(&self, node: Node) -> Bci {
         self.bcis[node.at()]
@@ -165,13 +173,14 @@ impl Icfg {
     pub fn is_entry(&self, node: Node) -> bool {
         self.bcis[node.at()] == Bci(0)
     }
-    /// Methods whose bytecodes are malformed: the graph has no node of theirs.
+    /// Methods whose bytecodes are malformed. The graph has no nodes for them.
     pub fn left_out(&self) -> &[MethodId] {
         &self.left_out
     }
 
-    /// The edges inside the method without an exception. The edge behind an invoke is
-    /// taken when the callee returns, or at once where the site [passes](Self::passes).
+    /// The edges inside the method, without those of exceptions. The edge to the instruction
+    /// after an invoke is taken when the callee returns, or at once if the site
+    /// [passes](Self::passes).
     #[inline]
     pub fn edges(&self, node: Node) -> impl Iterator<Item = (EdgeKind, Node)> + '_ {
         let range = self.edge_range(node);
@@ -192,11 +201,12 @@ impl Icfg {
     fn rows_of(&self, node: Node) -> &[HandlerRow] {
         slice(&self.row_first, &self.rows, self.method(node).0 as usize)
     }
-    /// The exception rows of `node`'s method that have `node` as handler.
+    /// The exception rows of `node`'s method whose handler is `node`.
     pub fn rows_into(&self, node: Node) -> impl Iterator<Item = &HandlerRow> + '_ {
         self.rows_of(node).iter().filter(move |row| row.handler == node.0)
     }
-    /// The sources of edges to `node` inside its method, those from the instruction in front of it left out.
+    /// The sources of edges to `node` inside its method, except the edge from the preceding
+    /// instruction.
     pub fn jumps_to(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         let at = self.jumps.partition_point(|(to, _)| *to < node);
         self.jumps[at..].iter().take_while(move |(to, _)| *to == node).map(|(_, from)| *from)
@@ -206,22 +216,23 @@ impl Icfg {
         let invoke = self.opcode(site).transfer() == Transfer::Invoke;
         invoke.then(|| self.edge_to[self.edge_first[site.at()] as usize] as usize)
     }
-    /// The entries that the invoke at `site` may call, by opcode (see [`Self::with_opcode`]); empty for other nodes.
-    /// Where the site calls [outside](Self::is_outside), [`Self::outside_entries`] come in addition.
+    /// The entries that the invoke at `site` may call, by opcode (see [`Self::with_opcode`]);
+    /// empty for other nodes. A site that calls [outside](Self::is_outside) may also call
+    /// [`Self::outside_entries`].
     pub fn callees(&self, site: Node) -> &[Node] {
         self.set(site).map_or(&[], |set| slice(&self.sets.entry_first, &self.sets.entries, set))
     }
-    /// Whether the invoke at `site` may go on behind itself with no bytecode of a callee seen (native methods,
-    /// intrinsics, callees that nobody knows).
+    /// Whether control may pass the invoke at `site` without a visible bytecode of a callee
+    /// (native methods, intrinsics, unknown callees).
     pub fn passes(&self, site: Node) -> bool {
         self.set(site).is_some_and(|set| self.sets.passes[set])
     }
-    /// Whether the invoke at `site` may call something that the graph does not hold.
+    /// Whether the invoke at `site` may call something that the graph does not contain.
     pub fn is_outside(&self, site: Node) -> bool {
         self.set(site).is_some_and(|set| self.sets.outside[set])
     }
-    /// Whether the invoke at `site` calls something of which the graph has nothing, not even a method without bytecodes. A VM that
-    /// described all its methods had not loaded it.
+    /// Whether the graph knows no callee of the invoke at `site`, not even a method without
+    /// bytecodes. A VM that described all its methods had not loaded the callee.
     pub fn calls_unknown(&self, site: Node) -> bool {
         self.set(site).is_some_and(|set| self.sets.unknown[set])
     }
@@ -229,21 +240,22 @@ impl Icfg {
     pub fn outside_entries(&self) -> &[Node] {
         slice(&self.sets.entry_first, &self.sets.entries, OUTSIDE as usize)
     }
-    /// What stands behind the sites that may call `method`: a slice per set of callees, each by opcode. Slices may
-    /// share nodes.
+    /// The instructions after the sites that may call `method`: one slice per set of callees,
+    /// each by opcode. Slices may share nodes.
     pub fn behind_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
         self.sets_of(method).iter().map(|set| self.behind_sites_of(*set))
     }
-    /// The same for sites that may themselves call `method`: see [`Self::may_call_method`].
+    /// Like [`Self::behind_calls_of`], but only sites that may themselves call `method`: see
+    /// [`Self::may_call_method`].
     pub fn behind_own_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
         let own = self.sets_of(method).iter().filter(|set| **set != OUTSIDE).chain(&self.sets.calling_any);
         own.map(|set| self.behind_sites_of(*set))
     }
-    /// The sets of callees that hold `method`.
+    /// The sets of callees that contain `method`.
     fn sets_of(&self, method: MethodId) -> &[u32] {
         slice(&self.sets.of_first, &self.sets.of, method.0 as usize)
     }
-    /// What stands behind the sites of a set.
+    /// The instructions after the sites of a set.
     fn behind_sites_of(&self, set: u32) -> &[Node] {
         slice(&self.sets.behind_first, &self.sets.behind, set as usize)
     }
@@ -257,40 +269,40 @@ impl Icfg {
     pub fn may_call(&self, site: Node, callee: Node) -> bool {
         self.names(site, callee) || self.is_outside(site) && self.is_among(self.outside_entries(), callee)
     }
-    /// Whether the entry `callee` is one of those that the invoke at `site` itself may call, without what comes from
+    /// Whether `callee` is an entry that the invoke at `site` itself may call, without calls from
     /// [outside](Self::is_outside).
     pub fn names(&self, site: Node, callee: Node) -> bool {
         self.is_among(self.callees(site), callee)
     }
-    /// Whether `nodes`, which ascend by opcode, hold `node`.
+    /// Whether `nodes`, which ascend by opcode, contain `node`.
     fn is_among(&self, nodes: &[Node], node: Node) -> bool {
-        // Of few, to look at the nodes alone costs less than to ask for their opcodes.
+        // For few nodes, comparing the numbers costs less than reading the opcodes.
         if nodes.len() <= FEW {
             return nodes.contains(&node);
         }
         self.with_opcode(nodes, self.opcode(node)).binary_search(&node).is_ok()
     }
-    /// Whether the invoke at `site` may itself call `method`, which may have no bytecodes; what is called back from outside does
-    /// not count.
+    /// Whether the invoke at `site` may itself call `method`, which may have no bytecodes.
+    /// Callbacks from outside do not count.
     pub fn may_call_method(&self, site: Node, method: MethodId) -> bool {
         let own = |set: &u32| self.sets_of(method).contains(set) || self.sets.calling_any.contains(set);
         self.set(site).is_some_and(|set| own(&(set as u32)))
     }
-    /// Whether a frame of `method` may return to the invoke at `site`, what is called back from outside included: whether what stands
-    /// behind the site is one of [`Self::behind_calls_of`].
+    /// Whether a frame of `method` may return to the invoke at `site`, including callbacks from
+    /// outside. That is, whether the instruction after the site is in [`Self::behind_calls_of`].
     pub fn may_return_to(&self, site: Node, method: MethodId) -> bool {
         let sets = self.sets_of(method);
         let own =
             |set: usize| sets.contains(&(set as u32)) || self.sets.outside[set] && sets.contains(&OUTSIDE);
         self.set(site).is_some_and(own)
     }
-    /// The invoke that stands in front of `node`, if `node` is where its callee returns to.
+    /// The invoke before `node`, if its callee returns to `node`.
     pub fn site_before(&self, node: Node) -> Option<Node> {
         let site = node.0.checked_sub(1).map(Node)?;
         let behind = |site: &Node| self.edges(*site).any(|e| e == (EdgeKind::Behind, node));
         Some(site).filter(|site| self.opcode(*site).transfer() == Transfer::Invoke).filter(behind)
     }
-    /// Bytes held.
+    /// Number of bytes that the graph occupies.
     pub fn memory(&self) -> usize {
         let sets = &self.sets;
         let per_node =

@@ -2,9 +2,9 @@
 
 //! Methods, opcodes, basic blocks, control flow graphs and the ICFG.
 //!
-//! Pure vocabulary and parsing: the crate knows no machine code, no file and no trace. The
-//! bytecodes it sees are those the VM exported (quickening reversed), and they are
-//! treated as untrusted input: every parser returns an error instead of panicking.
+//! This crate contains only vocabulary and parsing; it knows no machine code, no file and no
+//! trace. It receives the bytecodes that the VM exported, with quickening reversed. They are
+//! untrusted input: every parser returns an error instead of panicking.
 #![forbid(unsafe_code)]
 
 pub mod blocks;

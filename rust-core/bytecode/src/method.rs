@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the decoder knows of a method.
+//! The properties of a method that the decoder knows.
 
 use jportal_units::{Bci, MethodId};
 
@@ -9,11 +9,11 @@ use jportal_units::{Bci, MethodId};
 pub struct ExceptionRow {
     /// First covered bci.
     pub start: Bci,
-    /// First bci behind.
+    /// First bci after the covered range.
     pub end: Bci,
     /// Handler.
     pub handler: Bci,
-    /// Class caught, internal name; `None` for any.
+    /// Internal name of the caught class; `None` for any class.
     pub catch_type: Option<Box<str>>,
 }
 
@@ -42,9 +42,10 @@ pub struct InvokeRef {
 /// One version of one method of one class of one loader.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Method {
-    /// Its dense name for the recording.
+    /// Its number in the capture; numbers are dense.
     pub id: MethodId,
-    /// Number of the holder in the recording: the versions of a method of a redefined class have the same.
+    /// Number of the holder in the capture. All versions of a method of a redefined class have
+    /// the same number.
     pub class: u32,
     /// Holder, internal name (`java/lang/Object`).
     pub class_name: Box<str>,
@@ -100,21 +101,21 @@ impl Method {
     }
 }
 
-/// All methods of a recording, indexed by [`MethodId`].
+/// All methods of a capture, indexed by [`MethodId`].
 #[derive(Clone, Default, Debug)]
 pub struct MethodTable {
     methods: Vec<Method>,
 }
 
 impl MethodTable {
-    /// Adds a method; its `id` is set and returned.
+    /// Adds a method. Sets its `id` and returns it.
     pub fn push(&mut self, mut method: Method) -> MethodId {
         let id = MethodId(self.methods.len() as u32);
         method.id = id;
         self.methods.push(method);
         id
     }
-    /// The method of `id`, `None` for an id of another recording.
+    /// The method with `id`; `None` for an id of another capture.
     pub fn get(&self, id: MethodId) -> Option<&Method> {
         self.methods.get(id.0 as usize)
     }
@@ -122,11 +123,11 @@ impl MethodTable {
     pub fn iter(&self) -> impl Iterator<Item = &Method> {
         self.methods.iter()
     }
-    /// How many there are.
+    /// Number of methods.
     pub fn len(&self) -> usize {
         self.methods.len()
     }
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.methods.is_empty()
     }

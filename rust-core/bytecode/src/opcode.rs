@@ -14,7 +14,7 @@ macro_rules! opcodes {
         impl Opcode {
             $(pub const $konst: Self = Self($code);)*
         }
-        /// Name and length of every opcode; length 0 = depends on operands.
+        /// Name and length of every opcode; length 0 if it depends on operands.
         const TABLE: [(&str, u8); 202] = [$(($name, $len)),*];
     };
 }
@@ -73,35 +73,35 @@ opcodes! {
     200 GOTO_W "goto_w" 5, 201 JSR_W "jsr_w" 5,
 }
 
-/// What kind of control transfer an opcode performs.
+/// The kind of control transfer that an opcode performs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transfer {
-    /// Falls through.
+    /// Continues at the next instruction.
     None,
-    /// Two ways: target or fall through.
+    /// Branches to the target or continues at the next instruction.
     If,
-    /// One way: the target.
+    /// Jumps to the target.
     Goto,
-    /// Pushes a return bci, then the target.
+    /// Pushes the bci of the next instruction and jumps to the target.
     Jsr,
-    /// To a bci in a local variable.
+    /// Jumps to a bci in a local variable.
     Ret,
-    /// To one of many targets.
+    /// Jumps to one of several targets.
     Switch,
-    /// Calls a method, then falls through.
+    /// Calls a method, then continues at the next instruction.
     Invoke,
     /// Ends the activation.
     Return,
-    /// To a handler or out of the activation.
+    /// Jumps to a handler or ends the activation.
     Throw,
 }
 
 impl Opcode {
-    /// Lower-case mnemonic, `?` for a code that is not Java's.
+    /// Lower-case mnemonic; `?` for a code that is not a Java opcode.
     pub fn name(self) -> &'static str {
         TABLE.get(self.0 as usize).map_or("?", |t| t.0)
     }
-    /// Its control transfer. `wide` is resolved by [`crate::instruction`].
+    /// Its control transfer. [`crate::Instruction`] resolves `wide`.
     pub const fn transfer(self) -> Transfer {
         match self.0 {
             153..=166 | 198 | 199 => Transfer::If,
@@ -115,7 +115,7 @@ impl Opcode {
             _ => Transfer::None,
         }
     }
-    /// Fixed length in bytes; 0 when operands decide or the code is not Java's.
+    /// Fixed length in bytes; 0 if it depends on operands or the code is not a Java opcode.
     pub(crate) fn fixed_length(self) -> usize {
         TABLE.get(self.0 as usize).map_or(0, |t| t.1 as usize)
     }
@@ -136,10 +136,10 @@ impl std::fmt::Display for Opcode {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BytecodeError {
-    /// Not one of Java's opcodes.
+    /// A byte is not a Java opcode.
     #[error("opcode {code} at bci {at} is not one of Java's")]
     UnknownOpcode {
-        /// Where.
+        /// Its bci.
         at: usize,
         /// The byte found.
         code: u8,
@@ -147,9 +147,9 @@ pub enum BytecodeError {
     /// The code ends inside an instruction.
     #[error("{opcode} at bci {at} runs behind the end of the code ({len} bytes)")]
     Truncated {
-        /// Where.
+        /// Its bci.
         at: usize,
-        /// Which instruction.
+        /// The instruction.
         opcode: Opcode,
         /// Length of the code.
         len: usize,
@@ -157,27 +157,27 @@ pub enum BytecodeError {
     /// A branch leaves the code.
     #[error("{opcode} at bci {at} branches to {target}, outside the code")]
     BadTarget {
-        /// Where.
+        /// The bci of the branch.
         at: usize,
-        /// Which instruction.
+        /// The instruction.
         opcode: Opcode,
-        /// The target computed.
+        /// The computed target.
         target: i64,
     },
     /// A branch leads into the middle of an instruction.
     #[error("{opcode} at bci {at} branches to {target}, where no instruction begins")]
     InsideInstruction {
-        /// Where.
+        /// The bci of the branch.
         at: usize,
-        /// Which instruction.
+        /// The instruction.
         opcode: Opcode,
         /// The target.
         target: usize,
     },
-    /// An exception handler begins where no instruction does.
+    /// An exception handler does not begin at the start of an instruction.
     #[error("an exception handler begins at bci {handler}, where no instruction begins")]
     BadHandler {
-        /// Where it begins.
+        /// The bci at which it begins.
         handler: Bci,
     },
     /// The code is longer than the JVM allows.
@@ -189,22 +189,22 @@ pub enum BytecodeError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Instruction<'a> {
     code: &'a [u8],
-    /// Where it stands.
+    /// Its bci.
     pub bci: Bci,
-    /// What it is; the modified opcode for `wide`.
+    /// Its opcode; the modified opcode for `wide`.
     pub opcode: Opcode,
-    /// Whether a `wide` prefix precedes.
+    /// Whether a `wide` prefix precedes it.
     pub wide: bool,
-    /// Length in bytes, prefix and padding included.
+    /// Length in bytes, including prefix and padding.
     pub len: u16,
 }
 
 /// Targets of a switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Switch {
-    /// Where no key matches.
+    /// Target if no key matches.
     pub default: Bci,
-    /// Key and target, in the order of the class file.
+    /// Keys and targets, in the order of the class file.
     pub cases: Vec<(i32, Bci)>,
 }
 
@@ -212,7 +212,7 @@ impl<'a> Instruction<'a> {
     /// Parses the instruction at `at`.
     ///
     /// # Errors
-    /// When the opcode is unknown or the instruction does not fit.
+    /// If the opcode is unknown or the instruction does not fit.
     pub fn at(code: &'a [u8], at: usize) -> Result<Self, BytecodeError> {
         let byte =
             *code.get(at).ok_or(BytecodeError::Truncated { at, opcode: Opcode::NOP, len: code.len() })?;
@@ -236,7 +236,7 @@ impl<'a> Instruction<'a> {
         }
         Ok(Self { code, bci: Bci(at as u16), opcode, wide, len: len as u16 })
     }
-    /// First bci behind.
+    /// Bci of the next instruction.
     pub const fn next(&self) -> Bci {
         Bci(self.bci.0.wrapping_add(self.len))
     }
@@ -250,7 +250,7 @@ impl<'a> Instruction<'a> {
     /// Target of an `if*`, `goto*` or `jsr*`; `None` for other instructions.
     ///
     /// # Errors
-    /// When the target lies outside the code.
+    /// If the target lies outside the code.
     pub fn branch_target(&self) -> Result<Option<Bci>, BytecodeError> {
         let at = usize::from(self.bci.0);
         let offset = match self.opcode.transfer() {
@@ -265,7 +265,7 @@ impl<'a> Instruction<'a> {
     /// The targets of a `tableswitch` or `lookupswitch`; `None` for other instructions.
     ///
     /// # Errors
-    /// When a target lies outside the code.
+    /// If a target lies outside the code.
     pub fn switch(&self) -> Result<Option<Switch>, BytecodeError> {
         let base = self.switch_base();
         let key = |i: usize| match self.opcode {
@@ -292,7 +292,7 @@ impl<'a> Instruction<'a> {
             _ => 0,
         }
     }
-    /// Target of the `index`-th case of a switch, `None` when there is none or it is malformed.
+    /// Target of the `index`-th case of a switch; `None` if there is none or it is malformed.
     pub fn switch_case(&self, index: usize) -> Option<Bci> {
         if index >= self.switch_len() {
             return None;
@@ -302,7 +302,7 @@ impl<'a> Instruction<'a> {
             if self.opcode == Opcode::TABLESWITCH { base + 12 + 4 * index } else { base + 12 + 8 * index };
         self.target(i32_at(self.code, at)).ok()
     }
-    /// Target of a switch where no key matches, `None` for other or malformed instructions.
+    /// Target of a switch if no key matches; `None` for other or malformed instructions.
     pub fn switch_default(&self) -> Option<Bci> {
         match self.opcode {
             Opcode::TABLESWITCH | Opcode::LOOKUPSWITCH => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The file's frame: preamble and chunk heads (see `FORMAT.md`).
+//! The framing of the file: preamble and chunk heads (see `FORMAT.md`).
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use crate::codec::{CodecError, Source, Str, Wire};
 
 /// First bytes of every capture.
 pub const MAGIC: [u8; 8] = *b"JPORTAL\0";
-/// A reader refuses a file with a higher major version.
+/// Major version of the format. A reader refuses a file with a higher one.
 pub const VERSION_MAJOR: u16 = 2;
-/// Raised for additions that older readers may skip.
+/// Minor version of the format. Raised for additions that older readers may skip.
 pub const VERSION_MINOR: u16 = 2;
 /// Length of the preamble.
 pub const PREAMBLE: usize = 16;
@@ -20,7 +20,7 @@ pub const HEAD: usize = 32;
 pub const MARKER: [u8; 4] = *b"JPCH";
 /// The longest payload a chunk may have.
 pub const MAX_PAYLOAD: u32 = 64 << 20;
-/// Where the writer splits.
+/// Payload length at which the writer splits a stream into chunks.
 pub(crate) const SPLIT: usize = 4 << 20;
 /// [`Head::aux`] of a metadata chunk in which no record begins.
 pub const NO_RECORD: u32 = u32::MAX;
@@ -41,9 +41,9 @@ pub enum Kind {
     Loss,
     /// [`crate::End`].
     End,
-    /// All that some cores recorded before a moment stands in front of it.
+    /// States that everything that a range of cores recorded before a TSC precedes this chunk.
     Drained,
-    /// All metadata committed before a moment stands in front of it.
+    /// States that all metadata committed before a TSC precedes this chunk.
     Described,
     /// Written by a later version; skipped and counted.
     Unknown(u16),
@@ -101,11 +101,12 @@ pub struct Head {
     pub kind: Kind,
     /// Payload length in bytes.
     pub len: u32,
-    /// PT, sideband, loss: the core. Metadata: where in the payload the first record
-    /// begins, [`NO_RECORD`] for nowhere. Drained: the first core, and in the upper half the last.
-    /// Otherwise 0.
+    /// PT, sideband, loss: the core. Metadata: where in the payload the first record begins, or
+    /// [`NO_RECORD`] if no record begins in it. Drained: the first core of the range in the
+    /// lower half, the last one in the upper half. Otherwise 0.
     pub aux: u32,
-    /// Offset of the payload in its stream; drained, described: a TSC; 0 for other chunks that belong to no stream.
+    /// Offset of the payload in its stream. Drained, described: a TSC. Loss: the PT stream
+    /// offset at which the loss was seen. 0 for other chunks that belong to no stream.
     pub offset: u64,
     /// CRC32C of the payload.
     pub payload_crc: u32,
@@ -116,7 +117,7 @@ impl Head {
     pub fn of(kind: Kind, aux: u32, offset: u64, payload: &[u8]) -> Self {
         Self { kind, len: payload.len() as u32, aux, offset, payload_crc: crc32c::crc32c(payload) }
     }
-    /// As in the file.
+    /// The encoded head, as in the file.
     pub fn to_bytes(&self) -> [u8; HEAD] {
         let mut b = [0; HEAD];
         b[0..4].copy_from_slice(&MARKER);
@@ -129,7 +130,7 @@ impl Head {
         b[28..32].copy_from_slice(&crc.to_le_bytes());
         b
     }
-    /// The head in `b`; `None` when marker, checksum or length say it is none.
+    /// The head in `b`; `None` when its marker, checksum or length is not that of a chunk head.
     pub fn from_bytes(b: &[u8; HEAD]) -> Option<Self> {
         let u32_at = |i: usize| u32::from_le_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
         if b[..4] != MARKER || crc32c::crc32c(&b[..28]) != u32_at(28) || u32_at(8) > MAX_PAYLOAD {
@@ -154,7 +155,7 @@ pub fn preamble() -> [u8; PREAMBLE] {
     b
 }
 
-/// Why the recording lost something.
+/// Why something was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
@@ -164,7 +165,7 @@ pub enum LossReason {
     SidebandFull,
     /// The recorder gave up on this stream.
     Stopped,
-    /// One this version does not know.
+    /// A reason that this version does not know.
     Other(u8),
 }
 
@@ -187,21 +188,21 @@ impl LossReason {
     }
 }
 
-/// The recorder's word on data that is not in the file. Where is in the chunk's head:
-/// core and PT stream offset.
+/// A note of the recorder about data that is not in the file. The chunk's head holds the core
+/// and the PT stream offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LossNote {
     /// Core.
     pub core: u32,
     /// PT stream offset at which the loss was seen.
     pub offset: u64,
-    /// Why.
+    /// Why the data was lost.
     pub reason: LossReason,
     /// TSC at which the recorder noticed it.
     pub tsc: u64,
     /// Bytes lost, `u64::MAX` when not known.
     pub bytes: u64,
-    /// More in words, may be empty.
+    /// Further explanation, may be empty.
     pub text: Str,
 }
 
@@ -235,11 +236,11 @@ pub enum EndReason {
     Exit,
     /// Recording was stopped by request.
     Stopped,
-    /// The recorder met an error and gave up; the text says which.
+    /// The recorder met an error and gave up; the text names the error.
     Failed,
     /// The VM was killed; the capture was completed afterwards from the ring file.
     Recovered,
-    /// One this version does not know.
+    /// A reason that this version does not know.
     Other(u8),
 }
 
@@ -280,7 +281,7 @@ impl fmt::Display for EndReason {
     }
 }
 
-/// A figure the recorder wants kept (`producer_waits`, `drain_wakeups`, ...).
+/// A figure that the recorder stores at the end (`ring_waits`, `drain_passes`, ...).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
     /// Its name.
@@ -299,10 +300,10 @@ impl Wire for Counter {
     }
 }
 
-/// The end chunk; a file without one is torn.
+/// The end chunk; a file without one was cut off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
-    /// Why.
+    /// Why the recording ended.
     pub reason: EndReason,
     /// The reason in words, may be empty.
     pub text: Str,

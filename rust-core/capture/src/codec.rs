@@ -98,7 +98,7 @@ wire_int!(u8, u16, u32, u64, i32);
 pub struct Str(pub Box<[u8]>);
 
 impl Str {
-    /// The text, with what is not UTF-8 replaced.
+    /// The text; bytes that are not UTF-8 are replaced.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
@@ -139,7 +139,7 @@ fn blob(from: &mut Source<'_>) -> Result<Box<[u8]>, CodecError> {
     Ok(from.take(n)?.into())
 }
 fn put_blob(b: &[u8], to: &mut Vec<u8>) {
-    // A blob of 4 GiB cannot pass the ring, whose frames carry a 32-bit length.
+    // A blob of 4 GiB cannot pass through the ring, whose frames carry a 32-bit length.
     (b.len() as u32).encode(to);
     to.extend_from_slice(b);
 }
@@ -159,7 +159,8 @@ impl Wire for Bytes {
         put_blob(&self.0, to);
     }
 }
-/// A field that later versions of the format append to a body: a body that ends before it holds the default.
+/// A field that a later version of the format appended to a body. A body that ends before the
+/// field yields the default value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Appended<T>(pub T);
 
@@ -175,7 +176,8 @@ impl<T: Wire> Wire for Vec<T> {
     fn decode(from: &mut Source<'_>) -> Result<Self, CodecError> {
         let at = from.at;
         let count = u32::decode(from)? as usize;
-        // Every item takes at least one byte: refuse before allocating.
+        // Every item takes at least one byte, so an impossible count is refused before
+        // allocating.
         if count > from.left() {
             return Err(CodecError::ImpossibleCount { at, count, left: from.left() });
         }

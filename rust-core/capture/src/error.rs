@@ -33,10 +33,10 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
-    /// An earlier write failed; nothing is accepted any more.
+    /// An earlier write failed; the writer accepts nothing more.
     #[error("the capture was closed by an earlier write error")]
     Closed,
-    /// A data chunk before the first header.
+    /// A data chunk was written before the first header.
     #[error("the first chunk of a capture must be its header")]
     HeaderFirst,
     /// A metadata frame shorter than its own header.
@@ -47,7 +47,7 @@ pub enum Error {
         /// The length it states.
         len: u32,
     },
-    /// PT bytes that are already in the file, or precede some that are.
+    /// The PT bytes are already in the file, or precede some that are.
     #[error("PT bytes of core {core} start at {offset} but {known} bytes of its stream are already written")]
     PtOrder {
         /// Core.
@@ -99,13 +99,13 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
-    /// Another kind of file.
+    /// The file is of another kind.
     #[error("not a capture: the file begins with {found:02x?}, a capture with the bytes of \"JPORTAL\\0\"")]
     NotACapture {
-        /// First bytes, as far as there are any.
+        /// First bytes of the file, at most as many as it has.
         found: Vec<u8>,
     },
-    /// Written by a later, incompatible version.
+    /// The file was written by a later, incompatible version.
     #[error(
         "capture format {found_major}.{found_minor} is newer than {known_major}; use the `jportal` it was made for"
     )]
@@ -149,7 +149,8 @@ pub enum Error {
         /// What is wrong.
         source: CodecError,
     },
-    /// The body of one metadata record could not be decoded; the next one can.
+    /// The body of one metadata record could not be decoded; reading continues with the next
+    /// record.
     #[error("metadata record of kind {kind} at stream byte {at}: {source}")]
     Record {
         /// Record kind.
@@ -159,7 +160,7 @@ pub enum Error {
         /// What is wrong.
         source: CodecError,
     },
-    /// Metadata is missing; reading goes on with the next record that can be found.
+    /// Metadata is missing; reading continues with the next record that can be found.
     #[error("metadata stream bytes {from} to {to} are missing; records in them are lost")]
     MetadataHole {
         /// First missing byte.

@@ -5,28 +5,28 @@
 use crate::error::Error;
 use crate::schema::{FRAME_HEADER, Record, Stamped};
 
-/// Follows record boundaries through a stream that arrives in arbitrary pieces.
+/// Follows record boundaries through a stream that arrives in pieces of any length.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FrameTracker {
     /// Stream offset of the next byte.
     at: u64,
-    /// Bytes of the current record still to come, once its length is known.
+    /// Bytes of the current record that are still missing, once its length is known.
     left: u32,
-    /// Bytes of the length field seen so far and their values.
+    /// Number of bytes of the length field seen so far; `len` holds their values.
     seen: u8,
     len: [u8; 4],
 }
 
 impl FrameTracker {
-    /// At a record boundary, `at` bytes into the stream.
+    /// A tracker at a record boundary, `at` bytes into the stream.
     pub(crate) fn starting_at(at: u64) -> Self {
         Self { at, ..Self::default() }
     }
-    /// Whether the last record is whole.
+    /// Whether the last record is complete.
     pub(crate) fn is_at_boundary(&self) -> bool {
         self.left == 0 && self.seen == 0
     }
-    /// Takes the next piece; answers where in it the first record begins.
+    /// Takes the next piece; returns where in it the first record begins.
     pub(crate) fn advance(&mut self, piece: &[u8]) -> Result<Option<usize>, Error> {
         let mut first = None;
         let mut i = 0;
@@ -70,7 +70,7 @@ pub(crate) struct Frame {
     pub(crate) len: usize,
     /// Record kind.
     pub(crate) kind: u16,
-    /// Time of commit.
+    /// TSC of the commit.
     pub(crate) tsc: u64,
 }
 
@@ -100,11 +100,11 @@ pub fn encode_frame(stamped: &Stamped, to: &mut Vec<u8>) {
     to[start..start + 4].copy_from_slice(&len.to_le_bytes());
 }
 
-/// Decodes the frame at the start of `bytes`: the record and the frame's length. `None`
-/// when `bytes` holds no whole frame.
+/// Decodes the frame at the start of `bytes`: the record and the frame's length. `None` when
+/// `bytes` holds no whole frame.
 ///
 /// # Errors
-/// [`Error::FrameLength`] and [`Error::Record`]; `at` is where the frame stands in its stream.
+/// [`Error::FrameLength`] and [`Error::Record`]; `at` is the frame's offset in its stream.
 pub fn decode_frame(bytes: &[u8], at: u64) -> Result<Option<(Stamped, usize)>, Error> {
     let Some(frame) = Frame::read(bytes) else { return Ok(None) };
     if frame.len < FRAME_HEADER {

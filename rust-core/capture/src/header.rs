@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The header: every fact about the VM, the machine and the PT unit a decoder relies on.
+//! The header: every fact about the VM, the machine and the PT unit that a decoder relies on.
 //!
-//! It is written at start and again, as a whole, when more is known (the bounds of the code
-//! cache, for one). The last one in the file is the one that counts. Fields are appended
-//! in later versions, never moved.
+//! It is written when the recording starts, and again as a whole when more is known (for
+//! example the bounds of the code cache). The last header in the file is the valid one. Later
+//! versions append fields and never move them.
 
 use crate::codec::{CodecError, Source, Str, Wire};
 use crate::schema::{FieldSchema, StructSchema};
@@ -41,7 +41,7 @@ pub mod sources {
     pub const PERF: u8 = 1;
     /// The emulated PT unit.
     pub const EMULATED: u8 = 2;
-    /// No PT, but who ran when on each core, by the kernel's software events.
+    /// No PT, but the thread switches of each core, from the kernel's software events.
     pub const SIDEBAND: u8 = 3;
 }
 /// Bits of [`PtConfig::packets`].
@@ -52,7 +52,7 @@ pub mod packet_flags {
     pub const MTC: u8 = 2;
     /// CYC packets.
     pub const CYC: u8 = 4;
-    /// Return compression is on: a near return to the expected place is a TNT bit.
+    /// Return compression is on: a near return to the predicted address is a TNT bit.
     pub const RETURN_COMPRESSION: u8 = 8;
 }
 /// Values of [`PtConfig::return_pop`]: what a near return that is *not* compressed does to
@@ -84,20 +84,20 @@ wire_struct! {
     FilterRange {
         /// First address inside.
         low: u64,
-        /// First address behind.
+        /// First address after the range.
         high: u64,
     }
 }
 wire_struct! {
     /// How the PT unit was set up.
     PtConfig {
-        /// `sources`.
+        /// One of [`sources`].
         source: u8,
         /// Number of cores with a stream of their own.
         cores: u32,
-        /// `packet_flags`.
+        /// Bits of [`packet_flags`].
         packets: u8,
-        /// `return_pops`.
+        /// One of [`return_pops`].
         return_pop: u8,
         /// MTC packets every `2^mtc_period` crystal ticks.
         mtc_period: u8,
@@ -111,7 +111,8 @@ wire_struct! {
         tsc_ctc_denominator: u32,
         /// Nominal frequency in units of 100 MHz (`max_nonturbo_ratio`), 0 unknown.
         nominal_ratio: u8,
-        /// `perf_event_attr.config` as opened, or what it would have been.
+        /// `perf_event_attr.config` as opened; for the emulated unit, the value that it would
+        /// have.
         perf_config: u64,
         /// `perf_event_attr.sample_type` of the sideband's `sample_id` trailer.
         sample_type: u64,
@@ -154,19 +155,21 @@ wire_struct! {
         time: TimeConversion,
         /// Code cache: lowest address (0 not known yet).
         code_cache_low: u64,
-        /// Code cache: first address behind the reservation (0 not known yet).
+        /// Code cache: first address after the reservation (0 not known yet).
         code_cache_high: u64,
         /// The PT unit.
         pt: PtConfig,
     }
 }
 
-/// The header and what it consists of, each behind its parts. (The texts stand in `FORMAT.md` alone.)
+/// The schema of the header and its parts; each structure follows its parts. `doc` is empty:
+/// the descriptions of the fields are in `FORMAT.md` only.
 pub const SCHEMA: &[StructSchema] =
     &[TimeConversion::SCHEMA, FilterRange::SCHEMA, PtConfig::SCHEMA, Header::SCHEMA];
 
 impl TimeConversion {
-    /// perf's nanoseconds of `tsc`; `None` when the conversion is not valid.
+    /// The time of `tsc` on perf's clock in nanoseconds; `None` when the conversion is not
+    /// valid.
     pub fn tsc_to_ns(&self, tsc: u64) -> Option<u64> {
         if self.valid == 0 || self.shift >= 64 {
             return None;
@@ -177,7 +180,7 @@ impl TimeConversion {
         let part = rest.wrapping_mul(mult) >> self.shift;
         Some(self.zero.wrapping_add(whole).wrapping_add(part))
     }
-    /// The TSC at perf's `ns`; `None` when the conversion is not valid.
+    /// The TSC at `ns` of perf's clock; `None` when the conversion is not valid.
     pub fn ns_to_tsc(&self, ns: u64) -> Option<u64> {
         if self.valid == 0 || self.shift >= 64 || self.mult == 0 {
             return None;

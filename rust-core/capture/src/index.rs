@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The walk over the chunk heads of a file, with recovery behind damage.
+//! Walks over the chunk heads of a file and recovers after damage.
 
 use std::fs::File;
 
@@ -70,7 +70,7 @@ fn head_at(file: &File, place: u64, len: u64) -> Result<Option<Head>, Error> {
     Ok(Head::from_bytes(&b))
 }
 
-/// The first good head at or behind `from`.
+/// The offset of the first good head at or after `from`.
 fn next_head(file: &File, mut from: u64, len: u64) -> Result<Option<u64>, Error> {
     let mut window = Vec::new();
     while from < len && len - from >= HEAD as u64 {
@@ -80,7 +80,7 @@ fn next_head(file: &File, mut from: u64, len: u64) -> Result<Option<u64>, Error>
         if let Some(i) = find_head(&window) {
             return Ok(Some(from + i as u64));
         }
-        // The last HEAD - 1 bytes may be the beginning of one.
+        // The last HEAD - 1 bytes may be the beginning of a head.
         from += (n - (HEAD - 1)) as u64;
     }
     Ok(None)

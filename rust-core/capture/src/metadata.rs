@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The metadata stream as records.
+//! The metadata stream as a sequence of records.
 
 use crate::error::Error;
 use crate::frames::{Frame, decode_frame};
@@ -9,8 +9,9 @@ use crate::schema::{FRAME_HEADER, Stamped};
 
 /// The records of a capture in commit order.
 ///
-/// An error does not end the iteration: behind a record that cannot be decoded comes the
-/// next one, behind missing bytes the first record that begins after them.
+/// An error does not end the iteration. After a record that cannot be decoded, the iteration
+/// continues with the next record; after missing bytes, with the first record that begins after
+/// them.
 #[derive(Debug)]
 pub struct MetadataRecords<'a> {
     reader: &'a CaptureReader,
@@ -20,9 +21,10 @@ pub struct MetadataRecords<'a> {
     at: usize,
     /// Stream offset of `buffer[at]`.
     offset: u64,
-    /// The buffer does not continue: look for the next piece in which a record begins.
+    /// The stream does not continue at the buffer's end: look for the next piece in which a
+    /// record begins.
     lost: bool,
-    /// An error to give before going on.
+    /// An error to return before the next record.
     pending: Option<Error>,
 }
 
@@ -39,7 +41,7 @@ impl<'a> MetadataRecords<'a> {
         }
     }
 
-    /// The record at the cursor, if it is all there.
+    /// The record at the cursor, if all of it is in the buffer.
     fn take(&mut self) -> Option<Result<Stamped, Error>> {
         let rest = &self.buffer[self.at..];
         let len = Frame::read(rest)?.len;
@@ -50,7 +52,7 @@ impl<'a> MetadataRecords<'a> {
                 Some(Ok(stamped))
             }
             Err(e) if len < FRAME_HEADER => {
-                // Record boundaries are lost with the length.
+                // Without the length the next record boundary is unknown.
                 self.drop_buffer();
                 Some(Err(e))
             }
@@ -66,14 +68,14 @@ impl<'a> MetadataRecords<'a> {
         self.offset += n as u64;
     }
 
-    /// Gives up on the record at the cursor; `offset` keeps naming its start.
+    /// Gives up on the record at the cursor; `offset` still is its start.
     fn drop_buffer(&mut self) {
         self.buffer.clear();
         self.at = 0;
         self.lost = true;
     }
 
-    /// Adds the next piece to the buffer; answers whether there was one.
+    /// Adds the next piece to the buffer; returns whether there was one.
     fn load(&mut self) -> bool {
         let Some(piece) = self.pieces.next() else { return false };
         match self.reader.read(piece) {
@@ -106,7 +108,7 @@ impl<'a> MetadataRecords<'a> {
         (self.at, self.offset, self.lost) = (0, to, false);
     }
 
-    /// The one report of a record cut off by the end of the stream.
+    /// Reports, once, a record that the end of the stream cuts off.
     fn rest(&mut self) -> Option<Result<Stamped, Error>> {
         let bytes = (self.buffer.len() - self.at) as u64;
         let at = self.offset;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The reader: an index of the chunks in memory, everything else read when asked for.
+//! The reader: it keeps an index of the chunks in memory and reads everything else on request.
 //!
-//! Positioned reads, no mapping: a file that shrinks or fails under the reader gives an
-//! error value, not a signal. The reader is `Sync`; many threads may read pieces at once.
+//! It uses positioned reads and no mapping, so a file that shrinks or fails during reading
+//! causes an error value, not a signal. The reader is `Sync`; several threads may read pieces
+//! at once.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +21,7 @@ use crate::header::Header;
 use crate::index::{Entry, scan};
 use crate::metadata::MetadataRecords;
 
-/// Where some bytes of a stream stand in the file.
+/// Where some bytes of a stream are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// Offset of the first byte in its stream.
@@ -48,7 +49,7 @@ impl Piece {
             first_record: first,
         }
     }
-    /// Stream offset behind the last byte.
+    /// Stream offset after the last byte.
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.len as u64)
     }
@@ -58,11 +59,12 @@ impl Piece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DamageKind {
-    /// No chunk head where one should be; skipped up to the next one.
+    /// There is no chunk head where one should be; the bytes up to the next head are skipped.
     Head,
     /// A header, loss or end chunk whose payload is not what was written.
     Payload,
-    /// A chunk that steps back in its stream, would end behind the largest offset there is, or names an impossible core.
+    /// A chunk that steps back in its stream, would end after the largest possible offset, or
+    /// names an impossible core.
     Order,
 }
 
@@ -71,23 +73,23 @@ pub enum DamageKind {
 pub struct Damage {
     /// First byte.
     pub from: u64,
-    /// First byte behind.
+    /// First byte after the stretch.
     pub to: u64,
-    /// What.
+    /// What is wrong.
     pub kind: DamageKind,
 }
 
-/// The remains of a chunk at the end of the file.
+/// The beginning of an incomplete chunk at the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Torn {
     /// Where the incomplete chunk begins.
     pub place: u64,
-    /// Bytes of it that are there.
+    /// Number of its bytes that are in the file.
     pub bytes: u64,
 }
 
-/// How much of the recording the file holds, as far as its chunk heads tell. Damage inside
-/// PT, metadata and sideband payloads shows when they are read.
+/// How much of the recording the file holds, according to its chunk heads. Damage inside PT,
+/// metadata and sideband payloads is found only when they are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completeness {
     /// The end chunk; `None`: the recording was cut off.
@@ -126,9 +128,10 @@ pub struct CaptureReader {
     metadata: Vec<Piece>,
     /// By core number.
     cores: Vec<CoreStreams>,
-    /// Up to when all of a core is there: by the first and last of those that were drained together.
+    /// The TSC before which everything that a range of cores recorded is in the file. The key
+    /// is the first and the last core of the range.
     drained: BTreeMap<(u32, u32), Tsc>,
-    /// Up to when all metadata is there.
+    /// The TSC before which all metadata is in the file.
     described: Option<Tsc>,
     /// End of the last whole chunk.
     good_end: u64,
@@ -184,7 +187,7 @@ impl CaptureReader {
     pub const fn header(&self) -> &Header {
         &self.header
     }
-    /// What is missing.
+    /// What is missing or damaged.
     pub const fn completeness(&self) -> &Completeness {
         &self.completeness
     }
@@ -192,22 +195,23 @@ impl CaptureReader {
     pub fn losses(&self) -> &[LossNote] {
         &self.losses
     }
-    /// Cores with PT or sideband, ascending.
+    /// Cores with PT or sideband, in ascending order.
     pub fn cores(&self) -> Vec<Core> {
         let used = |s: &CoreStreams| !s.pt.is_empty() || !s.sideband.is_empty();
         (0..).zip(&self.cores).filter(|(_, s)| used(s)).map(|(n, _)| Core(n)).collect()
     }
-    /// Up to when all that the cores of a range recorded is in the file, as far as the recorder said so. Of a recording that ended
-    /// properly everything is.
+    /// For each range of cores, the latest TSC before which the recorder says that everything
+    /// they recorded is in the file. A recording that ended properly contains everything.
     pub fn drained(&self) -> impl Iterator<Item = (RangeInclusive<u32>, Tsc)> + '_ {
         self.drained.iter().map(|(&(from, to), &tsc)| (from..=to, tsc))
     }
-    /// Up to when all metadata is in the file, as far as the recorder said so; the largest TSC: all there is.
+    /// The latest TSC before which the recorder says that all metadata is in the file. The
+    /// largest TSC means that all metadata is there.
     pub const fn described(&self) -> Option<Tsc> {
         self.described
     }
-    /// A core's PT pieces by ascending offset. Where one does not begin at the end of its
-    /// predecessor, trace is missing.
+    /// A core's PT pieces by ascending offset. If a piece does not begin at the end of its
+    /// predecessor, trace is missing between them.
     pub fn pt(&self, core: Core) -> &[Piece] {
         self.cores.get(core.get() as usize).map_or(&[], |s| &s.pt)
     }
@@ -219,8 +223,8 @@ impl CaptureReader {
     pub fn sideband(&self, core: Core) -> &[Piece] {
         self.cores.get(core.get() as usize).map_or(&[], |s| &s.sideband)
     }
-    /// The bytes of a core's sideband, piece by piece; a damaged piece is an error, the
-    /// next one follows.
+    /// The bytes of a core's sideband, piece by piece. A damaged piece is an error; the
+    /// iteration continues with the next piece.
     pub fn sideband_bytes(&self, core: Core) -> impl Iterator<Item = Result<Vec<u8>, Error>> + '_ {
         self.sideband(core).iter().map(|p| self.read(p))
     }
@@ -232,7 +236,7 @@ impl CaptureReader {
     pub fn metadata_bytes(&self) -> u64 {
         self.metadata.iter().map(|p| u64::from(p.len)).sum()
     }
-    /// Reads a piece and checks it.
+    /// Reads a piece and verifies its checksum.
     ///
     /// # Errors
     /// [`Error::Read`], [`Error::Checksum`].
@@ -241,7 +245,7 @@ impl CaptureReader {
         self.read_into(piece, &mut bytes)?;
         Ok(bytes)
     }
-    /// As [`CaptureReader::read`], into a buffer that is emptied first.
+    /// Like [`CaptureReader::read`], but into `bytes`, which is cleared first.
     ///
     /// # Errors
     /// [`Error::Read`], [`Error::Checksum`].
@@ -261,14 +265,16 @@ impl CaptureReader {
         }
         Ok(())
     }
-    /// Reads every piece once and returns what does not check, in file order by stream.
+    /// Reads every piece once and returns the errors: first the metadata's, then per core those
+    /// of PT and sideband, each in file order.
     pub fn check(&self) -> Vec<Error> {
         let cores = self.cores.iter().flat_map(|s| s.pt.iter().chain(&s.sideband));
         let mut bytes = Vec::new();
         self.metadata.iter().chain(cores).filter_map(|p| self.read_into(p, &mut bytes).err()).collect()
     }
 
-    /// The pieces of the metadata stream by ascending offset, for who copies them unread.
+    /// The pieces of the metadata stream by ascending offset, for copying them without
+    /// decoding.
     pub fn metadata_pieces(&self) -> &[Piece] {
         &self.metadata
     }
@@ -279,7 +285,7 @@ impl CaptureReader {
         self.chunks
     }
 
-    /// Fills the index; answers whether a header was found.
+    /// Fills the index; returns whether a header was found.
     fn build_index(&mut self) -> Result<bool, Error> {
         let outcome = scan(&self.file, self.len)?;
         self.completeness.torn = outcome.torn;
@@ -294,7 +300,7 @@ impl CaptureReader {
         Ok(has_header)
     }
 
-    /// Puts one chunk where it belongs; answers whether it was a good header.
+    /// Enters one chunk into the index; returns whether it was a good header.
     fn file_entry(&mut self, entry: &Entry) -> Result<bool, Error> {
         match entry.head.kind {
             Kind::Header => {
@@ -353,7 +359,7 @@ impl CaptureReader {
         self.completeness.damaged.push(Damage { from: entry.place, to, kind });
     }
 
-    /// Decodes a small chunk; `None`, noted as damage, when its payload is not good.
+    /// Decodes a small chunk. `None`, and noted as damage, when its payload is not good.
     fn small<T>(
         &mut self,
         entry: &Entry,
@@ -371,7 +377,7 @@ impl CaptureReader {
     }
 }
 
-/// Whether a chunk can stand in a stream behind `from`.
+/// Whether a chunk may follow in a stream that has reached `from`.
 fn follows(head: &Head, from: u64) -> bool {
     head.offset >= from && head.offset.checked_add(head.len.into()).is_some()
 }
@@ -380,7 +386,7 @@ pub(crate) fn read_at(file: &File, bytes: &mut [u8], place: u64) -> Result<(), E
     file.read_exact_at(bytes, place).map_err(|source| Error::Read { place, source })
 }
 
-/// The version.
+/// Checks the preamble and returns the version.
 fn check_preamble(file: &File, len: u64) -> Result<(u16, u16), Error> {
     let mut b = [0; PREAMBLE];
     let have = len.min(PREAMBLE as u64) as usize;

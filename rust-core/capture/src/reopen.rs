@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Going on with a capture whose process died.
+//! Continues a capture whose process died.
 
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom};
@@ -12,12 +12,12 @@ use crate::reader::{CaptureReader, Piece};
 use crate::writer::{CaptureWriter, StreamEnds, Written};
 
 impl CaptureWriter {
-    /// Opens a capture without an end chunk, drops a torn tail and goes on behind the last
+    /// Opens a capture without an end chunk, drops a torn tail and continues after the last
     /// whole chunk: metadata continues at [`Written::metadata`], PT where it stopped.
     ///
     /// # Errors
-    /// Those of [`CaptureReader::open`]; [`Error::Complete`] when the recording ended
-    /// properly; [`Error::Write`] when the tail cannot be dropped.
+    /// Those of [`CaptureReader::open`]; [`Error::Complete`] when the recording ended properly;
+    /// [`Error::Write`] when the tail cannot be dropped.
     pub fn reopen(path: &Path) -> Result<Self, Error> {
         let reader = CaptureReader::open(path)?;
         if reader.completeness().end.is_some() {
@@ -59,7 +59,7 @@ fn written(reader: &CaptureReader) -> Written {
     }
 }
 
-/// The record boundaries at the end of the metadata stream.
+/// A tracker of record boundaries at the end of the metadata stream.
 fn tracker(reader: &CaptureReader) -> Result<FrameTracker, Error> {
     let pieces = reader.metadata_pieces();
     let Some(i) = pieces.iter().rposition(|p| p.first_record.is_some()) else {

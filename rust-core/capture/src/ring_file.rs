@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The file behind the export ring, and what is done with one that a dead VM left.
+//! The file that backs the export ring, and the recovery from one that a dead VM left.
 //!
-//! The VM's ring lies in a file beside the capture (`<capture>.ring`), so that records
-//! committed before a `kill -9` are found again. The recorder (crate `jportal-recorder`)
-//! maps it; this module holds its layout and reads it after the VM's death.
+//! The VM's ring is in a file beside the capture (`<capture>.ring`), so that records committed
+//! before a `kill -9` can be recovered. The recorder (crate `jportal-recorder`) maps the file;
+//! this module defines its layout and reads it after the VM's death.
 //!
 //! | offset | type   | field                                                               |
 //! |--------|--------|---------------------------------------------------------------------|
@@ -13,16 +13,16 @@
 //! | 12     | `u32`  | state: [`states`]                                                   |
 //! | 16     | `u64`  | size of the ring in bytes, a power of two                           |
 //! | 24     | `u32`  | process id of the VM                                                |
-//! | 64     | `u64`  | head: behind the last byte a producer published                     |
-//! | 72     | `u64`  | boundary: behind the last whole record                              |
-//! | 128    | `u64`  | tail: behind the last byte that is in the capture                   |
+//! | 64     | `u64`  | head: position after the last byte that a producer published        |
+//! | 72     | `u64`  | boundary: position after the last whole record                      |
+//! | 128    | `u64`  | tail: position after the last byte that is in the capture           |
 //! | 4096   |        | the ring: byte `p` of the metadata stream is at `4096 + p % size`   |
 //!
-//! Positions count bytes of the metadata stream from its start, the scale of the capture's
-//! own metadata offsets. A producer writes its bytes, then stores `head` (release); the consumer
-//! stores `tail` (release) after `write(2)` of the capture has returned. A record longer than
-//! the ring passes in pieces: `head` moves inside it, `boundary` only behind it.
-//! The VM holds an exclusive `flock` on the file while it lives.
+//! Positions count bytes of the metadata stream from its start, like the capture's own metadata
+//! offsets. A producer writes its bytes, then stores `head` (release); the consumer stores
+//! `tail` (release) after `write(2)` of the capture has returned. A record longer than the ring
+//! passes in pieces: `head` advances within the record, `boundary` only at its end. The VM
+//! holds an exclusive `flock` on the file while it lives.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::FileExt;
@@ -72,7 +72,7 @@ pub fn path_of(capture: &Path) -> PathBuf {
 /// What [`recover`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// No ring file, or only a left-over of a complete capture: nothing to do.
+    /// There is no ring file, or it is left over from a complete capture: nothing to do.
     NotNeeded,
     /// The VM still lives and writes to this capture.
     Live,
@@ -80,7 +80,7 @@ pub enum Recovery {
     Done {
         /// Bytes of metadata that were only in the ring.
         bytes: u64,
-        /// The VM had marked the ring in its error handler; otherwise it was killed.
+        /// The VM's error handler had marked the ring; otherwise the VM was killed.
         crashed: bool,
     },
 }
@@ -119,7 +119,8 @@ fn complete(mut writer: CaptureWriter, image: &Image) -> Result<Recovery, Error>
     let mut text = format!("{how}; completed from its ring file");
     let (mut bytes, mut missing) = (0, 0);
     if from < image.tail {
-        // Possible only when the machine went down, not just the VM: chunks were lost that had been written.
+        // Only a crash of the machine, not of the VM alone, can lose chunks that had been
+        // written.
         missing = image.tail - from;
         text = format!("{how}; {missing} bytes of metadata are neither in the capture nor in the ring");
     } else if from < image.boundary {
@@ -170,7 +171,8 @@ impl Image {
         Ok(Self { ring, tail, boundary, crashed: u32_at(&page, STATE) == states::CRASHED })
     }
 
-    /// The stream's bytes from `from` (not before the tail) to the last whole record's end.
+    /// The stream's bytes from `from` (not before the tail) to the end of the last whole
+    /// record.
     fn bytes(&self, from: u64) -> Vec<u8> {
         let size = self.ring.len() as u64;
         let at = (from % size) as usize;

@@ -6,7 +6,7 @@ use crate::header::Header;
 use crate::reader::CaptureReader;
 use crate::schema::{MethodFreed, Record, Stamped};
 
-/// Metadata stream of `n` frames of 24 bytes.
+/// A metadata stream of `n` frames of 24 bytes.
 fn stream(n: u64) -> Vec<u8> {
     let mut b = Vec::new();
     for i in 0..n {
@@ -21,7 +21,7 @@ struct Case {
 }
 
 impl Case {
-    /// A capture that holds `written` bytes of `stream`, without an end.
+    /// A capture that holds the first `written` bytes of `stream` and has no end chunk.
     fn new(stream: &[u8], written: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let capture = dir.path().join("a.jportal");
@@ -56,7 +56,7 @@ impl Case {
 #[test]
 fn committed_records_are_found_again() {
     let s = stream(40);
-    // The ring is 512 bytes; the capture was written up to every possible place since the tail.
+    // The ring has 512 bytes; `written` is any position between tail and head.
     for written in (600..=960).step_by(7) {
         let case = Case::new(&s, written);
         case.ring(&s, 512, 600, 960, 960, states::OPEN);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The writer. It runs inside the traced VM: no thread of its own, no panic, no buffer
-//! beyond the head of one chunk, every failure a typed error.
+//! The writer. It runs inside the traced VM, so it creates no thread, does not panic, buffers
+//! no more than the head of one chunk, and returns every failure as a typed error.
 //!
 //! Every call writes whole chunks with `write(2)`, so that what was written survives the
-//! process. One thread at a time; share it behind a lock.
+//! process. Only one thread may use the writer at a time; sharing it needs a lock.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
@@ -20,14 +20,14 @@ use crate::error::Error;
 use crate::frames::FrameTracker;
 use crate::header::Header;
 
-/// Bytes handed over so far.
+/// Numbers of bytes and chunks written so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Metadata stream.
+    /// Bytes of the metadata stream.
     pub metadata: u64,
-    /// PT, all cores.
+    /// Bytes of PT, all cores.
     pub pt: u64,
-    /// Sideband, all cores.
+    /// Bytes of sideband, all cores.
     pub sideband: u64,
     /// Chunks of any kind.
     pub chunks: u64,
@@ -54,11 +54,11 @@ pub(crate) struct StreamEnds {
     pub(crate) sideband: u64,
 }
 
-/// The highest core number accepted; guards the per-core table against a wild number.
+/// The highest core number accepted; limits the size of the per-core table.
 pub const MAX_CORE: u32 = 0xffff;
 
 impl CaptureWriter {
-    /// Creates (or overwrites) `path`, readable by the owner only.
+    /// Creates (or overwrites) `path`, readable and writable by the owner only.
     ///
     /// # Errors
     /// [`Error::Open`], [`Error::DiskFull`], [`Error::Write`].
@@ -73,13 +73,13 @@ impl CaptureWriter {
             .open(path)
             .map_err(open)?;
         if file.metadata().map_err(open)?.is_file() {
-            // A file that was there before keeps its mode otherwise.
+            // `mode` applies to new files only; an existing file would keep its mode.
             file.set_permissions(Permissions::from_mode(0o600)).map_err(open)?;
         }
         Self::create_from_file(file)
     }
 
-    /// Writes to `file`, which is empty and at its start.
+    /// Writes to `file`, which must be empty and positioned at its start.
     ///
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Write`].
@@ -97,7 +97,7 @@ impl CaptureWriter {
         Ok(w)
     }
 
-    /// A writer behind the last whole chunk of `file`.
+    /// A writer that continues after the last whole chunk of `file`.
     pub(crate) fn resume(
         file: File,
         written: Written,
@@ -107,12 +107,13 @@ impl CaptureWriter {
         Self { file, written, frames, streams, has_header: true, closed: false, by_table: false }
     }
 
-    /// Whether no record of the metadata stream is there in part.
+    /// Whether the metadata written so far ends at a record boundary.
     pub fn is_between_records(&self) -> bool {
         self.frames.is_at_boundary()
     }
 
-    /// What a copy of the file as it is now can be made of, while this writer goes on.
+    /// A handle from which the file's present content can be copied while this writer
+    /// continues.
     ///
     /// # Errors
     /// [`Error::Write`] when the system refuses.
@@ -128,13 +129,14 @@ impl CaptureWriter {
         })
     }
 
-    /// Computes checksums without the processor's instruction. For a writer that runs under QEMU,
-    /// which emulates the instruction bit by bit: 85 MB/s there, the table 680 MB/s.
+    /// Computes checksums without the processor's instruction. Meant for a writer that runs
+    /// under QEMU, which emulates the instruction bit by bit: 85 MB/s, while the table reaches
+    /// 680 MB/s.
     pub const fn checksum_by_table(&mut self) {
         self.by_table = true;
     }
 
-    /// Writes the header, or a fuller one that replaces the earlier.
+    /// Writes the header, or a more complete one that replaces the earlier header.
     ///
     /// # Errors
     /// As [`CaptureWriter::metadata`].
@@ -145,14 +147,14 @@ impl CaptureWriter {
         self.chunk(Kind::Header, 0, 0, &payload)
     }
 
-    /// Appends framed records, in commit order. A piece may begin and end anywhere, inside
-    /// a record or inside its frame header as well.
+    /// Appends framed records, in commit order. A piece may begin and end anywhere, even inside
+    /// a record or its frame header.
     ///
     /// # Errors
     /// [`Error::DiskFull`] and [`Error::Write`] when the system refuses: the file then ends
-    /// after the last whole chunk and only [`CaptureWriter::finish`] is accepted, until [`CaptureWriter::retry`];
-    /// [`Error::FrameLength`] for an impossible frame (nothing of the piece is written);
-    /// [`Error::HeaderFirst`], [`Error::Closed`].
+    /// after the last whole chunk, and only [`CaptureWriter::finish`] is accepted until
+    /// [`CaptureWriter::retry`]; [`Error::FrameLength`] for an impossible frame (nothing of the
+    /// piece is written); [`Error::HeaderFirst`], [`Error::Closed`].
     pub fn metadata(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.ready()?;
         for part in bytes.chunks(SPLIT) {
@@ -166,8 +168,8 @@ impl CaptureWriter {
         Ok(())
     }
 
-    /// Appends bytes of a core's PT stream. `offset` is the place of the first byte on the
-    /// scale of the AUX head; a jump forward is a loss, a step back is refused.
+    /// Appends bytes of a core's PT stream. `offset` is the position of the first byte on the
+    /// scale of the AUX head. A jump forward is a loss; a step back is refused.
     ///
     /// # Errors
     /// As [`CaptureWriter::metadata`], and [`Error::PtOrder`].
@@ -207,7 +209,7 @@ impl CaptureWriter {
         Ok(())
     }
 
-    /// Notes that something is not in the file.
+    /// Notes that some data is not in the file.
     ///
     /// # Errors
     /// As [`CaptureWriter::metadata`].
@@ -216,7 +218,8 @@ impl CaptureWriter {
         self.chunk(Kind::Loss, note.core, note.offset, &note.payload())
     }
 
-    /// Notes that all which the cores `from` to `to` recorded before `tsc` has been written.
+    /// Notes that everything that the cores `from` to `to` recorded before `tsc` has been
+    /// written.
     ///
     /// # Errors
     /// As [`CaptureWriter::metadata`].
@@ -228,7 +231,8 @@ impl CaptureWriter {
         self.chunk(Kind::Drained, from.get() | to.get() << 16, tsc.0, &[])
     }
 
-    /// Notes that all metadata committed before `tsc` has been written; the largest TSC: all there is.
+    /// Notes that all metadata committed before `tsc` has been written. The largest TSC means
+    /// that all metadata is there.
     ///
     /// # Errors
     /// As [`CaptureWriter::metadata`].
@@ -237,8 +241,8 @@ impl CaptureWriter {
         self.chunk(Kind::Described, 0, tsc.0, &[])
     }
 
-    /// Tries again after a failed write: what did not fit was cut off, and something smaller may. Of each stream only what
-    /// follows its last whole chunk may come.
+    /// Accepts writes again after a failed one. The chunk that did not fit was cut off; a
+    /// smaller one may fit. In each stream, the next bytes must follow its last whole chunk.
     pub const fn retry(&mut self) {
         self.closed = false;
     }
@@ -248,7 +252,7 @@ impl CaptureWriter {
         self.written
     }
 
-    /// Writes the end chunk. Tried even after an earlier failure, since a reason in the
+    /// Writes the end chunk. It is tried even after an earlier failure, because a reason in the
     /// file is better than none.
     ///
     /// # Errors
@@ -327,7 +331,8 @@ impl CaptureWriter {
     }
 }
 
-/// The beginning of a capture that is being written: see [`CaptureWriter::copy`].
+/// A copy of the beginning of a capture that is still being written: see
+/// [`CaptureWriter::copy`].
 #[derive(Debug)]
 pub struct CaptureCopy {
     source: File,
@@ -338,7 +343,7 @@ pub struct CaptureCopy {
 }
 
 impl CaptureCopy {
-    /// Copies to a new file at `path`, and goes on there.
+    /// Copies to a new file at `path` and returns a writer that continues there.
     ///
     /// # Errors
     /// As [`CaptureWriter::create`].
@@ -363,7 +368,8 @@ fn is_full(e: &std::io::Error) -> bool {
     matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
-/// Size of the perf record at the start of `b`, if it lies within `b`.
+/// Size of the perf record at the start of `b`; an error with the stated size if the record
+/// does not lie within `b`.
 fn record_size(b: &[u8]) -> Result<usize, usize> {
     let size = match b {
         [_, _, _, _, _, _, lo, hi, ..] => usize::from(u16::from_le_bytes([*lo, *hi])),
@@ -386,11 +392,13 @@ fn check_records(core: Core, records: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Length of the longest run of whole records of at most `limit` bytes (at least one).
+/// Length of the longest sequence of whole records that has at most `limit` bytes, but of at
+/// least one record.
 fn whole_records(records: &[u8], limit: usize) -> usize {
     let mut at = 0;
     while at < records.len() {
-        // Checked before; a record that does not fit would end the run.
+        // `check_records` has verified the sizes; a record that did not fit would end the
+        // sequence.
         let size = record_size(&records[at..]).unwrap_or(records.len() - at);
         if at > 0 && at + size > limit {
             break;

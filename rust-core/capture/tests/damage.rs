@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Truncation, flipped bits and unknown kinds cost what they hit and nothing else.
+//! Truncation, flipped bits and unknown kinds cost only the chunks that they affect.
 
 mod common;
 
@@ -51,7 +51,7 @@ fn check_cut(path: &Path, bytes: &[u8], bounds: &[usize], len: usize) {
     );
     let (records, errors) = common::read_all(&r);
     assert_eq!(records, common::records()[..records.len()], "cut at {len}");
-    // At most the record cut off at the end of the metadata.
+    // The error is the record that the cut leaves incomplete at the end of the metadata.
     assert!(errors <= 1, "cut at {len}: {errors} errors");
     let pt: Vec<u8> = r.pt(Core(0)).iter().flat_map(|p| r.read(p).unwrap()).collect();
     assert_eq!(pt, common::pt(0)[..pt.len()]);
@@ -124,7 +124,7 @@ fn a_flipped_bit_anywhere_loses_one_chunk_only() {
         let (records, errors) = common::read_all(&r);
         assert!(errors > 0 || !r.completeness().is_whole(), "bit at {at} went unseen");
         assert!(records.iter().all(|s| all.contains(s)), "bit at {at} made a record up");
-        // A piece of 61 bytes touches at most four records.
+        // A metadata piece has 61 bytes and touches at most four records.
         assert!(records.len() + 4 >= all.len(), "bit at {at} cost {} records", all.len() - records.len());
         let pt: u64 = r.cores().iter().map(|&c| r.pt_bytes(c)).sum();
         assert!(pt >= 1400 - 400, "bit at {at} cost {} bytes of PT", 1400 - pt);

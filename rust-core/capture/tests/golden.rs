@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The file's bytes, and what they mean, stay as they are. `JPORTAL_BLESS=1` rewrites.
+//! The file's bytes and their decoded content stay the same. `JPORTAL_BLESS=1` rewrites the
+//! golden files.
 
 mod common;
 
@@ -68,7 +69,7 @@ fn the_reader_still_reads_these_bytes() {
     compare("small.txt", text.as_bytes());
 }
 
-/// What a version wrote that had no `CodePatched::since`: the same records, with 0 there.
+/// A capture of a version without `CodePatched::since` yields the same records, with `since` 0.
 #[test]
 fn captures_of_version_2_1_are_read() {
     let old = CaptureReader::open(&golden("small-2.1.capture")).unwrap();

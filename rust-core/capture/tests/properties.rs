@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Properties of the record codec and of the stream, on generated input.
+//! Properties of the record codec and of the metadata stream, on generated input.
 
 mod common;
 
@@ -118,7 +118,7 @@ proptest! {
 }
 
 proptest! {
-    /// Whole chunks with sound checksums and any content: what a broken writer could leave.
+    /// Whole chunks with sound checksums and any content, as a faulty writer could leave them.
     #[test]
     fn any_chunks_are_read_without_a_panic(
         chunks in vec((0u16..9, prop_oneof![0u32..4, any::<u32>()], prop_oneof![0u64..500, any::<u64>()],
@@ -149,7 +149,7 @@ proptest! {
             prop_assert!(r.pt(core).windows(2).all(|w| w[0].end() <= w[1].offset));
             prop_assert_eq!(r.sideband_bytes(core).count(), r.sideband(core).len());
         }
-        // Continuing it succeeds or says why not.
+        // Reopening the file succeeds or returns an error; it does not panic.
         let _ = CaptureWriter::reopen(&path);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What is written is read again, whole or partly; failures have types.
+//! Reading returns what was written, in whole or in part; failures are typed errors.
 
 mod common;
 
@@ -147,7 +147,7 @@ fn a_dead_process_capture_can_be_continued() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     let stream = common::stream();
-    // Every cut of the metadata, inside frame headers too.
+    // Cuts the metadata at every byte, including inside frame headers.
     for cut in 1..stream.len() {
         let mut w = CaptureWriter::create(&path).unwrap();
         w.header(&common::header()).unwrap();
@@ -186,7 +186,7 @@ fn up_to_when_metadata_is_there_is_read_back() {
     assert_eq!(described(&[7, 9, 8]), Some(Tsc(9)));
 }
 
-/// A chunk may say that it stands anywhere; arithmetic with that must not wrap.
+/// A chunk may claim any offset in its stream; arithmetic with it must not wrap.
 #[test]
 fn a_chunk_that_would_end_behind_all_offsets_is_damage() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Whether a method may be what an invoke bytecode calls.
+//! Whether an invoke bytecode may call a given method.
 //!
-//! For the ordinary invokes selection keeps name and descriptor (JVMS 5.4.6); the holder is
-//! settled only where no subclass can come in between. Signature-polymorphic invokes and
-//! `invokedynamic` go through lambda forms, whose descriptors are erased: there the shapes must
-//! agree (number and basic types of arguments and result). A linker or `invokeBasic` that returns nothing may
-//! drop a result: `VarHandleGuards.guard_…_V` links a `getAndAdd` whose result nobody wants so.
+//! For ordinary invokes, selection keeps name and descriptor (JVMS 5.4.6). The holder is
+//! determined only where no subclass can override the method. Signature-polymorphic invokes and
+//! `invokedynamic` go through lambda forms, whose descriptors are erased, so only the shapes
+//! must agree (number and basic types of arguments, and the result). A linker or `invokeBasic`
+//! call site that returns nothing may drop a result: `VarHandleGuards.guard_…_V` links a
+//! `getAndAdd` in this way when the caller does not use its result.
 
 use hashbrown::HashSet;
 use jportal_bytecode::{InvokeRef, Method, MethodTable, Opcode};
 use std::hash::BuildHasher;
 
-/// `MethodHandle` and `VarHandle` live here, and so do lambda forms, hidden classes included.
+/// The package of `MethodHandle`, `VarHandle` and the lambda forms, hidden classes included.
 const PACKAGE: &str = "java/lang/invoke/";
 
-/// The methods that classes declare themselves, by hash: a collision only makes a call pass.
+/// The methods that classes declare themselves, by hash. A collision can only make a call pass.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
     hashes: HashSet<u64>,
@@ -58,7 +59,7 @@ pub(crate) fn fits(opcode: Opcode, target: &InvokeRef, callee: &Method, declared
         }
         Linkage::Linker => {
             let mut arguments = shape(&target.signature).arguments;
-            // The last argument is the MemberName, which the linker takes off.
+            // The linker removes the last argument, the MemberName.
             arguments.pop().is_some() && linked_shape(&arguments, target, callee)
         }
     }
@@ -69,11 +70,11 @@ pub(crate) fn fits(opcode: Opcode, target: &InvokeRef, callee: &Method, declared
 enum Linkage {
     /// Resolution and selection.
     Ordinary,
-    /// A lambda form made for the call site, with an appendix if it needs one.
+    /// A lambda form made for the call site, with an appendix argument if it needs one.
     Adapter { receiver: bool },
     /// `MethodHandle.invokeBasic`: the handle's own lambda form.
     Basic,
-    /// `MethodHandle.linkTo*`: the method of a member name.
+    /// `MethodHandle.linkTo*`: the method of a MemberName.
     Linker,
 }
 
@@ -92,7 +93,7 @@ impl Linkage {
     }
 }
 
-/// Names of `VarHandle.AccessMode`.
+/// Whether `name` is that of a `VarHandle.AccessMode`.
 fn is_access_mode(name: &str) -> bool {
     let rest = ["getAnd", "compareAnd", "weakCompareAndSet"];
     matches!(name, "get" | "set" | "getVolatile" | "setVolatile" | "getOpaque" | "setOpaque")
@@ -100,7 +101,8 @@ fn is_access_mode(name: &str) -> bool {
         || rest.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// What HotSpot puts in the place of a method that cannot be selected (`Universe::throw_*_error`).
+/// The methods that HotSpot substitutes for a method that cannot be selected
+/// (`Universe::throw_*_error`).
 fn is_thrower(callee: &Method) -> bool {
     &*callee.class_name == "jdk/internal/misc/Unsafe"
         && matches!(&*callee.name, "throwIllegalAccessError" | "throwNoSuchMethodError")
@@ -113,13 +115,13 @@ fn ordinary(opcode: Opcode, target: &InvokeRef, callee: &Method, declared: &Decl
     if callee.is_static() != (opcode == Opcode::INVOKESTATIC) {
         return false;
     }
-    // A class's own declaration comes first in resolution, and neither is selected further.
+    // Resolution finds the class's own declaration first, and neither invoke selects further.
     let settled =
         opcode == Opcode::INVOKESTATIC || (opcode == Opcode::INVOKESPECIAL && &*target.name == "<init>");
     !settled || is_class(&callee.class_name, &target.class_name) || !declared.has(target)
 }
 
-/// Whether a class is the one named, or a hidden class made from one of that name.
+/// Whether `class` is `named`, or a hidden class made from a class of that name.
 fn is_class(class: &str, named: &str) -> bool {
     class.strip_prefix(named).is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', '/']))
 }
@@ -128,7 +130,7 @@ fn in_package(callee: &Method) -> bool {
     callee.class_name.starts_with(PACKAGE)
 }
 
-/// Basic types: `I` stands for `Z B S C` too, `L` for every reference.
+/// Basic types: `I` also represents `Z B S C`, and `L` represents every reference.
 #[derive(Debug, PartialEq, Eq)]
 struct Shape {
     arguments: Vec<char>,
@@ -143,7 +145,7 @@ fn basic(c: char) -> char {
     }
 }
 
-/// The shape of a descriptor (JVMS 4.3.3); of a malformed one, whatever comes out.
+/// The shape of a descriptor (JVMS 4.3.3). For a malformed descriptor the result is arbitrary.
 fn shape(descriptor: &str) -> Shape {
     let mut arguments = Vec::new();
     let mut result = None;
@@ -169,7 +171,7 @@ fn shape(descriptor: &str) -> Shape {
     Shape { arguments, result: result.unwrap_or('V') }
 }
 
-/// What the callee takes, receiver included.
+/// The shape that the callee accepts, receiver included.
 fn taken(callee: &Method) -> Shape {
     let mut shape = shape(&callee.signature);
     if !callee.is_static() {
@@ -178,13 +180,16 @@ fn taken(callee: &Method) -> Shape {
     shape
 }
 
-/// The shape of what control jumps to from here without a check. A result that the caller does not expect
-/// stays in its register; where it expects one, there must be one of that basic type.
+/// Whether the callee's shape fits a jump that the VM does not check. If the caller expects no
+/// result, the callee's result stays in its register and is ignored. Otherwise the callee must
+/// return a result of the same basic type.
 fn linked_shape(arguments: &[char], target: &InvokeRef, callee: &Method) -> bool {
     let (callee, result) = (taken(callee), shape(&target.signature).result);
     callee.arguments == arguments && (callee.result == result || result == 'V')
 }
 
+/// Whether the callee's shape fits a lambda form made for the call site: it takes the
+/// arguments, perhaps an appendix reference, and has the same result.
 fn adapter_shape(arguments: &[char], target: &InvokeRef, callee: &Method) -> bool {
     let (callee, result) = (taken(callee), shape(&target.signature).result);
     let rest = callee.arguments.strip_prefix(arguments);
@@ -255,11 +260,11 @@ mod tests {
         for result in ["I", "Z", "J", "F", "D", "Ljava/lang/Object;", "V"] {
             assert!(links("V", result), "{result} is dropped");
         }
-        // Types of less than an int are ints, and all references are alike.
+        // Types smaller than int count as int, and all references are equal.
         assert!(links("I", "B") && links("Z", "C") && links("Ljava/lang/Object;", "[I"));
-        // A result that is expected must be there, and be of that type.
+        // A result that is expected must exist and have that basic type.
         assert!(!links("I", "V") && !links("I", "J") && !links("Ljava/lang/Object;", "I"));
-        // The same for the form of a method handle. An adapter is made for its call site.
+        // The same holds for the form of a method handle. An adapter is made for its call site.
         let form = |name: &str, result: &str| {
             let t = target(mh, name, "(I)V");
             let c = callee(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The control flow graph of a method, worked out from its bytecodes.
+//! The control flow graph of a method, built from its bytecodes.
 
 use std::sync::OnceLock;
 
@@ -8,14 +8,14 @@ use hashbrown::HashMap;
 use jportal_bytecode::{ExceptionRow, Instruction, Method, MethodTable, Opcode, Transfer};
 use jportal_units::{Bci, MethodId};
 
-/// One byte of code; only those where an instruction starts mean anything.
+/// One byte of code. Only entries where an instruction starts are meaningful.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
     pub(crate) opcode: Opcode,
     pub(crate) transfer: Transfer,
     /// Whether a block starts here.
     pub(crate) leader: bool,
-    /// First bci behind.
+    /// The bci of the next instruction.
     pub(crate) next: Bci,
     /// Target of a branch; otherwise equal to `next`.
     target: Bci,
@@ -27,13 +27,13 @@ pub(crate) struct Code {
     ops: Box<[Option<Op>]>,
     /// Distinct targets of the switches, ascending, by bci.
     switches: HashMap<u16, Box<[Bci]>>,
-    /// Where a `ret` may lead: behind each `jsr`.
+    /// The targets of `ret`: the bci after each `jsr`.
     behind_jsr: Box<[Bci]>,
     exceptions: Box<[ExceptionRow]>,
 }
 
 impl Code {
-    /// Malformed code yields the instructions in front of the fault.
+    /// Builds the graph. Malformed code yields the instructions before the fault.
     pub(crate) fn of(method: &Method) -> Self {
         let mut code = Self {
             ops: vec![None; method.code.len()].into(),
@@ -134,9 +134,9 @@ impl Code {
     pub(crate) fn block_of(&self, bci: Bci) -> Option<Bci> {
         (0..=bci.0).rev().map(Bci).find(|b| self.op(*b).is_some_and(|op| op.leader))
     }
-    /// Whether the bytecode at `to` (`None`: some return) can be reached after the one at `from`
-    /// (`None`: from the entry on), exceptions included. `thrown`: the bytecode at `from` threw.
-    /// A return is at a return.
+    /// Whether control can reach the bytecode at `to` (`None`: any return) after the one at
+    /// `from` (`None`: from the entry), exceptions included. `thrown`: the bytecode at `from`
+    /// threw. If `from` is itself a return that did not throw, a return counts as reached.
     pub(crate) fn reaches(&self, from: Option<Bci>, to: Option<Bci>, thrown: bool) -> bool {
         let is_return = |b| self.op(b).is_some_and(|op| op.transfer == Transfer::Return);
         if to.is_none() && !thrown && from.is_some_and(is_return) {
@@ -165,20 +165,22 @@ impl Code {
     }
 }
 
-/// Whether the interpreter's template of `opcode` may enter the VM, and so may throw or let the
-/// VM call Java (JVMS 6.5 and HotSpot's templates; branches and returns poll for safepoints).
+/// Whether the interpreter's template of `opcode` may enter the VM, and therefore may throw or
+/// let the VM call Java (JVMS 6.5 and HotSpot's templates; branches and returns poll for
+/// safepoints).
 pub(crate) const fn may_enter_vm(opcode: Opcode) -> bool {
     match opcode.0 {
         // Constants, loads and stores of locals, the operand stack.
         0..=17 | 21..=45 | 54..=78 | 87..=95 => false,
-        // Arithmetic but integer division; conversions and comparisons.
+        // Integer division and remainder. All other arithmetic, conversions and comparisons do
+        // not.
         108 | 109 | 112 | 113 => true,
         96..=152 => false,
         _ => true,
     }
 }
 
-/// The graphs of all methods, each made when first asked for.
+/// The graphs of all methods. Each is built on first use.
 #[derive(Debug)]
 pub(crate) struct Codes {
     codes: Box<[OnceLock<Code>]>,

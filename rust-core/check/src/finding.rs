@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What is wrong, where, and how it got there.
+//! Findings: the event that breaks a rule, its place, and the frames around it.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::code::Codes;
 use crate::rule::Rule;
 use crate::stack::Frame;
 
-/// A frame in front of the event.
+/// A frame as it was before the event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Position {
     /// `class.name(descriptor)`.
@@ -24,14 +24,14 @@ pub struct Position {
     pub opcode: Option<&'static str>,
     /// Its source line.
     pub line: Option<u16>,
-    /// Who executes the frame.
+    /// What executes the frame: the interpreter, a compiler's code, or native code.
     pub tier: &'static str,
 }
 
 /// An event that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Which rule.
+    /// The broken rule.
     pub rule: Rule,
     /// OS thread id.
     pub tid: u32,
@@ -41,16 +41,16 @@ pub struct Finding {
     pub started: u64,
     /// The event's number in the thread's flow, from 0.
     pub event: u64,
-    /// Last time that the flow told before the event.
+    /// The last time in the flow before the event.
     pub tsc: Option<u64>,
     /// What happened and what was expected.
     pub what: String,
-    /// The innermost frames as they stood in front of the event, innermost first.
+    /// The innermost frames as they were before the event, innermost first.
     pub frames: Vec<Position>,
 }
 
 impl Finding {
-    /// Several lines: rule and place, what, the frames.
+    /// Several lines: rule and place, description, and the frames.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{}: thread \"{}\" (tid {}), event {}",
@@ -87,7 +87,7 @@ impl Position {
     }
 }
 
-/// Puts names to ids.
+/// Translates ids to names.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub(crate) methods: &'a MethodTable,
@@ -105,7 +105,7 @@ impl Names<'_> {
     pub(crate) fn bytecode(&self, id: MethodId, bci: Bci) -> String {
         format!("bci {bci} ({})", self.opcode(id, bci).unwrap_or("inside an instruction"))
     }
-    /// A list of bcis in words.
+    /// A list of bcis as text, shortened.
     pub(crate) fn bcis(list: &[Bci]) -> String {
         const SHOWN: usize = 8;
         let mut text: Vec<String> = list.iter().take(SHOWN).map(Bci::to_string).collect();

@@ -12,8 +12,9 @@ use crate::rule::{Reset, Rule};
 use crate::stack::{At, Due, Frame};
 use crate::walk::Walk;
 
-/// First of HotSpot's `AbstractInterpreter::MethodKind`s whose entry may do the whole work and
-/// return without a bytecode (intrinsics; `abstractInterpreter.hpp`, JDK 17).
+/// The first of HotSpot's `AbstractInterpreter::MethodKind`s whose interpreter entry may do the
+/// whole work and return without executing a bytecode (intrinsics; `abstractInterpreter.hpp`,
+/// JDK 17).
 const FIRST_INTRINSIC_ENTRY: u8 = 8;
 
 impl Walk {
@@ -38,7 +39,7 @@ impl Walk {
             self.reset(Reset::TooDeep);
         }
     }
-    /// Native methods run natively, all others do not, but for intrinsics in the interpreter.
+    /// Native methods run natively and all others do not, except intrinsics in the interpreter.
     fn executor(&mut self, method: MethodId, tier: Tier) {
         let Some(m) = self.method(method) else {
             return self.broken(Rule::Method, |n| format!("a frame of {}", n.method(method)));
@@ -68,7 +69,7 @@ impl Walk {
         match caller.at {
             At::Unknown => self.reset(Reset::CallerUnknown),
             At::Bytecode(at) => self.call_at(&caller, at, callee),
-            // Compiled code had begun the invoke, the interpreter does it.
+            // Compiled code had begun the invoke; the interpreter executes it.
             At::Resumed(at) if !caller.called => self.call_at(&caller, at, callee),
             _ => self.no_call_site(&caller, callee),
         }
@@ -104,7 +105,7 @@ impl Walk {
         let target = self.method(caller).and_then(|m| m.invoke_at(at));
         match (target, self.method(callee)) {
             (Some(target), Some(callee)) => callee::fits(opcode, target, callee, &self.shared().declared),
-            // A callee that was never described is a finding of its own.
+            // A callee that the VM never described is a finding of its own.
             (Some(_), None) => true,
             (None, _) => false,
         }
@@ -117,7 +118,7 @@ impl Walk {
             format!("{} is called by {place}", n.method(callee))
         });
     }
-    /// The VM called; what stands below is whatever made the thread enter the VM.
+    /// The VM called Java. The frame below it is the one that made the thread enter the VM.
     fn vm_call(&mut self, callee: MethodId) {
         let Some(below) = self.stack.top().filter(|_| !self.stack.is_beyond()) else { return };
         if below.tier != Tier::Interpreter || !matches!(below.at, At::Bytecode(_)) {
@@ -129,7 +130,8 @@ impl Walk {
     }
     fn found(&mut self, method: MethodId, tier: Tier) -> Frame {
         self.reset(Reset::FrameFound);
-        // Compiled code is found by an activation; what was inlined there is found with the first position.
+        // Compiled code is found as one activation; the first position then yields the inlined
+        // frames.
         let inlined = |below: Frame| {
             below.at == At::Unknown && below.tier == tier && matches!(tier, Tier::C1 | Tier::C2)
         };
@@ -168,7 +170,7 @@ impl Walk {
         };
         Frame { tier, at, ..old }
     }
-    /// The frame of `method` that goes on: the one left last of those left as replaced.
+    /// The frame of `method` that continues: of the frames left as replaced, the last one.
     fn taken_over(&mut self, method: MethodId) -> Option<Frame> {
         match self.replaced.pop() {
             Some(old) if old.method == method => return Some(old),
@@ -203,8 +205,9 @@ impl Walk {
             self.back_in_caller(&top, exit);
         }
     }
-    /// JVMTI removes frames of the interpreter only: it has a compiled one deoptimised first, and refuses
-    /// those of native methods (`JvmtiEnv::PopFrame`, `JvmtiEnvBase::check_top_frame`).
+    /// JVMTI removes interpreted frames only. It has a compiled frame deoptimised first, and
+    /// refuses frames of native methods (`JvmtiEnv::PopFrame`,
+    /// `JvmtiEnvBase::check_top_frame`).
     fn taken_by_debugger(&mut self, top: &Frame, exit: Reset) {
         self.reset(exit);
         if top.tier != Tier::Interpreter {
@@ -212,7 +215,7 @@ impl Walk {
             self.broken(Rule::Tier, |_| format!("a debugger takes a frame of {tier}"));
         }
     }
-    /// The frame that is left. An event of a method that is not on the stack changes nothing.
+    /// The frame that is left. If the method is not on the stack, the event changes nothing.
     fn leaver(&mut self, method: MethodId) -> Option<Frame> {
         match self.stack.top() {
             Some(top) if top.method == method => Some(top),
@@ -276,7 +279,8 @@ impl Walk {
             format!("no path leads from {from} to a return")
         });
     }
-    /// The frame ended, by a return or by an exception. Compiled code must say that it does not know.
+    /// The frame ended by a return or an exception, and the flow does not say which. In
+    /// compiled code an unresolved stretch must have announced that.
     fn ends_unknown(&mut self, top: &Frame) {
         if top.is_compiled() && !matches!(top.due, Due::End { .. }) {
             self.broken(Rule::Stretch, |_| {
@@ -299,7 +303,7 @@ fn has_intrinsic_entry(m: &Method) -> bool {
     m.entry_kind >= FIRST_INTRINSIC_ENTRY
 }
 
-/// What is due, in words.
+/// A description of what is due.
 pub(crate) fn due_name(due: Due) -> String {
     match due {
         Due::Step => "a step".into(),

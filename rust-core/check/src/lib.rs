@@ -2,18 +2,19 @@
 
 //! A checker of flows that shares no logic with the reconstruction.
 //!
-//! [`Checker`] receives the flows of all threads and asks of each event whether a Java virtual
-//! machine could have done that: every step must be an edge of the method's control flow graph or
-//! of the call graph, calls and returns must nest, exceptions must lead where the exception table
-//! says, blocks must be entered at their start. The [`Rule`]s say what is asked, a [`Finding`]
-//! says which event breaks one. It knows the bytecodes (decoded by `bytecode`, graphs are worked
-//! out here) and the vocabulary of `flow`, nothing of packets, machine code or the VM's image.
+//! [`Checker`] receives the flows of all threads and checks for each event whether a Java
+//! virtual machine could have produced it. Every step must be an edge of the method's control
+//! flow graph or of the call graph. Calls and returns must nest. Exceptions must lead to the
+//! handlers that the exception table allows. Blocks must be entered at their start. The
+//! [`Rule`]s list these conditions, and a [`Finding`] names the event that breaks one. The
+//! checker knows the bytecodes (`bytecode` decodes them, the graphs are built here) and the
+//! event types of `flow`. It knows nothing of packets, machine code or the VM's image.
 //!
 //! Constraints: memory is bounded by the number of methods, call sites and frames on a stack,
-//! never by the length of a flow. What cannot be checked, because the flow itself says that it
-//! does not know, is counted by cause ([`Reset`]) and never passed over in silence.
-//! Non-goals: whether the flow is the one that happened (that is `verify`); a path that is
-//! possible and wrong is not found here.
+//! never by the length of a flow. Where the flow itself reports that it does not know, less can
+//! be checked. Each such place is counted by cause ([`Reset`]) and never skipped silently.
+//! Non-goals: whether the flow is the one that happened (`verify` checks that). The checker
+//! does not find a path that is possible but wrong.
 #![forbid(unsafe_code)]
 
 mod callee;

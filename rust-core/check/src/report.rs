@@ -15,10 +15,10 @@ use crate::finding::Finding;
 use crate::rule::{Reset, Rule};
 use crate::walk::Walk;
 
-/// How to check.
+/// Options of the checker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// So many findings are kept; all are counted.
+    /// The number of findings to keep. All findings are counted.
     pub keep: usize,
 }
 
@@ -75,7 +75,7 @@ impl Figures {
     }
 }
 
-/// What was checked and found in all threads.
+/// What was checked and found, over all threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Threads whose flow has ended.
@@ -90,11 +90,11 @@ pub struct Report {
     pub exits: u64,
     /// Handlers entered.
     pub catches: u64,
-    /// Findings in all.
+    /// Total number of findings.
     pub findings: u64,
-    /// Findings by rule; rules that hold are left out.
+    /// Findings by rule. Rules that hold are omitted.
     pub by_rule: BTreeMap<&'static str, u64>,
-    /// Where less could be checked, by cause; causes that did not occur are left out.
+    /// Places where less could be checked, by cause. Causes that did not occur are omitted.
     pub resets: BTreeMap<&'static str, u64>,
     /// The first findings, by thread and event.
     pub first: Vec<Finding>,
@@ -105,7 +105,7 @@ impl Report {
     pub const fn is_clean(&self) -> bool {
         self.findings == 0
     }
-    /// A few lines, and the first findings.
+    /// A summary of a few lines, followed by the first findings.
     pub fn text(&self) -> String {
         let list = |all: &BTreeMap<&str, u64>| {
             let items: Vec<String> = all.iter().map(|(name, n)| format!("{n} {name}")).collect();
@@ -126,7 +126,7 @@ impl Report {
     }
 }
 
-/// What the sinks of all threads share.
+/// State shared by the sinks of all threads.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) methods: Arc<MethodTable>,
@@ -150,12 +150,12 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// For the methods of one recording.
+    /// A checker for the methods of one recording.
     pub fn new(methods: Arc<MethodTable>, options: Options) -> Self {
         let (codes, declared) = (Codes::new(&methods), Declared::new(&methods));
         Self { shared: Arc::new(Shared { methods, codes, declared, options, total: Mutex::default() }) }
     }
-    /// What the threads whose flow has ended amount to.
+    /// The total over the threads whose flow has ended.
     pub fn report(&self) -> Report {
         let total = self.shared.total.lock().unwrap_or_else(PoisonError::into_inner);
         let f = &total.figures;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What is asked of a flow, and where nothing can be asked.
+//! The rules that a flow must keep, and the places where the flow does not allow a check.
 
 use serde::{Serialize, Serializer};
 
@@ -31,16 +31,17 @@ macro_rules! named {
 }
 
 named! {
-    /// A rule that every flow keeps.
+    /// A rule that every flow must keep.
     Rule {
-        /// Every method of the flow is one the VM described.
+        /// The VM described every method of the flow.
         Method = "method",
-        /// An event that happens in a frame finds one on the stack.
+        /// An event that happens in a frame requires a frame on the stack.
         NoFrame = "no-frame",
-        /// An event that happens in a frame is of the top frame's method: calls and returns nest.
+        /// An event that happens in a frame belongs to the top frame's method: calls and
+        /// returns nest.
         WrongFrame = "wrong-frame",
-        /// The bytecodes of a frame are executed by whom its `Enter` names; native methods are
-        /// executed natively and others are not.
+        /// The bytecodes of a frame are executed by the tier that its `Enter` names. Native
+        /// methods are executed natively and others are not.
         Tier = "tier",
         /// A bytecode begins where the method has one.
         Instruction = "instruction",
@@ -50,7 +51,7 @@ named! {
         MidBlock = "mid-block",
         /// A step inside a method is an edge of its control flow graph.
         Edge = "edge",
-        /// An interpreted frame goes behind an invoke only when a callee has come back.
+        /// An interpreted frame continues after an invoke only when a callee has returned.
         CallMissing = "call-missing",
         /// A call comes from an invoke bytecode of the top frame.
         CallSite = "call-site",
@@ -60,20 +61,23 @@ named! {
         VmCall = "vm-call",
         /// A frame returns from a return bytecode.
         Return = "return",
-        /// An exception leaves a frame only where one can be thrown and no handler takes them all.
+        /// An exception leaves a frame only where one can be thrown and no handler takes every
+        /// exception.
         Unwind = "unwind",
         /// An exception is caught only where one can be thrown, by a handler that the exception
-        /// table has for that bytecode, and execution goes on there.
+        /// table has for that bytecode, and execution continues at that handler.
         Handler = "handler",
         /// A frame whose callee was unwound catches the exception or is unwound itself.
         ExceptionLost = "exception-lost",
-        /// Frames left as replaced go on at once as OSR or deoptimised frames of the same methods.
+        /// Frames left as replaced continue immediately as OSR or deoptimised frames of the
+        /// same methods.
         Replacement = "replacement",
-        /// Frames are given up as lost only in front of a gap or the end of the flow; inferred ones also in front of a frame of which
-        /// no more is known.
+        /// Frames are given up as lost only before a gap or the end of the flow. If all of them
+        /// were inferred, they may also be given up before a frame of which nothing more is
+        /// known.
         Lost = "lost",
-        /// An unresolved stretch begins where the frame stands, leads along the control flow graph
-        /// and is followed by the event it names.
+        /// An unresolved stretch begins at the frame's position, leads along the control flow
+        /// graph and is followed by the event that it names.
         Stretch = "stretch",
         /// Time does not go backwards.
         Time = "time",
@@ -85,39 +89,45 @@ named! {
 named! {
     /// Where the flow itself leaves something open, so that less than usual could be checked.
     Reset {
-        /// A gap: the whole stack is given up, whatever comes next is believed.
+        /// A gap after which the whole stack is given up. The checker believes whatever
+        /// follows.
         GapStackLost = "gap-stack-lost",
-        /// A gap that keeps the stack: the top frame may stand anywhere.
+        /// A gap that keeps the stack. The top frame may be at any position.
         GapInFrame = "gap-in-frame",
-        /// A frame given up as lost in front of a gap or the end.
+        /// A frame given up as lost before a gap or the end.
         FrameLost = "frame-lost",
-        /// A frame that was found: it may stand anywhere.
+        /// A frame that was found. It may be at any position.
         FrameFound = "frame-found",
-        /// A call by a frame whose position is not known: its site was not looked at.
+        /// A call by a frame whose position is not known. The call site was not checked.
         CallerUnknown = "caller-unknown",
-        /// A stretch with more than one path: where it ends is checked, what lies between is not.
+        /// A stretch with more than one path. Its end is checked, the bytecodes in between are
+        /// not.
         Unresolved = "unresolved",
         /// The first step after OSR: a target of the interpreted frame's branch.
         Osr = "osr",
         /// The first step after deoptimisation: the bytecode may be executed once more.
         Deoptimised = "deoptimised",
-        /// A compiled frame went on in an unresolved stretch after its callee was unwound; the
-        /// handler lies somewhere in that stretch.
+        /// A compiled frame continued in an unresolved stretch after its callee was unwound.
+        /// The handler lies somewhere in that stretch.
         CaughtInStretch = "caught-in-stretch",
-        /// An exception in choosing a handler was itself caught by a handler around that handler.
+        /// The search for a handler itself threw. A handler that covers the candidate handler
+        /// caught that exception, or it left the frame.
         HandlerOfHandler = "handler-of-handler",
-        /// An exception came from outside, between two bytecodes (`Thread.stop`, JVMTI's `StopThread`).
+        /// An exception came from outside, between two bytecodes (`Thread.stop`, JVMTI's
+        /// `StopThread`).
         Asynchronous = "asynchronous",
-        /// A debugger took the frame off the stack (JVMTI's `PopFrame`): it may have stood anywhere.
+        /// A debugger took the frame off the stack (JVMTI's `PopFrame`). It may have been at
+        /// any position.
         PopFrame = "pop-frame",
-        /// A debugger made the frame return (JVMTI's `ForceEarlyReturn`): it may have stood anywhere.
+        /// A debugger made the frame return (JVMTI's `ForceEarlyReturn`). It may have been at
+        /// any position.
         EarlyReturn = "early-return",
-        /// An exception passed a handler that takes all, with so many frames on the stack that the
-        /// VM may have had no room to run it (stack overflow).
+        /// An exception passed a handler that takes every exception. The stack was so deep that
+        /// the VM may have had no room to run the handler (stack overflow).
         StackExhausted = "stack-exhausted",
-        /// A frame deeper than the stack that is kept: its events were not looked at.
+        /// A frame deeper than the stack that the checker keeps. Its events were not checked.
         TooDeep = "too-deep",
-        /// After a finding the event is believed and checking goes on from there.
+        /// After a finding the checker believes the event and continues from it.
         AfterFinding = "after-finding",
     }
 }

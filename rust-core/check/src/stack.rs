@@ -5,18 +5,19 @@
 use jportal_flow::Tier;
 use jportal_units::{Bci, MethodId};
 
-/// Where a frame stands.
+/// The position of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum At {
     /// No bytecode has begun.
     Entry,
     /// This bytecode began last.
     Bytecode(Bci),
-    /// This bytecode began last in a compiled frame; the interpreter may begin it once more.
+    /// This bytecode began last in a compiled frame. The interpreter may begin it again.
     Resumed(Bci),
-    /// This branch began last in an interpreted frame; compiled code goes on at a target.
+    /// This branch began last in an interpreted frame. Compiled code resumes at one of its
+    /// targets.
     Osr(Bci),
-    /// Nobody knows.
+    /// The position is not known.
     Unknown,
 }
 
@@ -30,20 +31,20 @@ impl At {
     }
 }
 
-/// What must come next in a frame.
+/// What must happen next in a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Due {
-    /// A step, as the position allows.
+    /// Any step that the position allows.
     Step,
     /// The exception of an unwound callee is caught or leaves the frame.
     Exception,
-    /// The invoke of a popped callee begins once more.
+    /// The invoke of a popped callee begins again.
     Again,
     /// The handler that was announced begins.
     Handler(Bci),
     /// An unresolved stretch ends here.
     Stretch(Bci),
-    /// An unresolved stretch ends with the frame; whether a return can be reached.
+    /// An unresolved stretch ends with the frame. `returns`: whether a return can be reached.
     End { returns: bool },
 }
 
@@ -54,9 +55,9 @@ pub(crate) struct Frame {
     pub(crate) tier: Tier,
     pub(crate) at: At,
     pub(crate) due: Due,
-    /// A callee came back since the bytecode at `at` began.
+    /// A callee has returned since the bytecode at `at` began.
     pub(crate) called: bool,
-    /// The VM or native code called; below is not a caller.
+    /// The VM or native code made the call, so the frame below is not a caller.
     pub(crate) upcall: bool,
 }
 
@@ -69,7 +70,8 @@ impl Frame {
     }
 }
 
-/// Frames kept; far beyond what a Java thread's stack can hold. Tests get by with fewer.
+/// Maximum number of frames kept, far more than a Java thread's stack can hold. Tests use
+/// fewer.
 pub(crate) const MAX_DEPTH: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 /// Frames of a thread, oldest first. Those beyond [`MAX_DEPTH`] are counted but not kept.
@@ -84,7 +86,7 @@ impl Stack {
     pub(crate) fn top(&self) -> Option<Frame> {
         self.frames.last().copied()
     }
-    /// `None` also while the thread is in a frame that is not kept.
+    /// The top frame. `None` also while the thread is in a frame that is not kept.
     #[inline]
     pub(crate) fn top_mut(&mut self) -> Option<&mut Frame> {
         self.frames.last_mut().filter(|_| self.beyond == 0)
@@ -100,11 +102,11 @@ impl Stack {
     pub(crate) fn depth(&self) -> usize {
         self.frames.len()
     }
-    /// Innermost first.
+    /// The kept frames, innermost first.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
         self.frames.iter().rev()
     }
-    /// Whether there was room.
+    /// Pushes a frame. Returns whether there was room to keep it.
     pub(crate) fn push(&mut self, frame: Frame) -> bool {
         if self.beyond > 0 || self.frames.len() == MAX_DEPTH {
             self.beyond += 1;
@@ -113,7 +115,7 @@ impl Stack {
         self.frames.push(frame);
         true
     }
-    /// `None` when the stack is empty or the frame was not kept.
+    /// Pops the top frame. `None` when the stack is empty or the frame was not kept.
     pub(crate) fn pop(&mut self) -> Option<Frame> {
         if self.beyond > 0 {
             self.beyond -= 1;
@@ -125,7 +127,8 @@ impl Stack {
         self.frames.clear();
         self.beyond = 0;
     }
-    /// Drops the frames above the innermost one of `method`; whether there is one.
+    /// Drops the frames above the innermost one of `method`. Returns whether there is such a
+    /// frame.
     pub(crate) fn cut_to(&mut self, method: MethodId) -> bool {
         let found = self.frames.iter().rposition(|f| f.method == method);
         if let Some(i) = found {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Steps inside a method: each is an edge of its control flow graph.
+//! Steps inside a method. Each must be an edge of its control flow graph.
 
 use jportal_bytecode::{Opcode, Transfer};
 use jportal_flow::Tier;
@@ -59,7 +59,7 @@ impl Walk {
             format!("the callee was unwound but its caller goes on with {}", n.bytecode(top.method, bci))
         });
     }
-    /// The frame's position allows `bci` next.
+    /// Checks that the frame's position allows `bci` as the next bytecode.
     #[inline]
     fn follows(&mut self, top: &Frame, bci: Bci) {
         match top.at {
@@ -73,7 +73,7 @@ impl Walk {
             At::Entry if bci.0 == 0 => {}
             At::Entry => self.not_at_entry(top, bci),
             At::Resumed(from) | At::Osr(from) => {
-                // A callee that came back leaves nothing to be begun again.
+                // After a callee has returned, the bytecode cannot begin again.
                 let again = from == bci && matches!(top.at, At::Resumed(_)) && !top.called;
                 if !again && !self.code(top.method).is_some_and(|c| c.is_edge(from, bci)) {
                     self.no_edge(top, from, bci);
@@ -82,7 +82,7 @@ impl Walk {
             At::Unknown => {}
         }
     }
-    /// An interpreted invoke is over only when a callee has come back.
+    /// An interpreted invoke is complete only when a callee has returned.
     #[inline]
     fn came_back(&mut self, top: &Frame, from: Bci) {
         if top.called || top.tier != Tier::Interpreter {
@@ -118,7 +118,8 @@ impl Walk {
             text
         });
     }
-    /// Compiled code went from `from` to `to` on one of several paths, perhaps in another activation than the one before.
+    /// Compiled code went from `from` to `to` on one of several paths. With `anew`, the
+    /// activation may be another one than before.
     pub(crate) fn unresolved(
         &mut self,
         method: MethodId,
@@ -155,11 +156,11 @@ impl Walk {
             _ => false,
         }
     }
-    /// Whether a path leads from `from` to `to`. That none leads to a return is no finding here: the frame may
-    /// end by an exception.
+    /// Whether a path leads from `from` to `to`. A missing path to a return is not a finding
+    /// here, because the frame may end with an exception.
     fn leads(&mut self, top: &Frame, (from, to): (Option<Bci>, Option<Bci>), anew: bool) -> bool {
         let thrown = top.due == Due::Exception;
-        // A frame that was found may come from anywhere.
+        // A frame that was found may have been at any position.
         let anywhere = top.at == At::Unknown && from.is_none();
         let leads = anywhere
             || self.reaches((top.method, from, to, thrown))
@@ -175,7 +176,7 @@ impl Walk {
         }
         leads
     }
-    /// [`Code::reaches`](crate::code::Code::reaches), remembered.
+    /// [`Code::reaches`](crate::code::Code::reaches), cached.
     fn reaches(&mut self, stretch: Stretch) -> bool {
         if let Some(known) = self.stretches.get(&stretch) {
             return *known;

@@ -101,7 +101,7 @@ impl Flow {
         self.0.push(Event::decoded(kind));
         self
     }
-    /// The last event is inferred.
+    /// Marks the last event as inferred.
     pub(crate) fn inferred(mut self) -> Self {
         if let Some(last) = self.0.last_mut() {
             last.provenance = Provenance::Recovered { confidence: 0.5 };
@@ -160,7 +160,7 @@ impl Flow {
             stack_lost,
         })))
     }
-    /// Checks the flow as that of one thread, handed over in batches of two.
+    /// Checks the flow as that of one thread, in batches of two events.
     pub(crate) fn check_with(&self, options: Options) -> Report {
         let mut checker = Checker::new(methods(), options);
         let info = ThreadInfo { tid: Tid(7), java_tid: 1, name: "main".into(), started: Tsc(1) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Exceptions: where they are thrown, who catches them, which frames they leave.
+//! Exceptions: where they are thrown, which frames catch them, which frames they leave.
 
 use jportal_bytecode::Transfer;
 use jportal_flow::Tier;
@@ -13,8 +13,9 @@ use crate::rule::{Reset, Rule};
 use crate::stack::{At, Due, Frame};
 use crate::walk::Walk;
 
-/// With so many frames a thread may be out of stack, and then the VM may pass handlers by
-/// (`InterpreterRuntime::exception_handler_for_exception`: no room to put the guard pages back).
+/// With this many frames a thread may be out of stack. The VM may then skip handlers, because
+/// there is no room to re-enable the guard pages
+/// (`InterpreterRuntime::exception_handler_for_exception`).
 const DEEP: usize = 500;
 
 impl Walk {
@@ -29,7 +30,7 @@ impl Walk {
         }
     }
     fn caught(&mut self, top: &Frame, bci: Bci) {
-        // Which bytecode threw is not known.
+        // An unresolved stretch ended at this handler. Which bytecode threw is not known.
         if top.due == Due::Stretch(bci) && self.code(top.method).is_some_and(|c| c.is_handler(bci)) {
             return;
         }
@@ -37,7 +38,7 @@ impl Walk {
             return self.nothing_thrown(Rule::Handler, top);
         }
         let Some(code) = self.code(top.method) else { return };
-        // In front of the first bytecode the VM looks for handlers of bci 0.
+        // Before the first bytecode the VM looks for handlers of bci 0.
         let thrown_at = match top.at {
             At::Entry => Bci(0),
             At::Unknown if code.is_handler(bci) => return,
@@ -101,8 +102,8 @@ impl Walk {
             )
         });
     }
-    /// Whether an exception can come out of the frame's position: where only the interpreter
-    /// knows it exactly, some bytecodes cannot throw.
+    /// Whether the frame's position can throw an exception. The check is strict only in the
+    /// interpreter, where the position is exact: some bytecodes cannot throw.
     fn can_throw(&self, top: &Frame) -> bool {
         if top.due != Due::Step || top.tier != Tier::Interpreter || !matches!(top.at, At::Bytecode(_)) {
             return !matches!(top.due, Due::Handler(_) | Due::Stretch(_) | Due::End { .. });
@@ -119,9 +120,10 @@ impl Walk {
     }
 }
 
-/// In front of which bytecodes the interpreter may have stopped for a safepoint behind the frame's last one:
-/// branches poll when they have moved the frame to their target (`InterpreterMacroAssembler::dispatch_base`).
-/// An exception that waits for the thread is thrown there.
+/// The bytecodes before which the interpreter may have stopped for a safepoint after the
+/// frame's last bytecode. A branch polls after it has moved the frame to its target
+/// (`InterpreterMacroAssembler::dispatch_base`). An exception that is pending for the thread is
+/// thrown at that target.
 fn polled(code: &Code, top: &Frame) -> Vec<Bci> {
     let (At::Bytecode(at) | At::Resumed(at)) = top.at else { return Vec::new() };
     let polls = code.op(at).is_some_and(|op| {
@@ -130,9 +132,9 @@ fn polled(code: &Code, top: &Frame) -> Vec<Bci> {
     if polls && top.tier == Tier::Interpreter { code.successors(at) } else { Vec::new() }
 }
 
-/// Whether `handler` takes (`None`: no handler may take) an exception that came up while a handler of `at`
-/// was being chosen (its class could not be loaded): then the search continues as though that handler had
-/// thrown.
+/// Whether `handler` may take (`None`: whether the frame may be left by) an exception that
+/// arose while the VM was choosing a handler for `at`, for example because the handler's class
+/// could not be loaded. The search then continues as if that handler had thrown.
 fn around(code: &Code, at: Bci, handler: Option<Bci>) -> bool {
     let typed = |b: Bci| code.handlers(b).filter(|e| e.catch_type.is_some()).map(|e| e.handler);
     let mut seen: Vec<Bci> = typed(at).collect();

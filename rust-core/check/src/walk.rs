@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Follows the flow of one thread. The rules stand in `steps` (inside a method), `frames` (calls,
+//! Follows the flow of one thread. The rules are in `steps` (inside a method), `frames` (calls,
 //! returns, changes of frame kind) and `throwing` (exceptions).
 
 use std::sync::Arc;
@@ -16,15 +16,16 @@ use crate::report::{Figures, Shared};
 use crate::rule::{Reset, Rule};
 use crate::stack::{At, Due, Frame, Stack};
 
-/// A question to the graph of a method: from, to, and whether an exception was thrown.
+/// A query to the graph of a method: from, to, and whether an exception was thrown.
 pub(crate) type Stretch = (MethodId, Option<Bci>, Option<Bci>, bool);
 
-/// By whom frames were given up.
+/// Which component gave up the frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum GivenUp {
-    /// By the decoder, some of them or all: it loses them at a gap only.
+    /// The decoder gave up some or all of them. It loses frames at a gap only.
     Decoded,
-    /// By who inferred them, all of them: projection and recovery leave theirs where the flow contradicts.
+    /// Placing or filling gave up all of them. Both leave their frames where the flow
+    /// contradicts them.
     Inferred,
 }
 
@@ -39,13 +40,13 @@ pub(crate) struct Walk {
     pub(crate) stack: Stack,
     /// Frames just left as replaced, in the order of their events.
     pub(crate) replaced: Vec<Frame>,
-    /// A frame was given up as lost; more of them, a gap or the end must follow.
+    /// A frame was given up as lost. More lost frames, a gap or the end must follow.
     lost: Option<GivenUp>,
     /// The current event is inferred.
     inferred: bool,
-    /// Answers about calls: bounded by the call sites and targets of the program.
+    /// Cached results for calls. Bounded by the call sites and targets of the program.
     pub(crate) calls: HashMap<(MethodId, Bci, MethodId), bool>,
-    /// Answers about stretches: bounded by the pairs of positions.
+    /// Cached results for stretches. Bounded by the pairs of positions.
     pub(crate) stretches: HashMap<Stretch, bool>,
 }
 
@@ -71,14 +72,14 @@ impl Walk {
     pub(crate) const fn figures(&mut self) -> &mut Figures {
         &mut self.figures
     }
-    /// Looks at the next event.
+    /// Checks the next event.
     pub(crate) fn event(&mut self, event: &Event) {
         let kind = &event.kind;
         self.inferred = event.provenance != Provenance::Decoded;
         self.in_order(kind);
         match kind {
             EventKind::Bytecode { method, bci, tier } => self.bytecode(*method, *bci, *tier),
-            // This consumer takes none.
+            // This consumer does not accept runs, so none arrives.
             EventKind::Run { .. } => {}
             EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
@@ -92,7 +93,7 @@ impl Walk {
         }
         self.figures.events += 1;
     }
-    /// The flow is over.
+    /// The flow has ended.
     pub(crate) fn end(&mut self) -> (Figures, Vec<Finding>) {
         self.pair_replacements();
         if !self.stack.is_empty() {
@@ -101,12 +102,13 @@ impl Walk {
         }
         (std::mem::take(&mut self.figures), std::mem::take(&mut self.findings))
     }
-    /// What the events before ask of the kind of the next one.
+    /// Checks that the events before this one allow an event of this kind.
     #[inline]
     fn in_order(&mut self, kind: &EventKind) {
         match kind {
             EventKind::Leave { exit: Exit::Lost, .. } | EventKind::Gap(_) | EventKind::Time(_) => {}
-            // Nothing is known of the frames from here on, of which no more than where they might be was ever known.
+            // The flow continues with frames of which nothing is known. All lost frames were
+            // inferred, so their positions were never certain.
             EventKind::Enter { entry: Entry::Found, .. } | EventKind::Orphan(_)
                 if self.lost == Some(GivenUp::Inferred) =>
             {
@@ -132,7 +134,7 @@ impl Walk {
             self.pair_replacements();
         }
     }
-    /// No more frames come in the place of those that were replaced.
+    /// No further frames replace those that were left as replaced.
     fn pair_replacements(&mut self) {
         let Some(frame) = self.replaced.first().copied() else { return };
         let n = self.replaced.len();
@@ -159,7 +161,7 @@ impl Walk {
             self.reset(Reset::GapInFrame);
         }
     }
-    /// A frame goes on of which nothing is known.
+    /// A frame of which nothing is known continues.
     fn orphan(&mut self) {
         if !self.stack.is_empty() {
             let depth = self.stack.depth();
@@ -175,7 +177,7 @@ impl Walk {
         };
         self.reset(Reset::FrameLost);
     }
-    /// Counts a place that could not be checked.
+    /// Counts a place where less could be checked.
     pub(crate) fn reset(&mut self, reset: Reset) {
         self.figures.count_reset(reset);
     }
@@ -217,8 +219,8 @@ impl Walk {
     pub(crate) fn op(&self, method: MethodId, bci: Bci) -> Option<Op> {
         self.code(method)?.op(bci).copied()
     }
-    /// The top frame, which must be one of `method`. After a finding the flow is believed: frames
-    /// above the innermost one of `method` go, or one is put there.
+    /// The top frame, which must be one of `method`. After a finding the checker believes the
+    /// flow: it drops the frames above the innermost one of `method`, or pushes such a frame.
     #[inline]
     pub(crate) fn top_of(&mut self, method: MethodId, tier: jportal_flow::Tier, what: &str) -> Option<Frame> {
         match self.stack.top() {
@@ -246,7 +248,7 @@ impl Walk {
             }
         }
     }
-    /// The top frame may stand anywhere.
+    /// The top frame may be at any position.
     pub(crate) fn forget_position(&mut self) {
         if let Some(top) = self.stack.top_mut() {
             (top.at, top.due) = (At::Unknown, Due::Step);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Each rule: a flow that keeps it, and planted faults that break it and nothing else.
+//! Tests of each rule: a flow that keeps it, and planted faults that break it and no other
+//! rule.
 
 use jportal_flow::{Entry, EventKind, Exit, Orphan, Tier};
 use jportal_units::{Bci, MethodId, Tsc};
@@ -26,7 +27,7 @@ fn good() -> Flow {
         .ret(CALLER)
 }
 
-/// [`good`] with the event at `index` changed or, with `None`, dropped.
+/// [`good`] with the event at `index` changed or, if `event` is `None`, dropped.
 fn planted(index: usize, event: Option<EventKind>) -> Vec<&'static str> {
     let mut flow = good();
     match event {
@@ -48,7 +49,7 @@ fn left(m: u32, exit: Exit) -> Option<EventKind> {
     Some(EventKind::Leave { method: MethodId(m), exit })
 }
 
-/// The caller is interrupted by an exception of `leaf`, and catches it.
+/// An exception of `leaf` interrupts the caller, which catches it.
 fn caught() -> Flow {
     Flow::default()
         .start(CALLER)
@@ -137,7 +138,7 @@ fn a_moved_block_is_no_edge() {
 #[test]
 fn a_block_entered_in_its_middle() {
     assert_eq!(planted(10, bytecode(BRANCHY, 5)), ["mid-block"]);
-    // From the entry: bci 1 is in the first block, bci 4 begins one.
+    // From the entry: bci 1 is in the first block, and a block begins at bci 4.
     assert_eq!(planted(8, None), ["mid-block"]);
     let flow = Flow::default().start(BRANCHY).at(BRANCHY, &[4, 5, 9]).ret(BRANCHY);
     assert_eq!(flow.broken(), ["entry"]);
@@ -158,7 +159,7 @@ fn a_dropped_return_breaks_the_nesting() {
 
 #[test]
 fn a_dropped_call_breaks_the_nesting() {
-    // `leaf` is not entered: its bytecodes are not those of the top frame, and its return is not.
+    // `leaf` is not entered: neither its bytecodes nor its return belong to the top frame.
     assert_eq!(planted(2, None)[0], "wrong-frame");
     // The whole callee is missing.
     let mut flow = good();
@@ -193,7 +194,7 @@ fn a_call_from_where_none_is() {
     assert_eq!(flow.at(LEAF, &[1]).ret(LEAF).broken(), ["call-site"]);
     let flow = Flow::default().call(LEAF).at(LEAF, &[0, 1]).ret(LEAF);
     assert_eq!(flow.broken(), ["call-site"]);
-    // In front of the caller's first bytecode.
+    // A call before the caller's first bytecode.
     assert_eq!(planted(1, None)[0], "call-site");
     let flow = Flow::default().start(CALLER).at(CALLER, &[0]).enter(LEAF, Tier::Interpreter, Entry::Found);
     assert_eq!(flow.broken()[0], "call-site");
@@ -206,7 +207,7 @@ fn the_vm_does_not_call_out_of_every_bytecode() {
         flow.start(LEAF).at(LEAF, &[0, 1]).ret(LEAF).at(LOOP, &[0, 1, 2, 5][usize::from(bci) + 1..]).ret(LOOP)
     };
     assert_eq!(upcall(1).broken(), ["vm-call"]);
-    // A branch polls.
+    // A branch polls for safepoints, so the VM may call there.
     assert!(upcall(2).check().is_clean(), "{}", upcall(2).check().text());
 }
 
@@ -241,7 +242,7 @@ fn a_wrong_handler() {
     flow.0[4].kind = catch(8).unwrap();
     flow.0.remove(5);
     assert_eq!(flow.broken(), ["handler"]);
-    // Announced, but execution goes on elsewhere.
+    // The handler is announced, but execution continues elsewhere.
     let mut flow = caught();
     flow.0[5].kind = bytecode(CALLER, 3).unwrap();
     flow.0.truncate(6);
@@ -253,7 +254,7 @@ fn a_wrong_handler() {
 
 #[test]
 fn an_exception_does_not_vanish() {
-    // Not caught: the caller goes on as though `leaf` had returned.
+    // Not caught: the caller continues as if `leaf` had returned.
     let mut flow = caught();
     flow.0.truncate(4);
     assert_eq!(flow.clone().at(CALLER, &[3]).call(BRANCHY).broken()[0], "exception-lost");
@@ -299,7 +300,7 @@ fn a_handler_around_the_handler_that_could_not_be_chosen() {
 #[test]
 fn frames_beyond_the_bound_are_not_looked_at() {
     let deep = (0..=MAX_DEPTH).fold(Flow::default(), |flow, _| flow.start(LEAF).at(LEAF, &[0]));
-    // The last frame is not kept: what it does wrong is not seen, and its end is counted like its begin.
+    // The last frame is not kept: its fault is not seen. Its end is counted as its begin is.
     let report = deep.at(LEAF, &[7]).ret(LEAF).at(LEAF, &[1]).ret(LEAF).gap(true).check();
     assert_eq!(report.by_rule.get("vm-call"), Some(&(MAX_DEPTH as u64)), "{}", report.text());
     assert_eq!((report.by_rule.len(), report.resets[Reset::TooDeep.name()]), (1, 4));
@@ -316,7 +317,7 @@ fn pop_frame_executes_the_invoke_again() {
     flow.0.splice(3..3, again);
     let report = flow.clone().check();
     assert!(report.is_clean() && report.resets[Reset::PopFrame.name()] == 1, "{}", report.text());
-    // An exception is no way to do that.
+    // An exception does not make the caller repeat the invoke.
     flow.0[3].kind = left(LEAF, Exit::Unwind).unwrap();
     assert_eq!(flow.broken(), ["exception-lost"]);
 }
@@ -326,10 +327,10 @@ fn after_a_popped_frame_nothing_but_the_invoke_is_due() {
     let popped = || Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).leave(LEAF, Exit::PopFrame);
     let on = |flow: Flow| flow.at(CALLER, &[3]).call(BRANCHY).at(BRANCHY, &[0, 1, 8, 9]).ret(BRANCHY);
     assert_eq!(on(popped()).at(CALLER, &[6]).ret(CALLER).broken(), ["edge"]);
-    // The callee is not called without it.
+    // The callee cannot be called unless the invoke begins again.
     let called = popped().call(LEAF).at(LEAF, &[0, 1]).ret(LEAF).leave(CALLER, Exit::PopFrame);
     assert_eq!(called.broken(), ["call-site"]);
-    // The caller may be popped next, and a compiled one is deoptimised.
+    // The caller may be popped next. A compiled caller is deoptimised.
     assert!(popped().leave(CALLER, Exit::PopFrame).check().is_clean());
     let compiled = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
     let compiled =
@@ -337,7 +338,7 @@ fn after_a_popped_frame_nothing_but_the_invoke_is_due() {
     let compiled = compiled.enter(CALLER, Tier::Interpreter, Entry::Deoptimisation).at(CALLER, &[0]);
     let report = compiled.call(LEAF).at(LEAF, &[0, 1]).ret(LEAF).leave(CALLER, Exit::PopFrame).check();
     assert!(report.is_clean(), "{}", report.text());
-    // Debuggers take interpreted frames only.
+    // Debuggers take only interpreted frames.
     let native = Flow::default().start(CALLER).at(CALLER, &[0]).enter(LEAF, Tier::C1, Entry::Call);
     assert_eq!(native.leave(LEAF, Exit::PopFrame).leave(CALLER, Exit::PopFrame).broken(), ["tier"]);
 }
@@ -360,13 +361,15 @@ fn a_frame_may_be_made_to_return_from_anywhere() {
 
 #[test]
 fn an_exception_from_outside_arrives_at_the_target_of_a_branch() {
-    // The handler covers the target alone.
+    // The handler covers only the target of the branch.
     let flow = |last: &[u16]| Flow::default().start(POLLED).at(POLLED, last);
     let caught = flow(&[0, 4, 5]).catch(POLLED, 8).at(POLLED, &[8, 9]).ret(POLLED).check();
     assert!(caught.is_clean() && caught.resets[Reset::Asynchronous.name()] == 1, "{}", caught.text());
-    // It is no handler of the bytecode that polls, nor may a bytecode throw that does not poll.
+    // The handler does not cover the branch that polls. A bytecode that does not poll cannot
+    // throw.
     assert_eq!(flow(&[0, 4]).catch(POLLED, 8).at(POLLED, &[8, 9]).ret(POLLED).broken(), ["handler"]);
-    // The handler of a branch does not take what is thrown at its target.
+    // The handler of a branch does not catch an exception that is thrown at the branch's
+    // target.
     let left =
         |covered: u32| Flow::default().start(covered).at(covered, &[0, 1]).leave(covered, Exit::Unwind);
     let report = left(COVERED).check();
@@ -418,13 +421,13 @@ fn replacements_pair() {
     let mut flow = replaced();
     flow.0[5].kind = entered(LOOP, Tier::Interpreter, Entry::Osr).unwrap();
     assert_eq!(flow.broken()[0], "replacement");
-    // A callee came back before the caller was deoptimised: the invoke is over.
+    // A callee returned before the caller was deoptimised, so the invoke is complete.
     let flow = Flow::default().enter(CALLER, Tier::C1, Entry::Upcall).in_tier(Tier::C1, CALLER, &[0]);
     let flow = flow.enter(LEAF, Tier::C1, Entry::Call).in_tier(Tier::C1, LEAF, &[0, 1]).ret(LEAF);
     let flow = flow.leave(CALLER, Exit::Replaced).enter(CALLER, Tier::Interpreter, Entry::Deoptimisation);
     assert!(flow.clone().at(CALLER, &[3]).gap(true).check().is_clean());
     assert_eq!(flow.at(CALLER, &[0]).gap(true).broken(), ["edge"]);
-    // The branch does not lead there.
+    // The branch does not lead to bci 1.
     let mut flow = replaced();
     flow.0[6].kind = EventKind::Bytecode { method: MethodId(LOOP), bci: Bci(1), tier: Tier::C2 };
     flow.0.remove(7);
@@ -452,11 +455,11 @@ fn unresolved_stretches_are_held_to_their_ends() {
     let back = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
     let back = back.unresolved(BRANCHY, Some(8), Some(4)).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]).ret(BRANCHY);
     assert_eq!(back.broken(), ["stretch"]);
-    // Unless another activation went there.
+    // A path exists if another activation went there.
     let anew = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
     let anew = anew.unresolved_over(BRANCHY, (Some(8), Some(4)), 1).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]);
     assert!(anew.ret(BRANCHY).check().is_clean());
-    // The interpreter leaves nothing unresolved.
+    // The interpreter has no unresolved stretches.
     let flow = Flow::default().start(BRANCHY).unresolved(BRANCHY, None, None).ret(BRANCHY);
     assert_eq!(flow.broken(), ["stretch"]);
 }
@@ -464,20 +467,20 @@ fn unresolved_stretches_are_held_to_their_ends() {
 #[test]
 fn a_stretch_to_the_end_of_a_frame() {
     let enter = |m| Flow::default().enter(m, Tier::C2, Entry::Upcall);
-    // Only an exception ends THROWER.
+    // THROWER ends only by an exception.
     for (exit, broken) in [(Exit::Return, &["stretch"][..]), (Exit::Unwind, &[]), (Exit::Unknown, &[])] {
         assert_eq!(enter(THROWER).unresolved(THROWER, None, None).leave(THROWER, exit).broken(), broken);
     }
-    // Compiled code that does not say that it does not know.
+    // Compiled code ends in an unknown way without an unresolved stretch that says so.
     assert_eq!(enter(LEAF).leave(LEAF, Exit::Unknown).broken(), ["stretch"]);
-    // The caller may go on, catch, or be left; but not with another bytecode.
+    // The caller may continue, catch, or be left, but not with a different bytecode.
     let called = enter(CALLER).in_tier(Tier::C2, CALLER, &[0]).enter(LEAF, Tier::C2, Entry::Call);
     let back = called.unresolved(LEAF, None, None).leave(LEAF, Exit::Unknown);
     assert!(back.clone().in_tier(Tier::C2, CALLER, &[3, 6]).ret(CALLER).check().is_clean());
     assert!(back.clone().catch(CALLER, 7).in_tier(Tier::C2, CALLER, &[7]).gap(true).check().is_clean());
     assert!(back.clone().leave(CALLER, Exit::Unwind).check().is_clean());
     assert_eq!(back.in_tier(Tier::C2, CALLER, &[6]).ret(CALLER).broken(), ["mid-block"]);
-    // A frame that goes on though its end was announced.
+    // A frame continues although its end was announced.
     let on = enter(LEAF).unresolved(LEAF, None, None).in_tier(Tier::C2, LEAF, &[0, 1]);
     assert_eq!(on.ret(LEAF).broken(), ["stretch"]);
 }
@@ -497,14 +500,14 @@ fn an_exception_caught_in_a_stretch() {
     let stretch = |to| flow.clone().unresolved(CALLER, Some(0), Some(to)).in_tier(Tier::C1, CALLER, &[to]);
     let report = stretch(9).ret(CALLER).check();
     assert!(report.is_clean() && report.resets[Reset::CaughtInStretch.name()] == 1, "{}", report.text());
-    // Only the ordinary way leads to bci 6.
+    // Only normal control flow leads to bci 6.
     let report = stretch(6).ret(CALLER).check();
     assert_eq!(report.by_rule["stretch"], 1, "{}", report.text());
 }
 
 #[test]
 fn a_gap_resets_as_much_as_it_must() {
-    // The stack is lost: whatever comes next is believed, but must begin with a frame.
+    // The stack is lost: the checker believes whatever follows, but it must begin with a frame.
     let start = Flow::default().start(CALLER).at(CALLER, &[0]).leave(CALLER, Exit::Lost).gap(true);
     let found =
         start.clone().enter(BRANCHY, Tier::Interpreter, Entry::Found).at(BRANCHY, &[5, 9]).ret(BRANCHY);
@@ -513,11 +516,12 @@ fn a_gap_resets_as_much_as_it_must() {
     let reset = |r: Reset| report.resets.get(r.name()).copied().unwrap_or_default();
     assert_eq!((reset(Reset::GapStackLost), reset(Reset::FrameLost), reset(Reset::FrameFound)), (1, 1, 1));
     assert_eq!(start.clone().at(BRANCHY, &[5]).broken()[0], "no-frame");
-    // A found frame calls before its position is known: the call's site cannot be looked at.
+    // A found frame calls before its position is known: its call site cannot be checked.
     let calls = start.enter(CALLER, Tier::C1, Entry::Found).call(LEAF).at(LEAF, &[0, 1]).ret(LEAF).gap(true);
     let report = calls.check();
     assert!(report.is_clean() && report.resets[Reset::CallerUnknown.name()] == 1, "{}", report.text());
-    // With an inlined one on it, at once; not where something is known of it.
+    // An inlined frame may be found directly on a found one, but not on one of which something
+    // is known.
     let begun = Flow::default().start(CALLER).at(CALLER, &[0]).leave(CALLER, Exit::Lost).gap(true);
     let outer = begun.clone().enter(CALLER, Tier::C1, Entry::Found);
     let inner = |f: Flow| f.enter(LEAF, Tier::C1, Entry::Found).gap(true);
@@ -525,7 +529,7 @@ fn a_gap_resets_as_much_as_it_must() {
     let known = begun.enter(CALLER, Tier::C1, Entry::Found).gap(false).enter(BRANCHY, Tier::C1, Entry::Call);
     assert_eq!(inner(known).broken(), ["call-site"]);
     assert_eq!(outer.enter(LEAF, Tier::C2, Entry::Found).gap(true).broken()[0], "call-site");
-    // The stack is kept: the frames below still count.
+    // The stack is kept: the frames below are still checked.
     let kept = Flow::default().start(CALLER).at(CALLER, &[0]).call(LEAF).gap(false).at(LEAF, &[1]).ret(LEAF);
     assert!(kept.clone().at(CALLER, &[3]).call(BRANCHY).gap(true).check().is_clean());
     assert_eq!(kept.at(CALLER, &[6]).ret(CALLER).broken(), ["mid-block"]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal accuracy`: how much of what really ran the flow of a capture with lost trace tells.
+//! `jportal accuracy`: how much of the actual execution the flow of a capture with lost trace
+//! shows.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +18,7 @@ use crate::infer::decode_inferred;
 use crate::progress::ProgressLine;
 use crate::{Outcome, decode, put_json, put_text, say};
 
-/// Bytes of a thread's flow that are kept in memory before a temporary file is made.
+/// Bytes of a thread's flow that are kept in memory before a temporary file is created.
 const IN_MEMORY: usize = 1 << 20;
 
 pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
@@ -37,7 +38,7 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
     drop(truth_recording);
 
     let mut flows = Flows::of_capture(recording.methods(), storage)?;
-    // In the truth there is nothing to be inferred.
+    // The truth is loss-free, so nothing is placed or filled in it.
     let (summary, _) = decode_inferred(&args.decode, &args.infer, &recording, &mut flows)?;
     let bytes = trace_bytes(&summary, &args.decode);
 
@@ -58,12 +59,12 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
     Ok(if accuracy.decoded_is_right() { Outcome::Done } else { Outcome::Findings })
 }
 
-/// A file that has no name, so that nothing is left behind however the command ends.
+/// An unnamed file, which disappears however the command ends.
 fn storage() -> io::Result<Box<dyn Storage>> {
     Ok(Box::new(tempfile::spooled_tempfile(IN_MEMORY)))
 }
 
-/// The bytes of PT of the threads that were decoded.
+/// The PT bytes of the threads that were decoded.
 fn trace_bytes(summary: &DecodeSummary, args: &DecodeArgs) -> TraceBytes {
     let threads: BTreeMap<(u32, u64), u64> =
         summary.threads.iter().map(|t| ((t.info.tid.get(), t.info.started.get()), t.pt_bytes)).collect();
@@ -77,10 +78,10 @@ fn trace_bytes(summary: &DecodeSummary, args: &DecodeArgs) -> TraceBytes {
     TraceBytes { total, threads }
 }
 
-/// What a header says of its run, in words.
+/// A property of the run from the header, as text.
 type Fact = fn(&Header) -> String;
 
-/// Refuses recordings of two runs, by what their headers say of the run.
+/// Refuses recordings whose headers show that they are of different runs.
 fn same_headers(truth: &CaptureReader, capture: &CaptureReader) -> Result<()> {
     let (a, b) = (truth.header(), capture.header());
     let names = format!("{} (TRUTH) and {} (CAPTURE)", truth.path().display(), capture.path().display());
@@ -132,9 +133,10 @@ fn same_methods(truth: &Recording<'_>, capture: &Recording<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Advice for the user when TRUTH is not loss-free.
 const NOT_TRUE: &str = "record TRUTH without loss (jportal run --on-full stall)";
 
-/// Refuses a truth that is known to have lost something, before it is decoded.
+/// Refuses a truth that is known to have lost something. Runs before the truth is decoded.
 fn loss_free(truth: &Recording<'_>) -> Result<()> {
     let reader = truth.reader();
     let path = reader.path().display();
@@ -162,7 +164,7 @@ fn loss_free(truth: &Recording<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a truth whose trace says that it has lost something, and tells what else is missing in it.
+/// Refuses a truth whose trace shows losses. Warns of places that cannot be decoded.
 fn loss_free_flow(path: &Path, summary: &DecodeSummary) -> Result<()> {
     let n = &summary.native;
     if n.overflows + n.truncations > 0 {

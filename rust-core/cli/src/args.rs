@@ -19,31 +19,31 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a Java program and record it
     Run(RunArgs),
-    /// What a capture holds and how much of it can be decoded
+    /// Show what a capture contains and how much of it can be decoded
     Info(InfoArgs),
-    /// The flow as text, one thread after the other
+    /// Print the flow as text, one thread after the other
     Print(PrintArgs),
-    /// Coverage, hot methods or calls
+    /// Report coverage, hot methods or calls
     Report(ReportArgs),
-    /// Compare the flow with what an oracle logged, with another recording, or with JaCoCo
+    /// Compare the flow with an oracle's log, with another recording, or with JaCoCo
     Verify(VerifyArgs),
-    /// How much of a loss-free recording of the same run the flow of a capture tells: PMD, PR, RA, PDC, PD, DA
+    /// Measure a flow against a loss-free recording of the same run: PMD, PR, RA, PDC, PD, DA
     Accuracy(AccuracyArgs),
-    /// Take trace out of a loss-free capture as a full buffer or an overrun unit would
+    /// Remove trace from a loss-free capture, as a full buffer or an overflow of the unit would
     Degrade(DegradeArgs),
-    /// Write a capture in a format of others
+    /// Write a capture in another tool's format
     Export(ExportArgs),
-    /// Make a capture of what others recorded
+    /// Make a capture from another tool's recording
     Import(ImportArgs),
-    /// What this machine can record with, and what to change
+    /// Check what this machine can record with, and say what to change
     Doctor(DoctorArgs),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum OnFull {
-    /// Lose nothing; the unit queues until the recorder has room
+    /// Lose nothing: the unit queues trace until the recorder has room
     Stall,
-    /// Lose trace as the kernel does
+    /// Lose trace, as the kernel does
     Drop,
 }
 
@@ -71,32 +71,34 @@ pub(crate) struct RunArgs {
     /// PT buffer per core, a power of two; suffixes k, m, g
     #[arg(long, value_name = "SIZE", value_parser = power_of_two)]
     pub(crate) aux: Option<u64>,
-    /// With `--on-full drop`: bytes per second that the emulated unit lets the drain take of each core's buffer; suffixes
-    /// k, m, g; default: as fast as it can
+    /// With `--on-full drop`: bytes per second that the drain may take from each core's buffer
+    ///
+    /// Suffixes k, m, g. Default: the drain is as fast as it can be.
     #[arg(long, value_name = "BYTES/S", value_parser = bandwidth)]
     pub(crate) drain_bandwidth: Option<u64>,
     /// Timing packets of the emulated unit [default: mtc]
     #[arg(long, value_enum)]
     pub(crate) timing: Option<Timing>,
-    /// Compress returns (a TNT bit instead of a TIP where the target is known)
+    /// Compress returns: a TNT bit instead of a TIP packet where the target is known
     #[arg(long)]
     pub(crate) return_compression: bool,
     /// Seed of the emulated unit's scheduler
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Mean number of blocks a thread keeps a virtual core
+    /// Mean number of blocks for which a thread keeps a virtual core
     #[arg(long, value_name = "N")]
     pub(crate) quantum: Option<u64>,
-    /// Further argument of the emulated unit, KEY=VALUE (see rust-core/emulator/src/config.rs)
+    /// Further argument for the emulated unit, KEY=VALUE (see rust-core/emulator/src/config.rs)
     #[arg(long = "unit-option", value_name = "KEY=VALUE", hide_short_help = true)]
     pub(crate) unit_options: Vec<String>,
-    /// The recording JDK, or its `java`; default: $JPORTAL_JAVA_HOME, else build/jdk near the command
+    /// The recording JDK, or its `java`; default: $JPORTAL_JAVA_HOME, else build/jdk near the
+    /// command
     #[arg(long, value_name = "PATH")]
     pub(crate) java: Option<PathBuf>,
-    /// The capture; in the file's own name `%p` is the process id, `%t` the time, `%%` a `%`
+    /// The capture; in the file name, `%p` is the process id, `%t` the time and `%%` a `%`
     #[arg(short, long, value_name = "FILE", default_value = "app.jportal")]
     pub(crate) output: PathBuf,
-    /// Say nothing but errors
+    /// Print nothing but errors and warnings
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Arguments for `java`, as on its own command line
@@ -106,7 +108,7 @@ pub(crate) struct RunArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum MachineDecoder {
-    /// JPortal's
+    /// JPortal's own decoder
     Own,
     /// Intel's libipt: the reference, slow
     Libipt,
@@ -114,9 +116,9 @@ pub(crate) enum MachineDecoder {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Positions {
-    /// Path markers where the VM recorded them, debug info elsewhere
+    /// Path markers where the VM recorded them, elsewhere debug info
     Markers,
-    /// Debug info alone
+    /// Only debug info
     DebugInfo,
 }
 
@@ -126,10 +128,10 @@ pub(crate) struct DecodeArgs {
     /// The capture
     #[arg(value_name = "CAPTURE")]
     pub(crate) capture: PathBuf,
-    /// Who turns packets into machine blocks
+    /// Which decoder turns packets into machine blocks
     #[arg(long, value_enum, default_value_t = MachineDecoder::Own)]
     pub(crate) native_decoder: MachineDecoder,
-    /// Where compiled code gets its positions from
+    /// Where the positions in compiled code come from
     #[arg(long, value_enum, default_value_t = Positions::Markers)]
     pub(crate) positions: Positions,
     /// Only threads of this name or OS thread id; may be repeated
@@ -140,87 +142,89 @@ pub(crate) struct DecodeArgs {
     pub(crate) json: bool,
 }
 
-/// How bytecodes of frames that a gap hides get their place.
+/// How to place orphans: interpreted bytecodes whose frame is older than a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Project {
-    /// Not at all: they stay orphans, of which only the opcode is known
+    /// Do not place them: they stay orphans, of which only the opcode is known
     None,
     /// Algorithm 1 of the JPortal paper: try every place
     Enumerate,
     /// Algorithm 2 of the paper: try every place on an abstraction first
     Guided,
-    /// JPortal's own: look up what is rare
+    /// JPortal's own: look up the part of a segment that has the fewest possible places
     Indexed,
 }
 
-/// How what was lost is inferred.
+/// How to fill gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Recover {
-    /// Not at all: a gap stays a gap
+    /// Do not fill: a gap stays a gap
     None,
     /// Algorithm 3 of the JPortal paper
     Basic,
     /// Algorithm 4 of the paper
     Tiered,
-    /// JPortal's own: as the run itself went on in the same context, for as long as the gap took
+    /// JPortal's own: continue as the run itself did in the same context, for the duration of
+    /// the gap
     Follow,
 }
 
-/// Arguments of the commands that show a flow in which more may stand than was decoded.
+/// Arguments of the commands that can show more of a flow than was decoded.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InferArgs {
-    /// Find the place of interpreted bytecodes behind a gap by what the program allows; they are marked as projected
+    /// How to place interpreted bytecodes that follow a gap; they are marked as projected
     #[arg(long, value_enum, default_value_t = Project::Indexed)]
     pub(crate) project: Project,
-    /// Fill gaps of lost trace with what is likely to have run there, learned from the threads that are decoded
+    /// How to fill gaps with the bytecodes that likely ran there, learned from the decoded
+    /// threads
     #[arg(long, value_enum, default_value_t = Recover::None)]
     pub(crate) recover: Recover,
 }
 
-/// How an event is known.
+/// The provenance of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Known {
     /// From the trace alone
     Decoded,
-    /// Found by placing a stretch of bytecodes in the program
+    /// Placed in the program (`--project`)
     Projected,
-    /// Inferred for lost trace
+    /// Filled in for lost trace (`--recover`)
     Recovered,
-    /// Not at all: gaps
+    /// Not known: gaps
     Lost,
 }
 
-/// Arguments of the commands that can leave out what is not certain.
+/// Arguments of the commands that can leave out uncertain events.
 #[derive(Args, Debug)]
 pub(crate) struct ExcludeArgs {
-    /// Leave out events that are known only so; a list with commas
+    /// Leave out events of these provenances; a comma-separated list
     #[arg(long, value_enum, value_name = "HOW", value_delimiter = ',')]
     pub(crate) exclude: Vec<Known>,
 }
 
-/// `completeness` is the share of the recorded PT bytes that was decoded: bytes skipped behind
-/// an error and bytes of no known thread count as not decoded; trace that was lost before it
-/// could be recorded shows in `gaps`.
+/// `completeness` is the share of the recorded PT bytes that was decoded. Bytes skipped after
+/// an error and bytes of no known thread count as not decoded. Trace that was lost before it
+/// could be recorded appears in `gaps`.
 #[derive(Args, Debug)]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]
     pub(crate) infer: InferArgs,
-    /// Only what is known without decoding the trace
+    /// Show only what is known without decoding the trace
     #[arg(long, conflicts_with_all = ["check", "recover"])]
     pub(crate) no_decode: bool,
     #[command(flatten)]
     pub(crate) check: CheckArgs,
 }
 
-/// Arguments of the commands that can check the flow on the way.
+/// Arguments of the commands that can check the flow while they decode.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// Check that every step of the flow is one a JVM could have done; findings make the exit status 1
+    /// Check that a JVM could have done every step of the flow; findings make the exit status 1
     #[arg(long)]
     pub(crate) check: bool,
-    /// So many findings are shown; all are counted
+    /// Maximum number of findings shown; all are counted
     #[arg(long, value_name = "N", default_value_t = 20, requires = "check")]
     pub(crate) findings: usize,
 }
@@ -229,9 +233,9 @@ pub(crate) struct CheckArgs {
 pub(crate) enum Level {
     /// Calls, returns, exceptions
     Call,
-    /// And bytecode blocks
+    /// Also bytecode blocks
     Block,
-    /// And every bytecode
+    /// Also every bytecode
     Bytecode,
 }
 
@@ -243,33 +247,35 @@ pub(crate) struct PrintArgs {
     pub(crate) infer: InferArgs,
     #[command(flatten)]
     pub(crate) exclude: ExcludeArgs,
-    /// How fine
+    /// Level of detail
     #[arg(long, value_enum, default_value_t = Level::Call)]
     pub(crate) level: Level,
-    /// At most so many lines per thread
+    /// Maximum number of lines per thread
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     pub(crate) limit: u64,
-    /// The machine blocks around this event of one thread, with markers and debug info; findings of `--check` and of `verify`
-    /// and the output of `print --json --project none` number events
+    /// Show the machine blocks around this event of one thread, with markers and debug info
+    ///
+    /// Findings of `--check` and of `verify` give such numbers. The output of `print --json
+    /// --project none` gives the number of each event.
     #[arg(long, value_name = "EVENT", conflicts_with_all = ["level", "limit", "recover", "exclude"])]
     pub(crate) around: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportKind {
-    /// Bytecodes, lines and branch outcomes executed, of those present
+    /// Which bytecodes, lines and branch outcomes were executed
     Coverage,
-    /// Bytecodes executed per method itself, by tier, and calls
+    /// Bytecodes executed in each method itself, by tier, and calls
     HotMethods,
-    /// Who called whom, from where, how often
+    /// Callers, call sites, callees and counts
     Calls,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Classes {
-    /// All
+    /// All classes
     All,
-    /// Those of the application: not of the boot and platform loaders
+    /// Classes of the application, not those of the boot and platform loaders
     App,
 }
 
@@ -284,23 +290,25 @@ pub(crate) struct ReportArgs {
     pub(crate) infer: InferArgs,
     #[command(flatten)]
     pub(crate) exclude: ExcludeArgs,
-    /// Which classes; default: app for coverage, all otherwise
+    /// Which classes; default: app for coverage, otherwise all
     #[arg(long, value_enum)]
     pub(crate) classes: Option<Classes>,
     /// Only classes whose binary name begins with this; may be repeated
     #[arg(long, value_name = "PREFIX")]
     pub(crate) class: Vec<String>,
-    /// So many rows of hot methods or calls
+    /// Maximum number of rows of hot methods or calls
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) top: usize,
-    /// Coverage: a row per method as well
+    /// Coverage: also one row per method
     #[arg(long)]
     pub(crate) methods: bool,
-    /// The versions of a redefined method are one row
+    /// Show the versions of a redefined method as one row
     #[arg(long)]
     pub(crate) merge_versions: bool,
-    /// Names without what a run makes up, so that two runs can be compared: `Main$$Lambda$14+0x…` is `Main$$Lambda`,
-    /// `GeneratedMethodAccessor7` has no number; methods that fall together are one row
+    /// Remove from names what differs between runs, so that two runs can be compared
+    ///
+    /// `Main$$Lambda$14+0x…` becomes `Main$$Lambda`, and `GeneratedMethodAccessor7` loses its
+    /// number. Methods whose names become equal are one row.
     #[arg(long)]
     pub(crate) stable_names: bool,
 }
@@ -310,45 +318,55 @@ pub(crate) struct ReportArgs {
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
-    /// Directory the oracle agent wrote
+    /// Directory that the oracle agent wrote
     #[arg(long, value_name = "DIR", group = "peer")]
     pub(crate) oracle: Option<PathBuf>,
-    /// Compare with another recording of the same deterministic program, made with -Xint: bytecode by bytecode
+    /// Compare bytecode by bytecode with another recording, made with -Xint
+    ///
+    /// Both must be recordings of the same deterministic program.
     #[arg(long, value_name = "CAPTURE", group = "peer")]
     pub(crate) against: Option<PathBuf>,
-    /// Compare coverage with JaCoCo's in another run of the same deterministic program; the file its agent wrote
+    /// Compare coverage with JaCoCo's: the file that its agent wrote
+    ///
+    /// The agent must have run in another run of the same deterministic program.
     #[arg(long, value_name = "FILE.exec", group = "peer", requires = "class_files")]
     pub(crate) jacoco: Option<PathBuf>,
     /// With --jacoco: where the program's class files are; may be repeated
     #[arg(long = "classes", id = "class_files", value_name = "JAR|DIR|jrt:/MODULE", requires = "jacoco")]
     pub(crate) classes: Vec<String>,
-    /// With --jacoco: the folder of JaCoCo's and ASM's jars; default: Debian's
+    /// With --jacoco: the directory of JaCoCo's and ASM's jars; default: Debian's
     #[arg(long, value_name = "DIR", requires = "jacoco")]
     pub(crate) jacoco_jars: Option<PathBuf>,
-    /// With --jacoco: the JDK that runs JaCoCo's library, or its `java`; default as for `jportal run`
+    /// With --jacoco: the JDK that runs JaCoCo's library, or its `java`; default as for
+    /// `jportal run`
     #[arg(long, value_name = "PATH", requires = "jacoco")]
     pub(crate) java: Option<PathBuf>,
-    /// With --jacoco: a row per class
+    /// With --jacoco: one row per class
     #[arg(long, requires = "jacoco")]
     pub(crate) rows: bool,
-    /// With --against and --jacoco: only classes whose binary name begins with this; may be repeated;
-    /// default: the application's
+    /// With --against and --jacoco: only classes whose binary name begins with this; may be
+    /// repeated; default: the application's classes
     #[arg(long, value_name = "PREFIX", conflicts_with = "oracle")]
     pub(crate) class: Vec<String>,
-    /// With --oracle: the recording was begun or ended with jcmd; probes that ran before or after it are not missing
+    /// With --oracle: the recording was started or stopped with jcmd
+    ///
+    /// Probes that ran before or after it do not count as missing.
     #[arg(long, requires = "oracle")]
     pub(crate) part: bool,
-    /// Succeed when nothing is wrong, though gaps or unresolved stretches hide some probes
+    /// Succeed if nothing is wrong, even if gaps or unresolved stretches hide some probes
     #[arg(long)]
     pub(crate) allow_gaps: bool,
     #[command(flatten)]
     pub(crate) check: CheckArgs,
 }
 
-/// Both are decoded and compared bytecode by bytecode, thread by thread. PMD and PDC are the shares of trace bytes lost and
-/// captured, `lost` is the same in bytecodes; PR and PD are the shares of the true flow that were recovered and decoded right;
-/// RA is what was recovered right of what was lost, DA what was decoded right of what was captured; overall is PR + PD.
-/// Exit status 1 when a decoded bytecode finds no counterpart in the truth. The flows are kept in temporary files meanwhile, 4 bytes a bytecode.
+/// Both captures are decoded and compared bytecode by bytecode, thread by thread. PMD and PDC
+/// are the shares of trace bytes that were lost and captured; `lost` is the share lost in
+/// bytecodes. PR and PD are the shares of the true flow that were recovered and decoded
+/// correctly. RA is the correctly recovered share of what was lost, DA the correctly decoded
+/// share of what was captured. Overall is PR + PD. Exit status 1 if a decoded bytecode has no
+/// counterpart in the truth. While the command runs, the flows are kept in temporary files of 4
+/// bytes per bytecode.
 #[derive(Args, Debug)]
 pub(crate) struct AccuracyArgs {
     /// A loss-free capture of the run
@@ -360,52 +378,62 @@ pub(crate) struct AccuracyArgs {
     pub(crate) infer: InferArgs,
 }
 
-/// The model is the kernel's: a drain that cannot keep up fills the AUX buffer of a core, tracing
-/// stops at the end of a region and goes on with a PSB when the drain has made room. Metadata are never lost, records
-/// of switches only if asked for. The same seed gives the same file.
+/// The model is the kernel's: a drain that is too slow fills the AUX buffer of a core, tracing
+/// stops at the end of a region, and it resumes with a PSB when the drain has made room.
+/// Metadata is never lost, and records of switches are lost only if requested. The same seed
+/// gives the same file.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 #[command(group = clap::ArgGroup::new("places").conflicts_with_all(["loss", "drain_bandwidth"]))]
 pub(crate) struct DegradeArgs {
-    /// The capture, which has lost nothing
+    /// The capture, which must be loss-free
     #[arg(value_name = "CAPTURE")]
     pub(crate) capture: PathBuf,
-    /// Share of the trace to lose by full buffers, 25% or 0.25: the bandwidth for it is looked for
+    /// Share of the trace to lose by full buffers, 25% or 0.25
+    ///
+    /// The command searches for the drain bandwidth that loses this share.
     #[arg(long, value_name = "SHARE", group = "what", conflicts_with = "drain_bandwidth", value_parser = share)]
     pub(crate) loss: Option<f64>,
     /// Bytes per second that the drain of each core writes; suffixes k, m, g
     #[arg(long, value_name = "BYTES/S", group = "what", value_parser = size)]
     pub(crate) drain_bandwidth: Option<u64>,
-    /// Instead of a drain: the unit stops this many bytes behind each PSB with which it begins, so nothing but
-    /// short segments is left; suffixes k, m, g
+    /// Instead of a drain: the unit stops this many bytes after each PSB with which it starts
+    ///
+    /// Only short segments remain. Suffixes k, m, g.
     #[arg(long, value_name = "BYTES", group = "what", group = "places", value_parser = size)]
     pub(crate) every: Option<u64>,
-    /// Instead of a drain: the unit stops wherever a thread leaves a core
+    /// Instead of a drain: the unit stops whenever a thread leaves a core
     #[arg(long, group = "what", group = "places")]
     pub(crate) at_switches: bool,
-    /// Instead of a drain: each core lacks its first PSB, and all from its last one on
+    /// Instead of a drain: each core lacks its first PSB, and everything from its last PSB on
     #[arg(long, group = "what", group = "places")]
     pub(crate) without_ends: bool,
-    /// AUX buffer per core, a power of two; suffixes k, m, g; default: the recording's, less where the trace is short
+    /// AUX buffer per core, a power of two; suffixes k, m, g
+    ///
+    /// Default: as in the recording, or smaller if the trace is short.
     #[arg(long, value_name = "SIZE", value_parser = power_of_two)]
     pub(crate) aux: Option<u64>,
-    /// Milliseconds after which the drain looks without being woken
+    /// Milliseconds after which the drain runs without being woken
     #[arg(long, value_name = "MS", default_value_t = 10.0)]
     pub(crate) timer: f64,
-    /// An internal overflow every so many bytes of trace, which swallows about so many (default 500)
+    /// Cause an internal overflow every EVERY bytes of trace; each loses about BYTES bytes
+    /// (default 500)
     #[arg(long, value_name = "EVERY[:BYTES]", group = "what", value_parser = overflow)]
     pub(crate) overflow: Option<(u64, u64)>,
-    /// Every so many records of the sideband (who runs when, whose the trace is) about so many are lost (default 8): the
-    /// data ring of a core was full
+    /// Lose about RECORDS sideband records (default 8) every EVERY records
+    ///
+    /// These records say which thread runs when, and so to which thread the trace belongs. They
+    /// are lost as if the data ring of a core were full.
     #[arg(long, value_name = "EVERY[:RECORDS]", group = "what", value_parser = lost_records)]
     pub(crate) lost_records: Option<(u64, u64)>,
-    /// Seed of all choices
+    /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// The degraded capture
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Where each gap lies, in the loss-free and in the degraded stream, as JSON
+    /// Write the position of each gap, in the loss-free and in the degraded stream, as JSON to
+    /// this file
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<PathBuf>,
     /// JSON instead of text
@@ -419,19 +447,21 @@ pub(crate) enum ExportFormat {
     PerfData,
 }
 
-/// `perf script --itrace=b -i DIR/perf.data` lists the branches, with symbols. The folder cannot be moved: perf.data
-/// names the code's file. perf knows by time alone which version of the code ran; where the times in the trace are too
-/// coarse for that, TSC packets are put into it, and CYC packets are left out; an OVF packet stands where trace was lost. Exit status 1 when perf will
-/// not see every change of code, or every switch of threads, where it was.
+/// `perf script --itrace=b -i DIR/perf.data` lists the branches, with symbols. The directory
+/// cannot be moved, because perf.data contains the path of the code file. perf knows only from
+/// the time which version of the code ran. Where the times in the trace are too coarse for
+/// that, TSC packets are inserted and CYC packets are omitted. An OVF packet marks lost trace.
+/// Exit status 1 if perf will not see every change of code, or every switch of threads, at its
+/// place.
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
-    /// Which
+    /// Which format
     #[arg(value_enum)]
     pub(crate) format: ExportFormat,
     /// The capture
     #[arg(value_name = "CAPTURE")]
     pub(crate) capture: PathBuf,
-    /// The folder to write to; made if need be
+    /// The directory to write to; it is created if necessary
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
     /// JSON instead of text
@@ -439,17 +469,17 @@ pub(crate) struct ExportArgs {
     pub(crate) json: bool,
 }
 
-/// The trace is of `perf record -e intel_pt//u` while the VM recorded metadata only (`-XX:JPortalSource=none`); trace in the
-/// metadata's own capture is left out.
+/// The trace is from `perf record -e intel_pt//u`, while the VM recorded only metadata
+/// (`-XX:JPortalSource=none`). Trace in the capture with the metadata is left out.
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
-    /// What `perf record -o` wrote
+    /// The file that `perf record -o` wrote
     #[arg(value_name = "PERF.DATA")]
     pub(crate) data: PathBuf,
     /// The VM's capture of the same run
     #[arg(long = "capture", value_name = "METADATA")]
     pub(crate) metadata: PathBuf,
-    /// The capture to make
+    /// The capture to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// JSON instead of text
@@ -467,7 +497,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
-/// A number, perhaps with suffix k, m or g.
+/// Parses a number with an optional suffix k, m or g.
 fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
@@ -493,7 +523,7 @@ fn power_of_two(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `25%` or `0.25`.
+/// Parses a share, `25%` or `0.25`.
 fn share(text: &str) -> Result<f64, String> {
     let (digits, unit) = match text.strip_suffix('%') {
         Some(digits) => (digits, 0.01),
@@ -505,17 +535,17 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Distance and length of overflows.
+/// Parses the distance and length of overflows.
 fn overflow(text: &str) -> Result<(u64, u64), String> {
     every(text, "500")
 }
 
-/// Distance and number of records that are lost.
+/// Parses the distance and number of lost records.
 fn lost_records(text: &str) -> Result<(u64, u64), String> {
     every(text, "8")
 }
 
-/// Distance and length, which may be left out.
+/// Parses a distance and an optional length.
 fn every(text: &str, length: &str) -> Result<(u64, u64), String> {
     let (every, length) = text.split_once(':').unwrap_or((text, length));
     match (size(every)?, size(length)?) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `--check`: the checker listens to the flow beside another consumer.
+//! `--check`: passes the flow to the checker and to another consumer.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use jportal_reconstruct::Recording;
 
 use crate::args::CheckArgs;
 
-/// A consumer, and the checker if the arguments ask for it.
+/// A consumer, together with the checker if the arguments ask for it.
 pub(crate) struct Checked<'a> {
     main: &'a mut dyn FlowConsumer,
     checker: Option<Checker>,
@@ -22,7 +22,7 @@ impl<'a> Checked<'a> {
         let checker = args.check.then(|| Checker::new(Arc::new(recording.methods().clone()), options));
         Self { main, checker }
     }
-    /// What the checker found, once the flow is over; `None` when it was not asked for.
+    /// The checker's report, after the flow has ended. `None` without `--check`.
     pub(crate) fn report(&self) -> Option<Report> {
         self.checker.as_ref().map(Checker::report)
     }

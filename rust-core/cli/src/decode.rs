@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Opening captures and decoding them: what all reporting commands share.
+//! Opening and decoding captures, shared by all commands that decode.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage};
 use jportal_flow::FlowConsumer;
 use jportal_reconstruct::{
-    DecodeOptions, DecodeSummary, MachineStep, MachineDecoder, Positions, Recording, Watch,
+    DecodeOptions, DecodeSummary, MachineDecoder, MachineStep, Positions, Recording, Watch,
 };
 use jportal_report::Exclude;
 use jportal_units::{Tid, Tsc};
@@ -19,8 +19,8 @@ use crate::args::{self, DecodeArgs, ExcludeArgs, Known};
 use crate::progress::ProgressLine;
 use crate::say;
 
-/// Opens a capture; one whose VM died is completed from its ring file first. What is missing
-/// is said on stderr.
+/// Opens a capture. If the VM died, completes the capture from its ring file first. Warns on
+/// stderr of anything that is missing.
 pub(crate) fn open(path: &Path) -> Result<CaptureReader> {
     complete(path);
     let reader = CaptureReader::open(path).with_context(|| format!("{}", path.display()))?;
@@ -30,7 +30,7 @@ pub(crate) fn open(path: &Path) -> Result<CaptureReader> {
     Ok(reader)
 }
 
-/// Takes what is left in the ring file of a dead VM.
+/// Recovers what is left in the ring file of a dead VM.
 pub(crate) fn complete(path: &Path) {
     match recover(path) {
         Ok(Recovery::Done { bytes, crashed }) => {
@@ -41,13 +41,13 @@ pub(crate) fn complete(path: &Path) {
             say("warning: the VM is still writing to this capture; its end is not there yet")
         }
         Ok(Recovery::NotNeeded) => {}
-        // A capture that cannot be opened is reported by the one who opens it next.
+        // The caller that opens the capture next reports that it cannot be opened.
         Err(_) if !path.exists() => {}
         Err(e) => say(&format!("warning: the ring file cannot be used: {e}")),
     }
 }
 
-/// What is missing in a capture, in words.
+/// The parts that are missing in a capture, as text.
 pub(crate) fn warnings(reader: &CaptureReader) -> Vec<String> {
     let c = reader.completeness();
     let mut all = Vec::new();
@@ -104,7 +104,7 @@ pub(crate) fn recording(reader: &CaptureReader) -> Result<Recording<'_>> {
     Ok(recording)
 }
 
-/// Decodes what the arguments ask for.
+/// Decodes the threads that the arguments select.
 pub(crate) fn decode(
     args: &DecodeArgs,
     recording: &Recording<'_>,
@@ -126,7 +126,7 @@ pub(crate) fn decode(
     Ok(summary)
 }
 
-/// What the arguments leave out.
+/// The provenances that the arguments exclude.
 pub(crate) fn excluded(args: &ExcludeArgs) -> Exclude {
     let is = |what| args.exclude.contains(&what);
     Exclude {
@@ -137,7 +137,7 @@ pub(crate) fn excluded(args: &ExcludeArgs) -> Exclude {
     }
 }
 
-/// What the machine did around an event of a thread's flow.
+/// The machine flow around an event of a thread's flow.
 pub(crate) fn steps_around(
     args: &DecodeArgs,
     recording: &Recording<'_>,
@@ -172,7 +172,7 @@ fn select(recording: &Recording<'_>, wanted: &[String]) -> Result<Option<Vec<(Ti
     threads(recording, wanted).map(Some)
 }
 
-/// The threads that `wanted` names: id and start of each.
+/// The threads that `wanted` names: the id and start of each.
 pub(crate) fn threads(recording: &Recording<'_>, wanted: &[String]) -> Result<Vec<(Tid, Tsc)>> {
     let mut chosen = Vec::new();
     for want in wanted {
@@ -190,8 +190,8 @@ pub(crate) fn threads(recording: &Recording<'_>, wanted: &[String]) -> Result<Ve
     Ok(chosen)
 }
 
-/// Whether a method belongs to the application: not to the boot or the platform loader, and
-/// not to the oracle agent.
+/// Whether a method belongs to the application: not to the boot or the platform loader, and not
+/// to the oracle agent.
 pub(crate) fn is_application(method: &Method) -> bool {
     !method.loader.is_empty()
         && !method.loader.contains("PlatformClassLoader")

@@ -55,7 +55,7 @@ fn settings(args: &DegradeArgs) -> Settings {
     }
 }
 
-/// What the VM calls a thread.
+/// The VM's name of a thread.
 fn thread_name(names: &Names, tid: u32) -> String {
     names.iter().find(|n| n.0 == tid).map(|n| n.1.clone()).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `--project` and `--recover`: on the way from the decoder to another consumer orphans get their place, then gaps are filled.
+//! `--project` and `--recover`: between the decoder and another consumer, orphans are placed,
+//! then gaps are filled.
 
 use std::sync::Arc;
 
@@ -17,17 +18,17 @@ use jportal_units::Tsc;
 use crate::args::{DecodeArgs, InferArgs, Project, Recover};
 use crate::{decode, say};
 
-/// What was inferred, as far as it was asked for.
+/// Summaries of placing and filling, if requested.
 #[derive(Debug)]
 pub(crate) struct Inference {
     pub(crate) projection: Option<jportal_projection::Summary>,
     pub(crate) recovery: Option<jportal_completion::Summary>,
-    /// Which part of what the threads did is known, and how.
+    /// Which share of the threads' execution is known, and how.
     pub(crate) execution: Execution,
 }
 
-/// Decodes what the arguments ask for, and infers what they ask for. With gaps filled, `consumer` gets thread after thread when
-/// all is decoded.
+/// Decodes the selected threads, then places and fills as requested. If gaps are filled,
+/// `consumer` receives one thread after the other once everything is decoded.
 pub(crate) fn decode_inferred(
     args: &DecodeArgs,
     infer: &InferArgs,
@@ -90,7 +91,8 @@ fn visits(recording: &Recording<'_>) -> Visits {
     all
 }
 
-/// Builds the graph of the methods when it needs it and nobody else does.
+/// Decodes and places orphans. Builds the graph of the methods if it is needed and `icfg` is
+/// `None`.
 fn decode_projected(
     args: &DecodeArgs,
     infer: &InferArgs,

@@ -19,7 +19,7 @@ use crate::infer::{Inference, decode_inferred};
 use crate::presence::Presence;
 use crate::{Outcome, decode, put_json, put_text};
 
-/// What the trace decodes to.
+/// The result of decoding the trace.
 struct Decoded {
     threads: Vec<ThreadTotals>,
     gaps: u64,
@@ -44,7 +44,8 @@ struct Decoded {
 pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
     let reader = decode::open(&args.decode.capture)?;
     let recording = decode::recording(&reader)?;
-    // Without trace there is nothing to decode, but who ran when.
+    // A sideband-only capture has no trace to decode. It says only when threads ran on which
+    // core.
     let presence = (reader.header().pt.source == sources::SIDEBAND).then(|| Presence::of(&recording));
     let decoded = if args.no_decode || presence.is_some() {
         None
@@ -72,7 +73,8 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
 }
 
 impl Decoded {
-    /// What makes a check fail though no event is impossible: what the decoder could not follow has no events.
+    /// Reasons why a check fails although no event is impossible: where the decoder could not
+    /// follow the trace, there are no events.
     fn failures(&self, pt_bytes: u64) -> Vec<String> {
         let errors = [(self.native_flow, "of the machine flow"), (self.reconstruct, "of the reconstruction")];
         let errors = errors.into_iter().filter(|e| e.0 > 0).map(|(n, of)| format!("{n} errors {of}"));
@@ -111,7 +113,7 @@ fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
     }
 }
 
-/// Threads as the VM reported them, for a capture that is not decoded.
+/// The threads as the VM reported them, for a capture that is not decoded.
 fn reported_threads(recording: &Recording<'_>) -> Vec<Value> {
     let threads = &recording.image().threads;
     threads
@@ -186,7 +188,7 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
     all
 }
 
-/// Blocks that the emulated unit says ran with bytes of the past.
+/// Blocks that the emulated unit reports as executed with outdated bytes.
 fn stale_blocks(recording: &Recording<'_>) -> usize {
     recording.cores().map(|core| recording.stale_blocks(core).len()).sum()
 }
@@ -298,7 +300,7 @@ fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>, presence: Optio
     text
 }
 
-/// Where the trace came from, with what packets.
+/// The source of the trace and its packets.
 fn source(h: &Header) -> String {
     let packets = packets(h).join(" ");
     let detail = if h.pt.source == sources::EMULATED { String::new() } else { h.pt.detail.to_string() };
@@ -307,7 +309,7 @@ fn source(h: &Header) -> String {
     parts.fold(h.pt.source_name().to_owned(), |all, part| all + &part)
 }
 
-/// What gaps were filled: totals, then each thread that had one.
+/// The filled gaps: totals, then each thread that had a gap.
 fn recovery_text(c: &Completed) -> String {
     let (t, s, w) = (&c.total, &c.seconds, &c.work);
     let rows = [

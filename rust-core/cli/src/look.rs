@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! An event from close by: the machine blocks around it, with what the VM said of them and the events they became.
+//! A close view of one event: the machine blocks around it, with what the VM said of them and
+//! the events that resulted from them.
 
 use std::sync::Arc;
 
@@ -20,19 +21,20 @@ pub(crate) struct Look {
     words: Words,
 }
 
-/// Bytes of a block that are shown.
+/// Maximum number of bytes of a block that are shown.
 const BYTES: usize = 48;
-/// Events of a step that are shown before and behind the watched one, or at its ends.
+/// Number of events of a step that are shown before and after the watched one. In other steps:
+/// the number shown before the last one.
 const EVENTS: usize = 6;
 
 impl Look {
-    /// Decodes up to the event once more.
+    /// Decodes again, up to the event.
     pub(crate) fn at(args: &DecodeArgs, recording: &Recording<'_>, watch: Watch) -> Result<Self> {
         let steps = decode::steps_around(args, recording, watch)?;
         Ok(Self { watch, steps, words: Words::new(Arc::new(recording.methods().clone())) })
     }
 
-    /// Whether the thread has such an event.
+    /// Whether the thread has this event.
     pub(crate) fn has_event(&self) -> bool {
         self.steps.iter().any(|s| s.watched)
     }
@@ -75,7 +77,8 @@ impl Look {
         json!({"event": self.watch.event, "steps": self.steps.iter().map(step).collect::<Vec<_>>()})
     }
 
-    /// Events of a step by number; no number where some are left out.
+    /// The events of a step with their numbers. An entry without a number stands for omitted
+    /// events.
     fn events(&self, step: &MachineStep) -> Vec<(Option<u64>, String)> {
         let last = step.events.len().saturating_sub(1);
         let centre = if step.watched {

@@ -2,9 +2,9 @@
 
 //! The command `jportal`: records Java programs and shows what they executed.
 //!
-//! This crate holds arguments, files, progress and exit statuses; what the commands compute
-//! lives in the crates below it. Exit status: 0 done, 1 findings or a failed check, 2 bad
-//! usage or input. `jportal run` ends as the traced program ends.
+//! This crate handles arguments, files, progress and exit statuses. The computations are in the
+//! crates below it. Exit status: 0 success, 1 findings or a failed check, 2 wrong usage or
+//! input. `jportal run` ends as the traced program ends.
 
 mod accuracy;
 mod args;
@@ -30,18 +30,18 @@ use clap::Parser;
 
 use args::{Cli, Command};
 
-/// What a command found.
+/// The result of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
-    /// Done, nothing to complain about.
+    /// Success, without findings.
     Done,
-    /// Findings, or a check that failed.
+    /// Findings, or a failed check.
     Findings,
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // `run` ends as the traced program ends, whoever still reads our messages.
+    // `run` must end as the traced program ends, even if no one reads our messages any more.
     if !matches!(cli.command, Command::Run(_)) {
         sys::die_of_broken_pipes();
     }
@@ -67,10 +67,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// A message of ours, on one line: to stderr, marked, so that it cannot be taken for the traced program's.
+/// Prints a message of ours as one line to stderr. The prefix distinguishes it from the traced
+/// program's output.
 fn say(text: &str) {
     use std::io::Write;
-    // There is no one to tell that no one listens.
+    // An error is ignored: there is no other way to report it.
     let _ = writeln!(std::io::stderr().lock(), "jportal: {}", jportal_plain::line(text.trim_end()));
 }
 
@@ -83,7 +84,8 @@ fn put_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Text to stdout. What others named stands on its lines escaped (`plain`); whatever else controls a terminal is here.
+/// Prints text to stdout. Names from the capture are already escaped in their lines (`plain`).
+/// This escapes all other control characters.
 fn put_text(text: &str) -> anyhow::Result<()> {
     use std::io::Write;
     std::io::stdout().lock().write_all(jportal_plain::lines(text).as_bytes())?;

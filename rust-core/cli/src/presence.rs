@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Who was on which core, for captures that hold no trace to decode.
+//! Which threads were on which cores, for captures that have no trace to decode.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use serde::Serialize;
 pub(crate) struct Thread {
     /// OS thread id.
     tid: u32,
-    /// Empty when the VM has not said.
+    /// Empty if the VM did not report it.
     name: String,
-    /// How often it came to a core.
+    /// Number of visits to a core.
     visits: u64,
     /// TSC ticks on a core.
     ticks: u64,
@@ -26,13 +26,13 @@ pub(crate) struct Presence {
     visits: u64,
     cores: usize,
     lost_records: u64,
-    /// Visits of threads that the VM has not named.
+    /// Visits of threads that the VM did not name.
     unnamed: u64,
     threads: Vec<Thread>,
 }
 
 impl Presence {
-    /// From the sideband alone.
+    /// Computed from the sideband alone.
     pub(crate) fn of(recording: &Recording<'_>) -> Self {
         let spans = &recording.image().threads;
         let mut threads: BTreeMap<(u32, u64), Thread> = BTreeMap::new();
@@ -70,7 +70,8 @@ impl Presence {
         )
     }
 
-    /// A line for each of the threads that were there longest, and one for the rest.
+    /// One line for each of the threads with the most time on a core, and one line for the
+    /// rest.
     pub(crate) fn text(&self, khz: u64) -> String {
         const SHOWN: usize = 40;
         let seconds = |ticks: u64| if khz == 0 { 0.0 } else { ticks as f64 / khz as f64 / 1e3 };

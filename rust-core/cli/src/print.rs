@@ -53,7 +53,8 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What of the threads is known, an object a line; the last one, of all, names no thread.
+/// The shares of the threads' execution, one object per line. The last line covers all threads
+/// and has no thread id.
 fn execution_lines(execution: &Execution) -> String {
     let event = |value: Value| match value {
         Value::Object(mut fields) => {
@@ -67,8 +68,8 @@ fn execution_lines(execution: &Execution) -> String {
     execution.threads.iter().map(|t| json!(t)).chain([all]).map(event).collect()
 }
 
-/// The machine blocks around one event of one thread. An OS thread id may come again: the event is looked for in the
-/// threads that had it, in order of their start.
+/// The machine blocks around one event of one thread. An OS thread id may be reused, so the
+/// event is searched in all threads that had it, in order of their start.
 fn print_around(args: &PrintArgs, recording: &Recording<'_>, event: u64) -> Result<Outcome> {
     let chosen = decode::threads(recording, &args.decode.threads)?;
     let mut tids: Vec<Tid> = chosen.iter().map(|t| t.0).collect();
@@ -91,8 +92,8 @@ fn print_around(args: &PrintArgs, recording: &Recording<'_>, event: u64) -> Resu
     Ok(if look.has_event() { Outcome::Done } else { Outcome::Findings })
 }
 
-/// The flows of several threads arrive interleaved. The first goes to stdout at once, each
-/// further one through a nameless temporary file behind it.
+/// The flows of several threads arrive interleaved. The first goes directly to stdout. Each
+/// other one goes through an unnamed temporary file and is printed after it.
 #[derive(Default)]
 struct Spills {
     first_taken: Mutex<bool>,

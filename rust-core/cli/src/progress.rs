@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A line on the terminal for what takes longer than two seconds; nothing in pipes.
+//! A progress line on the terminal for work that takes longer than two seconds. Prints nothing
+//! to pipes.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Progress of one decode, or of what else reads a trace.
+/// Progress of one decode or of other work that reads a trace.
 pub(crate) struct ProgressLine {
     verb: &'static str,
-    /// A million of what is counted.
+    /// The name of a million of the counted items.
     unit: &'static str,
     terminal: bool,
     begun: Instant,
@@ -19,15 +20,15 @@ const SILENT: Duration = Duration::from_secs(2);
 const EVERY: Duration = Duration::from_millis(200);
 
 impl ProgressLine {
-    /// Shows nothing yet. `verb`: what is being done to bytes of trace.
+    /// Shows nothing at first. `verb` is the action on the bytes of trace.
     pub(crate) fn new(verb: &'static str) -> Self {
         Self::counting(verb, "MB of trace")
     }
-    /// The same for what is not counted in bytes; `unit`: a million of it.
+    /// Like `new`, for items other than bytes. `unit` names a million of them.
     pub(crate) fn counting(verb: &'static str, unit: &'static str) -> Self {
         Self { verb, unit, terminal: std::io::stderr().is_terminal(), begun: Instant::now(), shown: None }
     }
-    /// `done` of `all` bytes, or of what is counted.
+    /// `done` of `all` bytes or other items are finished.
     pub(crate) fn update(&mut self, done: u64, all: u64) {
         let now = Instant::now();
         let due = self.shown.map_or(self.begun + SILENT, |t| t + EVERY);

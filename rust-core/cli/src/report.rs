@@ -62,12 +62,12 @@ fn is_wanted(args: &ReportArgs, method: &Method) -> bool {
     if !args.class.is_empty() && !named() {
         return false;
     }
-    // A class that was asked for by name may be of any loader.
+    // A class that was requested by name may be of any loader.
     let classes = args.classes.unwrap_or(if args.class.is_empty() { default } else { Classes::All });
     classes == Classes::All || is_application(method)
 }
 
-/// A report, and how much of what ran it is of.
+/// A report together with the shares of the execution that it is based on.
 #[derive(Serialize)]
 struct WithExecution<'a, R> {
     #[serde(flatten)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The system calls std has no safe form of. The only file of the command with `unsafe`.
+//! System calls for which std has no safe form. Only this file of the command uses `unsafe`.
 
 use std::ffi::CString;
 use std::io;
@@ -10,13 +10,14 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Gives SIGPIPE its default effect: a reader that goes away ends the command quietly.
+/// Restores the default action of SIGPIPE, so that the command ends quietly when its reader
+/// closes.
 pub(crate) fn die_of_broken_pipes() {
     // SAFETY: sets a disposition; no handler is installed.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
-/// Signals that are handed on to the traced program, and the news of its end.
+/// Signals that are passed on to the traced program, and SIGCHLD, which reports its end.
 const WATCHED: [libc::c_int; 8] = [
     libc::SIGCHLD,
     libc::SIGINT,
@@ -28,7 +29,7 @@ const WATCHED: [libc::c_int; 8] = [
     libc::SIGWINCH,
 ];
 
-/// The watched signals, blocked; and the mask before.
+/// The watched signals, which are blocked, and the signal mask from before.
 pub(crate) struct Watch {
     watched: libc::sigset_t,
     before: libc::sigset_t,
@@ -39,13 +40,13 @@ pub(crate) struct Watch {
 pub(crate) struct Arrival {
     /// Its number.
     pub(crate) signal: i32,
-    /// Sent by a process to us; otherwise by the terminal to our whole process group, the
-    /// traced program included.
+    /// Whether a process sent it to us. If not, the terminal sent it to our whole process
+    /// group, which includes the traced program.
     pub(crate) sent: bool,
 }
 
 impl Watch {
-    /// Blocks the watched signals in the calling thread, the only one.
+    /// Blocks the watched signals in the calling thread, which must be the only one.
     pub(crate) fn begin() -> io::Result<Self> {
         // SAFETY: the sets are initialised by sigemptyset and pthread_sigmask before use.
         unsafe {
@@ -63,7 +64,7 @@ impl Watch {
         }
     }
 
-    /// Makes `command` start with the mask and the SIGPIPE disposition we were started with.
+    /// Makes `command` start with the signal mask that we were started with.
     pub(crate) fn restore_in(&self, command: &mut Command) {
         let before = self.before;
         // SAFETY: pthread_sigmask is async-signal-safe; nothing is allocated.
@@ -96,7 +97,7 @@ impl Watch {
     }
 }
 
-/// Sends a signal; a process that is gone is no error.
+/// Sends a signal. If the process no longer exists, nothing happens.
 pub(crate) fn send(pid: u32, signal: i32) {
     if let Ok(pid) = libc::pid_t::try_from(pid) {
         // SAFETY: plain system call.
@@ -104,8 +105,8 @@ pub(crate) fn send(pid: u32, signal: i32) {
     }
 }
 
-/// Ends this process by `signal`, as the traced program ended, without a core of our own.
-/// Returns if the signal does not kill.
+/// Ends this process by `signal`, as the traced program ended, without writing a core dump of
+/// its own. Returns if the signal does not kill the process.
 pub(crate) fn die_by(signal: i32) {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: plain system calls on initialised values.
@@ -120,7 +121,7 @@ pub(crate) fn die_by(signal: i32) {
     }
 }
 
-/// Free bytes for this user where `path` lies.
+/// Free bytes, for this user, in the file system of `path`.
 pub(crate) fn free_space(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut stat = MaybeUninit::<libc::statvfs>::uninit();

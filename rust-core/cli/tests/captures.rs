@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The reporting commands on small captures made here: no PT, cut off, damaged.
+//! Tests the reporting commands on small captures made here: without PT, cut off, damaged.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -159,7 +159,7 @@ fn accuracy_refuses_what_cannot_be_compared() {
     refused(&truth, &other, "not of the same run: process id \"77\" and \"99\"");
     refused(&torn, &truth, "(TRUTH) is cut off or damaged; record TRUTH without loss");
     refused(&truth, "nowhere", "nowhere");
-    // Of the same run, but there is nothing to compare.
+    // The same run, but there is nothing to compare.
     let out = jportal(&["accuracy", "--json", &truth, &same]);
     assert_eq!(out.status.code(), Some(1));
     let all = json(&out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The table in `rust-core/README.md` is what cargo says.
+//! The table in `rust-core/README.md` agrees with cargo's metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn names(cell: &str) -> BTreeSet<String> {
     cell.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect()
 }
 
-/// Rows of the table whose first cell is a number.
+/// The rows of the table whose first cell is a number.
 fn table() -> BTreeMap<String, Row> {
     let text = std::fs::read_to_string(root().join("rust-core/README.md")).unwrap();
     let mut rows = BTreeMap::new();
@@ -37,7 +37,7 @@ fn table() -> BTreeMap<String, Row> {
     rows
 }
 
-/// Our crates under `rust-core`: name and dependencies, those of tests and builds left out.
+/// Our crates under `rust-core`: name and dependencies, without those of tests and builds.
 fn crates() -> BTreeMap<String, BTreeSet<String>> {
     let out = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal run` with a stand-in for QEMU: what the program gets and how it ends pass
-//! through untouched.
+//! `jportal run` with a stand-in for QEMU: the program's input and the way it ends must pass
+//! through unchanged.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A directory with a `qemu-x86_64` that is a shell script, a plugin and a JDK.
+/// A directory with a plugin, a JDK, and a shell script in place of `qemu-x86_64`.
 struct Stage {
     dir: tempfile::TempDir,
 }
@@ -38,8 +38,9 @@ impl Stage {
         self.dir.path().join(name)
     }
     fn command(&self) -> Command {
-        // Whoever started the tests may ignore signals (`nohup`, a background job): that is
-        // inherited, and a shell cannot trap what was ignored when it began.
+        // The process that started the tests may ignore signals (`nohup`, a background job).
+        // Children inherit this, and a shell cannot trap signals that were ignored when it
+        // started.
         let mut c = Command::new("/usr/bin/env");
         c.args(["--default-signal", env!("CARGO_BIN_EXE_jportal")])
             .env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
@@ -97,7 +98,7 @@ fn the_exit_status_survives_a_closed_stderr() {
     let stage = Stage::new("exit 5");
     let mut child = stage.command().arg("Main").stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stderr.take());
-    // The warning about the missing capture goes nowhere.
+    // The warning about the missing capture is lost.
     assert_eq!(child.wait().unwrap().code(), Some(5));
 }
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Events as bytes: what waits in a temporary file, read once by the process that wrote it.
+//! The encoding of events in a temporary file, which only the process that wrote it reads.
 //!
-//! A byte is most often a whole event: writer and reader keep the same shadow stack, so that a bytecode of the top frame
-//! is the distance of its bci from the frame's last one, and the end of the top frame is its cause. What the stack does
-//! not foretell is written out. Numbers are LEB128, differences zigzag first.
+//! Most events are one byte. Writer and reader keep the same shadow stack: a bytecode of the
+//! top frame is encoded as the distance of its bci from the frame's last one, and the end of
+//! the top frame as its cause. What the stack does not predict is written in full. Numbers are
+//! LEB128, differences zigzag first.
 //!
 //! | first byte | event |
 //! |---|---|
-//! | [`STEP`]`..` | bytecode of the top frame by its executor, that many further than [`BACK`] behind the frame's last one |
-//! | [`RUN`] | run of the top frame by its executor: from where its last one ended to the first bytecode, from there to the last, how many |
+//! | [`STEP`]`..` | bytecode of the top frame in its tier: step from its last bci, plus [`BACK`] |
+//! | [`RUN`] | run of the top frame in its tier: step to the first bci, step to the last, length |
 //! | [`LEAVE`]` + exit` | end of the top frame |
 //! | [`ENTER`]` + entry` | tier, method |
 //! | others | tag, then all fields |
 //!
-//! An event that is not [`Provenance::Decoded`] has [`PROJECTED`] or [`RECOVERED`] in front.
+//! An event that is not [`Provenance::Decoded`] is preceded by [`PROJECTED`] or [`RECOVERED`].
 
 use jportal_flow::{Cause, Entry, Event, EventKind, Exit, Gap, GapReason, Orphan, Provenance, Tier};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tsc};
@@ -35,11 +36,12 @@ const RUN_OTHER: u8 = 11;
 const LEAVE: u8 = 12;
 const ENTER: u8 = LEAVE + EXITS.len() as u8;
 const STEP: u8 = ENTER + ENTRIES.len() as u8;
-/// Steps back of up to so many bytes of code have one byte, and all that is left forwards.
+/// Backward distances of up to this many bytes of code are encoded in one byte, and forward
+/// distances up to the rest of the byte's values.
 const BACK: i32 = 64;
 
 const TIERS: [Tier; 4] = [Tier::Interpreter, Tier::C1, Tier::C2, Tier::Native];
-/// In the order of their numbers, which are what is written.
+/// In the order of their discriminants, which are what is written.
 const EXITS: [Exit; 7] = [
     Exit::Return,
     Exit::Unwind,
@@ -51,21 +53,21 @@ const EXITS: [Exit; 7] = [
 ];
 const ENTRIES: [Entry; 5] = [Entry::Call, Entry::Upcall, Entry::Osr, Entry::Deoptimisation, Entry::Found];
 
-/// Frames that foretell; a flow may have any number.
+/// The maximum number of frames of the shadow stack; a flow may have any number.
 const DEPTH: usize = 1 << 12;
-/// A string of a gap's reason has at most so many bytes; one that is longer was damaged.
+/// The maximum length of a string in a gap's reason, in bytes; a longer one is damaged.
 const TEXT: u64 = 1 << 24;
 
-/// A frame as far as it foretells.
+/// A frame of the shadow stack that predicts events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Frame {
     method: MethodId,
     tier: Tier,
-    /// Its last bytecode.
+    /// The bci of its last bytecode.
     bci: u16,
 }
 
-/// What writer and reader know alike.
+/// The state that writer and reader share.
 #[derive(Debug, Default)]
 struct State {
     frames: Vec<Frame>,
@@ -73,7 +75,7 @@ struct State {
 }
 
 impl State {
-    /// Follows an event.
+    /// Updates the state with an event.
     fn follow(&mut self, kind: &EventKind) {
         match *kind {
             EventKind::Enter { method, tier, .. } => self.push(Frame { method, tier, bci: 0 }),
@@ -244,11 +246,11 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// The next event; `input` begins behind it afterwards.
+    /// Reads the next event and advances `input` past it.
     ///
     /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] at the end of the input, [`io::ErrorKind::InvalidData`] where no encoder wrote what
-    /// stands there.
+    /// [`io::ErrorKind::UnexpectedEof`] at the end of the input, [`io::ErrorKind::InvalidData`]
+    /// where the bytes are not the output of an encoder.
     pub(crate) fn event(&mut self, input: &mut &[u8]) -> io::Result<Event> {
         Reader { state: &mut self.state, input }.event()
     }
@@ -369,7 +371,7 @@ impl Reader<'_, '_> {
     fn method(&mut self) -> io::Result<MethodId> {
         self.small().map(MethodId)
     }
-    /// One that is told by how far it is from another one.
+    /// A bci that is encoded as its distance from another one.
     fn bci_from(&mut self, other: Bci) -> io::Result<Bci> {
         let bci = unzigzag(self.number()?).checked_add(i64::from(other.0));
         bci.and_then(|bci| u16::try_from(bci).ok()).map(Bci).ok_or_else(damaged)
@@ -410,7 +412,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn any_kind() -> impl Strategy<Value = EventKind> {
-        // Few methods and bcis, so that the stack often foretells; and sometimes any.
+        // Few methods and bcis, so that the stack often predicts the event; and sometimes
+        // arbitrary ones.
         let method = || prop_oneof![8 => 0u32..4, 1 => any::<u32>()].prop_map(MethodId);
         let bci = || prop_oneof![8 => 0u16..300, 1 => any::<u16>()].prop_map(Bci);
         let tier = || prop::sample::select(&TIERS[..]);
@@ -485,7 +488,7 @@ mod tests {
             prop_assert_eq!(decoder.event(&mut input).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         }
 
-        /// Whatever the bytes are, reading them ends with an event or an error.
+        /// Reading arbitrary bytes ends with an event or an error.
         #[test]
         fn any_bytes_end_in_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let (mut decoder, mut input) = (Decoder::default(), &bytes[..]);

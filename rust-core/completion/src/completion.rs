@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The consumer of a decode pass, and what is made of it when that is over.
+//! The consumer of a decode pass, and the completion of its flows after the decode.
 
 use crate::error::Error;
 use crate::filler::{Chosen, Filler, Followed, Method};
@@ -27,32 +27,36 @@ use std::time::Instant;
 pub struct Settings {
     /// How gaps are filled.
     pub method: Method,
-    /// The longest captured kept: instructions that are learned from, of all threads together. Of what follows only some
-    /// thousand instructions on both sides of each gap are kept; [`Summary::not_learned`] says how many were not.
+    /// The maximum number of instructions to learn from, of all threads together. Beyond it,
+    /// only some thousand instructions on both sides of each gap are kept;
+    /// [`Summary::not_learned`] counts the others.
     pub longest_captured: usize,
-    /// Gaps cut into what was captured to know what the confidences of [`Method::Follow`] are worth; 0: they stay as they are.
+    /// The number of gaps to cut into the captured flow, to calibrate the confidences of
+    /// [`Method::Follow`]. 0: they are not calibrated.
     pub rehearsals: usize,
 }
 
 impl Settings {
-    /// The defaults with a method.
+    /// The default settings for a method.
     pub const fn with(method: Method) -> Self {
         Self { method, longest_captured: 1 << 28, rehearsals: 48 }
     }
 }
 
-/// Instructions of a segment: longer stretches are cut, so that they can be given away while they are decoded, and the
-/// frames at a place of the rehearsal can be followed up to there.
+/// The maximum number of instructions of a segment. Longer stretches are cut, so that they can
+/// be handed over during the decode, and so that the frames at a place of the rehearsal can be
+/// followed from the beginning of its segment.
 const SEGMENT: usize = 1 << 18;
 
-/// Opens what the events of a thread are written to.
+/// Opens the storage for the events of a thread.
 pub type Open<'o> = dyn FnMut(&ThreadInfo) -> io::Result<Box<dyn Storage>> + 'o;
 
-/// Ticks that a thread has had up to some time. A thread that sleeps or waits for a core executes nothing, so how much it may have
-/// executed in a gap is told by the time that it had a core.
+/// The ticks for which a thread has had a core, up to a time. A thread that sleeps or waits for
+/// a core executes nothing, so this bounds how much it may have executed in a gap.
 pub type Clock = Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync>;
 
-/// Takes the flows of all threads, and gives them on with their gaps filled; see the crate's text.
+/// Takes the flows of all threads and passes them on with their gaps filled; see the
+/// documentation of the crate.
 pub struct Completion<'o> {
     icfg: SharedIcfg,
     settings: Settings,
@@ -62,12 +66,12 @@ pub struct Completion<'o> {
     shared: Arc<Mutex<Shared>>,
 }
 
-/// What all sinks fill.
+/// The state that all sinks write to.
 #[derive(Default)]
 struct Shared {
     learned: Learned,
     known: Known,
-    /// In the order in which their flows began; `None`: has not ended.
+    /// In the order in which their flows began. `None`: the flow has not ended.
     threads: Vec<(ThreadInfo, Option<Thread>)>,
     error: Option<Error>,
 }
@@ -83,8 +87,9 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl<'o> Completion<'o> {
-    /// For flows of the methods of `icfg`, which sinks wait for when they get their first events. `open` gives each thread something to
-    /// write its events to, a nameless temporary file for example: some two bytes per event.
+    /// For flows of the methods of `icfg`, which the sinks wait for at their first events.
+    /// `open` gives each thread the storage for its events, for example a nameless temporary
+    /// file: about two bytes per event.
     pub fn new(
         icfg: impl Into<SharedIcfg>,
         settings: Settings,
@@ -94,27 +99,28 @@ impl<'o> Completion<'o> {
         let icfg = icfg.into();
         Self { icfg, settings, clock, runs: false, open: Box::new(open), shared: Arc::default() }
     }
-    /// Gaps are as long as `clock` says; without it, as the flows' own times say.
+    /// Takes the lengths of gaps from `clock`; without it, they are taken from the times of the
+    /// flows.
     #[must_use]
     pub fn timed_by(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
-    /// Flows may have [runs](EventKind::Run) of bytecodes. Then so may what [`Self::finish`] hands over: it has to be given a consumer that
-    /// takes them.
+    /// Accepts flows with [runs](EventKind::Run) of bytecodes. [`Self::finish`] then passes
+    /// runs on as well, so its consumer must take them.
     #[must_use]
     pub fn in_runs(self) -> Self {
         Self { runs: true, ..self }
     }
-    /// Whether something went wrong already: the rest of the decode is of no use.
+    /// Whether an error occurred. If so, the rest of the decode is of no use.
     pub fn has_failed(&self) -> bool {
         lock(&self.shared).error.is_some()
     }
-    /// Fills the gaps of all flows, which have ended, and hands these to `consumer`: thread after thread, in the order in which they
-    /// began.
+    /// Fills the gaps of all flows, which have ended, and passes the flows to `consumer`: one
+    /// thread after the other, in the order in which their flows began.
     ///
     /// # Errors
-    /// The first that was met by any thread: its events could not be written, or not be read again. What `consumer` got by
-    /// then is incomplete.
+    /// The first error of any thread: its events could not be written or not be read again.
+    /// What `consumer` received before the error is incomplete.
     pub fn finish(self, consumer: &mut dyn FlowConsumer) -> Result<Summary, Error> {
         let Shared { learned, known, threads, error } = std::mem::take(&mut *lock(&self.shared));
         if let Some(error) = error {
@@ -136,7 +142,7 @@ impl<'o> Completion<'o> {
         let has_places = all.iter().any(|t| !t.1.places.is_empty());
         let patterns;
         let method = match self.settings.method {
-            // Without a gap nobody asks.
+            // Without a place to fill, the tables are not needed.
             Method::Follow(settings) if has_places => {
                 let places = all.iter().flat_map(|t| &t.1.places);
                 let (learnt, calibration) = self.learn(settings, &learned, places, &mut summary);
@@ -168,7 +174,8 @@ impl<'o> Completion<'o> {
         }
         Ok(summary)
     }
-    /// Learns what was captured, and what confidences are worth in this run, tried on gaps that took as long as its own.
+    /// Learns from the captured instructions, and calibrates the confidences on cut gaps that
+    /// took as long as the run's own gaps.
     fn learn<'p>(
         &self,
         settings: Following,
@@ -193,15 +200,15 @@ impl<'o> Completion<'o> {
     }
 }
 
-/// A method that knows what was captured.
+/// A method of filling, prepared with the captured instructions.
 enum Learnt<'a> {
     Follow(Box<Follower<'a>>, Box<Calibration>),
-    /// Whether Algorithm 4 chooses.
+    /// `true`: Algorithm 4; `false`: Algorithm 3.
     Choose(bool, Parameters),
 }
 
 impl Learnt<'_> {
-    /// Fills the places of one thread; `scope` has what helps with that.
+    /// The filler for the places of one thread; its helper threads run in `scope`.
     fn filler<'a: 's, 's>(
         &'a self,
         icfg: &'a Icfg,
@@ -256,9 +263,10 @@ impl FlowConsumer for Completion<'_> {
     }
 }
 
-/// A sink that is made when there is something to take: it needs the graph, and who sends events need not wait for that.
+/// A sink that is made at the first event: it needs the graph, and the producer of the events
+/// must not wait for the graph before.
 struct Late<F> {
-    /// `None` when it has been made.
+    /// `None` once the sink has been made.
     make: Option<F>,
     sink: Option<Box<Sink>>,
 }
@@ -290,23 +298,23 @@ struct Sink {
     longest: usize,
     shared: Arc<Mutex<Shared>>,
     icfg: Arc<Icfg>,
-    /// `None` once something went wrong.
+    /// `None` after an error.
     spool: Option<Spool>,
     cutter: Cutter<Arc<Icfg>>,
     places: Places,
     known: Known,
-    /// The last event, if it was a bytecode.
+    /// The position of the last event, if that was a bytecode.
     last: Option<(MethodId, Bci)>,
-    /// The method that the interpreter has just been called for.
+    /// The method that the last event called in the interpreter.
     entered: Option<MethodId>,
-    /// Calls that have been noted, by call site: most are made again and again.
+    /// Calls that have been noted, by call site: most calls are repeated.
     lately: Box<[Option<Call>; LATELY]>,
 }
 
-/// A call site and what it called.
+/// A call site and its callee.
 type Call = ((MethodId, Bci), MethodId);
 
-/// Calls that are remembered.
+/// The number of calls in [`Sink::lately`].
 const LATELY: usize = 1 << 11;
 
 impl Sink {
@@ -336,7 +344,8 @@ impl Sink {
         }
         Ok(())
     }
-    /// Notes that `site` called `callee`. Whether it is an instruction of the graph.
+    /// Notes that `site` called `callee`. Returns whether `site` is an instruction of the
+    /// graph.
     fn notes_call(&mut self, site: (MethodId, Bci), callee: MethodId) -> bool {
         let call = Some((site, callee));
         let lately = &mut self.lately[(site.0.0 as usize + usize::from(site.1.0)) % LATELY];
@@ -352,7 +361,7 @@ impl Sink {
         let pieces: Vec<Piece> = self.cutter.drain().collect();
         self.add(pieces);
     }
-    /// The thread's next pieces.
+    /// Adds the thread's next pieces.
     fn add(&mut self, pieces: Vec<Piece>) {
         let mut shared = lock(&self.shared);
         for mut piece in pieces {

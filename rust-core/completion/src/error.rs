@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What can go wrong while flows wait for their gaps to be filled.
+//! Errors of a completion.
 
 use std::io;
 
-/// The crate's error.
+/// An error of a completion.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no place for a thread's events.
+    /// The storage for a thread's events could not be opened.
     #[error("cannot open a temporary file for the events of tid {tid}")]
     Open {
         /// The thread.
         tid: u32,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A thread's events cannot be written: the disk is full, for example.
+    /// A thread's events could not be written: the disk is full, for example.
     #[error("cannot write the events of tid {tid} behind byte {at} of their temporary file")]
     Write {
         /// The thread.
         tid: u32,
-        /// Bytes written before.
+        /// The number of bytes written before.
         at: u64,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// They cannot be read again.
+    /// A thread's events could not be read again.
     #[error("cannot read event {event} of tid {tid} from its temporary file")]
     Read {
         /// The thread.
         tid: u32,
-        /// Number of the event.
+        /// The number of the event.
         event: u64,
-        /// Why; [`io::ErrorKind::InvalidData`] where what was read is not what was written.
+        /// The cause; [`io::ErrorKind::InvalidData`] if the data read are not the data written.
         source: io::Error,
     },
     /// The flow of a thread has not ended.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The methods of recovery behind one face: asked for one place after the other, in order.
+//! The methods of filling as implementations of one trait, [`Filler`], which is called for one
+//! place after the other, in order.
 
 use crate::holes::Place;
 use jportal_bytecode::Node;
@@ -18,12 +19,12 @@ use std::thread::Scope;
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Method {
-    /// The paper's Algorithm 3. It says nothing of how sure a fill is: what was taken from a complete segment has confidence
-    /// 0.5, a path through the ICFG 0.1.
+    /// The paper's Algorithm 3. It gives no confidence of its own: a fill from a complete
+    /// segment has confidence 0.5, a path through the ICFG 0.1.
     Basic(Parameters),
-    /// The paper's Algorithm 4; confidences as for Algorithm 3.
+    /// The paper's Algorithm 4, with the confidences of Algorithm 3.
     Tiered(Parameters),
-    /// Our own, with confidences that the run itself bears out.
+    /// JPortal's own method. Its confidences are calibrated on the run itself.
     Follow(Settings),
 }
 
@@ -38,69 +39,73 @@ impl Method {
     }
 }
 
-/// What may have run at a place.
+/// The instructions that may have run at a place.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Fill {
     /// The instructions.
     pub(crate) nodes: Vec<Node>,
-    /// How sure each of them is.
+    /// The confidence in each of them.
     pub(crate) confidence: Confidence,
-    /// The first of them that nothing leads to from those in front.
+    /// The first instruction that does not follow from the one before it.
     pub(crate) broken: Option<usize>,
-    /// Whether gaps may stand where no frames lead on.
+    /// Whether the fill may contain gaps where no frames lead to an instruction.
     pub(crate) breaks: bool,
 }
 
 /// Fills the places of one thread.
 pub(crate) trait Filler {
-    /// The fill of a place, which comes behind those asked for before.
+    /// Fills a place, which must follow those of the earlier calls.
     fn fill(&mut self, question: Question) -> Option<Fill>;
-    /// What a callee of the invoke at `site` may have executed, where a fill goes on behind the call without it.
+    /// The instructions that a callee of the invoke at `site` may have executed, for a fill
+    /// that continues after the call without them.
     fn callee_of(&self, _site: Node) -> Option<Vec<Node>> {
         None
     }
-    /// What that cost so far.
+    /// The work so far.
     fn work(&self) -> FillWork;
 }
 
-/// What may have run at a place?
+/// The request for the fill of a place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Question {
-    /// Which place.
+    /// The index of the place.
     pub(crate) index: usize,
-    /// The frames below the last instruction in front of it.
+    /// The frames below the last instruction before the place.
     pub(crate) before: Sites,
-    /// The entry of the method that has been called since.
+    /// The entry of the method that was called after that instruction.
     pub(crate) entered: Option<Node>,
 }
 
-/// Our own. A place's frames are known when those before it have been filled, and led through; what they will most likely be is known
-/// before. So places are filled on another thread, some ahead, and what was found is taken if the frames prove to be the ones: who asks need
-/// not wait for a place that is looked at by then. What leads to their ends depends on nothing, and is looked for on a third thread.
+/// The filler of [`Method::Follow`]. The frames at a place are known only after the places
+/// before it have been filled and the frames led through them. The likely frames are known
+/// earlier. So a second thread fills places ahead of the replay for the likely frames, and the
+/// replay takes the result if the frames prove right; it rarely has to wait. A third thread
+/// computes the ways back from the ends of places, which depend on no other place.
 pub(crate) struct Followed<'a> {
     follower: &'a Follower<'a>,
-    /// How often it was asked with other frames. What was found in a turn before that is of no use.
+    /// The number of times that [`Filler::fill`] was called with frames other than the likely
+    /// ones. Results of an earlier turn are discarded.
     turn: usize,
-    /// The turn that begins, and with what.
+    /// Starts a turn: its number and the request that it begins with.
     again: Sender<(usize, Question)>,
-    /// What was found, in the order of places within each turn.
+    /// The results, in the order of places within each turn.
     found: jportal_flow::Receiver<Found>,
     work: FillWork,
 }
 
-/// Instructions of fills that nobody has asked for yet.
+/// The maximum number of instructions of fills that wait to be taken.
 const FOUND: usize = 1 << 21;
-/// What a fill takes beside them counts as so many.
+/// The number of instructions that the fixed cost of a fill counts as.
 const LEAST_FOUND: usize = 1 << 16;
-/// Instructions that lead to the ends of places behind the one that is filled.
+/// The maximum number of instructions of ways back that are computed ahead.
 const AHEAD: usize = 1 << 22;
-/// What a way there takes beside them counts as so many.
+/// The number of instructions that the fixed cost of a way back counts as.
 const LEAST: usize = 1 << 19;
 
-/// By number of the place, which ascends.
+/// With the index of the place, which ascends.
 type Numbered<'a> = (usize, Option<WayBack<'a>>);
 
-/// What was found at a place, and what that took.
+/// The result for a place, and its work.
 #[derive(Debug)]
 struct Found {
     turn: usize,
@@ -109,15 +114,15 @@ struct Found {
     work: FillWork,
 }
 
-/// Looks for [`Followed`].
+/// The thread that fills places ahead for [`Followed`].
 struct Finder<'a> {
     follower: Follower<'a>,
     calibration: &'a Calibration,
     places: &'a [Place],
     ways: jportal_flow::Receiver<Numbered<'a>>,
-    /// Where they go when they have been used: to free their thousands of spots takes time.
+    /// Returns used ways back to their thread: to free their thousands of spots takes time.
     used: Sender<Numbered<'a>>,
-    /// The last one taken.
+    /// The last way back that was received.
     way: Option<Numbered<'a>>,
 }
 
@@ -143,7 +148,7 @@ impl<'a> Followed<'a> {
                     let Some(end) = place.end() else { continue };
                     let way = back.to(&end);
                     let len = way.as_ref().map_or(0, WayBack::len);
-                    // Who fills them may have failed.
+                    // The receiver may have failed.
                     if send.send((at, way), len + LEAST).is_err() {
                         return;
                     }
@@ -158,13 +163,13 @@ impl<'a> Followed<'a> {
 }
 
 impl Finder<'_> {
-    /// Fills the places in order, each for the frames that the one before leads to; from a place on once more, in another turn, where it is
-    /// asked with others.
+    /// Fills the places in order, each for the frames that the fill before it leads to. A
+    /// request with other frames starts a new turn at its place.
     fn run(mut self, asked: &Receiver<(usize, Question)>, to: &jportal_flow::Sender<Found>) {
         let mut turn = 0;
         let mut next = self.question(0, None);
         loop {
-            // Behind the last place there is nothing to do unless somebody asks.
+            // After the last place there is nothing to do until a request arrives.
             let again = if next.is_some() { asked.try_recv().ok() } else { asked.recv().ok() };
             if let Some((other, question)) = again {
                 (turn, next) = (other, Some(question));
@@ -173,17 +178,18 @@ impl Finder<'_> {
             let (fill, work, behind) = self.find(&question);
             next = self.question(question.index + 1, behind);
             let len = LEAST_FOUND + fill.as_ref().map_or(0, |fill| fill.nodes.len());
-            // Who asks may have failed.
+            // The receiver may have failed.
             if to.send(Found { turn, question, fill, work }, len).is_err() {
                 return;
             }
         }
     }
-    /// What is most likely asked at the place with this number, if there is one; see [`Before::question`](crate::holes::Before::question).
+    /// The likely request for the place with this index, if there is such a place; see
+    /// [`Before::question`](crate::holes::Before::question).
     fn question(&self, index: usize, behind: Option<Sites>) -> Option<Question> {
         Some(self.places.get(index)?.before.question(index, behind, self.follower.icfg()))
     }
-    /// What may have run at a place, what it took to find that, and the frames behind it.
+    /// Fills a place: the fill, the work, and the frames after it.
     fn find(&mut self, question: &Question) -> (Option<Fill>, FillWork, Option<Sites>) {
         let Question { index, before, entered } = question;
         let place = &self.places[*index];
@@ -195,7 +201,7 @@ impl Finder<'_> {
         self.take(*index);
         let (found, work) = match &self.way {
             Some((at, way)) if at == index => self.follower.recover_to(&gap, way.as_ref()),
-            // It was taken for other frames, and given away.
+            // The way back was used for other frames and has been returned.
             _ => self.follower.recover_gap(&gap),
         };
         let behind = found.as_ref().map(|f| self.follower.frames_behind(&gap, f));
@@ -205,12 +211,12 @@ impl Finder<'_> {
         });
         (fill, work, behind)
     }
-    /// Takes what leads to the end of a place, if it is still to come.
+    /// Receives the way back of a place, unless it has passed already.
     fn take(&mut self, index: usize) {
         while self.way.as_ref().is_none_or(|(at, _)| *at < index) {
             let Some(next) = self.ways.recv() else { return };
             if let Some(used) = self.way.replace(next) {
-                // Behind the last place nobody takes it.
+                // After the last place the receiver is gone.
                 let _ = self.used.send(used);
             }
         }
@@ -219,7 +225,8 @@ impl Finder<'_> {
 
 impl Filler for Followed<'_> {
     fn fill(&mut self, question: Question) -> Option<Fill> {
-        // There is nothing more only if the thread that looks for it has panicked, which is passed on where it is joined.
+        // The channel ends only if the finder thread has panicked; joining that thread passes
+        // the panic on.
         let found = loop {
             let found = self.found.recv()?;
             if found.turn != self.turn || found.question.index < question.index {
@@ -242,14 +249,16 @@ impl Filler for Followed<'_> {
     }
 }
 
-/// Places are recovered so many at a time: a pass over all that was captured for each batch, its fills in memory.
+/// The number of places that are filled at a time: each batch takes one pass over all that was
+/// captured, and its fills are in memory.
 const BATCH: usize = 256;
 
-/// Nodes that walks of one thread may visit in all; each has a limit of its own. Beyond that, from the next batch on, gaps
-/// have no walk: where there are some thousand gaps, each would wander through half the program.
+/// The maximum number of nodes that the walks of one thread visit in all; each walk has a limit
+/// of its own. After that, gaps of later batches get no walk: with some thousand gaps, each
+/// walk would visit half the program.
 const WALKED: u64 = 1 << 27;
 
-/// The paper's algorithms, which ask for no frames.
+/// The filler of the paper's algorithms, which use no frames.
 pub(crate) struct Chosen<'a> {
     captured: &'a Captured,
     places: &'a [Place],
@@ -334,7 +343,8 @@ mod tests {
         let calibration = Calibration::of(&Tally::default());
         let question =
             |index, sites, whole| Question { index, before: Sites { sites, whole }, entered: None };
-        // f returns to who has called it; the places themselves know nothing of that, and so they are filled ahead.
+        // f returns to its caller. The places have no frames themselves, so they are filled
+        // ahead for unknown frames.
         let main = |index| (question(index, at(&g, 0, &[0]), true), [0, 3].contains(&index));
         let other = |index| (question(index, at(&g, 1, &[0]), true), [1, 4].contains(&index));
         let known = |index| (question(index, Vec::new(), false), index != 2);

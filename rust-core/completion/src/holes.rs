@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What is to be filled: the places where a thread's flow says nothing, between segments that were captured.
+//! The places to fill: where a thread's flow says nothing between two captured segments.
 
 use crate::filler::Question;
 use jportal_bytecode::{Icfg, Node};
@@ -10,42 +10,45 @@ use jportal_recover::fill::{Captured, End, Expected, Hole, Paces, SegmentId, Spa
 use jportal_units::MethodId;
 use std::ops::Range;
 
-/// A place to be filled.
+/// A place to fill: the gap or gaps between two captured segments.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// Numbers of the events between the last instruction in front and the first one behind.
+    /// The numbers of the events between the last instruction before the place and the first
+    /// one after it.
     pub(crate) events: Range<u64>,
-    /// The segments on both sides, and how long it took; `None` where one of them was not kept.
+    /// The segments on both sides, and how long the place took; `None` if one of the segments
+    /// was not kept.
     pub(crate) hole: Option<Hole>,
-    /// What is known of the frames in front before the places before it have been filled.
+    /// The frames before the place, as known before earlier places have been filled.
     pub(crate) before: Before,
-    /// The frames below the first instruction behind.
+    /// The frames below the first instruction after the place.
     pub(crate) after: Sites,
-    /// How many paths fitted at the instructions next to it.
+    /// How many paths fitted the instructions next to the place, before and after it.
     pub(crate) paths: (u32, u32),
-    /// How many instructions there was time for.
+    /// The number of instructions that there was time for.
     pub(crate) expected: Option<Expected>,
 }
 
 impl Place {
-    /// Its end; `None` where nothing is to be filled.
+    /// The end of the place; `None` if nothing is to be filled.
     pub(crate) fn end(&self) -> Option<End<'_>> {
         let segment = self.hole?.after;
         Some(End { segment, frames: self.after.below(), expected: self.expected })
     }
 }
 
-/// What the decoder knows of the frames in front of a place.
+/// The decoder's knowledge of the frames before a place.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Before {
-    /// Those below the last instruction.
+    /// The frames below the last instruction.
     own: Sites,
-    /// How many of the call sites that were the innermost behind the place before are no longer there, or are among its own; `None` where
-    /// frames were found that do not tell, or that place is not the last gap.
+    /// How many of the innermost call sites after the previous place have been left since, or
+    /// are among `own`. `None` if frames were found that do not say so, or if the previous
+    /// place is not the last gap.
     left: Option<usize>,
-    /// An instruction of the outermost of its own frames, the last one executed there.
+    /// The last instruction that the outermost of the decoder's frames executed there.
     outermost: Option<Node>,
-    /// The method that has been called since.
+    /// The method that was called after the last instruction.
     entered: Option<MethodId>,
 }
 
@@ -57,8 +60,8 @@ impl Before {
         let outermost = own.sites.first().copied().or(last.instruction);
         Self { own, left, outermost, entered: last.entered }
     }
-    /// What will be asked at this place, the one with that number, if behind the place before, which was filled, there are these call sites;
-    /// `None` where it was not.
+    /// The likely request for this place, which has the given index, for the call sites after
+    /// the previous place; these are `None` if that place was not filled.
     pub(crate) fn question(&self, index: usize, behind: Option<Sites>, icfg: &Icfg) -> Question {
         let entered = self.entered.and_then(|method| icfg.entry(method));
         Question { index, before: self.sites(behind, icfg), entered }
@@ -66,7 +69,8 @@ impl Before {
     fn sites(&self, behind: Option<Sites>, icfg: &Icfg) -> Sites {
         let Some((mut sites, left)) = behind.zip(self.left) else { return self.own.clone() };
         let kept = sites.sites.len().checked_sub(left);
-        // The outermost of its own frames was there behind the place before. If another method's frame stood there, all of them were wrong.
+        // The outermost of the decoder's frames was on the stack after the previous place. If a
+        // frame of another method was there, all frames of the fill were wrong.
         let was = kept.and_then(|kept| sites.sites.get(kept));
         if was.zip(self.outermost.as_ref()).is_some_and(|(was, is)| icfg.method(*was) != icfg.method(*is)) {
             return self.own.clone();
@@ -78,21 +82,22 @@ impl Before {
     }
 }
 
-/// Instructions kept in front of a gap and behind it where a segment is not learned from: what a fill is compared with.
+/// The number of instructions kept before and after a gap, to compare a fill with, where a
+/// segment is not learned from.
 const BEFORE: usize = 1 << 12;
 const AFTER: usize = 1 << 10;
 
-/// What is learned from, with the frames that its segments begin in.
+/// The instructions to learn from, with the frames in which their segments begin.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
     pub(crate) captured: Captured,
     /// The frames below the first instruction of each segment.
     pub(crate) first: Vec<Sites>,
-    /// Instructions that were seen and not kept.
+    /// The number of instructions that were seen and not kept.
     pub(crate) left_out: u64,
 }
 
-/// A piece among those that were kept: the segments that begin and end with it.
+/// The segments that begin and end with a piece, if they were kept.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kept {
     head: Option<SegmentId>,
@@ -100,7 +105,8 @@ struct Kept {
 }
 
 impl Learned {
-    /// Keeps `piece` if that makes no more than `longest` instructions in all; else only the ends where gaps are.
+    /// Keeps `piece` if that makes no more than `longest` instructions in all; else only its
+    /// ends at gaps.
     fn keep(&mut self, tiers: &impl Tiers, piece: &Piece, longest: usize, behind_gap: bool) -> Kept {
         let len = piece.nodes.len();
         if self.captured.nodes().len().saturating_add(len) <= longest {
@@ -136,15 +142,15 @@ impl Learned {
     }
 }
 
-/// The last piece of a thread, up to the next one.
+/// A thread's last piece, until the next one arrives.
 #[derive(Debug)]
 struct Last {
     tail: Option<SegmentId>,
     end: u64,
-    /// How many paths fitted at its end.
+    /// How many paths fitted at the end of the piece.
     paths: u32,
     behind: Behind,
-    /// The frames there, as [`Piece`] has them.
+    /// The frames at the end of the piece, as [`Piece`] has them.
     sites: Sites,
     depth: Option<isize>,
     instruction: Option<Node>,
@@ -156,17 +162,17 @@ struct Last {
 pub(crate) struct Places {
     last: Option<Last>,
     all: Vec<Place>,
-    /// Of each place.
+    /// The span of each place.
     spans: Vec<Span>,
     paces: Paces,
-    /// Instructions so far.
+    /// The number of instructions so far.
     instructions: u64,
     /// Whether the last gap is the last place.
     joins: bool,
 }
 
 impl Places {
-    /// The thread's next piece.
+    /// Adds the thread's next piece.
     pub(crate) fn add(&mut self, learned: &mut Learned, tiers: &impl Tiers, piece: Piece, longest: usize) {
         let gap = self.last.as_ref().filter(|last| is_filled(&last.behind));
         let kept = learned.keep(tiers, &piece, longest, gap.is_some());
@@ -195,7 +201,7 @@ impl Places {
         let tail = kept.tail;
         self.last = Some(Last { tail, end, paths, behind, sites, depth, instruction, entered });
     }
-    /// All, in order.
+    /// All places, in order.
     pub(crate) fn finish(mut self) -> Vec<Place> {
         for (place, span) in self.all.iter_mut().zip(&self.spans) {
             place.expected = self.paces.expected(*span);
@@ -204,9 +210,10 @@ impl Places {
     }
 }
 
-/// Whether something may be filled in: data were lost, or the decoder could not say anything. Where more than one path
-/// fits between two positions that are known ([`GapReason::Ambiguous`]), nothing was lost; nor where a frame is found without a
-/// gap: what ran in between is there, as orphans.
+/// Whether something may be filled in: data were lost, or the decoder reported nothing. Nothing
+/// was lost where more than one path fits between two known positions
+/// ([`GapReason::Ambiguous`]). Nor was it where a frame is found without a gap: the flow has
+/// what ran in between, as orphans.
 fn is_filled(behind: &Behind) -> bool {
     match behind {
         Behind::Gap(gap) => !matches!(gap.reason, GapReason::Ambiguous(_)),
@@ -214,15 +221,15 @@ fn is_filled(behind: &Behind) -> bool {
     }
 }
 
-/// When a gap began, and when `piece` goes on, as far as that is told. Behind a gap the flow may go on later than the trace, with
-/// what has no place.
+/// When a gap began, and when the flow continues in `piece`, if known. After a gap the first
+/// instruction of `piece` may be later than the end of the gap, because orphans precede it.
 fn times(behind: &Behind, piece: &Piece) -> (Option<u64>, Option<u64>) {
     let Behind::Gap(gap) = behind else { return (None, None) };
     let told = piece.marks.first().filter(|m| m.0 == 0).map(|m| m.1);
     (gap.since.map(|t| t.0), told.or(gap.until.map(|t| t.0)))
 }
 
-/// How long it took from the end of `last` to the beginning of `piece`.
+/// The time from the end of `last` to the beginning of `piece`.
 fn time_between(captured: &Captured, last: &Last, piece: &Piece) -> Option<u64> {
     let (since, until) = times(&last.behind, piece);
     let end = || captured.time_at(captured.range(last.tail?).end.checked_sub(1)?);
@@ -256,7 +263,7 @@ mod tests {
             stack_lost: true,
         }))
     }
-    /// A piece of `len` instructions from event `from` on, and what is behind it.
+    /// A piece of `len` instructions from event `from` on, with the cause of its end.
     fn piece(from: u64, len: usize, marks: &[(usize, u64)], behind: Behind) -> Piece {
         Piece {
             nodes: (0..len as u32).map(Node).collect(),
@@ -286,7 +293,7 @@ mod tests {
         ];
         let (learned, places) = places(pieces, 1000);
         let of = |p: &Place| (p.events.clone(), p.hole.unwrap().time);
-        // From the gap's own beginning to the first time told; to the gap's end.
+        // From the gap's own beginning to the first known time; to the gap's end.
         let expected = [(10..20, Some(150)), (59..60, Some(100))];
         assert_eq!(places.iter().map(of).collect::<Vec<_>>(), expected);
         assert_eq!((learned.captured.len(), learned.first.len(), learned.left_out), (8, 8, 0));
@@ -294,9 +301,9 @@ mod tests {
 
     #[test]
     fn frames_that_the_flow_contradicts_are_not_believed() {
-        // 0 main has the nodes 0 and 1, 1 f has 2 to 4.
+        // 0 main has the nodes 0 and 1; 1 f has 2 to 4.
         let g = graph(vec![method("main", &[3, 172]), method("f", &[26, 27, 172])]);
-        // Behind a gap a frame ended, and the instruction 2 of the one below stands in front of the next gap.
+        // After a gap a frame ended; instruction 2 of the frame below precedes the next gap.
         let ended = Piece { depth: Some(-1), ..piece(20, 3, &[], gap(GapReason::Truncated)) };
         let around = [0, 40].map(|from| piece(from, 3, &[], gap(GapReason::Truncated)));
         let [before, behind] = around;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! One thread's flow once more, with fills in the places of gaps.
+//! Replays one thread's flow with fills in the place of gaps.
 //!
-//! The decoder gives up all frames in front of a gap and finds some behind it. Where a fill stands instead, the frames go on:
-//! the events that gave them up are left out, and so are those that find frames again, since they are on the stack by then. From
-//! there on more frames are known than the decoder knows, and they stay below its own ones. When the decoder's have all
-//! ended and it finds another, that has to be the one that is on top by then; if it is not, the frames that remain were wrong,
-//! or something ran of which the flow says nothing, and the flow goes on without them behind a gap of its own.
+//! The decoder gives up all frames before a gap and finds some after it. Where a fill replaces
+//! the gap, the frames continue: the events that gave them up are left out. The events that
+//! find frames again are left out, too, because these frames are on the stack by then. After a
+//! fill, more frames are known than the decoder knows; they are below the decoder's own ones.
+//! When all of the decoder's frames have ended and it finds another one, that must be the top
+//! frame of the stack. If it is not, the remaining frames were wrong, or something ran that the
+//! flow does not show; the flow then continues without these frames, after a gap of its own.
 
 use crate::filler::{Fill, Filler, Question};
 use crate::holes::Place;
@@ -20,35 +22,37 @@ use jportal_recover::fill::straight;
 use jportal_units::{Core, MethodId, StreamOffset, Tsc};
 use std::time::{Duration, Instant};
 
-/// Events handed on at once.
+/// The number of events passed on at a time.
 const FLUSH: usize = 8192;
-/// The confidence in a callee that no place in the same context had, at most.
+/// The maximum confidence in a callee that was captured nowhere in the same context.
 const CALLEE: f32 = 0.2;
-/// Invokes of one fill that are given a callee.
+/// The maximum number of invokes of one fill that get a callee.
 const CALLED: usize = 1 << 12;
-/// Such callees inside each other.
+/// The maximum nesting of such callees.
 const DEPTH: usize = 8;
-/// Gaps inside of a fill.
+/// The maximum number of gaps inside a fill.
 const BREAKS: usize = 4;
-/// The confidence in what joins both ends of a gap in which nothing seems to have run.
+/// The confidence in the events that join both ends of a gap in which nothing seems to have
+/// run.
 const JOINED: f32 = 0.5;
 
-/// What the run says of methods.
+/// What the run shows about methods.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    /// Who executed each method last.
+    /// The tier that executed each method last.
     tiers: Vec<Option<Tier>>,
     /// The compiler whose code executed each method last.
     compiled: Vec<Option<Tier>>,
     /// The native methods that were called, by call site.
     natives: HashMap<Node, MethodId>,
-    /// Callees that the graph does not name at their call sites.
+    /// Pairs of call site and callee that the graph does not have.
     called: HashSet<(Node, MethodId)>,
-    /// Methods with code that the interpreter executed without it. Few: it has entries of its own for some twenty.
+    /// Methods with bytecodes that the interpreter executed without them. They are few: the
+    /// interpreter has special entries for about twenty methods.
     silent: Vec<MethodId>,
 }
 
-/// Ids are dense: a table of all of them is no larger than the methods themselves.
+/// Method ids are dense: a table of all ids is no larger than the methods themselves.
 fn note(tiers: &mut Vec<Option<Tier>>, method: MethodId, tier: Tier) {
     let at = method.0 as usize;
     if tiers.len() <= at {
@@ -62,14 +66,14 @@ fn noted(tiers: &[Option<Tier>], method: MethodId) -> Option<Tier> {
 }
 
 impl Known {
-    /// `method` was executed by `tier`.
+    /// Notes that `tier` executed `method`.
     pub(crate) fn executed(&mut self, method: MethodId, tier: Tier) {
         note(&mut self.tiers, method, tier);
         if matches!(tier, Tier::C1 | Tier::C2) {
             note(&mut self.compiled, method, tier);
         }
     }
-    /// `site` called `callee`.
+    /// Notes that `site` called `callee`.
     pub(crate) fn called(&mut self, icfg: &Icfg, site: Node, callee: MethodId) {
         match icfg.entry(callee) {
             None => _ = self.natives.insert(site, callee),
@@ -77,7 +81,8 @@ impl Known {
             Some(_) => {}
         }
     }
-    /// The interpreter was called for `method` and returned from it, with nothing in between.
+    /// Notes that the interpreter was called for `method` and returned from it, with nothing in
+    /// between.
     pub(crate) fn was_silent(&mut self, icfg: &Icfg, method: MethodId) {
         if icfg.entry(method).is_some() {
             self.add_silent(method);
@@ -88,7 +93,7 @@ impl Known {
             self.silent.push(method);
         }
     }
-    /// Adds what another thread says.
+    /// Adds the knowledge from another thread.
     pub(crate) fn merge(&mut self, other: Self) {
         for tiers in [other.compiled, other.tiers] {
             for (at, tier) in tiers.into_iter().enumerate() {
@@ -103,36 +108,39 @@ impl Known {
     }
 }
 
-/// Where a fill ends, the decoder says who executes the frame that follows.
+/// The knowledge about methods for the frames of one fill. For the end of the fill, the decoder
+/// reports the tier of the frame that follows.
 struct Landing<'k> {
     icfg: &'k Icfg,
     known: &'k Known,
     last: Option<(MethodId, Tier)>,
-    /// Methods that compiled code executes here, whoever did so last.
+    /// Methods that compiled code executes here, whatever tier executed them last.
     compiled: Vec<(MethodId, Tier)>,
     /// Native methods that the graph names at invokes where none was seen.
     named: Vec<(Node, MethodId)>,
-    /// Asked for the callees of invokes that a fill goes past without one, and what came of it.
+    /// Supplies the callees of invokes that a fill passes without one, and its answers so far.
     filler: &'k dyn Filler,
     called: HashMap<Node, Option<Vec<Node>>>,
 }
 
 impl Landing<'_> {
-    /// Has compiled code execute `method`, as it did elsewhere. `false` where it never did, or does already.
+    /// Makes compiled code execute `method`, as elsewhere in the run. Returns `false` if
+    /// compiled code never executed it, or does so already.
     fn compile(&mut self, method: MethodId) -> bool {
         let new = !self.compiled.iter().any(|c| c.0 == method);
         let tier = noted(&self.known.compiled, method).filter(|_| new);
         self.compiled.extend(tier.map(|tier| (method, tier)));
         tier.is_some()
     }
-    /// Has `site` call a native method that the graph names there and that was called elsewhere. `false` where there is none.
+    /// Makes `site` call a native method that the graph names there and that was called
+    /// elsewhere. Returns `false` if there is none.
     fn name(&mut self, site: Node) -> bool {
         let named = |native: &MethodId| self.icfg.may_call_method(site, *native);
         let native = self.known.natives.values().copied().filter(named).min_by_key(|native| native.0);
         self.named.extend(native.map(|native| (site, native)));
         native.is_some()
     }
-    /// What a callee of `site` executes, if there is one.
+    /// The instructions that a callee of `site` executes, if one is known.
     fn callee(&mut self, site: Node) -> Option<Vec<Node>> {
         if self.called.len() >= CALLED && !self.called.contains_key(&site) {
             return None;
@@ -161,11 +169,12 @@ impl Methods for Landing<'_> {
     }
 }
 
-/// Events held back until it is known what stands in their place.
+/// Events that are held back until it is known whether a fill replaces them.
 #[derive(Debug, Default)]
 struct Pending {
     events: Vec<Event>,
-    /// Which place it is; `None` where frames are found that may be those below.
+    /// The index of the place; `None` where the decoder finds frames that may be those on the
+    /// stack.
     place: Option<usize>,
 }
 
@@ -176,18 +185,18 @@ pub(crate) struct Replay<'r> {
     next_place: usize,
     filler: &'r mut dyn Filler,
     sink: Box<dyn FlowSink + Send>,
-    /// Fills are told as runs.
+    /// Whether the bytecodes of fills are passed on as runs.
     runs: bool,
     known: Known,
     stack: Stack<'r>,
-    /// How many of the frames the decoder knows itself; they are the innermost.
+    /// How many of the frames the decoder knows itself; these are the innermost ones.
     own: usize,
-    /// Number of the next event.
+    /// The number of the next event.
     number: u64,
     pending: Option<Pending>,
-    /// The last confidence given.
+    /// The confidence of the last event of a fill.
     confidence: f32,
-    /// Where the last gap began, and the last time told.
+    /// The core and offset of the last gap, and the last known time.
     gap: (Core, StreamOffset),
     now: Option<Tsc>,
     out: Vec<Event>,
@@ -196,7 +205,8 @@ pub(crate) struct Replay<'r> {
 }
 
 impl<'r> Replay<'r> {
-    /// For a thread with these places, whose flow goes on to the sink, in runs or bytecode by bytecode.
+    /// For a thread with these places, whose flow is passed on to the sink, in runs or bytecode
+    /// by bytecode.
     pub(crate) fn new(
         icfg: &'r Icfg,
         known: Known,
@@ -224,7 +234,7 @@ impl<'r> Replay<'r> {
             filling: Duration::ZERO,
         }
     }
-    /// The thread's next events.
+    /// Takes the thread's next events.
     pub(crate) fn events(&mut self, mut events: Vec<Event>) {
         let mut quiet = self.followed(&events);
         if quiet == events.len() && self.out.is_empty() {
@@ -241,7 +251,8 @@ impl<'r> Replay<'r> {
             quiet = self.followed(events.as_slice());
         }
     }
-    /// Follows the first of `events` that go on as they are, with nothing in front of them or in their place. How many there are.
+    /// Follows the leading events that are passed on unchanged, with nothing before them or in
+    /// their place. Returns their number.
     fn followed(&mut self, events: &[Event]) -> usize {
         if self.pending.is_some() {
             return 0;
@@ -259,7 +270,7 @@ impl<'r> Replay<'r> {
         self.number += quiet as u64;
         quiet
     }
-    /// The thread's next event.
+    /// Takes the thread's next event.
     fn event(&mut self, event: Event) {
         let number = self.number;
         self.number += 1;
@@ -293,7 +304,7 @@ impl<'r> Replay<'r> {
             self.flush();
         }
     }
-    /// The flow is over. Gives the figures, and how long filling took.
+    /// Ends the flow. Returns the figures, and how long filling took.
     pub(crate) fn end(mut self) -> (Figures, Duration) {
         if let Some(pending) = self.pending.take() {
             pending.events.into_iter().for_each(|e| self.pass(e));
@@ -306,11 +317,11 @@ impl<'r> Replay<'r> {
     fn flush(&mut self) {
         self.sink.take(&mut self.out);
     }
-    /// Whether all frames on the stack are ones that the decoder does not know.
+    /// Whether there are frames on the stack and the decoder knows none of them.
     fn has_others(&self) -> bool {
         self.own == 0 && !self.stack.frames().is_empty()
     }
-    /// An event of the decoder's as it is.
+    /// Passes on an event of the decoder unchanged.
     fn pass(&mut self, event: Event) {
         if self.has_others() && self.contradicts(&event.kind) {
             self.give_up();
@@ -326,14 +337,15 @@ impl<'r> Replay<'r> {
         self.follow(&event.kind);
         self.out.push(event);
     }
-    /// Whether the frames on the stack, none of which the decoder knows, are not those that it goes on in.
+    /// Whether the decoder continues in other frames than those on the stack, none of which it
+    /// knows.
     fn contradicts(&self, kind: &EventKind) -> bool {
         match kind {
             EventKind::Enter { entry, .. } => *entry == Entry::Found,
             EventKind::Leave { method, .. }
             | EventKind::Bytecode { method, .. }
             | EventKind::Run { method, .. } => self.is_other(*method),
-            // Whose it is nobody knows, and where that frame stands afterwards.
+            // The frame of an orphan is unknown, and so is its position afterwards.
             EventKind::Orphan(_) => true,
             EventKind::Catch { .. }
             | EventKind::Unresolved { .. }
@@ -344,7 +356,7 @@ impl<'r> Replay<'r> {
     fn is_other(&self, method: MethodId) -> bool {
         self.stack.frames().last().is_none_or(|top| top.method != method)
     }
-    /// Follows an event of the decoder's.
+    /// Follows an event of the decoder.
     fn follow(&mut self, kind: &EventKind) {
         match kind {
             EventKind::Enter { method, tier, .. } => {
@@ -354,7 +366,7 @@ impl<'r> Replay<'r> {
             EventKind::Leave { .. } => self.own = self.own.saturating_sub(1),
             EventKind::Bytecode { method, .. } | EventKind::Run { method, .. } => {
                 if self.is_other(*method) {
-                    // A frame whose beginning nobody told.
+                    // A frame whose beginning was not reported.
                     self.own = 1;
                 }
                 self.figures.decoded += kind.bytecodes();
@@ -368,7 +380,8 @@ impl<'r> Replay<'r> {
         self.stack.follow(kind);
         self.own = self.own.min(self.stack.frames().len());
     }
-    /// Frames that nobody will tell the end of, unless the decoder still knows some above them.
+    /// Leaves the frames whose end the decoder will not report, unless it still knows some
+    /// frames above them.
     fn leave_others(&mut self) {
         if self.own > 0 {
             return;
@@ -379,13 +392,13 @@ impl<'r> Replay<'r> {
         }
         self.stack.forget();
     }
-    /// The frames on the stack are not those that follow.
+    /// Gives up the frames on the stack, which are not those that follow.
     fn give_up(&mut self) {
         self.leave_others();
         self.out.push(recovered(self.leads_nowhere(), self.confidence));
         self.figures.given_up += 1;
     }
-    /// The gap in front of what no frames lead to.
+    /// The gap before an instruction that no frames lead to.
     fn leads_nowhere(&self) -> EventKind {
         EventKind::Gap(Box::new(Gap {
             reason: GapReason::Reconstruct("what was recovered before does not lead here".into()),
@@ -398,8 +411,9 @@ impl<'r> Replay<'r> {
             stack_lost: true,
         }))
     }
-    /// Looks for a fill in the place of `pending`, in front of `next`, and leads the frames through it: the events of the place, and those
-    /// that stand there instead. `None` where there is none: nothing was done.
+    /// Looks for a fill for `pending`, which precedes `next`, and leads the frames through it.
+    /// Returns the events of the place and those that replace them. `None` if there is no fill:
+    /// then the frames have not changed.
     fn fill<'p>(&mut self, pending: &'p Pending, next: &Event) -> Option<(Stretch<'p>, Vec<Event>)> {
         let (stretch, to) = Stretch::of(&pending.events, next, self.icfg)?;
         let fill = match pending.place {
@@ -425,7 +439,8 @@ impl<'r> Replay<'r> {
     fn question(&self, index: usize, before: Sites, entered: Option<MethodId>) -> Question {
         Question { index, before, entered: entered.and_then(|method| self.icfg.entry(method)) }
     }
-    /// What a fill leads to in front of `to`; `None` where no frames lead there.
+    /// The events that join both ends of a place with `fill`, up to `to`; `None` if no frames
+    /// lead there.
     fn joined(&self, stretch: &Stretch<'_>, fill: &Fill, to: Node) -> Option<Joined<'r>> {
         let mut stack = self.stack.clone();
         stretch.before.iter().for_each(|e| stack.follow(&e.kind));
@@ -437,7 +452,7 @@ impl<'r> Replay<'r> {
         let mut arrival = stretch.arrival.clone();
         let mut own_behind = arrival.len();
         if stretch.keeps_frames {
-            // The decoder knows the frames in front of the gap for those behind it.
+            // The decoder takes the frames before the gap for those after it.
             let frames = stack.frames();
             let kept = frames[frames.len().saturating_sub(own)..].iter().map(|f| (f.method, f.tier));
             arrival = kept.chain(arrival).collect();
@@ -449,8 +464,9 @@ impl<'r> Replay<'r> {
             Landing { icfg: self.icfg, known: &self.known, last: None, compiled, named, filler, called };
         let mut breaks: Vec<usize> = fill.broken.into_iter().collect();
         let most = if fill.breaks { BREAKS } else { 0 };
-        // Once more with the methods compiled that the first pass found to be, more than that needs who stands below; and with a gap
-        // where no frames lead on.
+        // Repeats with the methods compiled that the last pass found to be compiled. More than
+        // that depends on the frames below. Also repeats with a gap where no frames lead to an
+        // instruction.
         loop {
             methods.last = None;
             let known = methods.compiled.len();
@@ -473,7 +489,7 @@ impl<'r> Replay<'r> {
         }
     }
     fn put(&mut self, stretch: Stretch<'_>, mut events: Vec<Event>) {
-        // The fill has the orphans.
+        // The fill contains the orphans.
         self.out.extend(stretch.before.iter().filter(|e| !is_orphan(e)).cloned());
         for Event { kind, provenance } in &events {
             if let EventKind::Enter { method, tier, .. } = kind {
@@ -505,12 +521,12 @@ impl<'r> Replay<'r> {
                 _ => {}
             }
         }
-        // What was told of time holds for what follows.
+        // The times in the place hold for what follows.
         self.out.extend(stretch.lost.iter().filter(|e| is_time(e)).cloned());
     }
 }
 
-/// What stands in a place, with how sure it is.
+/// An event of a fill, with its confidence.
 fn recovered(kind: EventKind, confidence: f32) -> Event {
     Event { kind, provenance: Provenance::Recovered { confidence } }
 }
@@ -527,22 +543,23 @@ const fn is_orphan(event: &Event) -> bool {
     matches!(event.kind, EventKind::Orphan(_))
 }
 
-/// An orphan: the opcode, and which way a branch went.
+/// An orphan: the opcode, and the direction of a branch.
 type Symbol = (Opcode, Option<bool>);
 
-/// Bytecodes that ran at a place and have none of their own.
+/// The orphans of a place.
 #[derive(Debug, Default)]
 struct Orphans {
-    /// In front of the gap.
+    /// Before the first gap.
     first: Vec<Symbol>,
     /// Between gaps.
     between: Vec<Vec<Symbol>>,
-    /// Behind them.
+    /// After the last gap.
     last: Vec<Symbol>,
 }
 
 impl Orphans {
-    /// Those among `events`; `None` where one throws: a fill does not say where an exception came from.
+    /// The orphans among `events`; `None` if one throws: a fill does not say where an exception
+    /// came from.
     fn among(events: &[Event]) -> Option<Self> {
         let is_gap = |e: &Event| matches!(e.kind, EventKind::Gap(_));
         let symbol = |e: &Event| match e.kind {
@@ -555,12 +572,13 @@ impl Orphans {
         let mut runs = events.split(is_gap).map(|part| part.iter().filter_map(symbol).collect::<Vec<_>>());
         let first = runs.next().unwrap_or_default();
         let Some(last) = runs.next_back() else {
-            // Frames that may be those below: nothing ran.
+            // The decoder finds frames that may be those on the stack: nothing ran.
             return first.is_empty().then(Self::default);
         };
         Some(Self { first, between: runs.filter(|run| !run.is_empty()).collect(), last })
     }
-    /// Whether `fill`, in front of `to`, begins and ends with them, and those between gaps come in it in their order.
+    /// Whether `fill`, which precedes `to`, begins and ends with these orphans, and contains
+    /// those between gaps in their order.
     fn admit(&self, fill: &Fill, to: Node, icfg: &Icfg) -> bool {
         let (nodes, first, last) = (&fill.nodes, self.first.len(), self.last.len());
         let goes = |at: usize, taken: bool| {
@@ -583,25 +601,27 @@ impl Orphans {
     }
 }
 
-/// What leads from the frames in front of a place to those behind it.
+/// The way from the frames before a place to those after it.
 struct Way<'w> {
     fill: &'w Fill,
-    /// The instruction behind the place, and its innermost frames there.
+    /// The instruction after the place, and the innermost frames there.
     to: Node,
     arrival: &'w [(MethodId, Tier)],
-    /// The instructions of the fill, or the one behind it, that no frames lead to, and the gap that stands there.
+    /// The indices of instructions of the fill, or of the one after it, that no frames lead to,
+    /// and the gap that precedes them.
     breaks: &'w [usize],
-    /// Whether events may be runs.
+    /// Whether the bytecodes of the fill may be runs.
     runs: bool,
     nowhere: &'w EventKind,
 }
 
 impl Way<'_> {
-    /// Has `stack` execute the fill and go on: the events in front of the instruction behind the place. Where
-    /// [`Landing::compiled`] is longer behind that than before, it has to be asked once more.
+    /// Makes `stack` execute the fill and continue to the instruction after the place. Returns
+    /// the stack and the events before that instruction. If [`Landing::compiled`] has become
+    /// longer, the caller must repeat the call.
     ///
     /// # Errors
-    /// The first instruction that no frames lead to.
+    /// The index of the first instruction that no frames lead to.
     fn lead<'a>(&self, mut stack: Stack<'a>, methods: &mut Landing<'_>) -> Result<Led<'a>, usize> {
         let Fill { nodes, confidence, .. } = self.fill;
         let mut all = Vec::with_capacity(nodes.len());
@@ -640,25 +660,26 @@ impl Way<'_> {
         all.extend(kinds.into_iter().map(|kind| recovered(kind, last)));
         Ok((stack, all))
     }
-    /// How many instructions of the fill, from `at` on and before `end`, lead from one to the next wherever they are executed.
+    /// How many instructions of the fill, from `at` and before `end`, lead from one to the next
+    /// wherever they are executed.
     fn straight(&self, icfg: &Icfg, at: usize, end: usize) -> usize {
         let breaks = self.breaks.iter().filter(|to| **to > at).map(|to| to - at);
-        // Code goes on behind the end of a method only where a transfer does.
+        // Code continues past the end of a method only by a transfer.
         breaks.fold(straight(icfg, &self.fill.nodes[at..end]), usize::min)
     }
-    /// Nobody knows how the thread came here: all frames are given up.
+    /// Gives up all frames: how the thread came to the next instruction is unknown.
     fn break_off(&self, stack: &mut Stack<'_>, sure: f32, all: &mut Vec<Event>) {
         all.extend(stack.given_up().chain([self.nowhere.clone()]).map(|kind| recovered(kind, sure)));
         stack.forget();
     }
 }
 
-/// The frames behind a place, and the events in it.
+/// The frames after a place, and the events in it.
 type Led<'a> = (Stack<'a>, Vec<Event>);
 
-/// Has `stack` go on to `to`: appends the events in front of it to the last list, and those of callees that had to be called first, with
-/// their confidences, to the other one, which takes what stood in the last. Callees that lack one themselves get it, up to `depth` inside
-/// each other.
+/// Makes `stack` continue to `to`. The events before `to` are appended to `kinds`. If callees
+/// must be called first, the content of `kinds` and the events of the callees move to `all`,
+/// with their confidences. Callees that lack a callee themselves get one, nested up to `depth`.
 fn reach(
     stack: &mut Stack<'_>,
     (to, sure): (Node, f32),
@@ -670,7 +691,7 @@ fn reach(
     loop {
         let site = match stack.advance(to, methods, kinds) {
             Err(NoWay::Interpreted { method, .. }) if methods.compile(method) => {
-                // Only to find what else there is: all of it is done once more.
+                // Continues only to find further such methods: the caller repeats all of it.
                 stack.compile(methods.tier(method));
                 continue;
             }
@@ -684,7 +705,8 @@ fn reach(
             }
             return Err(NoWay::Frames);
         };
-        // Up to the site all is as it has to be: a class initialiser that the invoke needed has returned, for example.
+        // The events up to the site are valid: a class initialiser that the invoke needed has
+        // returned, for example.
         all.extend(kinds.drain(..).map(|kind| recovered(kind, sure)));
         let sure = sure.min(CALLEE);
         for node in callee {
@@ -695,36 +717,37 @@ fn reach(
     }
 }
 
-/// Both ends of a place with a fill between them.
+/// The result of joining both ends of a place with a fill.
 struct Joined<'a> {
-    /// The frames behind it.
+    /// The frames after the place.
     stack: Stack<'a>,
-    /// How many of them the decoder knows.
+    /// How many of these frames the decoder knows.
     own: usize,
-    /// The events that stand in its place.
+    /// The events that replace the place.
     events: Vec<Event>,
-    /// How many gaps are among them.
+    /// The number of gaps among these events.
     broken: u64,
 }
 
-/// The events of a place.
+/// The events of a place, sorted.
 struct Stretch<'e> {
-    /// Those that still tell what happened.
+    /// The events before the loss, which remain in the flow.
     before: &'e [Event],
     /// Frames given up, gaps, frames found.
     lost: &'e [Event],
-    /// The frames found: method and executor, outermost first.
+    /// The frames found: method and tier, outermost first.
     arrival: Vec<(MethodId, Tier)>,
-    /// The method of the frame that was found last and has returned since, before any instruction of it was known.
+    /// The method of the frame that was found last and has returned since, before any of its
+    /// instructions was known.
     returned: Option<MethodId>,
-    /// Whether the decoder's frames stay what they are.
+    /// Whether the decoder's frames continue across the place.
     keeps_frames: bool,
     orphans: Orphans,
 }
 
 impl<'e> Stretch<'e> {
-    /// Sorts the events in front of `next`, and gives the instruction of that. `None` where they say more than that
-    /// something is missing: what they say would be lost.
+    /// Sorts the events before `next`, and returns the instruction of `next`. `None` if the
+    /// events say more than that something is missing: a fill would drop that.
     fn of(events: &'e [Event], next: &Event, icfg: &Icfg) -> Option<(Self, Node)> {
         let (EventKind::Bytecode { method, bci, tier } | EventKind::Run { method, first: bci, tier, .. }) =
             next.kind
@@ -756,7 +779,7 @@ impl<'e> Stretch<'e> {
                 _ => return None,
             }
         }
-        // Whatever frame the instruction is in, its executor is known.
+        // Whatever frame the instruction is in, its tier is known.
         match arrival.last_mut() {
             Some(last) => last.1 = tier,
             None if !keeps_frames => arrival.push((method, tier)),
@@ -765,12 +788,12 @@ impl<'e> Stretch<'e> {
         let orphans = Orphans::among(events)?;
         Some((Self { before, lost, arrival, returned, keeps_frames, orphans }, to))
     }
-    /// The method that has been called in front of the gap, of which nothing was executed there.
+    /// The method that was called before the gap and has executed nothing there.
     fn entered(&self) -> Option<MethodId> {
         let mut entered = Vec::new();
         for event in self.before {
             match &event.kind {
-                // Replaced frames go on where they stood.
+                // Replaced frames continue at their position.
                 EventKind::Enter { method, entry, .. } => {
                     let called = matches!(entry, Entry::Call | Entry::Upcall);
                     entered.push(Some(*method).filter(|_| called));
@@ -781,8 +804,8 @@ impl<'e> Stretch<'e> {
         }
         entered.pop().flatten()
     }
-    /// Whether `fill` ends as what is known of the gap's end has it: with the orphans, and with the end of the frame that was seen to
-    /// return.
+    /// Whether `fill` matches what is known at the end of the gap: the orphans, and the end of
+    /// the frame that was seen to return.
     fn admits(&self, fill: &Fill, to: Node, known: &Known, icfg: &Icfg) -> bool {
         let ends = |method| match (fill.nodes.last(), icfg.entry(method)) {
             (Some(last), Some(_)) => {

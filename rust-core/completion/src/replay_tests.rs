@@ -9,7 +9,7 @@ use jportal_recover::fill::{Confidence, FillWork};
 use jportal_units::Bci;
 use std::sync::{Arc, Mutex};
 
-/// Gives each place the same instructions, and each invoke that lacks its callee the same callee.
+/// Gives each place the same fill, and each invoke that lacks its callee the same callee.
 struct Always(Vec<Node>, Option<Vec<Node>>);
 impl Filler for Always {
     fn fill(&mut self, _: Question) -> Option<Fill> {
@@ -43,7 +43,8 @@ impl Filler for Named {
         FillWork::default()
     }
 }
-/// The same, with gaps where no frames lead on, and one in front of an instruction.
+/// Fills with these instructions, with gaps where no frames lead to an instruction, and one
+/// before the instruction with this index.
 struct Parted(Vec<Node>, Option<usize>);
 impl Filler for Parted {
     fn fill(&mut self, _: Question) -> Option<Fill> {
@@ -54,6 +55,7 @@ impl Filler for Parted {
         FillWork::default()
     }
 }
+/// Collects the events.
 struct Keeps(Arc<Mutex<Vec<Event>>>);
 impl FlowSink for Keeps {
     fn events(&mut self, events: &[Event]) {
@@ -88,7 +90,7 @@ fn gap() -> EventKind {
         stack_lost: true,
     }))
 }
-/// Replays these events with the one place in `range`, filled by `fill`.
+/// Replays these events with the one place in `range`, which `fill` fills.
 fn replay(
     g: &Icfg,
     known: Known,
@@ -112,7 +114,7 @@ fn replay_with(
         let kept = Arc::new(Mutex::new(Vec::new()));
         let sink = Box::new(Keeps(Arc::clone(&kept)));
         let mut replay = Replay::new(g, known.clone(), &places, &mut filler, (sink, runs));
-        // One by one, then some at once.
+        // One by one, then three at a time.
         let events: Vec<Event> = events.iter().cloned().map(Event::decoded).collect();
         events.chunks(if runs { 3 } else { 1 }).for_each(|events| replay.events(events.to_vec()));
         let figures = replay.end().0;
@@ -130,7 +132,8 @@ fn unrolled(g: &Icfg, kind: &EventKind) -> Vec<EventKind> {
     assert!(len > 1 && last - first + 1 == u32::from(len));
     (first..=last).map(|n| EventKind::Bytecode { method, bci: g.bci(Node(n)), tier }).collect()
 }
-/// main stands at its call, the trace is lost, and f is found in C1 code that has inlined it in `caller`.
+/// main is at its call, the trace is lost, and f is found in C1 code of `caller` that has
+/// inlined it.
 fn found_in(caller: u32) -> Vec<EventKind> {
     vec![
         enter(0, Tier::C1, Entry::Upcall),
@@ -150,7 +153,7 @@ fn a_fill_leads_to_the_frames_that_are_found() {
     assert_eq!((figures.gaps_filled, figures.contradicted), (1, 0));
     let call = [enter(0, Tier::C1, Entry::Upcall), code(0, 0, Tier::C1), enter(2, Tier::C1, Entry::Call)];
     assert_eq!((&all[..3], &all[3]), (&call[..], &code(2, 0, Tier::C1)));
-    // The caller of what was found is not main: nothing is filled.
+    // The caller of the found frame is not main: nothing is filled.
     let events = found_in(1);
     let (all, figures) = replay(&g, Known::default(), &events, 2..6, vec![]);
     assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
@@ -160,7 +163,7 @@ fn a_fill_leads_to_the_frames_that_are_found() {
 #[test]
 fn where_no_frames_lead_on_a_gap_stays() {
     let g = program();
-    // What was found, where main cannot have called it, as the decoder found it.
+    // The frames that the decoder found and main cannot have called are kept as they are.
     let found = |all: &[EventKind]| {
         let found =
             [enter(1, Tier::C1, Entry::Found), enter(2, Tier::C1, Entry::Found), code(2, 0, Tier::C1)];
@@ -174,7 +177,7 @@ fn where_no_frames_lead_on_a_gap_stays() {
         assert_eq!(all.iter().filter(|kind| is_gap(kind)).count() as u64, figures.broken);
         (all, figures.broken)
     };
-    // main has called f, which has returned; f cannot be the one that other has called.
+    // main has called f, which has returned; the found f is the one that other has called.
     let (all, broken) = parted(at(&g, 2, &[0, 1]), None);
     assert_eq!((&all[..2], broken), (&events[..2], 1));
     assert_eq!(
@@ -183,18 +186,18 @@ fn where_no_frames_lead_on_a_gap_stays() {
     );
     assert!(is_gap(&all[7]), "{all:?}");
     found(&all);
-    // other returns, whom nobody saw being called.
+    // other returns, but was not seen to be called.
     let (all, broken) = parted(at(&g, 1, &[3]), None);
     let lost = [leave(0, Exit::Lost), gap(), enter(1, Tier::Interpreter, Entry::Found)];
     assert_eq!((&all[2], &all[4], broken), (&lost[0], &lost[2], 2), "{all:?}");
     assert!(is_gap(&all[3]));
     found(&all);
-    // The gap is where the fill has it, though frames might lead on.
+    // The gap is where the fill has it, although frames might lead on.
     let (all, broken) = parted(at(&g, 2, &[0, 1]), Some(1));
     assert_eq!((is_gap(&all[6]), broken), (true, 2), "{all:?}");
     assert_eq!(all[7..9], [enter(2, Tier::Interpreter, Entry::Found), code(2, 1, Tier::Interpreter)]);
     found(&all);
-    // Not more gaps than that.
+    // A fill that needs more gaps is rejected.
     let fill = [at(&g, 1, &[0]), at(&g, 0, &[3])].concat().repeat(6);
     let (all, figures) = replay_with(&g, Known::default(), &events, 2..6, Parted(fill, None));
     assert_eq!((all, figures.broken, figures.contradicted), (events, 0, 1));
@@ -206,7 +209,8 @@ fn compiled_code_executes_what_only_it_can() {
     let mut known = Known::default();
     known.executed(MethodId(0), Tier::C1);
     known.executed(MethodId(0), Tier::Interpreter);
-    // main passes its call, which the interpreter would not; then it ends, and begins again.
+    // main passes its call, which the interpreter would not; then it returns, and is called
+    // again.
     let fill = at(&g, 0, &[0, 3]);
     let (begin, interpreter) = (enter(2, Tier::Interpreter, Entry::Upcall), Tier::Interpreter);
     let mut events =
@@ -232,7 +236,7 @@ fn the_interpreter_calls_what_compiled_code_has_inlined() {
     assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
     let call = enter(2, interpreter, Entry::Call);
     assert_eq!(all[2..5], [call, code(2, 0, interpreter), code(2, 1, interpreter)]);
-    // No way out of the callee is known; what stands there is not the callee.
+    // The callee is unknown, or is a method that the invoke cannot call.
     for callee in [None, Some(at(&g, 1, &[0, 3]))] {
         let (all, figures) = filled(Known::default(), callee);
         assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
@@ -242,7 +246,7 @@ fn the_interpreter_calls_what_compiled_code_has_inlined() {
 
 #[test]
 fn callees_call_what_they_lack_themselves() {
-    // main calls f, which calls g; main's class may have to be initialised before.
+    // main calls f, which calls g; main's class may have to be initialised first.
     let caller = |name, callee| calling(method(name, &[184, 0, 1, 177]), &[callee]);
     let g =
         graph(vec![caller("main", "f"), caller("f", "g"), method("g", &[177]), method("<clinit>", &[177])]);
@@ -266,7 +270,7 @@ fn callees_call_what_they_lack_themselves() {
         assert_eq!((figures.gaps_filled, figures.contradicted), (1, 0), "{all:?}");
         let expected = [vec![(0, 0)], begin, vec![(1, 0), (2, 0), (1, 3), (0, 3)]].concat();
         assert_eq!(run(&all), expected);
-        // Of g nobody knows anything.
+        // g is unknown.
         let (all, figures) = filled(fill, callees[..1].to_vec());
         assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
         assert_eq!(all, events);
@@ -310,7 +314,7 @@ fn a_fill_ends_with_the_frame_that_was_seen_to_return() {
     let (all, figures) = replay(&g, Known::default(), &events(2), 2..7, f.clone());
     assert_eq!((figures.gaps_filled, figures.recovered), (1, 2), "{all:?}");
     assert!(!all.iter().any(|e| matches!(e, EventKind::Enter { entry: Entry::Found, .. })), "{all:?}");
-    // Another one has returned; it was left in another way.
+    // Another frame has returned; the frame was left in another way.
     let mut unwound = events(2);
     unwound[5] = leave(2, Exit::Unwind);
     for (events, contradicted) in [(events(1), 1), (unwound, 0)] {
@@ -320,7 +324,8 @@ fn a_fill_ends_with_the_frame_that_was_seen_to_return() {
     }
 }
 
-/// f's `iload_0` in a frame that nobody knows, the gap, f's `return` there, and main, which goes on behind its call.
+/// f's `iload_0` in an unknown frame, the gap, f's `return`, and main, which continues after
+/// its call.
 fn around_orphans(first: u8, last: &[u8]) -> Vec<EventKind> {
     let orphan = |opcode: &u8| EventKind::Orphan(Orphan::Bytecode { opcode: *opcode, taken: None });
     let interpreter = Tier::Interpreter;
@@ -351,7 +356,7 @@ fn a_fill_has_the_orphans_around_its_gap() {
         assert_eq!((figures.gaps_filled, figures.contradicted), (0, 1));
         assert_eq!(all, events);
     }
-    // Between two gaps, wherever that is; but those of two places in their order.
+    // Orphans between two gaps may be anywhere in the fill, but in their order.
     let orphan = |opcode| EventKind::Orphan(Orphan::Bytecode { opcode, taken: None });
     for (between, filled) in [(&[26][..], 1), (&[177], 1), (&[172], 0), (&[26, 177], 1), (&[177, 26], 0)] {
         let mut events = around_orphans(26, &[]);
@@ -391,7 +396,7 @@ fn a_fill_branches_and_throws_as_its_orphans_do() {
 
 #[test]
 fn a_fill_of_any_length_stands_behind_what_was_told_before_it() {
-    // 0 iload_0, 1 goto 0.
+    // 0 iload_0; 1 goto 0.
     let g = graph(vec![method("loop", &[26, 167, 0xff, 0xff])]);
     let i = Tier::Interpreter;
     let begin = [enter(0, i, Entry::Upcall), code(0, 0, i), EventKind::Time(Tsc(5))];
@@ -407,13 +412,13 @@ fn a_fill_of_any_length_stands_behind_what_was_told_before_it() {
     }
 }
 
-/// Fills with the method that has been called, and notes what it was asked.
+/// Fills with the method that was called, and notes the requests.
 struct Asked(Arc<Mutex<Vec<Question>>>);
 impl Filler for Asked {
     fn fill(&mut self, question: Question) -> Option<Fill> {
         let mut asked = self.0.lock().unwrap();
         let entered = question.entered;
-        // Each flow is replayed twice, in runs and without.
+        // Each flow is replayed twice, with and without runs.
         asked.push(question);
         asked.dedup();
         entered.map(|entry| Fill {
@@ -454,9 +459,9 @@ fn a_fill_begins_with_the_method_that_has_been_called() {
         code(2, 1, f),
     ];
     assert_eq!(events[..5], all);
-    // Of what came back nothing is left to fill in.
+    // After a return there is no called method to begin with.
     assert_eq!(called(true).0, [question(None)]);
-    // A frame that goes on in the interpreter was not called.
+    // A frame that continues in the interpreter was not called.
     let c1 = Tier::C1;
     let mut events = vec![enter(0, c1, Entry::Upcall), code(0, 0, c1), leave(0, Exit::Replaced)];
     events.extend([
@@ -471,7 +476,8 @@ fn a_fill_begins_with_the_method_that_has_been_called() {
     assert_eq!(*asked.lock().unwrap(), [question(None)]);
 }
 
-/// Fills the first place with nothing, if at all, and others with the method that has been called; notes what it was asked.
+/// Fills the first place with nothing, if at all, and others with the method that was called;
+/// notes the requests.
 struct First(bool, Arc<Mutex<Vec<Question>>>);
 impl Filler for First {
     fn fill(&mut self, question: Question) -> Option<Fill> {
@@ -494,7 +500,7 @@ fn what_is_asked_next_is_known_by_the_frames_behind_a_fill() {
         method("g", &[26, 27, 177]),
     ]);
     let i = Tier::Interpreter;
-    // Lost in g; found there, it returns to f, which calls g again.
+    // The trace is lost in g; g is found and returns to f, which calls g again.
     let events = [
         enter(0, i, Entry::Upcall),
         code(0, 0, i),
@@ -540,7 +546,8 @@ fn what_is_asked_next_is_known_by_the_frames_behind_a_fill() {
         let behind = sites([at(&g, 0, &[0]), at(&g, 1, &[0])].concat(), true);
         assert_eq!(likely(filled.then_some(behind)), asked);
     }
-    // g returned to f: if main's frame stood there, neither that nor those below are believed.
+    // g returned to f: if main's frame was there instead, neither that frame nor those below
+    // are used.
     let elsewhere = sites(at(&g, 0, &[0, 0]), true);
     assert_eq!(likely(Some(elsewhere)), likely(None));
 }

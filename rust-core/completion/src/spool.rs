@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where the events of a thread wait until its gaps can be filled.
+//! Storage for the events of a thread until its gaps can be filled.
 
 use crate::codec::{Decoder, Encoder};
 use crate::error::Error;
 use jportal_flow::{Event, Sender, bounded};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// What a [`Spool`] writes to and reads from: a nameless temporary file, or memory.
+/// The medium of a [`Spool`]: a nameless temporary file, or memory.
 pub trait Storage: Read + Write + Seek + Send {}
 
 impl<T: Read + Write + Seek + Send> Storage for T {}
 
-/// Written at once; read at once.
+/// The size of one write and one read, in bytes.
 const BLOCK: usize = 1 << 17;
-/// Events that are read ahead of who takes them.
+/// The maximum number of events that are read ahead of their consumer.
 const AHEAD: usize = 1 << 18;
 
-/// The events of one thread, first written, then read.
+/// The events of one thread: first they are written, then read.
 pub(crate) struct Spool {
     tid: u32,
     storage: Box<dyn Storage>,
@@ -30,7 +30,7 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// Nothing is written yet.
+    /// An empty spool.
     pub(crate) fn new(tid: u32, storage: Box<dyn Storage>) -> Self {
         let block = Vec::with_capacity(BLOCK + 256);
         Self { tid, storage, encoder: Encoder::default(), block, blocks: Vec::new(), written: 0 }
@@ -49,17 +49,18 @@ impl Spool {
         self.block.clear();
         Ok(())
     }
-    /// Nothing more will be written.
+    /// Ends the writing.
     pub(crate) fn close(&mut self) -> Result<(), Error> {
         self.flush()?;
         self.block = Vec::new();
         Ok(())
     }
-    /// Bytes written.
+    /// The number of bytes written.
     pub(crate) const fn len(&self) -> u64 {
         self.written
     }
-    /// Hands all events over in order, some thousand at once. They are read and decoded on another thread, some blocks ahead.
+    /// Passes all events to `each` in order, some thousand at once. Another thread reads and
+    /// decodes them, some blocks ahead.
     pub(crate) fn read(mut self, each: impl FnMut(Vec<Event>)) -> Result<(), Error> {
         std::thread::scope(|scope| {
             let (send, receive) = bounded(AHEAD);
@@ -68,7 +69,7 @@ impl Spool {
             reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
-    /// Sends the events block by block, as far as they can be read and somebody takes them.
+    /// Sends the events block by block, until a read fails or the receiver is gone.
     fn decode(&mut self, to: &Sender<Vec<Event>>) -> Result<(), Error> {
         let tid = self.tid;
         let failed = |event| move |source: io::Error| Error::Read { tid, event, source };
@@ -133,7 +134,7 @@ mod tests {
         let failed = (0..1_000_000).find_map(|i| spool.write(&time(i)).err()).unwrap();
         let Error::Write { tid: 7, at: 0, source } = failed else { panic!("{failed}") };
         assert_eq!(source.kind(), io::ErrorKind::StorageFull);
-        // What does not fill a block is written when all is said.
+        // Events that do not fill a block are written at the close.
         let full: File = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
         let mut spool = Spool::new(7, Box::new(full));
         spool.write(&time(1)).unwrap();

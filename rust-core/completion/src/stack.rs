@@ -1,44 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The frames of a thread while its flow is replayed, and the events that lead from one instruction to the next.
+//! The frames of a thread during the replay of its flow, and the events that lead from one
+//! instruction to the next.
 
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
 use jportal_flow::{Entry, EventKind, Exit, Tier};
 use jportal_recover::cut::Sites;
 use jportal_units::{Bci, MethodId};
 
-/// What is known of methods beyond the graph.
+/// The knowledge about methods beyond the graph.
 pub(crate) trait Methods {
-    /// Who executes a method that a fill enters.
+    /// The tier that executes a method which a fill enters.
     fn tier(&self, method: MethodId) -> Tier;
-    /// The native method that was seen to be called from `site`.
+    /// The native method that `site` was seen to call.
     fn native_callee(&self, site: Node) -> Option<MethodId>;
-    /// A method that `site` names and that the interpreter was seen to execute without its bytecodes, as it does some of `java.lang.Math`.
+    /// A method that `site` names and that the interpreter was seen to execute without its
+    /// bytecodes, as it does for some methods of `java.lang.Math`.
     fn silent_callee(&self, site: Node) -> Option<MethodId>;
-    /// Whether `callee` was seen to be called from `site`, although the graph does not name it there.
+    /// Whether `site` was seen to call `callee`, although the graph does not name it there.
     fn was_called(&self, site: Node, callee: MethodId) -> bool;
 }
 
-/// A frame.
+/// A frame of the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Frame {
     pub(crate) method: MethodId,
     pub(crate) tier: Tier,
-    /// Its last instruction; `None` where it has just been entered, or was found.
+    /// Its last instruction; `None` if the frame has just been entered or found.
     at: Option<At>,
-    /// It was found, so that it may stand anywhere until `at` is known.
+    /// Whether the frame was found: it may be at any instruction until `at` is known.
     found: bool,
-    /// The VM or native code called: what stands below is not its caller.
+    /// Whether the VM or native code called the method: the frame below is not its caller.
     upcall: bool,
-    /// A callee came back since the instruction at `at`.
+    /// Whether a callee has returned or was unwound since the instruction at `at`.
     called: bool,
-    /// That callee was unwound: its exception is caught here or unwinds this frame, too.
+    /// Whether that callee was unwound: its exception is caught in this frame or unwinds it,
+    /// too.
     thrown: bool,
-    /// The handler that has been entered and comes next.
+    /// The handler that the frame has entered: it comes next.
     caught: Option<Node>,
 }
 
-/// An instruction. Of most that a flow tells nobody asks which node they are.
+/// An instruction. For most instructions of a flow, the node is never needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
     Node(Node),
@@ -55,54 +58,59 @@ impl Frame {
     }
 }
 
-/// A stack of frames, oldest first.
+/// A stack of frames, outermost first.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack<'a> {
     icfg: &'a Icfg,
     frames: Vec<Frame>,
-    /// Whether nothing lies below.
+    /// Whether there are no further frames below.
     whole: bool,
-    /// Frames that go on in another kind of frame, innermost first.
+    /// Frames that continue in a frame of another tier, innermost first.
     replaced: Vec<Frame>,
 }
 
-/// Whether the specification lets an instruction throw (JVMS 6.5), the exceptions aside that may come at any time.
+/// Whether the specification lets an instruction throw (JVMS 6.5), apart from the exceptions
+/// that may occur at any time.
 const fn may_throw(opcode: Opcode) -> bool {
     match opcode.0 {
-        // Constants of the instruction itself, locals, the operand stack; arithmetic but integer division.
+        // Constants of the instruction itself, locals, the operand stack; arithmetic except
+        // integer division.
         0..=17 | 21..=45 | 54..=78 | 87..=107 | 110 | 111 | 114..=152 => false,
-        // Branches, `jsr`, `ret`, switches; `wide` forms of locals; `ifnull`, `ifnonnull`, `goto_w`, `jsr_w`.
+        // Branches, `jsr`, `ret`, switches; `wide` forms of locals; `ifnull`, `ifnonnull`,
+        // `goto_w`, `jsr_w`.
         153..=171 | 196 | 198..=201 => false,
         _ => true,
     }
 }
 
-/// What comes next.
+/// The step that leads towards an instruction.
 enum Step {
-    /// The instruction, in the top frame.
+    /// The instruction is next, in the top frame.
     Here,
-    /// A handler of the top frame.
+    /// A handler of the top frame is entered.
     Catch,
-    /// A frame.
+    /// A frame is entered.
     Enter(MethodId, Entry),
-    /// The end of the top frame.
+    /// The top frame ends.
     Leave(Exit),
-    /// A native method, or one whose bytecodes are not executed, that comes and goes.
+    /// A native method, or one whose bytecodes are not executed, is called and returns.
     Passes(MethodId),
-    /// The interpreter, which executes this method here, would have called something.
+    /// The interpreter executes this method here and would have called something at this
+    /// invoke.
     Lacks(MethodId, Node),
-    /// No way leads there.
+    /// No step leads there.
     Nowhere,
 }
 
-/// Why no events lead to an instruction.
+/// The reason why no events lead to an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NoWay {
-    /// Only compiled code could have gone there, and the interpreter executes this method.
+    /// Only compiled code could have gone to the instruction, and the interpreter executes this
+    /// method.
     Interpreted {
         /// The method.
         method: MethodId,
-        /// The invoke that the interpreter would have executed with a callee.
+        /// The invoke at which the interpreter would have entered a callee.
         site: Node,
     },
     /// The frames do not allow it.
@@ -110,15 +118,15 @@ pub(crate) enum NoWay {
 }
 
 impl<'a> Stack<'a> {
-    /// A thread that has not begun.
+    /// The stack of a thread that has not begun.
     pub(crate) const fn new(icfg: &'a Icfg) -> Self {
         Self { icfg, frames: Vec::new(), whole: true, replaced: Vec::new() }
     }
-    /// The graph of what is executed.
+    /// The graph of the executed methods.
     pub(crate) const fn icfg(&self) -> &'a Icfg {
         self.icfg
     }
-    /// The frames, oldest first.
+    /// The frames, outermost first.
     pub(crate) fn frames(&self) -> &[Frame] {
         &self.frames
     }
@@ -159,7 +167,8 @@ impl<'a> Stack<'a> {
             EventKind::Gap(_) | EventKind::Time(_) | EventKind::Unresolved { .. } | EventKind::Orphan(_) => {}
         }
     }
-    /// The top frame, if it is one of `method`, has executed instructions up to `last`.
+    /// Notes that the top frame, if it is one of `method`, has executed instructions up to
+    /// `last`; else a frame of `method` is found.
     fn executed(&mut self, method: MethodId, tier: Tier, last: At) {
         if self.frames.last().is_none_or(|top| top.method != method) {
             self.forget();
@@ -198,18 +207,19 @@ impl<'a> Stack<'a> {
             None => self.whole = false,
         }
     }
-    /// Executes `to` next: appends the events that come in front of it, and follows them.
+    /// Leads to `to`: appends the events that precede it, and follows them.
     ///
     /// # Errors
-    /// Why that cannot be. [`NoWay::Interpreted`]: all up to the invoke is in `out` and has been followed; else what stands there and the
-    /// frames mean nothing.
+    /// The reason why `to` cannot be next. After [`NoWay::Interpreted`], `out` has all events
+    /// up to the invoke, and they have been followed. Otherwise `out` and the frames are
+    /// meaningless.
     pub(crate) fn advance(
         &mut self,
         to: Node,
         methods: &dyn Methods,
         out: &mut Vec<EventKind>,
     ) -> Result<(), NoWay> {
-        // Each step but the last two ends a frame.
+        // Each step except the last two ends a frame.
         for _ in 0..self.frames.len() + 4 {
             let step = self.step(to, methods);
             let event = match step {
@@ -246,25 +256,27 @@ impl<'a> Stack<'a> {
         self.follow(&kind);
         out.push(kind);
     }
-    /// The innermost frame is one of code of this compiler.
+    /// Makes the top frame one of this compiler's code.
     pub(crate) fn compile(&mut self, tier: Tier) {
         if let Some(top) = self.frames.last_mut() {
             top.tier = tier;
         }
     }
-    /// The event of `to` itself, once [`Self::advance`] has led there.
+    /// Appends the event of `to` itself, after [`Self::advance`] has led there.
     pub(crate) fn execute(&mut self, to: Node, out: &mut Vec<EventKind>) {
         let tier = self.executes(to, to);
         out.push(EventKind::Bytecode { method: self.icfg.method(to), bci: self.icfg.bci(to), tier });
     }
-    /// The event of `to` and those behind it, `len` in all: they stand one behind the other, and each leads to the next.
+    /// Appends the event of `to` and the instructions that follow it, `len` in all: they are
+    /// adjacent, and each leads to the next.
     pub(crate) fn execute_run(&mut self, to: Node, len: u16, out: &mut Vec<EventKind>) {
         let last = Node(to.0 + u32::from(len) - 1);
         let tier = self.executes(to, last);
         let (first, last) = (self.icfg.bci(to), self.icfg.bci(last));
         out.push(EventKind::Run { method: self.icfg.method(to), first, last, len, tier });
     }
-    /// The top frame executes its instructions from `first` to `last`. Gives its tier.
+    /// Notes that the top frame executes its instructions from `first` to `last`. Returns its
+    /// tier.
     fn executes(&mut self, first: Node, last: Node) -> Tier {
         let (method, tier) =
             (self.icfg.method(first), self.frames.last().map_or(Tier::Interpreter, |top| top.tier));
@@ -290,7 +302,8 @@ impl<'a> Stack<'a> {
             Some(at) => self.goes_on(top, at, to, methods),
         }
     }
-    /// Nothing is on the stack: the VM calls, or a frame below is found where it may be.
+    /// The step without frames on the stack: the VM calls, or a frame is found where there may
+    /// be one.
     fn without_frames(&self, to: Node) -> Step {
         match (self.whole, self.icfg.is_entry(to)) {
             (true, true) => Step::Enter(self.icfg.method(to), Entry::Upcall),
@@ -298,7 +311,7 @@ impl<'a> Stack<'a> {
             (false, _) => Step::Enter(self.icfg.method(to), Entry::Found),
         }
     }
-    /// A native method returns, throws, or calls.
+    /// The step of a native method: it returns, throws, or calls.
     fn out_of_native(&self, to: Node) -> Step {
         let g = self.icfg;
         let caller = self.frames.len().checked_sub(2).and_then(|i| self.frames[i].at(g));
@@ -313,7 +326,8 @@ impl<'a> Stack<'a> {
             Step::Nowhere
         }
     }
-    /// The exception of the instruction at `at` is caught by `to`, here or below.
+    /// The step of an exception that the instruction at `at` throws and `to` catches, in this
+    /// frame or below.
     fn throws(&self, at: Node, to: Node) -> Step {
         let g = self.icfg;
         if !may_throw(g.opcode(at)) {
@@ -336,14 +350,15 @@ impl<'a> Stack<'a> {
                     return Step::Enter(g.method(to), Entry::Call);
                 }
                 let native = methods.native_callee(at);
-                // A native method that was called here before has called what cannot be the callee.
+                // A native method that was called here before has called a method that cannot
+                // be the callee.
                 if let Some(native) = native.filter(|_| g.may_call(at, to)) {
                     return Step::Enter(native, Entry::Call);
                 }
                 if g.edges(at).any(|(_, n)| n == to) {
                     return match native {
                         Some(native) => Step::Passes(native),
-                        // Compiled code has intrinsics, the interpreter calls.
+                        // Compiled code has intrinsics; the interpreter calls.
                         None if top.tier == Tier::Interpreter => match methods.silent_callee(at) {
                             Some(silent) => Step::Passes(silent),
                             None => Step::Lacks(top.method, at),
@@ -358,19 +373,21 @@ impl<'a> Stack<'a> {
         if !g.is_entry(to) || g.handlers(at).any(|h| h == to) {
             return self.throws(at, to);
         }
-        // The VM calls: a class initialiser, for example. The interpreter enters it where an instruction needs it.
+        // The VM calls: a class initialiser, for example. The interpreter lets it do so where
+        // an instruction needs it.
         if top.tier == Tier::Interpreter && !may_throw(g.opcode(at)) {
             return Step::Nowhere;
         }
         Step::Enter(g.method(to), Entry::Upcall)
     }
-    /// Whether the innermost frames are of `methods`, outermost first, and nothing else stands above them.
+    /// Whether the innermost frames are those of `methods`, outermost first, with no other
+    /// frames above them.
     pub(crate) fn ends_with(&self, methods: &[(MethodId, Tier)]) -> bool {
         let own = self.frames.iter().rev().map(|f| f.method);
         methods.len() <= self.frames.len() && own.zip(methods.iter().rev()).all(|(a, b)| a == b.0)
     }
-    /// Makes the executors of the innermost frames those of `executors`, outermost first: frames go on as on-stack
-    /// replacement or deoptimisation has it. `false` where neither can.
+    /// Gives the innermost frames the tiers of `executors`, outermost first, by on-stack
+    /// replacement or deoptimisation. Returns `false` if neither is possible.
     pub(crate) fn replace(&mut self, executors: &[(MethodId, Tier)], out: &mut Vec<EventKind>) -> bool {
         let from = self.frames.len().saturating_sub(executors.len());
         let differs = |(frame, (_, tier)): (&Frame, &(MethodId, Tier))| frame.tier != *tier;
@@ -382,7 +399,7 @@ impl<'a> Stack<'a> {
         if !(are_compiled(&old) || are_interpreted(&old)) || !(are_compiled(new) || are_interpreted(new)) {
             return false;
         }
-        // Compiled code becomes other compiled code by way of the interpreter.
+        // Compiled code is replaced by other compiled code by way of the interpreter.
         if are_compiled(&old) {
             let down: Vec<_> = old.iter().map(|f| (f.0, Tier::Interpreter)).collect();
             self.replace_all(&down, Entry::Deoptimisation, out);

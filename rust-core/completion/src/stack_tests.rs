@@ -4,7 +4,8 @@ use super::*;
 use crate::support::{at, calling, catching, graph, method};
 use jportal_units::Bci;
 
-/// 0 main: calls f, then n, throws, and catches all of that; 1 f calls g; 2 n: native; 3 g; 4 h, which nobody calls.
+/// 0 main calls f, then n, throws, and catches all of these exceptions; 1 f calls g; 2 n is
+/// native; 3 g; 4 h, which is never called.
 fn program() -> Icfg {
     let main = calling(method("main", &[184, 0, 1, 184, 0, 2, 1, 191, 75, 177]), &["f", "n"]);
     let mut native = method("n", &[]);
@@ -13,7 +14,8 @@ fn program() -> Icfg {
     graph(vec![catching(main, 0, 8, 8), f, native, method("g", &[1, 191]), method("h", &[26, 177])])
 }
 
-/// What is known beyond the graph: methods are executed by `0`; whether n and h were called from main.
+/// The knowledge beyond the graph: the tier of all methods, and whether n and h were called
+/// from main.
 struct Told(Tier, bool, bool);
 impl Methods for Told {
     fn tier(&self, _: MethodId) -> Tier {
@@ -29,7 +31,7 @@ impl Methods for Told {
         self.2 && callee == MethodId(4)
     }
 }
-/// f has an entry of its own in the interpreter, which executes no bytecode.
+/// The interpreter has a special entry for f that executes no bytecode.
 struct Silent;
 impl Methods for Silent {
     fn tier(&self, _: MethodId) -> Tier {
@@ -59,7 +61,7 @@ fn leave(method: u32, exit: Exit) -> EventKind {
 fn caught(method: u32, bci: u16) -> EventKind {
     EventKind::Catch { method: MethodId(method), bci: Bci(bci) }
 }
-/// A whole stack after the instructions at these places.
+/// A whole stack after the instructions at these positions.
 fn stack<'g>(g: &'g Icfg, told: &Told, path: &[(u32, u16)]) -> Stack<'g> {
     let mut stack = Stack::new(g);
     for (method, bci) in path {
@@ -69,7 +71,7 @@ fn stack<'g>(g: &'g Icfg, told: &Told, path: &[(u32, u16)]) -> Stack<'g> {
     }
     stack
 }
-/// What leads to an instruction.
+/// The events that lead to an instruction.
 fn to(
     stack: &Stack<'_>,
     g: &Icfg,
@@ -86,12 +88,12 @@ fn exceptions_unwind_frames_and_are_caught() {
     let at_throw = stack(&g, &INTERPRETED, &[(0, 0), (1, 0), (3, 0), (3, 1)]);
     let events = to(&at_throw, &g, &INTERPRETED, (0, 8)).unwrap();
     assert_eq!(events, [leave(3, Exit::Unwind), leave(1, Exit::Unwind), caught(0, 8)]);
-    // What a callee has thrown cannot be forgotten.
+    // The exception that a callee has thrown cannot be ignored.
     let mut unwound = stack(&g, &INTERPRETED, &[(0, 0), (1, 0)]);
     unwound.follow(&leave(1, Exit::Unwind));
     assert_eq!(to(&unwound, &g, &INTERPRETED, (0, 3)), Err(NoWay::Frames));
     assert_eq!(to(&unwound, &g, &INTERPRETED, (0, 8)), Ok(vec![caught(0, 8)]));
-    // And is caught once.
+    // It is caught once.
     unwound.follow(&caught(0, 8));
     assert_eq!(to(&unwound, &g, &INTERPRETED, (0, 8)), Ok(vec![]));
     assert_eq!(to(&unwound, &g, &INTERPRETED, (0, 3)), Err(NoWay::Frames));
@@ -116,7 +118,7 @@ fn the_interpreter_calls_what_compiled_code_passes() {
     let at_native = stack(&g, &native, &[(0, 0), (0, 3)]);
     let passes = vec![enter(2, Tier::Native, Entry::Call), leave(2, Exit::Return)];
     assert_eq!(to(&at_native, &g, &native, (0, 6)), Ok(passes));
-    // What a native method calls is not its caller's callee.
+    // A method that a native method calls is not the callee of the native method's caller.
     let calls = vec![enter(2, Tier::Native, Entry::Call), enter(4, Tier::C1, Entry::Upcall)];
     assert_eq!(to(&at_native, &g, &native, (4, 0)), Ok(calls));
 }
@@ -127,7 +129,7 @@ fn the_interpreter_has_entries_that_execute_nothing() {
     let begun = stack(&g, &INTERPRETED, &[(0, 0)]);
     let passes = vec![enter(1, Tier::Interpreter, Entry::Call), leave(1, Exit::Return)];
     assert_eq!(to(&begun, &g, &Silent, (0, 3)), Ok(passes));
-    // Where it is seen to execute its bytecodes, it does.
+    // Where the interpreter is seen to execute f's bytecodes, it does.
     assert_eq!(to(&begun, &g, &Silent, (1, 0)), Ok(vec![enter(1, Tier::Interpreter, Entry::Call)]));
 }
 
@@ -137,7 +139,8 @@ fn what_an_invoke_does_not_name_was_seen_to_be_called_or_the_vm_calls() {
     for (path, told, entry) in [
         (&[(0, 0)][..], Told(Tier::Interpreter, false, false), Some(Entry::Upcall)),
         (&[(0, 0)], Told(Tier::Interpreter, false, true), Some(Entry::Call)),
-        // `aconst_null` gives no occasion to the interpreter; compiled code may stand anywhere.
+        // `aconst_null` does not make the interpreter call the VM; compiled code may be at any
+        // instruction.
         (&[(3, 0)], Told(Tier::Interpreter, false, false), None),
         (&[(3, 0)], Told(Tier::C1, false, false), Some(Entry::Upcall)),
     ] {
@@ -145,7 +148,7 @@ fn what_an_invoke_does_not_name_was_seen_to_be_called_or_the_vm_calls() {
         let expected = entry.map(|entry| vec![enter(4, told.0, entry)]).ok_or(NoWay::Frames);
         assert_eq!(events, expected, "{path:?}");
     }
-    // After its callee has come back the invoke calls no more.
+    // After its callee has returned the invoke calls nothing more.
     let returned = stack(&g, &INTERPRETED, &[(0, 0), (1, 0), (3, 0)]);
     let mut returned = returned;
     returned.follow(&leave(3, Exit::Return));

@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What a completion amounts to.
+//! The results of a completion.
 
 use jportal_recover::fill::FillWork;
 use serde::Serialize;
 
-/// Events and gaps of one thread, or of all.
+/// Counts of events and gaps, of one thread or of all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Figures {
-    /// Bytecodes that went in.
+    /// Bytecodes in the flow before the completion.
     pub decoded: u64,
     /// Bytecodes that were filled in.
     pub recovered: u64,
     /// Other events that were filled in: frames entered and left, exceptions caught.
     pub recovered_other: u64,
-    /// Gaps that went in.
+    /// Gaps in the flow before the completion.
     pub gaps: u64,
-    /// Those in whose place a fill stands. The others came out as they went in.
+    /// Gaps that were replaced by a fill. The others are passed on unchanged.
     pub gaps_filled: u64,
-    /// Gaps inside of fills: what was recovered behind them is not known to have come from what was recovered in front.
+    /// Gaps inside fills: the bytecodes filled in after such a gap are not known to follow
+    /// those before it.
     pub broken: u64,
-    /// Places for which a fill was found, but not one whose frames lead to those that follow and that has the orphans there.
+    /// Places for which a fill was found, but its frames do not lead to those that follow, or
+    /// it lacks the orphans of the place.
     pub contradicted: u64,
-    /// How often the frames that fills had led to turned out not to be those that follow: behind a
-    /// gap of its own the flow goes on without them.
+    /// How often the frames that fills had led to were not those that follow. The flow then
+    /// continues without them, after a gap of its own.
     pub given_up: u64,
 }
 
 impl Figures {
-    /// Adds those of another thread.
+    /// Adds the figures of another thread.
     pub fn add(&mut self, o: &Self) {
         self.decoded += o.decoded;
         self.recovered += o.recovered;
@@ -39,18 +41,18 @@ impl Figures {
         self.contradicted += o.contradicted;
         self.given_up += o.given_up;
     }
-    /// Gaps that came out as they went in. Those of [`Figures::given_up`] are besides.
+    /// Gaps that were passed on unchanged, without those of [`Figures::given_up`].
     pub const fn gaps_left(&self) -> u64 {
         self.gaps - self.gaps_filled
     }
 }
 
-/// Figures of one thread.
+/// The figures of one thread.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ThreadFigures {
     /// OS thread id.
     pub tid: u32,
-    /// TSC of its start.
+    /// TSC of the thread's start.
     pub started: u64,
     /// Name.
     pub name: String,
@@ -62,13 +64,13 @@ pub struct ThreadFigures {
 /// Sums of [`FillWork`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Work {
-    /// Complete segments, or places, that could be read.
+    /// Candidates: complete segments, or places, that could be read.
     pub candidates: u64,
-    /// Those beyond the bound, which were not looked at.
+    /// Candidates beyond the bound, which were not looked at.
     pub left_out: u64,
     /// Complete segments compared instruction by instruction.
     pub compared: u64,
-    /// Those that were read.
+    /// Candidates that were read.
     pub tried: u64,
     /// Instructions read.
     pub read: u64,
@@ -90,36 +92,38 @@ impl Work {
 /// Wall-clock seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Seconds {
-    /// Gaps cut into what was captured, to know what confidences are worth.
+    /// Cutting gaps into the captured flow and filling them, to calibrate the confidences.
     pub rehearsing: f64,
-    /// Tables of what was captured.
+    /// Building the tables of the captured instructions.
     pub learning: f64,
-    /// Waiting for fills, which are looked for on other threads meanwhile.
+    /// Waiting for fills, which other threads compute in the meantime.
     pub filling: f64,
-    /// Reading the events again and handing them on, without that.
+    /// Reading the events again and passing them on, without the waiting.
     pub replaying: f64,
 }
 
-/// What a completion did.
+/// The summary of a completion.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Summary {
     /// The method's name.
     pub method: &'static str,
-    /// All threads together.
+    /// The figures of all threads together.
     #[serde(flatten)]
     pub total: Figures,
-    /// Each thread, in the order in which their flows began.
+    /// The figures of each thread, in the order in which their flows began.
     pub threads: Vec<ThreadFigures>,
-    /// Instructions that were learned from.
+    /// The number of instructions to learn from.
     pub learned: u64,
-    /// Instructions beyond [`Settings::longest_captured`](crate::Settings::longest_captured): not learned from.
+    /// The number of instructions beyond
+    /// [`Settings::longest_captured`](crate::Settings::longest_captured), which were not
+    /// learned from.
     pub not_learned: u64,
-    /// Bytes of events in temporary files.
+    /// The size of the events in temporary files, in bytes.
     pub spooled_bytes: u64,
-    /// Gaps cut for the rehearsal, and those of them that were filled.
+    /// The number of gaps cut for the rehearsal, and how many of them were filled.
     pub rehearsed: (u64, u64),
-    /// What the fills cost.
+    /// The work of the fills.
     pub work: Work,
-    /// How long it took.
+    /// The time that the completion took.
     pub seconds: Seconds,
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Flows of generated programs: cut as the decoder would, completed, and looked at by the checker.
+//! Flows of generated programs are cut as the decoder would, completed, and examined by the
+//! checker.
 
 #[path = "../../recover/tests/support/mod.rs"]
 mod support;
@@ -47,7 +48,7 @@ impl FlowSink for KeptSink {
     }
 }
 
-/// Completes the flows of some threads, which arrive in turn.
+/// Completes the flows of several threads, which arrive interleaved.
 fn complete(g: &Arc<Icfg>, settings: Settings, flows: &[&[Event]]) -> (Vec<Vec<Event>>, Summary) {
     complete_timed(g, settings, flows, None)
 }
@@ -137,9 +138,10 @@ fn gap(since: usize, until: usize) -> EventKind {
     }))
 }
 
-/// What a decoder would make of `flow` without the instructions in `cuts`: behind a cut it knows no frame until one is
-/// found, at the next bytecode or, with `orphans`, at the next call; what runs up to there are orphans. If `seen`, it sees the frames that come or go in front of the
-/// first instruction that is lost.
+/// The flow that a decoder would report for `flow` without the instructions in `cuts`. After a
+/// cut it knows no frame until it finds one, at the next bytecode or, with `orphans`, at the
+/// next call; bytecodes before that call are orphans. With `seen`, it sees the frames that are
+/// entered or left before the first lost instruction.
 fn lossy(
     g: &Icfg,
     flow: &[(usize, EventKind)],
@@ -195,7 +197,7 @@ fn is_gap(e: &Event) -> bool {
     matches!(e.kind, EventKind::Gap(_))
 }
 
-/// What must stay as it is.
+/// The events that must not change.
 fn outside_gaps(events: &[Event]) -> Vec<&Event> {
     let at_gap = |e: &&Event| {
         matches!(
@@ -210,7 +212,7 @@ fn outside_gaps(events: &[Event]) -> Vec<&Event> {
     decoded.filter(|e| !at_gap(e) && !is_orphan(e)).collect()
 }
 
-/// The rules that a flow breaks, but for those that speak of what nobody knows here: who the callees are.
+/// The rules that a flow breaks, except those about callees, which are not known here.
 fn broken(methods: &[Method], events: &[Event]) -> Vec<&'static str> {
     let mut table = MethodTable::default();
     methods.iter().for_each(|m| {
@@ -287,7 +289,7 @@ proptest! {
     }
 }
 
-/// 0 main: calls f, again and again. 1 f: calls h. 2 h.
+/// 0 main calls f, again and again; 1 f calls h; 2 h.
 fn calls() -> (Vec<Method>, Vec<Node>, Vec<Outcome>, Arc<Icfg>) {
     let main = calling(method("main", &[184, 0, 1, 167, 0xff, 0xfd]), &["f"]);
     let f = calling(method("f", &[26, 184, 0, 1, 177]), &["h"]);
@@ -308,7 +310,7 @@ fn sleep_is_no_time() {
     let whole = flow(&g, &nodes, &outcomes);
     let truth: Vec<Event> = whole.iter().map(|e| Event::decoded(e.1.clone())).collect();
     let mut events = lossy(&g, &whole, &[(800, 829)], false, false);
-    // It slept in the middle of the gap.
+    // The thread slept in the middle of the gap.
     let late = |time: &mut Tsc| time.0 += if time.0 > 8150 { SLEPT } else { 0 };
     for event in &mut events {
         match &mut event.kind {
@@ -336,7 +338,8 @@ fn codes(events: &[Event]) -> Vec<(u32, u16)> {
     events.iter().filter_map(code).collect()
 }
 
-/// In a regular program our own method gives back what was lost, frames and all, wherever the gap begins.
+/// In a regular program [`By::Follow`] restores what was lost, including the frames, wherever
+/// the gap begins.
 #[test]
 fn what_was_lost_comes_back() {
     let (methods, nodes, outcomes, g) = calls();
@@ -352,12 +355,13 @@ fn what_was_lost_comes_back() {
             assert_eq!(broken(&methods, &completed[0]), <[&str; 0]>::default());
             let t = summary.total;
             if orphans {
-                // Once f is found right in front of a gap and given up before it has executed anything: that it was
-                // entered would not be told any more if something stood in the gap's place.
+                // In one case f is found immediately before a gap and given up before it has
+                // executed anything. A fill in place of the gap would drop the event that f was
+                // entered.
                 let found_and_lost = (begin, seen) == (805, true);
                 let filled = (2, 2 - u64::from(found_and_lost), 0);
                 assert_eq!((t.gaps, t.gaps_filled, t.contradicted), filled, "{begin} {seen}");
-                // Where the frames of a fill are given up, an orphan of main's follows.
+                // An orphan of main follows the events where the frames of a fill are given up.
                 let given_up =
                     completed[0].iter().position(|e| is_gap(e) && e.provenance != Provenance::Decoded);
                 let led = codes(&completed[0][..given_up.unwrap()]);
@@ -366,7 +370,7 @@ fn what_was_lost_comes_back() {
             }
             assert_eq!((t.gaps, t.gaps_filled, t.given_up, t.contradicted), (2, 2, 0, 0));
             assert_eq!(codes(&completed[0]), codes(&truth), "{begin} {orphans} {seen}");
-            // The same frames, too.
+            // The frames are the same, too.
             let kinds = |events: &[Event]| -> Vec<EventKind> {
                 events.iter().map(|e| e.kind.clone()).filter(|k| !matches!(k, EventKind::Time(_))).collect()
             };
@@ -375,7 +379,8 @@ fn what_was_lost_comes_back() {
     }
 }
 
-/// The interpreter has entries of its own for some methods, which execute no bytecode: they come back as calls and returns.
+/// The interpreter has special entries for some methods, which execute no bytecode: fills
+/// restore them as calls and returns.
 #[test]
 fn calls_that_execute_nothing_come_back_as_such() {
     let (_, _, _, g) = calls();
@@ -406,7 +411,7 @@ fn calls_that_execute_nothing_come_back_as_such() {
     let settings = Settings::with(By::Follow(Default::default()));
     let (completed, summary) = complete(&g, settings, &[&run(100..110)]);
     assert_eq!((summary.total.gaps_filled, summary.total.contradicted), (1, 0));
-    // The thread still stands in main at the end.
+    // At the end the thread is still in main.
     let all = kinds(&completed[0]);
     assert_eq!(all, kinds(&run(200..200))[..]);
 }
@@ -417,7 +422,7 @@ fn beyond_the_bound_nothing_is_learned_and_that_is_said() {
     let events = lossy(&g, &flow(&g, &nodes, &outcomes), &[(800, 829)], false, false);
     let settings = Settings { longest_captured: 100, ..Settings::with(By::Follow(Default::default())) };
     let (completed, summary) = complete(&g, settings, &[&events]);
-    // The ends are kept, and they are long here.
+    // The ends of pieces are kept, and they are long here.
     assert_eq!(summary.learned + summary.not_learned, codes(&events).len() as u64);
     assert!(summary.learned > 0 && summary.total.gaps == 1);
     assert_eq!(outside_gaps(&completed[0]), outside_gaps(&events));
@@ -434,7 +439,7 @@ fn what_cannot_be_filled_stays_as_it_is() {
     }
     let (completed, summary) = complete(&g, Settings::with(By::Follow(Default::default())), &[&events]);
     assert_eq!((completed[0] == events, summary.total.gaps_left()), (true, 1));
-    // Nor the end of a thread, nor its beginning.
+    // Nor is the end of a thread filled, nor its beginning.
     let end = [events[at].clone()];
     let begin: Vec<Event> = end.iter().chain(&events[at + 1..]).cloned().collect();
     let (completed, _) =
@@ -458,7 +463,7 @@ fn a_full_disk_ends_the_completion() {
     assert!(completion.has_failed());
     let error = completion.finish(&mut Kept::default()).unwrap_err();
     assert!(matches!(error, jportal_completion::Error::Write { tid: 4, .. }), "{error}");
-    // No place at all, and a flow that has not ended.
+    // The storage cannot be opened; a flow has not ended.
     let mut completion =
         Completion::new(Arc::clone(&g), settings, |_| Err(std::io::ErrorKind::PermissionDenied.into()));
     completion.thread(&info(4)).end();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From a loss-free capture to a degraded one.
+//! Turns a loss-free capture into a degraded one.
 
 use crate::error::Error;
 use crate::map::{Cut, Map};
@@ -17,69 +17,70 @@ use jportal_units::{Core, StreamOffset, Tid, Tsc};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The oldest format whose records of a whole recording hold all that those of the present one do.
+/// The oldest format whose records of a whole recording contain everything that those of the
+/// present format do.
 pub(crate) const OLDEST: (u16, u16) = (2, 1);
 
-/// How much the drain is to lose.
+/// How much trace the drain loses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// It writes so many bytes per second of the TSC's time, for each core.
+    /// The drain writes this number of bytes per second of the TSC's time, for each core.
     Bandwidth(f64),
-    /// So much of the trace, from 0 to 1: the bandwidth that comes nearest is looked for.
+    /// This share of the trace, from 0 to 1: the bandwidth that comes nearest is searched for.
     Share(f64),
-    /// There is no drain: it is said where the unit stops.
+    /// No drain: the shape says where the unit stops.
     Places(Shape),
 }
 
-/// What is to be lost.
+/// The losses to simulate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Bytes of the AUX buffer of a core; `None`: that of the recording, or smaller if the trace is too
-    /// short for it ([`fitting_ring`]).
+    /// Bytes of the AUX buffer of a core; `None`: the size in the recording, or a smaller one
+    /// if the trace is too short for it ([`fitting_ring`]).
     pub aux: Option<u64>,
-    /// By the drain, or wherever it is said instead.
+    /// Loss by a slow drain, or in the places of a shape instead.
     pub drain: Option<Amount>,
-    /// Milliseconds after which the drain looks without being woken.
+    /// Milliseconds after which the drain checks the buffer without being woken.
     pub timer_ms: f64,
-    /// By the unit.
+    /// Loss by overflows of the unit.
     pub overflow: Option<Overflow>,
-    /// Records of the sideband.
+    /// Loss of records of the sideband.
     pub sideband: Option<LostRecords>,
-    /// Of all choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Why something was lost.
+/// The cause of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The AUX buffer was full.
     Truncated,
-    /// The core's first PSB is missing: what stands behind it up to `until` cannot be decoded.
+    /// The core's first PSB is missing: the trace after it up to `until` cannot be decoded.
     Start,
     /// The unit's internal buffer was overrun.
     Overflow {
-        /// A FUP says where the flow goes on.
+        /// A FUP says where the flow resumes.
         fup: bool,
     },
 }
 
-/// A gap as it really is.
+/// The truth about one gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GapTruth {
-    /// Why.
+    /// The cause.
     pub reason: Reason,
     /// First lost byte in the loss-free stream.
     pub from: StreamOffset,
-    /// First byte behind.
+    /// First byte after the lost ones in the loss-free stream.
     pub to: StreamOffset,
-    /// Where the gap lies in the degraded stream: what stands behind it begins here.
+    /// Where the gap lies in the degraded stream: the offset of the first byte after it.
     pub place: StreamOffset,
-    /// When the first lost byte was written, as near as the trace tells.
+    /// When the first lost byte was written, as exactly as the trace says.
     pub since: Tsc,
-    /// When trace goes on; `None` if it does not.
+    /// When trace resumes; `None` if it does not.
     pub until: Option<Tsc>,
-    /// Whose bytes were lost, in order of time.
+    /// The threads whose bytes were lost, and how many, in order of time.
     pub threads: Vec<(Tid, u64)>,
 }
 
@@ -90,7 +91,7 @@ impl GapTruth {
     }
 }
 
-/// What a core lost.
+/// The losses of one core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreTruth {
     /// The core.
@@ -99,12 +100,12 @@ pub struct CoreTruth {
     pub bytes: u64,
     /// Bytes in the degraded stream.
     pub kept: u64,
-    /// Bytes that stand in the place of lost ones: OVF and what follows it.
+    /// Bytes inserted in the place of lost ones: OVF and the packets that follow it.
     pub inserted: u64,
     /// Passes of the drain.
     pub passes: u64,
-    /// Stays of threads on the core that full buffers touch: who runs when the unit stops, and who comes while it is off. Each
-    /// finds a gap in its flow there.
+    /// Stays of threads on the core that full buffers affect: the thread that runs when the
+    /// unit stops, and those that arrive while it is off. Each has a gap in its flow there.
     pub stays: u64,
     /// The gaps, ascending.
     pub gaps: Vec<GapTruth>,
@@ -119,18 +120,18 @@ impl CoreTruth {
     }
 }
 
-/// What a thread lost.
+/// The losses of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTruth {
     /// Bytes in the loss-free capture.
     pub bytes: u64,
     /// Bytes lost.
     pub lost: u64,
-    /// Gaps with bytes of the thread.
+    /// Gaps that contain bytes of the thread.
     pub gaps: u64,
 }
 
-/// What was done.
+/// The result of degrading a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Degraded {
     /// Bytes of the AUX buffer.
@@ -158,25 +159,26 @@ impl Degraded {
     }
 }
 
-/// `part` of `all`, 0 of nothing.
+/// `part` of `all`; 0 if `all` is 0.
 pub fn share(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
-/// Called now and then with bytes read and bytes to be read in all.
+/// Called from time to time with the number of bytes read and the number of bytes to be read in
+/// all.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
-/// What is lost on one core.
+/// The planned losses of one core.
 struct CorePlan {
     core: Core,
     settings: Settings,
     overruns: Vec<Overrun>,
-    /// Of the trace with the overruns.
+    /// Arrivals of the trace after the overruns.
     arrivals: Arrivals,
     run: ring::Run,
 }
 
-/// What is lost of a capture.
+/// The planned losses of a capture.
 pub struct Plan<'a> {
     reader: &'a CaptureReader,
     settings: Settings,
@@ -187,10 +189,11 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Reads all trace and settles what is lost.
+    /// Reads all trace and decides what is lost.
     ///
     /// # Errors
-    /// When there is no trace, when the capture has lost something already, when a setting cannot be.
+    /// If there is no trace, if the capture has lost something already, or if a setting is not
+    /// possible.
     pub fn make(
         reader: &'a CaptureReader,
         settings: Settings,
@@ -232,14 +235,15 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The share that the drains lose.
+    /// The share of the trace that the drains lose.
     fn drained_share(&self) -> f64 {
         let bytes = |f: fn(&CorePlan) -> u64| self.cores.iter().map(f).sum::<u64>();
         share(bytes(|p| p.run.bytes()), bytes(|p| p.arrivals.len))
     }
 
-    /// Looks for the bandwidth that loses `wanted`: the slower the drain, the more is lost, so the interval is halved; in
-    /// the end the best of all tries counts, as the model is not strictly monotone.
+    /// Searches for the bandwidth that loses the share `wanted`. The slower the drain, the more
+    /// is lost, so the search halves the interval. Finally it takes the best of all tries,
+    /// because the model is not strictly monotone.
     fn find(&mut self, wanted: f64) {
         let (mut low, mut high) = (1f64.ln(), 1e12f64.ln());
         let mut best = (f64::INFINITY, high);
@@ -258,10 +262,10 @@ impl<'a> Plan<'a> {
         self.drain(best.1.exp());
     }
 
-    /// Writes what is left to `output`.
+    /// Writes the remaining trace to `output`.
     ///
     /// # Errors
-    /// When `output` is the input, or cannot be written.
+    /// If `output` is the input, or cannot be written.
     pub fn write(&self, output: &Path, progress: &mut Progress<'_>) -> Result<Degraded, Error> {
         if same_file(self.reader.path(), output) {
             return Err(Error::SameFile { path: output.to_owned() });
@@ -299,7 +303,7 @@ impl<'a> Plan<'a> {
         header
     }
 
-    /// The settings in words.
+    /// The settings as text.
     fn words(&self) -> String {
         let mut all = vec![format!("aux={}", self.aux), format!("seed={}", self.settings.seed)];
         if let Some(bandwidth) = self.bandwidth {
@@ -378,7 +382,7 @@ fn check_drain(reader: &CaptureReader, settings: &Settings) -> Result<(), Error>
     }
 }
 
-/// What the recording lacks, in words.
+/// What the recording lacks, as text; `None` if it is whole.
 fn missing(reader: &CaptureReader) -> Option<String> {
     let c = reader.completeness();
     if c.end.is_none() {
@@ -403,7 +407,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// The recording's ring, or one that the longest stream fills many times.
+/// The size of the recording's ring, or a smaller one that the longest stream fills many times.
 pub fn fitting_ring(recorded: u64, longest: u64) -> u64 {
     const LEAST: u64 = 16 << 10;
     let fitting = (longest / 64).checked_ilog2().map_or(0, |n| 1 << n);
@@ -427,7 +431,7 @@ impl CorePlan {
         Ok(Self { core, settings, overruns: found, arrivals, run })
     }
 
-    /// Writes the core's streams; returns what they lack.
+    /// Writes the core's streams; returns their losses.
     fn write(&self, trace: &CoreTrace, writer: &mut CaptureWriter) -> Result<CoreTruth, Error> {
         let overrun = cuts(&self.overruns);
         let lost = self.run.lost.iter().map(|l| Cut { from: l.from, to: l.to, insert: Vec::new() });
@@ -447,7 +451,8 @@ impl CorePlan {
             kept += piece.len() as u64;
             writer.pt(self.core, at, piece)
         })?;
-        // The recorder notes what AUX records say; of a stream that begins late they say nothing.
+        // The recorder writes a loss note for each TRUNCATED AUX record. A stream that begins
+        // late has none.
         for l in self.run.lost.iter().filter(|l| l.from > 0) {
             writer.loss(&note(self.core, l, &lost))?;
         }
@@ -464,7 +469,7 @@ impl CorePlan {
         Ok(CoreTruth { core: self.core, bytes, kept, inserted, passes, stays, gaps, sideband: gone })
     }
 
-    /// The gaps in places of the loss-free stream.
+    /// The gaps, in offsets of the loss-free stream.
     fn gaps(&self, trace: &CoreTrace, overrun: &Map, lost: &Map) -> Result<Vec<GapTruth>, Error> {
         let mut gaps: Vec<GapTruth> = Vec::new();
         for l in &self.run.lost {
@@ -481,7 +486,7 @@ impl CorePlan {
         for o in &self.overruns {
             let begin = overrun.new_place(o.cut.from);
             let end = begin + o.cut.insert.len() as u64;
-            // An OVF that met a full buffer is no more to be seen.
+            // An OVF that overlaps with bytes that the full buffer lost is not visible.
             if self.run.lost.iter().any(|l| l.from < end && l.to > begin) {
                 continue;
             }
@@ -511,7 +516,7 @@ fn note(core: Core, lost: &Lost, map: &Map) -> LossNote {
         offset: map.new_place(lost.from),
         reason: LossReason::AuxFull,
         tsc: lost.since,
-        // What the recorder cannot know it does not say.
+        // The recorder cannot know the number of bytes.
         bytes: u64::MAX,
         text: "AUX buffer full".into(),
     }
@@ -562,21 +567,23 @@ fn count_threads(trace: &CoreTrace, truth: &CoreTruth, threads: &mut BTreeMap<u3
     }
 }
 
-/// The records of `trace` after `lost` was taken out of it.
+/// The records of `trace` after `lost` was removed from it.
 ///
-/// A unit that stops writes its AUX record then, with TRUNCATED: before the thread leaves the core. Its time is
-/// that of the next place whose time is known, so that no packet before it is later. A thread that runs while the unit
-/// is off has no AUX record, its switches are there.
+/// A unit that stops writes its AUX record at that moment, with TRUNCATED, and before the
+/// thread leaves the core. The record's time is that of the next offset whose time is known, so
+/// that no packet before it is later. A thread that runs while the unit is off has switches but
+/// no AUX record.
 fn truncate(trace: &CoreTrace, lost: &[Lost], arrivals: &Arrivals, map: &Map) -> Vec<Record> {
     let mut out: Vec<Record> = Vec::with_capacity(trace.records.len());
-    // Where in `out` the records behind the last AUX record begin.
+    // Index in `out` of the first record after the last AUX record.
     let mut behind = 0;
     for record in &trace.records {
         match record.body {
             Body::Aux { offset, size, .. } => {
                 let range = (offset, offset + size);
                 let pieces = pieces(range, lost);
-                // Threads that came before and left no trace have no record of it in between.
+                // Earlier threads without trace have switches in between but no AUX record, so
+                // only the last switch counts.
                 let last = out[behind..].iter().rposition(|r| matches!(r.body, Body::Switch { .. }));
                 let leaves = last.filter(|i| matches!(out[behind + i].body, Body::Switch { out: true, .. }));
                 let mut at = leaves.map_or(out.len(), |i| behind + i);
@@ -606,7 +613,7 @@ fn truncate(trace: &CoreTrace, lost: &[Lost], arrivals: &Arrivals, map: &Map) ->
     out
 }
 
-/// See [`CoreTruth::stays`].
+/// Counts the stays of [`CoreTruth::stays`].
 fn stays(records: &[Record]) -> u64 {
     let (mut all, mut off) = (0, false);
     for record in records {
@@ -625,13 +632,13 @@ fn stays(records: &[Record]) -> u64 {
     all
 }
 
-/// The time at or behind `offset` that is known.
+/// The first known time after `offset`.
 fn next_known(arrivals: &Arrivals, offset: u64) -> u64 {
     let at = arrivals.points.partition_point(|p| p.0 <= offset);
     arrivals.points.get(at).map_or(u64::MAX, |p| p.1)
 }
 
-/// What is left of `range`, and whether the unit stopped at its end.
+/// The parts of `range` that are not lost, and whether the unit stopped at the end of each.
 fn pieces(range: (u64, u64), lost: &[Lost]) -> Vec<(u64, u64, bool)> {
     let (mut from, to) = range;
     let mut all = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which records a cut stream has.
+//! Tests of the records of a cut stream.
 
 use super::*;
 use jportal_perf_abi::SampleId;
@@ -36,7 +36,7 @@ fn the_unit_stops_before_the_thread_leaves_and_its_record_says_when() {
         record(2, 300, OUT),
         record(2, 300, aux(100, 100, 0)),
     ];
-    // Inside one stay; then from the first into the second.
+    // One loss inside of a stay, and one from the first stay into the second.
     let got = truncated(stays.clone(), &[lost(20, 40), lost(80, 150)]);
     let want = [
         record(1, 100, IN),
@@ -48,9 +48,10 @@ fn the_unit_stops_before_the_thread_leaves_and_its_record_says_when() {
         record(2, 300, aux(60, 50, 0)),
     ];
     assert_eq!(got, want);
-    // Thread 1 twice; 2, which came while the unit was off.
+    // Thread 1 twice, and thread 2, which came while the unit was off.
     assert_eq!(super::stays(&got), 3);
-    // From the very end of a stay on, to the end: the second thread has no bytes, its switches stay.
+    // From the very end of a stay to the end of the trace: the second thread has switches but
+    // no bytes.
     let got = truncated(stays, &[lost(100, 200)]);
     let want = [
         record(1, 100, IN),

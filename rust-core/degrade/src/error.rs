@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What can go wrong.
+//! The errors of this crate.
 
 use crate::capture::OLDEST;
 use jportal_units::{Core, StreamOffset};
 use std::path::PathBuf;
 
-/// The errors of this crate.
+/// Why a capture cannot be degraded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file has no trace.
     #[error("the capture holds no PT: there is nothing to lose")]
     NoTrace,
-    /// Records of this source have another clock.
+    /// The records of this source have another clock.
     #[error("the trace comes from {source_name}: only that of an emulated unit can be degraded")]
     Source {
         /// Name of the source.
         source_name: &'static str,
     },
-    /// Something was lost or damaged before.
+    /// The capture lost something, or is damaged.
     #[error("the capture is not whole: {what}")]
     NotWhole {
         /// What is missing.
         what: String,
     },
-    /// The output has the present format, which promises what records of an older one do not hold.
+    /// The output has the present format, which promises more than records of an older format
+    /// contain.
     #[error(
         "the capture has format {}.{}: record it anew with the present VM, format {}.{} or later",
         found.0, found.1, OLDEST.0, OLDEST.1
     )]
     OldFormat {
-        /// Its version.
+        /// The version of the capture.
         found: (u16, u16),
     },
     /// The output is the input.
@@ -40,62 +41,63 @@ pub enum Error {
         /// The output.
         path: PathBuf,
     },
-    /// The trace has lost something already.
+    /// The trace lost something when it was recorded.
     #[error("{core} lost trace when it was recorded: {what} at {offset}")]
     Lossy {
-        /// Where.
+        /// The core.
         core: Core,
-        /// Place in its stream.
+        /// Offset in its stream.
         offset: StreamOffset,
-        /// How it shows.
+        /// What shows the loss.
         what: &'static str,
     },
-    /// Records and trace do not fit.
+    /// The records do not cover the trace.
     #[error("the records of {core} do not cover its trace: {found} where {expected} was expected")]
     Cover {
-        /// Where.
+        /// The core.
         core: Core,
-        /// Offset that comes next.
+        /// Expected offset.
         expected: StreamOffset,
         /// Offset that was found.
         found: StreamOffset,
     },
-    /// Bytes between records that are no records.
+    /// The sideband contains bytes that are not records.
     #[error("{core}: {source}")]
     Record {
-        /// Where.
+        /// The core.
         core: Core,
-        /// What is wrong.
+        /// The cause.
         source: jportal_perf_abi::Error,
     },
-    /// Bytes that are no packets.
+    /// The trace contains bytes that are not packets.
     #[error("{core}: {source}")]
     Packet {
-        /// Where.
+        /// The core.
         core: Core,
-        /// What is wrong.
+        /// The cause.
         source: jportal_pt_packet::Error,
     },
-    /// Time cannot be counted.
+    /// The frequency of the TSC is unknown, so that no time can be calculated.
     #[error("the capture does not say how fast the TSC runs")]
     NoFrequency,
-    /// A ring of this size cannot be.
+    /// No ring can have this size.
     #[error("an AUX buffer of {size} bytes: expected a power of two of at least 8192")]
     RingSize {
-        /// As asked for.
+        /// The requested size.
         size: u64,
     },
-    /// A share or bandwidth out of range.
+    /// A share, bandwidth, distance or timer out of range.
     #[error("{what} of {value}: expected {expected}")]
     Amount {
-        /// Of what.
+        /// Name of the setting.
         what: &'static str,
-        /// As asked for.
+        /// The requested value.
         value: f64,
-        /// What can be.
+        /// The possible values.
         expected: &'static str,
     },
-    /// Overflow would need to know what silicon does with its return stack.
+    /// With compressed returns, an overflow would require knowledge of how hardware treats its
+    /// return stack.
     #[error("returns are compressed: what a return means behind an overflow that was made up is not known")]
     CompressedReturns,
     /// The capture cannot be read or written.

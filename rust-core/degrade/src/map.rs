@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Places in a stream before and after parts of it were taken out or replaced.
+//! Offsets in a stream before and after parts of it were removed or replaced.
 
-/// A part of a stream that others take the place of.
+/// A part of a stream that is removed, and the bytes that replace it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     /// First byte.
     pub from: u64,
-    /// First byte behind.
+    /// First byte after it.
     pub to: u64,
-    /// What stands there instead.
+    /// The bytes that replace it.
     pub insert: Vec<u8>,
 }
 
-/// The cuts of one stream, ascending and apart from each other.
+/// The cuts of one stream, ascending and disjoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Map {
     cuts: Vec<Cut>,
-    /// For each cut, where it begins in the new stream.
+    /// For each cut, its first offset in the new stream.
     begins: Vec<u64>,
 }
 
 impl Map {
-    /// What `cuts`, ascending and not overlapping, make of places.
+    /// Maps offsets for `cuts`, which are ascending and do not overlap.
     pub fn new(cuts: Vec<Cut>) -> Self {
         let mut begins = Vec::with_capacity(cuts.len());
         let (mut old, mut new) = (0, 0);
@@ -41,7 +41,7 @@ impl Map {
         &self.cuts
     }
 
-    /// The new place of `old`; of what was taken out, where the cut begins.
+    /// The new offset of `old`; for a removed byte, where the cut begins.
     pub fn new_place(&self, old: u64) -> u64 {
         let behind = self.cuts.partition_point(|c| c.from <= old);
         let Some(i) = behind.checked_sub(1) else { return old };
@@ -52,7 +52,7 @@ impl Map {
         }
     }
 
-    /// The old place of `new`; of what was put in, where the cut begins.
+    /// The old offset of `new`; for an inserted byte, where the cut begins.
     pub fn old_place(&self, new: u64) -> u64 {
         let behind = self.begins.partition_point(|&b| b <= new);
         let Some(i) = behind.checked_sub(1) else { return new };
@@ -63,7 +63,7 @@ impl Map {
         }
     }
 
-    /// Whether the byte at `old` was taken out.
+    /// Whether the byte at `old` was removed.
     pub fn is_cut(&self, old: u64) -> bool {
         let behind = self.cuts.partition_point(|c| c.from <= old);
         behind.checked_sub(1).is_some_and(|i| old < self.cuts[i].to)
@@ -121,7 +121,8 @@ mod tests {
             }
             let map = Map::new(cuts);
             for old in (0..at + 5).filter(|&o| !map.is_cut(o)) {
-                // The first byte behind a cut without insertion shares its new place with the cut.
+                // The first byte after a cut without insertion has the same new offset as the
+                // cut.
                 prop_assert_eq!(map.new_place(map.old_place(map.new_place(old))), map.new_place(old));
                 prop_assert!(map.new_place(old) <= map.new_place(old + 1));
             }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The unit's internal buffer is overrun: packets are missing, and an OVF says so.
+//! Overflows of the unit's internal buffer: packets are missing, and an OVF marks the place.
 //!
-//! SDM vol. 3, "Overflow (OVF) Packet", and `facts/perf-abi.md`, section 3: an OVF that resolves while the core is in the traced
-//! range has a FUP with the next instruction behind it; one that resolves outside has none, and a TIP.PGE follows when
-//! the range is entered again. Both begin with a full address, since the last IP is reset. Timing packets may
-//! stand between OVF and FUP.
+//! SDM vol. 3, "Overflow (OVF) Packet", and `facts/perf-abi.md`, section 3: if an overflow
+//! resolves while the core is in the traced range, a FUP with the next instruction follows the
+//! OVF. If it resolves outside, there is no FUP, and a TIP.PGE follows when the core enters the
+//! range again. Both begin with a full address, since the last IP is reset. Timing packets may
+//! lie between OVF and FUP.
 //!
-//! Where an overrun ends follows from what the packets tell without the code: behind a TIP, execution is at its
-//! target; before a TIP.PGE, the core is outside. It begins behind a branch packet and lies within the bytes of
-//! one thread. What the lost packets said of time comes behind the OVF, as the clock stands then.
+//! The end of an overrun follows from what the packets say without the code: after a TIP,
+//! execution is at its target; before a TIP.PGE, the core is outside. An overrun begins after a
+//! branch packet and lies within the bytes of one thread. After the OVF, timing packets restore
+//! the state of the clock that the lost packets would have left.
 
 use crate::error::Error;
 use crate::map::Cut;
@@ -18,31 +20,31 @@ use crate::trace::{CoreTrace, Owned};
 use jportal_perf_abi::Body;
 use jportal_pt_packet::{CodeSize, Encoder, LastIp, Packet, PacketDecoder};
 
-/// When the buffer is overrun.
+/// How often and how long the buffer is overrun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
     /// Mean distance in bytes of trace.
     pub every: u64,
-    /// Bytes of trace that are lost on average, at the least.
+    /// Mean of the least number of bytes that an overrun loses.
     pub swallow: u64,
 }
 
-/// Bytes behind which an overrun ends at the first place that will do, with or without FUP.
+/// Bytes after which an overrun ends at the first possible packet, with or without FUP.
 const PATIENCE: u64 = 4096;
 
-/// An overrun: what it cuts out, and what stands there instead.
+/// An overrun: the bytes that it cuts out, and those that replace them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overrun {
-    /// From the first lost byte to the packet that tells where the flow goes on.
+    /// From the first lost byte to the end of the packet that says where the flow resumes.
     pub cut: Cut,
-    /// It ends in the traced range, a FUP says where.
+    /// The overrun ends in the traced range, and a FUP says where.
     pub fup: bool,
 }
 
 /// The overruns of a trace.
 ///
 /// # Errors
-/// When the bytes are no packets.
+/// If the bytes are not packets.
 pub fn overruns(trace: &CoreTrace, overflow: Overflow, seed: u64) -> Result<Vec<Overrun>, Error> {
     let mut scan = Scan::new(trace, overflow, seed);
     let mut decoder = PacketDecoder::new(&trace.bytes);
@@ -53,16 +55,16 @@ pub fn overruns(trace: &CoreTrace, overflow: Overflow, seed: u64) -> Result<Vec<
     Ok(scan.found)
 }
 
-/// An overrun that is not over.
+/// An overrun that has not ended.
 struct Open {
     from: u64,
-    /// It may end from here on.
+    /// First byte at which it may end.
     least: u64,
     fup: bool,
     clock: Clock,
 }
 
-/// What timing packets say: the last of each kind that counts.
+/// The state of the clock: the last timing packet of each kind that counts.
 #[derive(Default)]
 struct Clock {
     tsc: Option<u64>,
@@ -108,14 +110,14 @@ struct Scan<'a> {
     overflow: Overflow,
     random: Random,
     owned: Box<dyn Iterator<Item = Owned> + 'a>,
-    /// First byte behind those of the thread at hand.
+    /// First byte after those of the current thread.
     owned_to: u64,
-    /// Places of blocks that ran with old bytes.
+    /// Stream offsets and addresses of blocks that ran with old bytes.
     stale: Vec<(u64, u64)>,
     due: u64,
     last_ip: LastIp,
     psb_plus: bool,
-    /// A FUP waits for the TIP or TIP.PGD of its event.
+    /// A FUP has no TIP or TIP.PGD of its event so far.
     event: bool,
     open: Option<Open>,
     found: Vec<Overrun>,
@@ -145,7 +147,7 @@ impl<'a> Scan<'a> {
     }
 
     fn next_due(&mut self, from: u64) {
-        // Twice the half, on average the whole.
+        // Half of `every` plus up to `every`: on average `every`.
         self.due = from + self.overflow.every / 2 + self.random.below(self.overflow.every + 1);
     }
 
@@ -153,7 +155,7 @@ impl<'a> Scan<'a> {
         while at >= self.owned_to {
             let Some(next) = self.owned.next() else { return };
             self.owned_to = next.to;
-            // What one thread lost is not to be found among the bytes of another.
+            // An overrun must not extend into the bytes of another thread, so it is dropped.
             self.open = None;
         }
         let ip = self.address(packet);
@@ -179,7 +181,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A packet of the flow that is neither part of PSB+ nor of an event.
+    /// Whether this is a branch packet that is neither part of PSB+ nor of an event.
     fn is_branch(&self, packet: Packet) -> bool {
         let branch = matches!(packet, Packet::Tip(_) | Packet::TntShort(_) | Packet::TntLong(_));
         branch && !self.psb_plus && !self.event
@@ -201,7 +203,7 @@ impl<'a> Scan<'a> {
         self.open = Some(Open { from, least, fup, clock: Clock::default() });
     }
 
-    /// Ends the open overrun at `packet`, if that tells where the flow goes on.
+    /// Ends the open overrun at `packet`, if that says where the flow resumes.
     fn end_at(&mut self, at: u64, packet: Packet, ip: Option<u64>, end: u64) {
         let Some(ip) = ip else { return };
         let inside = matches!(packet, Packet::Tip(_)) && self.is_branch(packet);

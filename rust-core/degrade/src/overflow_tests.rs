@@ -62,7 +62,7 @@ fn what_stands_behind_an_overrun_means_what_it_meant() {
     let map = Map::new(found.iter().map(|o| o.cut.clone()).collect());
     let (old, new) = (packets(&trace.bytes), packets(&trace.cut(&map).bytes));
     assert_eq!(new.iter().filter(|p| p.1 == Packet::Ovf).count(), found.len());
-    // Every address that is left is the one it was.
+    // Every remaining address is unchanged.
     let address = |p: &&(u64, Packet, Option<u64>)| !map.is_cut(p.0) && p.2.is_some();
     let want: Vec<_> = old.iter().filter(address).map(|p| (map.new_place(p.0), p.2)).collect();
     let have: Vec<_> = new.iter().filter(|p| p.2.is_some()).map(|p| (p.0, p.2)).collect();
@@ -83,7 +83,7 @@ fn the_way_it_goes_on_is_the_way_it_says() {
         assert_eq!(ip, last.2);
         assert_eq!(o.fup, matches!(end, Packet::Fup(_)));
         assert_eq!(o.fup, matches!(last.1, Packet::Tip(_)));
-        // The clock is where it was: the last MTC of those lost.
+        // The clock has its old state: the last MTC of the lost ones.
         let mut lost = old.iter().filter(|p| (o.cut.from..o.cut.to).contains(&p.0)).map(|p| p.1);
         let mtc = |p: &Packet| matches!(p, Packet::Mtc(_));
         assert_eq!(inserted.iter().map(|p| p.1).rfind(mtc), lost.rfind(mtc));

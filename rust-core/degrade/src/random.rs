@@ -2,7 +2,7 @@
 
 //! Pseudo-random choices that are the same in every run.
 
-/// SplitMix64: a state that counts and a mix of it, so every seed is a good one.
+/// SplitMix64: a counter as state, and a mix of it as output, so every seed is a good one.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 

@@ -2,44 +2,47 @@
 
 //! A core's AUX buffer, the unit that fills it and the drain that empties it.
 //!
-//! What the kernel does (`arch/x86/events/intel/pt.c`, `kernel/events/ring_buffer.c`; the rules with their places:
-//! `facts/perf-abi.md`, section 3):
+//! The kernel's rules (`arch/x86/events/intel/pt.c`, `kernel/events/ring_buffer.c`;
+//! `facts/perf-abi.md`, section 3, has the rules with their places):
 //!
-//! * The buffer consists of regions of a quarter of its size, since that is the watermark asked for
-//!   (`pt_buffer_setup_aux`). `aux_head` moves when a region is full and when the thread leaves the core, and only then
-//!   does the drain see new bytes.
-//! * At these moments the unit is told where to stop: at the last region end that the free space reaches
-//!   (`pt_buffer_reset_markers`). What the drain frees later counts at the next such moment.
-//! * A unit that reaches its stop is off, the AUX record says TRUNCATED, the drain is woken
-//!   (`pt_handle_status`, `perf_aux_output_end`). The drain enables it again after it has read; that takes hold
-//!   when a whole region is free.
-//! * The drain wakes when a quarter has come since it was woken last, when the unit was switched off, and on a timer. It takes
-//!   what is there, at most [`PIECE`], and frees it when it has written all of that.
+//! * The buffer consists of regions of a quarter of its size, since that is the requested
+//!   watermark (`pt_buffer_setup_aux`). `aux_head` moves when a region is full and when the
+//!   thread leaves the core. Only then does the drain see new bytes.
+//! * At these moments the kernel sets where the unit stops: at the last region end that the
+//!   free space reaches (`pt_buffer_reset_markers`). Bytes that the drain frees later count at
+//!   the next such moment.
+//! * A unit that reaches its stop is off, the AUX record has TRUNCATED, and the drain is woken
+//!   (`pt_handle_status`, `perf_aux_output_end`). The drain enables the unit again after it has
+//!   read; that takes effect when a whole region is free.
+//! * The drain wakes when a quarter has been written since it was last woken, when the unit was
+//!   switched off, and on a timer. It takes the available bytes, at most [`PIECE`], and frees
+//!   them when it has written all of them.
 //!
-//! What is simpler here: a unit that goes on does so with a PSB, the next one of the loss-free trace. The kernel
-//! does not clear the unit's byte count, so a real one may begin with a TIP.PGE; its decoder waits for
-//! the next PSB all the same.
+//! The model simplifies one thing: a unit resumes with a PSB, the next one of the loss-free
+//! trace. The kernel does not clear the unit's byte count, so a real unit may begin with a
+//! TIP.PGE; its decoder waits for the next PSB all the same.
 
 use crate::random::Random;
 
 /// Most bytes that one pass of the drain takes.
 pub const PIECE: u64 = 1 << 20;
 
-/// Bytes of one core over time, as a loss-free recording has them.
+/// The bytes of one core over time, in a loss-free recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrivals {
-    /// Places whose time is known: stream offset and TSC, both ascending.
+    /// Offsets whose time is known: stream offset and TSC, both ascending.
     pub points: Vec<(u64, u64)>,
-    /// Places from which a decoder can go on: offset of a PSB and its TSC, both ascending.
+    /// Where a decoder can resume: offset of a PSB and its TSC, both ascending.
     pub syncs: Vec<(u64, u64)>,
-    /// Stream offsets at which a thread left the core or the kernel looked, ascending.
+    /// Stream offsets at which a thread left the core or the kernel checked the buffer,
+    /// ascending.
     pub closes: Vec<u64>,
     /// Bytes in all.
     pub len: u64,
 }
 
 impl Arrivals {
-    /// When the byte at `offset` was written: in proportion between the places whose time is known.
+    /// When the byte at `offset` was written, interpolated linearly between the known times.
     pub fn time(&self, offset: u64) -> u64 {
         let behind = self.points.partition_point(|p| p.0 <= offset);
         let before = behind.checked_sub(1).map(|i| self.points[i]);
@@ -54,19 +57,19 @@ impl Arrivals {
         }
     }
 
-    /// The first place at or behind `offset` and not before `tsc` from which a decoder can go on.
+    /// The first PSB at or after `offset` and not before `tsc`: offset and TSC.
     pub(crate) fn sync(&self, offset: u64, tsc: u64) -> Option<(u64, u64)> {
         let at = self.syncs.partition_point(|s| s.0 < offset || s.1 < tsc);
         self.syncs.get(at).copied()
     }
 }
 
-/// The thread that empties the buffer.
+/// The drain, a thread that empties the buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drain {
     /// Bytes that it writes per tick of the TSC.
     pub speed: f64,
-    /// Ticks after which it looks though nobody woke it.
+    /// Ticks after which it checks the buffer without being woken.
     pub timer: u64,
 }
 
@@ -75,18 +78,18 @@ pub struct Drain {
 pub struct Lost {
     /// First byte.
     pub from: u64,
-    /// First byte behind; a PSB, or the end.
+    /// First byte after it: a PSB, or the end.
     pub to: u64,
     /// When the unit stopped.
     pub since: u64,
-    /// When trace goes on; `None` if it does not.
+    /// When trace resumes; `None` if it does not.
     pub until: Option<u64>,
 }
 
-/// What a run of the model has seen.
+/// The result of one run of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// What was lost, ascending.
+    /// The lost stretches, ascending.
     pub lost: Vec<Lost>,
     /// Most bytes that were in the buffer at once.
     pub highest: u64,
@@ -101,7 +104,8 @@ impl Run {
     }
 }
 
-/// What `drain` loses of `arrivals` with a buffer of `size` bytes, a power of two of at least 4.
+/// Simulates what `drain` loses of `arrivals`, with a buffer of `size` bytes, a power of two of
+/// at least 4.
 pub fn run(arrivals: &Arrivals, size: u64, drain: Drain, seed: u64, core: u32) -> Run {
     let timer = drain.timer.max(1);
     let mut random = Random::new(seed, 1, core);
@@ -129,9 +133,9 @@ struct Draining {
     speed: f64,
     timer: u64,
     random: Random,
-    /// When it was woken, if it has not woken up yet.
+    /// When it was woken, if it has not started a pass since.
     woken_at: Option<u64>,
-    /// A pass: when it ends, having freed so many bytes.
+    /// The current pass: when it ends, and the number of bytes that it frees.
     busy: Option<(u64, u64)>,
     /// When the last pass ended.
     free_at: u64,
@@ -143,7 +147,7 @@ struct Model<'a> {
     arrivals: &'a Arrivals,
     size: u64,
     region: u64,
-    /// Place in the loss-free stream.
+    /// Offset in the loss-free stream.
     at: u64,
     /// Time of the last step.
     now: u64,
@@ -174,7 +178,8 @@ impl Model<'_> {
         (self.tail + self.size) / self.region * self.region
     }
 
-    /// Writes up to where the kernel looks next: a region is full, or the thread leaves.
+    /// Writes up to the next moment at which the kernel checks the buffer: a region is full, or
+    /// the thread leaves.
     fn write_on(&mut self) {
         let close = self.arrivals.closes.partition_point(|&c| c <= self.at);
         let close = self.arrivals.closes.get(close).copied().unwrap_or(self.arrivals.len);
@@ -196,7 +201,7 @@ impl Model<'_> {
         self.drain.woken_at.get_or_insert(self.now);
     }
 
-    /// The unit is off until the drain has freed a region, and a PSB comes.
+    /// The unit is off until the drain has freed a region, and a PSB follows.
     fn off(&mut self) {
         self.wake();
         let (from, since) = (self.at, self.now);
@@ -213,7 +218,7 @@ impl Model<'_> {
         }
     }
 
-    /// The drain's next event, if it comes not after `until`; its time.
+    /// Performs the drain's next event, if it is not after `until`; returns its time.
     fn drain_step(&mut self, until: u64) -> Option<u64> {
         if let Some((end, bytes)) = self.drain.busy.filter(|b| b.0 <= until) {
             self.drain.busy = None;
@@ -229,7 +234,7 @@ impl Model<'_> {
         (start <= until).then(|| self.begin_pass(start))
     }
 
-    /// When the drain, which sleeps, wakes: `now` is when there was something new.
+    /// When the sleeping drain wakes; `now` is the time of the last new bytes.
     fn wake_up(&mut self) -> u64 {
         let d = &mut self.drain;
         if let Some(woken) = d.woken_at {
@@ -245,7 +250,7 @@ impl Model<'_> {
         let d = &mut self.drain;
         let ticks = bytes as f64 / (d.speed * d.random.jitter());
         d.woken_at = None;
-        // A number too large for the type becomes its maximum.
+        // `as` saturates: a number too large for the type becomes its maximum.
         d.busy = Some((start.saturating_add(ticks.ceil() as u64), bytes));
         self.run.passes += 1;
         start

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The model on traces that are easy to reckon, and on generated ones.
+//! Tests of the model on traces that are easy to calculate, and on generated ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn tracing_stops_at_a_region_end_and_goes_on_with_a_psb() {
     assert!((0.4..0.6).contains(&share), "half the speed loses about half: {share}");
 }
 
-/// A buffer that is never full a quarter at once is emptied by the timer alone.
+/// If less than a quarter of the buffer ever fills, only the timer wakes the drain.
 #[test]
 fn the_timer_wakes_the_drain() {
     let mut a = steady(4000);
@@ -67,7 +67,7 @@ fn the_timer_wakes_the_drain() {
     assert!((8..=11).contains(&woken(400)), "{}", woken(400));
 }
 
-/// Where nobody looks for long, the drain has all the time.
+/// A pause of the program gives the drain time.
 #[test]
 fn a_pause_of_the_program_lets_the_drain_catch_up() {
     let mut a = steady(2048);
@@ -89,7 +89,8 @@ fn equal_seeds_lose_equally() {
 }
 
 prop_compose! {
-    /// Bytes that come in spurts: length and duration of each, and whether the thread leaves behind it.
+    /// Bytes that arrive in bursts: length and duration of each, and whether the thread leaves
+    /// after it.
     fn spurts()(
         spurts in prop::collection::vec((1u64..3000, 0u64..4000, any::<bool>(), any::<bool>()), 1..60),
     ) -> Arrivals {
@@ -121,7 +122,7 @@ proptest! {
         prop_assert!(run.highest <= size);
         let (mut at, mut kept) = (0, 0);
         for l in &run.lost {
-            // Ascending and apart: what is kept and what is lost is everything.
+            // Ascending and disjoint: kept and lost bytes together are the whole trace.
             prop_assert!(l.from > at && l.to > l.from && l.to <= a.len, "{:?}", l);
             kept += l.from - at;
             at = l.to;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Loss in places that no buffer and no drain would choose: the worst cases for a decoder, of any trace.
+//! Loss in the worst places for a decoder, which neither a full buffer nor a slow drain would
+//! hit.
 //!
-//! The unit stops where the shape says and goes on at the next PSB, as it does when a buffer was full ([`crate::ring`]);
-//! but for [`Shape::Ends`], whose first loss is that of a PSB alone.
+//! The unit stops where the shape says and resumes at the next PSB, as it does after a full
+//! buffer ([`crate::ring`]). The exception is the first loss of [`Shape::Ends`], which is a PSB
+//! alone.
 
 use crate::random::Random;
 use crate::ring::{Arrivals, Lost};
@@ -12,23 +14,26 @@ use jportal_perf_abi::Body;
 
 /// Bytes of a PSB packet.
 const PSB: u64 = 16;
-/// A thread that leaves loses its last bytes, from 1 to so many.
+/// Most bytes that a thread loses when it leaves; at least 1.
 const BEFORE_SWITCH: u64 = 256;
-/// Bytes behind a PSB in which nothing can be decoded: PSB+ itself. Where no more is left between two losses, they are one.
+/// Bytes after a PSB in which nothing can be decoded: PSB+ itself. If no more than that is left
+/// between two losses, they become one.
 const PSB_PLUS: u64 = 64;
 
-/// Where trace is lost.
+/// Where the unit stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Wherever so many bytes behind a PSB have been written, give or take a quarter.
+    /// Wherever this number of bytes after a PSB have been written, give or take a quarter.
     Every(u64),
     /// Wherever a thread leaves a core.
     Switches,
-    /// The first PSB of each core, so that what follows cannot be decoded up to the second; and all from the last one on.
+    /// The first PSB of each core, so that the trace up to the second one cannot be decoded;
+    /// and everything from the last PSB on.
     Ends,
 }
 
-/// What `shape` loses of `trace`, ascending. `arrivals` are those of the same trace.
+/// The stretches that `shape` loses of `trace`, ascending. `arrivals` must be those of the same
+/// trace.
 pub fn lost(trace: &CoreTrace, arrivals: &Arrivals, shape: Shape, seed: u64) -> Vec<Lost> {
     let mut random = Random::new(seed, 3, trace.core.0);
     match shape {
@@ -56,7 +61,7 @@ fn switches(trace: &CoreTrace, arrivals: &Arrivals, random: &mut Random) -> Vec<
     let mut all: Vec<Lost> = Vec::new();
     for (begin, end) in stays(trace) {
         let here = all.last().map_or(begin, |l| begin.max(l.to));
-        // The whole stay is lost already, or nothing was traced of it.
+        // The whole stay is lost already, or it has no trace.
         if here >= end {
             continue;
         }
@@ -69,7 +74,8 @@ fn switches(trace: &CoreTrace, arrivals: &Arrivals, random: &mut Random) -> Vec<
     all
 }
 
-/// First byte and first byte behind of all that a thread wrote before it left the core, ascending.
+/// For each stay of a thread that ended with a switch away: first byte and first byte after,
+/// ascending.
 fn stays(trace: &CoreTrace) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
     let (mut begin, mut leaves) = (0, false);
@@ -88,7 +94,7 @@ fn stays(trace: &CoreTrace) -> Vec<(u64, u64)> {
 
 fn ends(arrivals: &Arrivals) -> Vec<Lost> {
     let [first, .., last] = arrivals.syncs[..] else {
-        // One PSB is the first and the last.
+        // A single PSB is both the first and the last.
         return vec![up_to_sync(arrivals, 0, arrivals.len)];
     };
     let behind = arrivals.syncs[1];
@@ -96,7 +102,7 @@ fn ends(arrivals: &Arrivals) -> Vec<Lost> {
     vec![head, up_to_sync(arrivals, last.0, arrivals.len)]
 }
 
-/// The unit stops at `from` and goes on at the first PSB at or behind `least`.
+/// The loss if the unit stops at `from` and resumes at the first PSB at or after `least`.
 fn up_to_sync(arrivals: &Arrivals, from: u64, least: u64) -> Lost {
     let on = arrivals.sync(least, 0);
     let to = on.map_or(arrivals.len, |s| s.0);
@@ -109,7 +115,7 @@ mod tests {
     use jportal_perf_abi::{Record, SampleId};
     use jportal_units::Core;
 
-    /// A PSB every 64 bytes, one byte a tick, which `records` share out.
+    /// A PSB every 64 bytes and one byte per tick; `records` divide the trace.
     fn trace(len: u64, records: &[(u32, Body)]) -> (CoreTrace, Arrivals) {
         let record = |(tid, body): &(u32, Body)| {
             let sample = SampleId { tid: *tid, ..SampleId::default() };
@@ -149,8 +155,8 @@ mod tests {
 
     #[test]
     fn who_leaves_loses_the_last_bytes_and_who_comes_the_first() {
-        // The watermark inside of the first stay is no switch; the third stay is lost with the end of the second, of which
-        // nothing is left either.
+        // The watermark inside of the first stay is not a switch. The third stay is lost
+        // together with the end of the second, so nothing is left of it.
         let records = [
             (1, IN),
             (1, aux(0, 500)),

@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The data ring is full: records of the sideband are missing, and a LOST record says how many.
+//! The data ring is full: records of the sideband are missing, and a LOST record has their
+//! number.
 //!
-//! `PERF_RECORD_LOST` stands in front of the first record that fits again and has its time
-//! (`kernel/events/ring_buffer.c`, `__perf_output_begin`; `facts/perf-abi.md`, section 3). What follows the last
-//! record that fits is missed without a word, so the model loses nothing there.
+//! `PERF_RECORD_LOST` precedes the first record that fits again and has its time
+//! (`kernel/events/ring_buffer.c`, `__perf_output_begin`; `facts/perf-abi.md`, section 3).
+//! Records that are lost after the last record that fits leave no LOST record, so the model
+//! loses nothing there.
 
 use crate::random::Random;
 use jportal_perf_abi::{Body, Record};
 use jportal_units::{Core, StreamOffset, Tsc};
 
-/// When records are lost.
+/// How often and how many records are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostRecords {
     /// Mean distance, in records.
     pub every: u64,
-    /// Mean number at once.
+    /// Mean number of records per loss.
     pub records: u64,
 }
 
-/// Records that are missing.
+/// Consecutive records that are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidebandTruth {
-    /// How many.
+    /// Number of records.
     pub records: u64,
-    /// First byte of which the owner was named by one of them, in the degraded stream; where none was, the first behind.
+    /// In the degraded stream, first byte whose owner one of them named; if none named an
+    /// owner, equal to `to`.
     pub from: StreamOffset,
-    /// First byte behind.
+    /// First byte after the bytes whose owner they named.
     pub to: StreamOffset,
     /// Time of the last record before.
     pub since: Tsc,
-    /// Time of the first record behind.
+    /// Time of the first record after.
     pub until: Tsc,
     /// The threads that the missing records name, ascending.
     pub threads: Vec<u32>,
 }
 
-/// Takes records out of `all` and says in their place how many.
+/// Removes records from `all` and inserts a LOST record with their number in their place.
 pub(crate) fn lose(all: &mut Vec<Record>, lost: LostRecords, seed: u64, core: Core) -> Vec<SidebandTruth> {
     let mut random = Random::new(seed, 4, core.0);
     let around = |random: &mut Random, mean: u64| (mean / 2 + random.below(mean + 1)).max(1) as usize;
@@ -73,7 +76,7 @@ pub(crate) fn lose(all: &mut Vec<Record>, lost: LostRecords, seed: u64, core: Co
     }
 }
 
-/// First byte behind those that the record names an owner of.
+/// First byte after those whose owner the record names.
 fn behind(record: &Record) -> Option<u64> {
     match record.body {
         Body::Aux { offset, size, .. } => Some(offset + size),

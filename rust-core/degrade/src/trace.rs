@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! One core's trace with its records, and where its times and synchronisation points are.
+//! One core's trace with its records, its times and its synchronisation points.
 
 use crate::error::Error;
 use crate::map::Map;
@@ -11,7 +11,7 @@ use jportal_perf_abi::{Body, Record, RecordReader};
 use jportal_pt_packet::{Packet, PacketDecoder, nearest_tsc};
 use jportal_units::{Core, StreamOffset};
 
-/// One core's trace, from offset 0 on and without holes.
+/// One core's trace, contiguous from offset 0 on.
 #[derive(Clone, Debug)]
 pub struct CoreTrace {
     /// The core.
@@ -27,7 +27,7 @@ pub struct CoreTrace {
 pub struct Owned {
     /// First byte.
     pub from: u64,
-    /// First byte behind.
+    /// First byte after them.
     pub to: u64,
     /// The thread.
     pub tid: u32,
@@ -62,7 +62,7 @@ impl CoreTrace {
         Ok(trace)
     }
 
-    /// Refuses what has lost something.
+    /// Rejects a trace that has lost something.
     fn check(&self) -> Result<(), Error> {
         let core = self.core;
         let lossy = |offset, what| Err(Error::Lossy { core, offset: StreamOffset(offset), what });
@@ -80,7 +80,7 @@ impl CoreTrace {
                     let (expected, found) = (StreamOffset(at), StreamOffset(offset));
                     return Err(Error::Cover { core, expected, found });
                 }
-                // No trace is so long; the end will say so.
+                // No trace is that long; the comparison with the length detects it.
                 Body::Aux { size, .. } => at = at.saturating_add(size),
                 _ => {}
             }
@@ -105,10 +105,10 @@ impl CoreTrace {
 
     /// Reads all packets for their times and for the places where decoding can begin.
     ///
-    /// `near`: a full TSC not far from those of the trace.
+    /// `near`: a full TSC near those of the trace.
     ///
     /// # Errors
-    /// When the bytes are no packets.
+    /// If the bytes are not packets.
     pub fn arrivals(&self, near: u64) -> Result<Arrivals, Error> {
         let mut packets = Times { near, ..Times::default() };
         let mut decoder = PacketDecoder::new(&self.bytes);
@@ -124,10 +124,10 @@ impl CoreTrace {
         Ok(Arrivals { points, syncs: packets.syncs, closes, len: self.bytes.len() as u64 })
     }
 
-    /// Refuses trace with an OVF of its own.
+    /// Rejects a trace that contains an OVF.
     ///
     /// # Errors
-    /// When there is one, or the bytes are no packets.
+    /// If there is one, or the bytes are not packets.
     pub fn check_packets(&self) -> Result<(), Error> {
         let mut first = None;
         PacketDecoder::new(&self.bytes)
@@ -143,7 +143,7 @@ impl CoreTrace {
         }
     }
 
-    /// The trace with `map`'s cuts, each inside of the bytes of one thread.
+    /// The trace after `map`'s cuts, each of which lies inside of the bytes of one thread.
     #[must_use]
     pub fn cut(&self, map: &Map) -> Self {
         let mut bytes = Vec::with_capacity(self.bytes.len());
@@ -156,7 +156,8 @@ impl CoreTrace {
     }
 }
 
-/// `record` behind cuts that lie inside of AUX records; `None` if it speaks of a block that is gone.
+/// `record` after cuts that lie inside of AUX records; `None` if it describes a block that was
+/// cut out.
 fn moved(record: &Record, map: &Map) -> Option<Body> {
     Some(match record.body {
         Body::Aux { offset, size, flags } => {
@@ -171,7 +172,7 @@ fn moved(record: &Record, map: &Map) -> Option<Body> {
     })
 }
 
-/// Times never step back, whatever the clocks of two processors say.
+/// Makes times never decrease, whatever the clocks of two processors say.
 fn ascending(points: &mut [(u64, u64)]) {
     let mut latest = 0;
     for point in points {
@@ -182,11 +183,11 @@ fn ascending(points: &mut [(u64, u64)]) {
 
 #[derive(Default)]
 struct Times {
-    /// A packet has 56 bits of the TSC.
+    /// A full TSC near those of the trace: a TSC packet has only 56 bits.
     near: u64,
     points: Vec<(u64, u64)>,
     syncs: Vec<(u64, u64)>,
-    /// A PSB whose time has not come yet.
+    /// A PSB that has no time so far.
     psb: Option<u64>,
 }
 
@@ -200,7 +201,7 @@ impl Times {
                 self.points.push((offset, tsc));
                 self.syncs.extend(self.psb.take().map(|psb| (psb, tsc)));
             }
-            // A PSB+ without time: the unit does not send TSC.
+            // A PSB+ without time: the unit does not send TSC packets.
             Packet::PsbEnd => self.psb = None,
             _ => {}
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Whole captures, made here: what is lost, what is left, what is refused.
+//! Tests on whole captures, which they write themselves: lost bytes, remaining bytes, rejected
+//! captures and settings.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,8 @@ use jportal_units::{Core, StreamOffset};
 const CORES: u32 = 2;
 const STAYS: u64 = 60;
 
-/// One core's trace, whose every address is another one: so a stretch of it is found again.
+/// One core's trace. All its addresses are different, so that each stretch of it can be
+/// identified.
 fn core(number: u32) -> (Vec<u8>, Vec<u8>) {
     let (mut out, mut sideband, mut from) = (Encoder::new(), Vec::new(), 0);
     let mut ip = 0x7000_0000 + (u64::from(number) << 32);
@@ -70,7 +72,7 @@ fn write(path: &Path, header: &Header, change: impl FnOnce(&mut CaptureWriter)) 
     let mut bytes = Vec::new();
     let started = ThreadStarted { tid: 10, name: "main".into(), ..ThreadStarted::default() };
     encode_frame(&Stamped { tsc: 5, record: Metadata::ThreadStarted(started) }, &mut bytes);
-    // Pieces cut records anywhere.
+    // Pieces may cut records anywhere.
     bytes.chunks(7).for_each(|piece| w.metadata(piece).unwrap());
     for number in 0..CORES {
         let (trace, sideband) = core(number);
@@ -190,7 +192,7 @@ fn equal_seeds_make_equal_files() {
     let read = |name| std::fs::read(place.file(name)).unwrap();
     assert!(read("b") == read("c"), "the same seed gives the same bytes");
     assert!(read("b") != read("d"));
-    // Nothing to lose: the trace is the one it was.
+    // Nothing is lost: the trace is unchanged.
     let d = place.degrade("a", "e", drained(Amount::Bandwidth(1e12))).unwrap();
     assert_eq!(d.lost(), 0);
     let (a, e) =

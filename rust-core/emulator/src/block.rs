@@ -2,9 +2,10 @@
 
 //! Translation blocks as the emulator sees them, and the kind of their last instruction.
 //!
-//! QEMU reports a block when it is translated (its instructions and their bytes) and again each
-//! time it begins to execute. How an execution *ended* is not reported; [`crate::resolve`] infers
-//! it from what follows. This module fixes everything about a block that does not depend on that.
+//! QEMU reports a block when it translates it (the instructions and their bytes) and again each
+//! time it begins to execute the block. QEMU does not report how an execution *ended*;
+//! [`crate::resolve`] infers that from the thread's next event. This module holds the
+//! properties of a block that do not depend on how it ended.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
@@ -14,7 +15,7 @@ const PAGE: u64 = 4096;
 /// The longest x86-64 instruction (SDM vol. 2, 2.3.11).
 const MAX_INSN: u64 = 15;
 
-/// How the last instruction of a block hands on control.
+/// How the last instruction of a block transfers control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// No branch: page end, instruction limit, or an instruction that ends QEMU's block only.
@@ -25,7 +26,7 @@ pub enum End {
     Jump,
     /// Direct `call`.
     Call,
-    /// Direct `call` to the next instruction; does not enter the return stack.
+    /// Direct `call` to the next instruction; it does not enter the return stack.
     CallNext,
     /// Indirect `jmp`.
     IndirectJump,
@@ -41,7 +42,7 @@ pub enum End {
     Other,
 }
 
-/// One instruction as QEMU hands it over.
+/// One instruction as QEMU lists it.
 #[derive(Clone, Copy, Debug)]
 pub struct InsnBytes<'a> {
     /// Guest address.
@@ -55,18 +56,20 @@ pub struct InsnBytes<'a> {
 pub struct Block {
     /// Address of the first instruction.
     pub start: u64,
-    /// Address behind the last instruction.
+    /// Address after the last instruction.
     pub end: u64,
     /// Address of the last instruction.
     pub last: u64,
-    /// Target of the direct branch at the end; 0 where there is none.
+    /// Target of the direct branch at the end; 0 if the block ends otherwise.
     pub target: u64,
-    /// Number of this translation in the record of executed blocks; 0 when none is kept.
+    /// Number of this translation in the record of translated blocks
+    /// ([`crate::truth::CodeLog`]); 0 when no record is kept.
     pub id: u32,
     /// How the block ends.
     pub kind: End,
-    /// A block of one plain instruction away from a page end. QEMU makes these when it restarts
-    /// inside a block (misaligned atomics, precise self-modifying code).
+    /// Whether the block is a single instruction that is no branch and not near a page end.
+    /// QEMU creates such blocks when it restarts inside a block (misaligned atomics, precise
+    /// self-modifying code).
     pub restart: bool,
     /// Instruction starts relative to `start`.
     offsets: Box<[u16]>,
@@ -77,9 +80,9 @@ pub struct Block {
 impl Block {
     /// Builds a block from its instructions, which must follow one another.
     ///
-    /// QEMU 7.2 leaves an instruction that would cross the page end, and that its translator
-    /// therefore took back, at the end of the plugin's list with its bytes cut short; such an
-    /// instruction is dropped. Undecodable bytes anywhere else are an error.
+    /// The translator of QEMU 7.2 retracts an instruction that would cross the page end, but
+    /// leaves it at the end of the plugin's list with its bytes cut short. Such an instruction
+    /// is dropped. Undecodable bytes anywhere else are an error.
     pub fn decode(insns: &[InsnBytes<'_>]) -> Result<Block, Error> {
         let first = insns.first().ok_or(Error::EmptyBlock)?;
         let start = first.address;
@@ -120,7 +123,8 @@ impl Block {
         })
     }
 
-    /// The bytes that were translated: those that run, whatever stands there by now.
+    /// The bytes that were translated. These are the bytes that execute, even if memory has
+    /// changed since.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -138,7 +142,7 @@ impl Block {
         self.offsets.is_empty()
     }
 
-    /// Address of instruction `i`; the block's end behind the last one.
+    /// Address of instruction `i`; the block's end if `i` is past the last instruction.
     #[inline]
     pub fn address(&self, i: usize) -> u64 {
         self.offsets.get(i).map_or(self.end, |&o| self.start + u64::from(o))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The time base: the host's time-stamp counter, which guest code reads too.
+//! The time base: the host's time-stamp counter, which guest code reads as well.
 //!
 //! Under QEMU's user mode the guest's `rdtsc` returns the host's TSC, so records of the VM and
 //! packets of the emulated unit share one clock. The guest's CPUID lacks leaf 15H; the unit states
@@ -11,42 +11,46 @@ use std::time::{Duration, Instant};
 /// TSC ticks per tick of the emulated core crystal clock, as a power of two.
 pub const CTC_SHIFT: u32 = 7;
 
-/// The TSC now.
+/// The current TSC.
 #[inline]
 pub fn tsc() -> u64 {
     // SAFETY: `rdtsc` exists on every x86-64 processor and has no preconditions.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// QEMU's translation of guest code by the calling thread.
+/// Measures the time in which the calling thread translates guest code.
 ///
-/// QEMU tells of it in the middle: behind the decoding of the instructions, before it makes host code of them.
+/// QEMU calls the plugin in the middle of a translation: after it has decoded the instructions
+/// and before it generates host code for them.
 pub mod translation {
     use std::cell::RefCell;
 
     use super::tsc;
 
-    /// What comes before QEMU tells takes this many tenths of what comes behind (H2, 76,000 translations).
+    /// Time for the part of a translation before QEMU's call, in tenths of the time for the
+    /// part after it (measured with H2, 76,000 translations).
     const BEFORE: u64 = 7;
-    /// Spans that are kept: beyond that neighbours become one.
+    /// Maximum number of spans that are kept. When it is reached, neighbouring spans are
+    /// merged.
     const SPANS: usize = 1024;
 
-    /// Time in which blocks were translated.
+    /// An interval in which blocks were translated.
     #[derive(Clone, Copy, Debug)]
     struct Span {
         began: u64,
         ended: u64,
-        /// So much of it; the rest ran between two of them.
+        /// Ticks of translation in the interval. In a merged span, other code ran for the rest
+        /// of the interval.
         ticks: u64,
     }
 
     #[derive(Debug)]
     struct State {
-        /// TSC at which QEMU told of a translation.
+        /// TSC at which QEMU called the plugin for the current translation.
         told: u64,
-        /// TSC at which the latest one had ended.
+        /// TSC at which the latest translation ended.
         ended: u64,
-        /// In order, since they were forgotten.
+        /// In order of time, since the last [`forget`].
         spans: Vec<Span>,
     }
 
@@ -54,17 +58,18 @@ pub mod translation {
         static STATE: RefCell<State> = const { RefCell::new(State { told: 0, ended: 0, spans: Vec::new() }) };
     }
 
-    /// At the end of a thread there is none.
+    /// Calls `what` with the calling thread's state; `None` if the thread is ending and its
+    /// state is already destroyed.
     fn with<T>(what: impl FnOnce(&mut State) -> T) -> Option<T> {
         STATE.try_with(|state| what(&mut state.borrow_mut())).ok()
     }
 
-    /// QEMU tells of a translation.
+    /// QEMU calls the plugin for a translation.
     pub fn told() {
         with(|state| state.told = tsc());
     }
 
-    /// The block that was translated begins.
+    /// The translated block begins to execute: its translation has ended.
     pub fn ends() {
         let now = tsc();
         with(|State { told, ended, spans }| {
@@ -83,43 +88,46 @@ pub mod translation {
         });
     }
 
-    /// Ticks that the calling thread's translations have taken since then; nothing in front of the last [`forget`] is known any more.
+    /// Ticks that the calling thread has spent in translations since `tsc`. Time before the
+    /// last [`forget`] does not count.
     pub fn since(tsc: u64) -> u64 {
         let of = |span: &Span| span.ticks.min(span.ended.saturating_sub(span.began.max(tsc)));
         with(|state| state.spans.iter().rev().take_while(|span| span.ended > tsc).map(of).sum()).unwrap_or(0)
     }
 
-    /// Nobody will ask for what was before.
+    /// Drops all spans. Later calls of [`since`] concern only the time after this call.
     pub fn forget() {
         with(|state| state.spans.clear());
     }
 }
 
-/// How long a thread has not had a processor of the host, in TSC ticks from some moment on.
+/// How long a thread has been without a processor of the host since [`Absence::begin`], in TSC
+/// ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Absence {
     khz: u64,
-    /// Ticks that had passed, less those that the thread had had, at that moment.
+    /// The TSC at [`Absence::begin`] minus the CPU time that the thread had used by then, in
+    /// ticks.
     base: u64,
 }
 
 impl Absence {
-    /// With a TSC of so many kHz; 0: nobody is ever absent.
+    /// For a TSC of `khz` kHz. With 0, every absence is 0.
     pub const fn new(khz: u64) -> Absence {
         Absence { khz, base: 0 }
     }
 
-    /// Counts from now on, for the calling thread.
+    /// Starts to measure the absence of the calling thread.
     pub fn begin(&mut self) {
         self.base = tsc().saturating_sub(self.had());
     }
 
-    /// The calling thread's since then.
+    /// Ticks since [`Absence::begin`] in which the calling thread had no processor.
     pub fn so_far(&self) -> u64 {
         if self.khz == 0 { 0 } else { tsc().saturating_sub(self.had()).saturating_sub(self.base) }
     }
 
-    /// Ticks on a processor that the calling thread has had.
+    /// CPU time of the calling thread in TSC ticks.
     fn had(&self) -> u64 {
         if self.khz == 0 {
             return 0;
@@ -153,7 +161,8 @@ mod tests {
         std::thread::sleep(Duration::from_millis(30));
         let slept = ms(absence.so_far());
         assert!((29..1000).contains(&slept), "{slept} ms");
-        // Who does not sleep may lose the processor as well, but not each time.
+        // A thread that does not sleep may lose the processor as well, but not in every
+        // attempt.
         let briefly = |_| {
             absence.begin();
             ms(absence.so_far()) < 5
@@ -162,7 +171,7 @@ mod tests {
         assert_eq!(Absence::new(0).so_far(), 0);
     }
 
-    /// Keeps the processor for so many ticks.
+    /// Spins for `ticks` ticks.
     fn work(ticks: u64) {
         let begin = tsc();
         while tsc() - begin < ticks {
@@ -178,12 +187,12 @@ mod tests {
         translation::told();
         work(5 * ms);
         translation::ends();
-        // Of what came before, what lies behind the moment that is asked for.
+        // The span begins before `before`; only the part after `before` counts.
         let told = translation::since(before);
         assert!((5 * ms..=tsc() - before).contains(&told), "{told} of {ms} a ms");
         let whole = translation::since(0);
         assert!((85 * ms / 10..=(tsc() - before) * 17 / 10).contains(&whole), "{whole} of {ms} a ms");
-        // The next one begins where the first one has ended, at the earliest.
+        // The second span begins no earlier than the end of the first.
         let (middle, told) = (tsc(), translation::since(0));
         translation::told();
         work(10 * ms);

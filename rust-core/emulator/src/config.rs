@@ -9,7 +9,7 @@ use crate::error::Error;
 /// What to do when an AUX ring is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnFull {
-    /// Lose nothing: queue on the host side, up to a limit.
+    /// Lose nothing: queue the trace on the host side, up to a limit.
     Stall,
     /// Lose trace as the kernel does.
     Drop,
@@ -28,13 +28,13 @@ pub enum Timing {
 
 /// When the emulated return stack loses its top entry.
 ///
-/// For a near `ret` that is not compressed the two known decoders disagree: perf pops, libipt does
-/// not. Which one silicon follows has not been settled here.
+/// The two known decoders disagree on a near `ret` that is not compressed: perf pops, libipt
+/// does not. This project has not determined which of them the hardware follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pop {
     /// At every near `ret`.
     Always,
-    /// At a compressed one only.
+    /// At a compressed near `ret` only.
     Compressed,
 }
 
@@ -53,34 +53,35 @@ pub struct Config {
     pub aux: u64,
     /// Bytes of each core's data ring (`data`).
     pub data: u64,
-    /// Mean number of blocks in the filter range before a thread gives its core away (`quantum`);
-    /// 0: never by itself.
+    /// Mean number of blocks in the filter range after which a thread gives its core up
+    /// (`quantum`); 0: no quantum.
     pub quantum: u64,
-    /// Time a thread inside the range may keep its core before another may take it (`slice`), in
-    /// microseconds.
+    /// Time for which a thread inside the range may keep its core before another thread may
+    /// take it (`slice`), in microseconds.
     pub slice: u64,
     /// Seed of all pseudo-random choices (`seed`).
     pub seed: u64,
-    /// Bytes of trace per second that the drain may take of each core's ring in drop mode (`drain`); 0: as fast as it can.
+    /// Maximum bytes of trace per second that the drain may take from each core's ring in drop
+    /// mode (`drain`); 0: no limit.
     pub drain: u64,
     /// What happens when a ring is full (`mode`).
     pub mode: OnFull,
-    /// Most bytes queued on the host side in stall mode, all cores together (`limit`).
+    /// Maximum bytes queued on the host side in stall mode, all cores together (`limit`).
     pub limit: u64,
     /// RET compression (`retcomp`).
     pub return_compression: bool,
     /// Rule of the emulated return stack (`pop`).
     pub pop: Pop,
-    /// Distance of PSB packets in bytes (`psb`).
+    /// Distance between PSB packets in bytes (`psb`).
     pub psb: u64,
     /// Timing packets (`timing`).
     pub timing: Timing,
     /// `MTCFreq` (`mtcfreq`): one MTC every `2^n` ticks of the core crystal clock.
     pub mtc_freq: u8,
-    /// Core:bus ratio that CBR states: the TSC's own, because one emulated cycle is one tick of it. Not an
-    /// argument.
+    /// Core:bus ratio that CBR packets state. It is the ratio of the TSC, because one emulated
+    /// cycle is one tick of the TSC. Not an argument.
     pub cbr: u8,
-    /// The TSC's frequency in kHz; 0 as long as it is not known.
+    /// The TSC's frequency in kHz; 0 while it is unknown.
     pub tsc_khz: u64,
     /// Branches in a full TNT packet: 6 (`tnt=short`) or 47 (`tnt=long`).
     pub tnt_bits: u32,
@@ -92,7 +93,8 @@ pub struct Config {
     pub overflow: u64,
     /// Blocks that an injected overflow swallows (`ovflen`).
     pub overflow_blocks: u64,
-    /// Trace this range from the start (`lo`, `hi`), without a recording VM that sets it; for tests.
+    /// Trace this range from the start (`lo`, `hi`) instead of waiting for the VM to set one;
+    /// for tests.
     pub range: Option<(u64, u64)>,
 }
 
@@ -131,7 +133,8 @@ impl Default for Config {
 const KNOWN: &str = "shm log truth cores aux drain data quantum slice seed mode limit retcomp pop psb timing mtcfreq tnt irq irqmid ovf ovflen lo hi";
 
 impl Config {
-    /// Reads `key=value` arguments. Sizes take the suffixes `k`, `m`, `g`; numbers may be hexadecimal.
+    /// Reads `key=value` arguments. Sizes take the suffixes `k`, `m`, `g`; numbers may be
+    /// hexadecimal.
     pub fn parse<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Config, Error> {
         let mut c = Config::default();
         let (mut lo, mut hi) = (0, 0);
@@ -226,7 +229,7 @@ fn ring_size(key: &str, value: &str) -> Result<u64, Error> {
     if n.is_power_of_two() { Ok(n) } else { Err(bad(key, value, "expected a power of two")) }
 }
 
-/// `PSBFreq` stands for powers of two from 2 KiB to 64 MiB.
+/// `PSBFreq` encodes powers of two from 2 KiB to 64 MiB.
 fn psb_distance(key: &str, value: &str) -> Result<u64, Error> {
     let n = within(key, value, 2048, 64 << 20)?;
     if n.is_power_of_two() { Ok(n) } else { Err(bad(key, value, "expected a power of two")) }

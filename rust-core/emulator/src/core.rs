@@ -2,15 +2,17 @@
 
 //! One virtual core: its PT unit, its rings, and the thread that runs on it.
 //!
-//! All methods are called by the one who holds the core (see [`crate::seat`]). The *unresolved
-//! block*, the block that began last and whose end is not known yet, belongs to the thread; PacketEn,
-//! pending outcomes, last IP, PSB distance and return stack belong to the core's unit.
+//! Only the thread that holds the core calls these methods (see [`crate::seat`]). The
+//! *unresolved block* is the block that began last and whose end is not known yet; it belongs
+//! to the thread. PacketEn, pending outcomes, last IP, PSB distance and return stack belong to
+//! the core's unit. A *stay* is the time from a thread's switch to a core to its switch away.
 //!
-//! A thread may lose its core in the middle of a block, and only its next callback tells how the block
-//! ended, possibly much later if the host does not run the thread. QEMU executes the block as it
-//! was translated, even if its code changes meanwhile, so its end must not be encoded with a later
-//! time. Hence [`Core::detach`]: the state that knows the unresolved block stays with the thread and
-//! its section of the stream open, while a successor with a fresh unit serves the next thread.
+//! A thread may lose its core in the middle of a block. Only the thread's next callback shows
+//! how that block ended, and the callback may come much later if the host does not run the
+//! thread. QEMU executes the block as it was translated, even if its code changes meanwhile, so
+//! the end of the block must not be encoded with a later time. [`Core::detach`] solves this:
+//! the state that knows the unresolved block remains with the thread and keeps its section of
+//! the stream open, while a successor with a fresh unit serves the next thread.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,17 +28,17 @@ use crate::resolve::{Arrival, Outcome, completed_then, resolve};
 use crate::truth::{self, Entry};
 use crate::unit::{Sent, Unit, timing};
 
-/// The block a thread has begun and not yet been seen to end.
+/// The block that a thread has begun and whose end is not known yet.
 pub type Unresolved = Option<&'static Block>;
 
-/// Blocks between two looks for room while output is off.
+/// Number of blocks between two checks for room while output is off.
 const RESUME_INTERVAL: u64 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Packets are sent.
     On,
-    /// An injected overflow swallows packets for so many more blocks.
+    /// An injected overflow swallows the packets of this many more blocks.
     Overflow(u64),
     /// The ring is full.
     Off,
@@ -60,7 +62,8 @@ pub struct Core {
     counts: Counts,
     anomalies: Vec<String>,
     off_blocks: u64,
-    /// Not yet passed on.
+    /// Entries of the record of executed blocks that have not been passed to the outlet; `None`
+    /// if no record is kept.
     truth: Option<Vec<Entry>>,
     switched: u64,
     /// Position of the unit before the last TIP.PGE.
@@ -68,11 +71,12 @@ pub struct Core {
     /// The latest time of a record.
     latest: u64,
     board: Arc<Board>,
-    /// [`Counts::blocks`] and anomalies as published.
+    /// [`Counts::blocks`] and [`Counts::anomalies`] as last published on the board.
     published: (u64, u64),
-    /// TSC at which the core was given to another thread.
+    /// TSC at which the core was given to another thread; only in a detached state.
     detached: Option<u64>,
-    /// Of the running thread from the host's processors, since it was asked for last.
+    /// Time for which the running thread had no processor of the host, since
+    /// [`Core::count_absence`].
     absence: Absence,
 }
 
@@ -115,10 +119,12 @@ impl Core {
         self.config.mode == OnFull::Stall && self.state == State::On && self.inside != 0
     }
 
-    /// Makes room for another thread: this becomes the core's next section, without a thread and with a
-    /// fresh unit. Returns what belongs to the thread that loses the core; after the thread's next
-    /// event, or when it is given up, [`Core::finish`] must be called on it.
-    /// `at`: when the other thread needed a core.
+    /// Makes room for another thread: `self` becomes the core's next section, without a thread
+    /// and with a fresh unit. Returns the state of the thread that loses the core. The caller
+    /// must call [`Core::finish`] on that state after the thread's next event, or when it stops
+    /// waiting for one.
+    ///
+    /// `at` is the TSC at which the other thread needed a core.
     pub fn detach(&mut self, at: u64) -> Box<Core> {
         let now = self.not_before_the_block(at);
         let mut injection = self.injection.clone();
@@ -153,7 +159,7 @@ impl Core {
         old
     }
 
-    /// Ends a detached stay and its section of the stream.
+    /// Ends a detached stay and closes its section of the stream.
     pub fn finish(mut self: Box<Self>) {
         self.switch_out(true);
         self.publish();
@@ -164,7 +170,7 @@ impl Core {
         past.anomalies.append(&mut self.anomalies.clone());
     }
 
-    /// TSC at which it was detached.
+    /// TSC at which this state was detached; `None` if it is attached to a core.
     pub fn detached(&self) -> Option<u64> {
         self.detached
     }
@@ -173,18 +179,18 @@ impl Core {
         self.board.past.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// `at`, unless packets or records with a later time have been written.
+    /// `at`, or the time of the latest packet or record written so far if that is later.
     fn not_before(&self, at: u64) -> u64 {
         at.max(self.latest).max(self.unit.latest())
     }
 
-    /// `at`, unless the running thread has begun a block later: code that it executed was there by then, and may not have been
-    /// there at `at`.
+    /// As [`Core::not_before`], but not before the running thread began its last block: the
+    /// code that the thread executed existed by then and may not have existed at `at`.
     fn not_before_the_block(&self, at: u64) -> u64 {
         self.not_before(at).max(self.unit.looked())
     }
 
-    /// The time, which ends for a detached thread when it loses the core.
+    /// The current TSC. In a detached state, the time of its detachment.
     fn now(&self) -> u64 {
         self.detached.unwrap_or_else(clock::tsc)
     }
@@ -194,21 +200,21 @@ impl Core {
         Arc::clone(&self.board)
     }
 
-    /// Counters of this core.
+    /// Counters of this core, closed sections included.
     pub fn counts(&self) -> Counts {
         let mut sum = self.counts;
         sum.add(&self.past().counts);
         sum
     }
 
-    /// Packets of this core.
+    /// Packets that this core has sent, closed sections included.
     pub fn sent(&self) -> Sent {
         let mut sum = self.unit.sent();
         sum.add(&self.past().sent);
         sum
     }
 
-    /// TSC when a thread entered or left last.
+    /// TSC at which a thread last entered or left the core.
     pub fn switched(&self) -> u64 {
         self.switched
     }
@@ -218,7 +224,7 @@ impl Core {
         self.latest
     }
 
-    /// Descriptions of the first anomalies; empties the list.
+    /// Returns the descriptions of the first anomalies and empties the list.
     pub fn take_anomalies(&mut self) -> Vec<String> {
         let mut all = std::mem::take(&mut self.past().anomalies);
         all.append(&mut self.anomalies);
@@ -244,13 +250,14 @@ impl Core {
         }
     }
 
-    /// Thread `tid` enters the core; inside the range if it has an unresolved block.
+    /// Thread `tid` enters the core. It is inside the range if it has an unresolved block.
     ///
-    /// The thread's first start here clears the unit's byte counter, as the kernel does
-    /// (`pt_config`), so it begins with a PSB+; later ones restate the time.
+    /// The thread's first start on this core clears the unit's byte counter, as the kernel does
+    /// (`pt_config`), so the stay begins with a PSB+. Later starts restate only the time.
     ///
-    /// `at`: when the thread needed a core. QEMU had chosen its block then, whatever has happened to
-    /// the code since, so the stay begins with that time if it can.
+    /// `at` is the TSC at which the thread needed a core. QEMU had chosen the thread's block by
+    /// then, whatever has happened to the code since. The stay therefore begins at `at`, unless
+    /// packets or records with a later time exist.
     pub fn switch_in(&mut self, tid: u32, unresolved: &mut Unresolved, at: u64) {
         debug_assert!(self.running.is_none() && !self.unit.enabled());
         self.running = Some(tid);
@@ -274,13 +281,15 @@ impl Core {
             Some(b) if self.state == State::On => self.enter(b.start),
             _ => *unresolved = None,
         }
-        // The clock's way from the beginning of the stay to now is none of its jumps.
+        // The time from the beginning of the stay to the present does not count as a jump of
+        // the clock.
         self.unit.look();
         self.unit.take_jump();
     }
 
-    /// The running thread is interrupted before `block`, which has begun, and goes on at once: what the unit tells with an
-    /// entry only can be told of it.
+    /// Interrupts the running thread before `block`, which has begun, and resumes it at once.
+    /// The block thereby becomes an entry into the range: [`Core::stale`] can report a block
+    /// only there.
     pub fn enter_anew(&mut self, unresolved: &mut Unresolved, block: &Block) {
         if let (Some(tid), State::On) = (self.running, self.state) {
             debug_assert_eq!(self.inside, block.start);
@@ -289,8 +298,9 @@ impl Core {
         }
     }
 
-    /// `block`, which the running thread entered the range with, is not what stands in memory: QEMU
-    /// chose it before the thread had to wait for the core, or before the host suspended the thread.
+    /// Records that memory differs from `block`, with which the running thread entered the
+    /// range. QEMU chose the block before the code changed, for example because the thread had
+    /// to wait for the core or because the host suspended the thread.
     pub fn stale(&mut self, block: &Block) {
         if let (Some(tid), State::On) = (self.running, self.state) {
             self.counts.stale += 1;
@@ -299,23 +309,25 @@ impl Core {
         }
     }
 
-    /// The running thread, if any, leaves the core. Inside the range it is interrupted before the
-    /// first instruction of its unresolved block: the block has begun, but nothing of it is encoded.
+    /// The running thread, if any, leaves the core. Inside the range it is interrupted before
+    /// the first instruction of its unresolved block: the block has begun, but nothing of it is
+    /// encoded yet.
     pub fn switch_out(&mut self, preempted: bool) {
         self.switch_out_at(preempted, self.now());
     }
 
-    /// The running thread, if any, loses the core: another one needed it at `at`.
+    /// The running thread, if any, loses the core to another thread, which needed one at `at`.
     pub fn evict(&mut self, at: u64) {
         self.switch_out_at(true, self.not_before_the_block(at));
     }
 
-    /// Tracing ends: as with new events of the kernel, each thread's next start begins with a PSB+ and is announced.
+    /// Tracing ends. When it begins again, each thread's first start has a PSB+ and an
+    /// ITRACE_START record, as with new events of the kernel.
     pub fn forget_threads(&mut self) {
         self.started.clear();
     }
 
-    /// As [`Core::switch_out`], at time `at` if nothing later has been written.
+    /// As [`Core::switch_out`], at time `at` unless something later has been written.
     fn switch_out_at(&mut self, preempted: bool, at: u64) {
         let Some(tid) = self.running.take() else { return };
         if let State::Overflow(_) = self.state {
@@ -335,7 +347,8 @@ impl Core {
         self.pass_truth();
     }
 
-    /// The thread begins `block`, inside the range. Returns whether bytes went to the rings.
+    /// The thread begins `block`, inside the range. Returns whether the unit's bytes were
+    /// flushed.
     #[inline]
     pub fn begin_block(&mut self, unresolved: &mut Unresolved, block: &'static Block) -> bool {
         self.counts.blocks += 1;
@@ -369,15 +382,20 @@ impl Core {
         true
     }
 
-    /// Absences count from now on.
+    /// Restarts the measurement of absence and of translation time.
     fn count_absence(&mut self) {
         self.absence.begin();
         translation::forget();
     }
 
-    /// The clock has made a jump `since` then. If the host did not run the guest's code meanwhile the thread had no core either, as
-    /// the kernel would have had it: what runs on a core takes the time that it takes. It is interrupted before the block that it has begun,
-    /// and there a stay that is to end anyhow ends.
+    /// The clock has jumped since the event at `since`. If the host did not run the guest's
+    /// code during the jump, the thread is recorded as having had no core for that time, so
+    /// that the time of a stay is time in which the thread executed. A kernel would have
+    /// switched the thread out as well. Time in QEMU's translator counts like time without a
+    /// processor.
+    ///
+    /// The thread is interrupted before the block that it has begun and resumes at once. A
+    /// detached stay ends there instead.
     #[cold]
     #[inline(never)]
     fn held_up(&mut self, unresolved: &mut Unresolved, since: u64) {
@@ -397,7 +415,7 @@ impl Core {
         self.switch_in(tid, unresolved, now);
     }
 
-    /// The thread executes `to`, outside the range.
+    /// The thread leaves the range for `to`.
     pub fn leave(&mut self, unresolved: &mut Unresolved, to: u64) {
         let Some(before) = unresolved.take() else { return };
         self.unit.look();
@@ -409,7 +427,8 @@ impl Core {
         self.inside = 0;
     }
 
-    /// A signal handler begins. `rip`: the interrupted instruction; `within`: it lies in the range.
+    /// A signal handler begins. `rip` is the interrupted instruction, `within` says whether it
+    /// lies in the range, and `fault` whether it raised the signal.
     pub fn signal(&mut self, unresolved: &mut Unresolved, rip: u64, fault: bool, within: bool) {
         self.unit.look();
         match (self.state, unresolved.take()) {
@@ -422,7 +441,7 @@ impl Core {
                     self.unit.interrupt(rip);
                 }
             }
-            // A branch had reached the range, nothing was executed there.
+            // A branch had reached the range, but no instruction was executed in it.
             (State::On, None) if within => {
                 self.counts.at_entry += 1;
                 self.enter(rip);
@@ -434,7 +453,7 @@ impl Core {
         self.inside = 0;
     }
 
-    /// How the unresolved block ended cannot be found out.
+    /// Gives up the unresolved block because it cannot be determined how it ended. An anomaly.
     pub fn abandon(&mut self, unresolved: &mut Unresolved) {
         if let (State::On, Some(block)) = (self.state, unresolved.take()) {
             self.unexplained(block, 0, false, Arrival::Interrupt);
@@ -442,8 +461,8 @@ impl Core {
         self.inside = 0;
     }
 
-    /// The usual end of a block, with the next one inside the range. Whatever is not usual goes the
-    /// long way.
+    /// The common case: `block` has ended and the next block is inside the range. Rare outcomes
+    /// take the slow path, [`Core::ended`].
     #[inline(always)]
     fn completed(&mut self, block: &'static Block, next: u64) {
         completed_then(block, next, |outcome| match outcome {
@@ -459,8 +478,8 @@ impl Core {
         });
     }
 
-    /// Resolves how `block` ended and sends what that means. Afterwards PacketEn says whether `next`
-    /// is traced.
+    /// Resolves how `block` ended and sends the packets for it. Afterwards PacketEn says
+    /// whether `next` is traced.
     #[inline(never)]
     fn ended(&mut self, block: &Block, next: u64, within: bool, arrival: Arrival) {
         let outcome = resolve(block, next, arrival);
@@ -485,7 +504,7 @@ impl Core {
         }
     }
 
-    /// Sends a branch that stays inside the range.
+    /// Sends the packets of a branch that stays inside the range.
     #[inline(always)]
     fn send(&mut self, block: &Block, next: u64, outcome: Outcome) {
         match outcome {
@@ -515,7 +534,8 @@ impl Core {
         }
     }
 
-    /// Keeps the stream decodable: interrupted before the block, going on at `next`.
+    /// Counts an anomaly and keeps the stream decodable: sends an interrupt before `block` and,
+    /// if execution continues inside the range, an entry at `next`.
     #[cold]
     fn unexplained(&mut self, block: &Block, next: u64, within: bool, arrival: Arrival) {
         self.counts.anomalies += 1;
@@ -547,7 +567,7 @@ impl Core {
         self.mark(truth::PSB, position);
     }
 
-    /// Passes the unit's bytes on; `None` after output has stopped.
+    /// Passes the unit's bytes to the outlet; `None` if output has stopped.
     fn flush(&mut self, tid: u32, now: u64) -> Option<()> {
         self.publish();
         if self.unit.bytes().is_empty() {
@@ -589,7 +609,8 @@ impl Core {
         }
     }
 
-    /// Begins a block while packets are being lost; whether they are no longer.
+    /// Begins a block while packets are being lost. Returns whether packets are sent again and
+    /// the caller must begin the block as usual.
     #[cold]
     fn begin_lossy(&mut self, unresolved: &mut Unresolved, block: &'static Block) -> bool {
         match self.state {
@@ -648,8 +669,8 @@ impl Core {
         }
     }
 
-    /// An interrupt before some instruction of the block just executed; not where the block was cut
-    /// short, because it may not have got that far.
+    /// Injects an interrupt before some instruction of the block that has just executed. Not if
+    /// the block was cut short, because execution may not have reached that instruction.
     #[cold]
     fn inject_inside(&mut self, block: &Block, outcome: Outcome) {
         if matches!(outcome, Outcome::Cut(_) | Outcome::Unexplained) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What a core sends and records when threads come and go, on decoded packets.
+//! Tests what a core sends and records when threads enter and leave it, on decoded packets.
 
 use jportal_perf_abi::Body;
 use jportal_perf_abi::emulated::{EmulatedUnit, UnitConfig};
@@ -147,7 +147,7 @@ fn a_stale_block_is_told_with_the_place_where_its_stay_began() {
         _ => None,
     };
     let offset = all.iter().find_map(size).unwrap();
-    // Behind the PSB+ with which each of the two began.
+    // After the PSB+ of each of the two stays.
     let stale = Body::StaleBlock { offset: 2 * offset, address: 0x1000, bytes: BRANCH.to_vec() };
     assert!(all.contains(&(stale, 12)), "{all:?}");
 }
@@ -215,7 +215,7 @@ fn bytes_and_records_of_a_stay() {
             (switch(true, false), 11),
         ]
     );
-    // A thread's first stay begins with PSB+, a later one with the time.
+    // A thread's first stay begins with PSB+, later stays with the time.
     let list = r.packets();
     assert_eq!(behind(&behind(&list, &START), &START), ["TSC", "CBR"]);
 }
@@ -335,7 +335,8 @@ fn injected_interrupts_at_and_inside_blocks() {
     r.core.switch_out(false);
     let list = r.packets();
     let count = |name: &str| list.iter().filter(|p| p.starts_with(name)).count();
-    // Every second of 9 blocks, every second of 8 outcomes, and the switch.
+    // Interrupts: before every second of 9 blocks, inside every second of 8 ended blocks, and
+    // at the switch.
     assert_eq!((count("FUP"), count("TIP.PGD"), count("TIP.PGE")), (9, 9, 9));
     let outcomes: String = list.iter().filter_map(|p| p.strip_prefix("TNT ")).collect();
     assert_eq!(outcomes, "TTTTTTTT");
@@ -366,7 +367,7 @@ fn output_stops_when_the_ring_is_full_and_begins_again_with_psb() {
     assert_eq!(again[..3], ["MODE.Exec", "TIP.PGE 1000", "TIP 1000"]);
 }
 
-/// Of each switch record: whether the thread came, and when.
+/// Each switch record as (whether the thread enters, time).
 fn switches(r: &mut Rig) -> Vec<(bool, u64)> {
     let mut bytes = Vec::new();
     r.consumer.data.drain(&mut bytes, usize::MAX).unwrap();
@@ -377,8 +378,9 @@ fn switches(r: &mut Rig) -> Vec<(bool, u64)> {
     RecordReader::new(&bytes).map(Result::unwrap).filter_map(switch).collect()
 }
 
-/// A thread is suspended between two blocks that send no packet of their own: what it had executed before is not recorded as
-/// executed after, nor the other way round, though the unit sends the next packet much later.
+/// A thread is suspended between two blocks that send no packet of their own. Blocks that it
+/// executed before the pause are not recorded as executed after it, nor the reverse, although
+/// the unit sends the next packet much later.
 #[test]
 fn a_stay_ends_with_the_block_before_a_pause() {
     let khz = clock::measure_tsc_khz();
@@ -396,7 +398,7 @@ fn a_stay_ends_with_the_block_before_a_pause() {
     let wanted = ["TNT NNN", "FUP 1009", "TIP.PGD -", "TIP.PGE 1009", "TNT NN", "FUP 100f", "TIP.PGD -"];
     let is_flow = |p: &String| ["TNT ", "FUP ", "TIP."].iter().any(|name| p.starts_with(name));
     let mut found = Vec::new();
-    // The host may suspend the thread elsewhere, too, but not each time.
+    // The host may suspend the thread elsewhere as well, but not in every attempt.
     let as_wanted = |_| {
         found = stay().into_iter().filter(is_flow).collect();
         found[1..] == wanted
@@ -404,7 +406,7 @@ fn a_stay_ends_with_the_block_before_a_pause() {
     assert!((0..50).any(as_wanted), "{found:?}");
 }
 
-/// The other thread has waited for the core while its owner went on.
+/// Another thread has waited for the core while the owner continued to execute.
 #[test]
 fn a_stay_does_not_end_before_its_last_block() {
     for (detached, timing) in [false, true].into_iter().flat_map(|d| [(d, Timing::Tsc), (d, Timing::Mtc)]) {
@@ -427,7 +429,8 @@ fn a_stay_does_not_end_before_its_last_block() {
     }
 }
 
-/// Blocks that end in packets, with a pause before the last of them in which the thread does `what`.
+/// Runs four blocks that end in packets. The thread calls `what` between the second and the
+/// third.
 fn stay_with(what: impl FnOnce()) -> (Rig, u64) {
     let config = Config { timing: Timing::Mtc, tsc_khz: clock::measure_tsc_khz(), ..Config::default() };
     let mut r = rig_with(config);
@@ -450,7 +453,8 @@ fn a_thread_that_the_host_does_not_run_has_no_core() {
     let (mut r, held) = stay_with(|| std::thread::sleep(PAUSE));
     assert!(held >= 1);
     let switches = switches(&mut r);
-    // In; out and in around the pause, and wherever else the host took the processor away; out.
+    // The switches are: in; out and in around the pause, and around every other time without a
+    // processor; out.
     let away = switches[1..switches.len() - 1].chunks(2).map(|pair| {
         assert_eq!((pair[0].0, pair[1].0), (false, true), "{switches:?}");
         pair[1].1 - pair[0].1
@@ -461,7 +465,7 @@ fn a_thread_that_the_host_does_not_run_has_no_core() {
     assert!(packets.contains(&"TIP.PGE 3000".to_owned()), "{packets:?}");
 }
 
-/// Keeps the processor for a while.
+/// Spins for `ms` milliseconds.
 fn work(ms: u64) {
     let begin = std::time::Instant::now();
     while begin.elapsed().as_millis() < u128::from(ms) {
@@ -469,7 +473,7 @@ fn work(ms: u64) {
     }
 }
 
-/// What QEMU does to a block of the calling thread.
+/// Plays QEMU's translation of a block on the calling thread.
 fn translate(ms: u64) {
     translation::told();
     work(ms);
@@ -478,9 +482,10 @@ fn translate(ms: u64) {
 
 #[test]
 fn a_thread_that_works_keeps_its_core() {
-    // The host may take the processor away at any time, but not each time.
+    // The host may take the processor away at any time, but not in every attempt.
     assert!((0..50).any(|_| stay_with(|| work(3)).1 == 0));
-    // What was translated before is not asked for again: it was told, or was too little to be told.
+    // Earlier translations do not count again: they were recorded, or were too short to be
+    // recorded.
     let worked = || {
         let mut r =
             rig_with(Config { timing: Timing::Mtc, tsc_khz: clock::measure_tsc_khz(), ..Config::default() });
@@ -512,13 +517,15 @@ fn a_thread_that_is_held_up_and_loses_its_core_is_not_recorded_longer() {
     let pause = || std::thread::sleep(std::time::Duration::from_millis(3));
     let [one, two, three, four] = [0x1000, 0x2000, 0x3000, 0x4000].map(|at| leak(at, &[0xff, 0xe0]));
     let (mut first, mut second, mut third) = (None, Some(two), Some(four));
-    // It looks at the clock now, is outside, and had lost the core before.
+    // The first thread reads the clock now, is outside the range, and is recorded as having
+    // lost the core before that reading.
     let begin = clock::tsc() - ms / 8;
     r.core.switch_in(11, &mut first, begin);
     r.core.begin_block(&mut first, one);
     r.core.leave(&mut first, 0x9000);
     r.core.switch_out_at(true, begin + 10);
-    // The next one looks at the clock where it enters, is held up, and had lost the core before the look of the first.
+    // The second thread reads the clock when it enters, is held up, and is recorded as having
+    // lost the core before the first thread's reading.
     pause();
     r.core.switch_in(12, &mut second, begin + 20);
     pause();

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What cores count.
+//! Counters of a core.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 use crate::unit::Sent;
 
-/// What a core has counted.
+/// Numbers of events on a core.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// Blocks inside the range.
     pub blocks: u64,
-    /// Transitions that nothing explained.
+    /// Transitions between blocks that no outcome explains.
     pub anomalies: u64,
-    /// QEMU's restarts inside a block, and faults: blocks cut short.
+    /// Blocks cut short by a restart of QEMU inside the block or by a fault.
     pub cuts: u64,
     /// Faults inside the range.
     pub faults: u64,
@@ -24,9 +24,9 @@ pub struct Counts {
     pub at_entry: u64,
     /// Threads that were preempted.
     pub preemptions: u64,
-    /// Times at which the host did not run the guest's code of a thread that had a core.
+    /// How often the host did not run the guest's code of a thread that had a core.
     pub held_up: u64,
-    /// Blocks that ran as they had been before their thread waited for a core.
+    /// Blocks that executed with bytes that differed from memory.
     pub stale: u64,
 }
 
@@ -45,14 +45,14 @@ impl Counts {
     }
 }
 
-/// Counters of one core that others may read at any time.
+/// Counters of one core that other threads may read at any time.
 #[derive(Debug, Default)]
 pub struct Board {
-    /// [`Counts::blocks`]; behind by at most a chunk of trace.
+    /// [`Counts::blocks`]; it lags by at most one chunk of trace.
     pub blocks: AtomicU64,
-    /// [`Counts::anomalies`]; likewise.
+    /// [`Counts::anomalies`], with the same lag.
     pub anomalies: AtomicU64,
-    /// What the units of the closed sections of the stream counted.
+    /// Counters of the closed sections of the stream.
     pub past: Mutex<Past>,
 }
 

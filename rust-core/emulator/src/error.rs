@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What can go wrong in the emulator.
+//! Errors of the emulator.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub enum Error {
         /// The names that exist.
         known: String,
     },
-    /// A plugin argument with a value that does not fit.
+    /// A plugin argument with an invalid value.
     #[error("plugin argument {key}={value}: {expected}")]
     BadValue {
         /// The argument's name.
@@ -43,12 +43,12 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The shared file or its rings.
+    /// An error of the shared file or its rings.
     #[error(transparent)]
     Rings(#[from] jportal_perf_abi::Error),
     /// The host thread could not be started.

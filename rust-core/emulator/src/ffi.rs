@@ -2,8 +2,8 @@
 
 //! QEMU's plugin interface, version 1 (`include/qemu/qemu-plugin.h` of QEMU 7.2).
 //!
-//! The functions are declared here by hand and resolved when QEMU loads the library. A callback
-//! must not unwind into QEMU: a panic ends the process, because what follows would be traced wrongly.
+//! The functions are declared by hand and resolved when QEMU loads the library. A callback must
+//! not unwind into QEMU. A panic ends the process, because the trace after it would be wrong.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -90,7 +90,8 @@ extern "C" fn stack_access(vcpu: c_uint, _info: u32, address: u64, userdata: *mu
     }
 }
 
-/// The instructions of a block. QEMU keeps them for the duration of the translation callback.
+/// The instructions of a block and QEMU's handles for them. QEMU keeps them for the duration of
+/// the translation callback.
 ///
 /// # Safety
 /// `tb` is the block of the running translation callback; the result must not outlive it.
@@ -180,6 +181,8 @@ extern "C" fn in_forked_child() {
     }
 }
 
+/// Creates the plugin from its arguments and starts the host thread.
+///
 /// # Safety
 /// `argv` holds `argc` NUL-terminated strings.
 unsafe fn start(argc: c_int, argv: *const *const c_char) -> Result<&'static Plugin, Error> {

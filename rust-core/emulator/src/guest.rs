@@ -5,14 +5,14 @@
 
 use crate::signals::GuestMemory;
 
-/// The guest's address space, which lies at a constant distance in QEMU's own.
+/// The guest's address space, which lies at a constant offset in QEMU's own.
 #[derive(Clone, Copy, Debug)]
 pub struct Guest {
     base: u64,
 }
 
 impl Guest {
-    /// Finds the distance in the running QEMU (`guest_base`); 0 where QEMU does not export it.
+    /// Finds that offset in the running QEMU (`guest_base`); 0 if QEMU does not export it.
     pub fn locate() -> Guest {
         // SAFETY: the name is NUL-terminated; the result is null or the address of QEMU's
         // `uintptr_t guest_base`, which is constant once a plugin's code runs for a guest.
@@ -26,12 +26,13 @@ impl Guest {
     /// Whether guest memory at `at` holds other bytes than `bytes`.
     ///
     /// # Safety
-    /// The guest's `bytes.len()` bytes from `at` on are mapped and readable.
+    /// The `bytes.len()` bytes of guest memory at `at` are mapped and readable.
     #[inline]
     pub unsafe fn differs(&self, at: u64, bytes: &[u8]) -> bool {
         let there = self.base.wrapping_add(at) as *const libc::c_void;
-        // SAFETY: the caller's promise. Guest threads may write there at the same time, which is why the comparison is
-        // a foreign function's: it reads each byte as it is then, before or after.
+        // SAFETY: the caller's promise. Guest threads may write these bytes at the same time.
+        // The comparison is therefore a foreign function, which reads each byte either before
+        // or after such a write.
         unsafe { libc::memcmp(there, bytes.as_ptr().cast(), bytes.len()) != 0 }
     }
 }
@@ -48,7 +49,8 @@ impl GuestMemory for Guest {
     }
 }
 
-/// The calling thread's id, which a guest thread under QEMU's user mode shares with its host thread.
+/// The calling thread's id, which a guest thread under QEMU's user mode shares with its host
+/// thread.
 pub fn thread_id() -> u32 {
     // SAFETY: no arguments, no preconditions.
     unsafe { libc::gettid() as u32 }
@@ -65,7 +67,7 @@ mod tests {
         assert_eq!(g.word(&raw const word as u64), Some(word));
         assert_eq!(g.word(8), None);
         let at = &raw const word as u64;
-        // SAFETY: `word` is there.
+        // SAFETY: `word` is mapped and readable.
         let differs = |bytes: &[u8]| unsafe { g.differs(at, bytes) };
         assert!(!differs(&[0x88, 0x77, 0x66]) && differs(&[0x88, 0x76, 0x66]));
     }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The host thread: carries out the VM's commands, moves queued trace into the rings, counts.
+//! The host thread: carries out the VM's commands, moves queued trace into the rings and
+//! publishes the counters.
 //!
-//! It is no guest thread: it may wait for cores and rings, and guest threads may wait for it.
+//! It is not a guest thread: it may wait for cores and rings, and guest threads may wait for
+//! it.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -15,22 +17,23 @@ use crate::outlet::Totals;
 use crate::plugin::Plugin;
 
 const PERIOD: Duration = Duration::from_micros(500);
-/// A thread may go so long without an event while its section of a stream is open.
+/// Maximum time in milliseconds that a thread may have no event while its section of a stream
+/// is open.
 const LONGEST_STAY_MS: u64 = 2000;
-/// Rounds of the host thread between two looks for such threads.
+/// Rounds of the host thread between two checks for such threads.
 const STAY_ROUNDS: u64 = 1000;
 /// Exit status of a run that was ended because its trace could not be kept.
 const EXIT_LIMIT: i32 = 112;
 
-/// What the host thread remembers.
+/// State of the host thread.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// The command carried out last.
+    /// Generation of the command that was carried out last.
     generation: u64,
-    /// Whether it has been acknowledged.
+    /// Whether that command has been acknowledged.
     acknowledged: bool,
     rounds: u64,
-    /// TSC ticks after which a detached stay is ended for its thread.
+    /// Number of TSC ticks after which the host thread ends a detached stay.
     longest_stay: u64,
 }
 
@@ -99,7 +102,7 @@ impl Host {
     }
 }
 
-/// Ends tracing on every core: last packets, AUX records.
+/// Ends tracing on every core: sends the last packets and writes the AUX records.
 fn stop(plugin: &Plugin) {
     plugin.filter.activate(false);
     plugin.scheduler.stop_all(|n, core| {
@@ -114,7 +117,7 @@ fn stop(plugin: &Plugin) {
     plugin.flush_code_log();
 }
 
-/// Moves what waits into the rings; returns what still waits.
+/// Moves queued trace into the rings; returns the bytes that are still queued.
 fn advance(plugin: &Plugin) -> u64 {
     let mut queued = 0;
     for outlet in &plugin.outlets {
@@ -171,8 +174,8 @@ fn give_up(plugin: &Plugin, queued: u64) {
     );
     plugin.log.error(&text);
     plugin.shared.fail(&text);
-    // SAFETY: ends the process at once; the guest cannot go on without losing trace, and what waits
-    // must not be passed off as a complete recording.
+    // SAFETY: ends the process at once. The guest cannot continue without losing trace, and the
+    // queued trace must not pass for a complete recording.
     unsafe { libc::_exit(EXIT_LIMIT) }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Events that a program under QEMU never meets by itself: interrupts, page faults, overflows of
-//! the unit's internal buffer.
+//! Injects events that do not occur by themselves under QEMU: interrupts, page faults,
+//! overflows of the unit's internal buffer.
 
 use crate::config::Config;
 use crate::random::Random;
@@ -34,34 +34,36 @@ impl Injection {
         }
     }
 
-    /// Stream positions are counted from `position` on from now on.
+    /// From this call on, stream positions count from `position`.
     pub fn rebase(&mut self, position: u64) {
         self.overflow_at = self.overflow_at.saturating_sub(position);
     }
 
-    /// Whether there is anything to look at when a block begins.
+    /// Whether events can be due before a block.
     #[inline]
     pub fn any(&self) -> bool {
         self.irq | self.overflow != 0
     }
 
-    /// Whether there is anything to look at when a block ends.
+    /// Whether events can be due inside a block.
     #[inline]
     pub fn inside(&self) -> bool {
         self.irq_inside != 0
     }
 
-    /// An interrupt before the block that begins.
+    /// Whether an interrupt is due before the block that begins.
     pub fn interrupts_now(&mut self) -> bool {
         due(&mut self.irq_left, self.irq)
     }
 
-    /// An interrupt before one of the `n` instructions of the block that ended: which one.
+    /// If an interrupt is due inside the block that has ended: the index of the instruction, of
+    /// `n`, before which it comes.
     pub fn interrupts_inside(&mut self, n: usize) -> Option<usize> {
         due(&mut self.irq_inside_left, self.irq_inside).then(|| self.random.below(n as u64) as usize)
     }
 
-    /// An overflow when the stream has reached `position`: how many blocks it swallows.
+    /// If an overflow is due at stream position `position`: the number of blocks that it
+    /// swallows.
     pub fn overflows_now(&mut self, position: u64) -> Option<u64> {
         if self.overflow == 0 || position < self.overflow_at {
             return None;
@@ -71,7 +73,8 @@ impl Injection {
     }
 }
 
-/// Counts down; true when it reaches zero, and starts again from `from`. Never for `from` 0.
+/// Decrements `left`. When it reaches 0, restarts it from `from` and returns true. Never true
+/// if `from` is 0.
 fn due(left: &mut u64, from: u64) -> bool {
     if from == 0 {
         return false;

@@ -3,31 +3,32 @@
 //! An Intel PT unit in software: a plugin for QEMU's user mode.
 //!
 //! Purpose: record programs on machines without Intel PT as if they had it. The plugin sees the
-//! blocks that QEMU executes and emits the packets that a PT unit would emit for them with user-only
-//! tracing and one IP filter range, per *virtual core*, into rings with the layout and the
-//! records of Linux perf ([`jportal_perf_abi`]). Guest threads are placed on the virtual cores with
-//! time slices and context switches, so a recording has the same joints as one from hardware.
+//! blocks that QEMU executes. For each *virtual core* it emits the packets that a PT unit would
+//! emit for them with user-only tracing and one IP filter range. It writes them into rings with
+//! the layout and the records of Linux perf ([`jportal_perf_abi`]). Guest threads are placed on
+//! the virtual cores with time slices and context switches, so a recording is divided by
+//! switches as one from hardware is.
 //!
 //! Constraints: QEMU 7.2 (Debian 12), plugin API version 1, x86-64 guests on an x86-64 host; no
-//! per-instruction callbacks; a guest thread is never made to wait for another one without bound.
-//! Non-goals: traps and page faults that a guest under QEMU does not have (they can be injected),
-//! kernel tracing, TSX, PTWRITE, power events.
+//! per-instruction callbacks; a guest thread never waits for another guest thread without
+//! bound. Non-goals: traps and page faults that a guest under QEMU does not have (they can be
+//! injected), kernel tracing, TSX, PTWRITE, power events.
 //!
-//! | module        | its part                                                                |
+//! | module        | purpose                                                                 |
 //! |---------------|-------------------------------------------------------------------------|
 //! | [`config`]    | plugin arguments                                                        |
 //! | [`block`]     | translated blocks                                                       |
-//! | [`resolve`]   | how a block ended                                                       |
-//! | [`signals`]   | what a signal interrupted                                               |
+//! | [`resolve`]   | determines how a block ended                                            |
+//! | [`signals`]   | finds the instruction that a signal interrupted                         |
 //! | [`unit`]      | the PT unit of a core                                                   |
 //! | [`core`]      | a core: unit, rings, running thread                                     |
-//! | [`injection`] | events that QEMU's guests do not have                                   |
-//! | [`seat`]      | who may touch a core                                                    |
-//! | [`scheduler`] | threads on cores                                                        |
-//! | [`outlet`]    | bytes and records into the rings                                        |
-//! | [`plugin`]    | QEMU's events                                                           |
-//! | [`host`]      | the VM's commands, draining, the end                                    |
-//! | [`truth`]     | record of executed blocks, for tests                                    |
+//! | [`injection`] | injects events that QEMU's guests do not have                           |
+//! | [`seat`]      | exclusive access to a core                                              |
+//! | [`scheduler`] | assigns threads to cores                                                |
+//! | [`outlet`]    | writes bytes and records into the rings                                 |
+//! | [`plugin`]    | handles QEMU's callbacks                                                |
+//! | [`host`]      | the host thread: the VM's commands, queued trace, end of the process    |
+//! | [`truth`]     | the record of executed blocks, for tests                                |
 
 pub mod block;
 pub mod clock;

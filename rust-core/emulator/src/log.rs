@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::Error;
 
-/// Errors that are written. A recurring one must not fill stderr: if it is a pipe that nobody reads, the traced program would wait in the
-/// write.
+/// Maximum number of errors that are written. A recurring error must not fill stderr: if stderr
+/// is a pipe that nobody reads, the write would block the traced program.
 const MAX_ERRORS: usize = 100;
 
-/// Where messages go. Errors go to stderr as well.
+/// The destination of messages. Errors go to stderr as well.
 #[derive(Debug)]
 pub struct Log {
     file: Option<Mutex<File>>,
@@ -23,7 +23,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Creates the file, if one is wanted.
+    /// Creates the log file if `path` names one.
     pub fn open(path: Option<&Path>) -> Result<Log, Error> {
         let open = |p: &Path| {
             File::create(p).map_err(|source| Error::File { path: p.into(), what: "create", source })
@@ -31,7 +31,7 @@ impl Log {
         Ok(Log { file: path.map(open).transpose()?.map(Mutex::new), errors: AtomicUsize::new(0) })
     }
 
-    /// One line.
+    /// Writes one line to the log file.
     pub fn line(&self, text: &str) {
         if let Some(f) = &self.file {
             // A log that cannot be written must not disturb the traced program.
@@ -39,7 +39,8 @@ impl Log {
         }
     }
 
-    /// One line, on stderr too. Only the first [`MAX_ERRORS`] are written.
+    /// Writes one line to the log file and to stderr. Only the first [`MAX_ERRORS`] are
+    /// written.
     pub fn error(&self, text: &str) {
         let before = self.errors.fetch_add(1, Ordering::Relaxed);
         if before < MAX_ERRORS {

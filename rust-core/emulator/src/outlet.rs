@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From a core's unit to its rings.
+//! Moves trace bytes and records from a core's unit into its rings.
 //!
-//! The unit's bytes and the records about them form one ordered sequence per core. In `stall` mode
-//! what does not fit into the rings waits in a queue on the host side, and a host thread moves it on
-//! in order ([`Outlet::advance`]): a guest thread is never made to wait for the guest thread that
-//! drains. In `drop` mode output stops at the end of the last free region, as the kernel programs a
-//! PT unit (`pt_buffer_reset_markers`): the AUX record says TRUNCATED and tracing is off until
-//! there is a free region again.
+//! The unit's bytes and the records about them form one ordered sequence per core. In `stall`
+//! mode, whatever does not fit into the rings waits in a queue on the host side, and a host
+//! thread moves it into the rings in order ([`Outlet::advance`]). Hence a guest thread never
+//! waits for the guest thread that drains. In `drop` mode, output stops at the end of the last
+//! free region, where the kernel programs a PT unit to stop (`pt_buffer_reset_markers`): the
+//! AUX record carries TRUNCATED, and tracing is off until a region is free again.
 //!
-//! A ring that is overwritten ([`Outlet::set_overwrite`]) never is full: what waits in `stall` mode are records then.
+//! A ring that is overwritten ([`Outlet::set_overwrite`]) is never full. In `stall` mode only
+//! records can wait then.
 //!
-//! A core's stream consists of *sections*, each written by one unit. There is more than one when a
-//! thread lost the core in the middle of a block: its section stays open until the thread tells how
-//! the block ended, and what comes behind waits ([`Outlet::open_section`]).
+//! A core's stream consists of *sections*, each written by one unit. There is more than one
+//! when a thread lost the core in the middle of a block: its section remains open until the
+//! thread's next event shows how the block ended, and the calls for later sections wait
+//! ([`Outlet::open_section`]).
 //!
-//! AUX records are written, and `aux_head` moves, when a thread leaves the core and whenever a
-//! quarter of the ring is pending; the bytes of a record belong to one thread.
+//! An AUX record is written, and `aux_head` moves, when a thread leaves the core and whenever a
+//! quarter of the ring is pending. The bytes of one record belong to one thread.
 
 use std::collections::VecDeque;
 
@@ -27,7 +29,7 @@ use jportal_perf_abi::ring::CoreProducer;
 use crate::config::OnFull;
 use crate::truth::{CoreLog, Entry};
 
-/// Something that waits for room.
+/// An item that waits for room in the rings.
 #[derive(Debug)]
 enum Item {
     Bytes(Vec<u8>),
@@ -35,21 +37,21 @@ enum Item {
     Record { body: Body, tid: u32, tsc: u64 },
 }
 
-/// A drain that takes so many bytes at the most, however fast the real one is.
+/// The model of a drain with a limited speed, however fast the real drain is.
 #[derive(Clone, Copy, Debug)]
 struct SlowDrain {
     /// Bytes per tick of the TSC.
     speed: f64,
-    /// When `taken` was reckoned.
+    /// TSC at which `taken` was computed.
     tsc: u64,
     /// Bytes taken so far.
     taken: f64,
 }
 
-/// Names a section of one core's stream; later ones are greater.
+/// Number of a section of one core's stream. Later sections have greater numbers.
 pub type Section = u64;
 
-/// A call that waits for the sections before to be closed.
+/// A call for a section that waits until all earlier sections are closed.
 #[derive(Debug)]
 enum Call {
     Write { bytes: Vec<u8>, tid: u32, tsc: u64 },
@@ -65,13 +67,13 @@ struct Waiting {
     closed: bool,
 }
 
-/// Whether the unit may go on.
+/// Whether the unit may continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Flow {
-    /// Bytes were taken.
+    /// The bytes were accepted.
     Taken,
-    /// The ring is full, bytes were lost: the unit is off.
+    /// The ring is full and bytes were lost: the unit is off.
     Stopped,
 }
 
@@ -80,36 +82,37 @@ pub enum Flow {
 pub struct Outlet {
     producer: CoreProducer,
     mode: OnFull,
-    /// The AUX ring is written in a circle.
+    /// New bytes overwrite the oldest bytes of the AUX ring.
     overwrite: bool,
     queue: VecDeque<Item>,
     queued: u64,
-    /// Bytes taken, queued ones included.
+    /// Stream position after the last byte accepted, queued bytes included.
     position: u64,
     /// `position` at the last AUX record.
     recorded: u64,
     region: u64,
-    /// Drop mode: output stops here.
+    /// Drop mode: the stream position at which output stops.
     stop_at: u64,
     slow: Option<SlowDrain>,
     off: bool,
     totals: Totals,
-    /// The section that is written through, and where it began.
+    /// The section whose calls are applied at once.
     front: Section,
+    /// Stream position at which section `front` began.
     base: u64,
-    /// The sections behind it.
+    /// The sections after `front`.
     waiting: VecDeque<Waiting>,
     truth: Option<CoreLog>,
 }
 
-/// What an outlet has counted.
+/// Counters of an outlet.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Totals {
     /// Trace bytes that were accepted.
     pub bytes: u64,
     /// Trace bytes that were lost.
     pub lost_bytes: u64,
-    /// Times that output stopped.
+    /// How often output stopped.
     pub losses: u64,
     /// Records that were lost.
     pub lost_records: u64,
@@ -144,15 +147,16 @@ impl Outlet {
         outlet
     }
 
-    /// Drop mode: lets the drain take at most `speed` bytes per tick of the TSC. It takes them before, but the unit does
-    /// not see their room.
+    /// Drop mode: limits the drain to `speed` bytes per tick of the TSC. The real drain may
+    /// take bytes earlier, but the unit does not see their room before the limit allows it.
     #[must_use]
     pub fn with_drain(mut self, speed: f64) -> Outlet {
         self.slow = Some(SlowDrain { speed, tsc: 0, taken: self.position as f64 });
         self
     }
 
-    /// From now on the AUX ring is written in a circle, or not. While nothing is traced.
+    /// Sets whether new bytes overwrite the oldest bytes of the AUX ring. Call it only while
+    /// nothing is traced.
     pub fn set_overwrite(&mut self, overwrite: bool) {
         self.overwrite = overwrite;
     }
@@ -162,23 +166,23 @@ impl Outlet {
         self.totals
     }
 
-    /// Bytes that wait outside the ring.
+    /// Trace bytes that wait outside the ring.
     pub fn queued(&self) -> u64 {
         self.queued
     }
 
-    /// Whether nothing waits.
+    /// Whether no item and no section waits.
     pub fn is_drained(&self) -> bool {
         self.queue.is_empty() && self.waiting.is_empty()
     }
 
-    /// Begins a section behind all others.
+    /// Opens a section after all others.
     pub fn open_section(&mut self) -> Section {
         self.waiting.push_back(Waiting::default());
         self.front + self.waiting.len() as u64
     }
 
-    /// Nothing more comes from `section`; there is one behind it.
+    /// Closes `section`: nothing more is written to it. A later section exists.
     pub fn close_section(&mut self, section: Section) {
         match self.behind(section) {
             Some(waiting) => waiting.closed = true,
@@ -207,7 +211,7 @@ impl Outlet {
         }
     }
 
-    /// Does what `call` says if its section has come to the front, else keeps it.
+    /// Applies `call` if `section` is at the front; otherwise keeps it until then.
     fn call(&mut self, section: Section, call: Call) -> Flow {
         let len = if let Call::Write { bytes, .. } = &call { bytes.len() as u64 } else { 0 };
         if let Some(waiting) = self.behind(section) {
@@ -245,12 +249,13 @@ impl Outlet {
         self.truth.as_mut().map_or(Ok(()), CoreLog::flush)
     }
 
-    /// Stream position behind the last byte taken.
+    /// Stream position after the last byte accepted.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The AUX ring's quarter: how many bytes a unit can always write after an AUX record was drained.
+    /// A quarter of the AUX ring: the number of bytes that a unit can always write after an AUX
+    /// record was drained.
     pub fn region(&self) -> u64 {
         self.region
     }
@@ -260,7 +265,8 @@ impl Outlet {
         self.off
     }
 
-    /// Appends trace bytes of thread `tid`: whole packets. Only where output stops is a packet cut.
+    /// Appends trace bytes of thread `tid`, which must be whole packets. A packet is cut only
+    /// where output stops.
     pub fn write(&mut self, section: Section, bytes: &[u8], tid: u32, tsc: u64) -> Flow {
         if section == self.front {
             return self.write_through(bytes, tid, tsc);
@@ -327,36 +333,38 @@ impl Outlet {
         Flow::Stopped
     }
 
-    /// The place where a unit that starts now would have to stop: the last region end before the
-    /// tail (`pt_buffer_reset_markers`).
+    /// Sets the position at which a unit that starts now has to stop: the end of the last whole
+    /// region before the tail (`pt_buffer_reset_markers`).
     fn set_stop(&mut self, tsc: u64) {
         let end = self.position + self.room(tsc);
         self.stop_at = end / self.region * self.region;
     }
 
-    /// Free bytes of the ring, as far as a slow drain lets the unit see them.
+    /// Free bytes of the ring. With a slow drain, only the bytes that its speed has freed by
+    /// `tsc` count.
     fn room(&mut self, tsc: u64) -> u64 {
         let room = self.producer.aux.room();
         let Some(slow) = &mut self.slow else { return room };
         let passed = tsc.saturating_sub(slow.tsc) as f64;
         slow.tsc = slow.tsc.max(tsc);
-        // Only what a record has made visible can be taken.
+        // A drain can take only the bytes that an AUX record has announced.
         slow.taken = (slow.taken + passed * slow.speed).min(self.recorded as f64);
         let held = self.position - slow.taken as u64;
         room.min(self.producer.aux.size().saturating_sub(held))
     }
 
-    /// Drop mode: whether output can begin again at `tsc`; if so it does.
+    /// Drop mode: starts output again if there is room at `tsc`. Returns whether output is on.
     pub fn resume(&mut self, tsc: u64) -> bool {
         if self.off {
             self.set_stop(tsc);
-            // With less than the rest of a region the kernel's start fails.
+            // Like the kernel's start, this fails if less than the rest of the current region
+            // is free.
             self.off = self.stop_at <= self.position;
         }
         !self.off
     }
 
-    /// Ends the bytes written so far: they belong to `tid`.
+    /// Ends the bytes written so far with an AUX record: they belong to thread `tid`.
     fn end_aux(&mut self, tid: u32, tsc: u64) {
         if self.overwrite {
             return self.end_overwritten(tid, tsc);
@@ -378,7 +386,8 @@ impl Outlet {
         }
     }
 
-    /// Each stop of the unit is recorded, with a size that says nothing (`pt_event_stop`).
+    /// Overwrite mode: records each stop of the unit, with a size that carries no information
+    /// (`pt_event_stop`).
     fn end_overwritten(&mut self, tid: u32, tsc: u64) {
         self.recorded = self.position;
         let offset = self.producer.aux.publish_place();
@@ -386,7 +395,8 @@ impl Outlet {
         self.record(Body::Aux { offset, size, flags: aux_flags::OVERWRITE }, tid, tsc);
     }
 
-    /// Drop mode: a record that finds no room is lost, `aux_head` moves all the same.
+    /// Drop mode: writes an AUX record and moves `aux_head`. If the data ring has no room, the
+    /// record is lost and `aux_head` moves all the same.
     fn aux_record(&mut self, tid: u32, tsc: u64, flags: u64) {
         let size = self.position - self.recorded;
         let body = Body::Aux { offset: self.recorded, size, flags };
@@ -409,7 +419,8 @@ impl Outlet {
         }
     }
 
-    /// Thread `tid` enters the core. `first`: for the first time, which the kernel announces.
+    /// Thread `tid` enters the core. `first` says that it does so for the first time, which the
+    /// kernel announces with an ITRACE_START record.
     pub fn switch_in(&mut self, section: Section, pid: u32, tid: u32, tsc: u64, first: bool) {
         let _ = self.call(section, Call::SwitchIn { pid, tid, tsc, first });
     }
@@ -422,13 +433,14 @@ impl Outlet {
         self.record(Body::Switch { out: false, preempted: false }, tid, tsc);
     }
 
-    /// The first block behind `at`, counted from the section's start, runs `bytes` of the past.
+    /// Records that the first block after position `at`, counted from the section's start,
+    /// executes `bytes`, which are older than the code in memory.
     pub fn stale(&mut self, section: Section, at: u64, address: u64, bytes: &[u8], tid: u32, tsc: u64) {
         let _ = self.call(section, Call::Stale { at, address, bytes: bytes.to_vec(), tid, tsc });
     }
 
-    /// Thread `tid` leaves the core. The kernel writes the switch first, then stops the unit
-    /// (`__perf_event_task_sched_out`).
+    /// Thread `tid` leaves the core. The switch is recorded before the unit stops, as in the
+    /// kernel (`__perf_event_task_sched_out`).
     pub fn switch_out(&mut self, section: Section, tid: u32, tsc: u64, preempted: bool) {
         let _ = self.call(section, Call::SwitchOut { tid, tsc, preempted });
     }
@@ -438,7 +450,7 @@ impl Outlet {
         self.end_aux(tid, tsc);
     }
 
-    /// Moves what waits into the rings as far as there is room; returns the bytes moved.
+    /// Moves queued items into the rings while there is room; returns the trace bytes moved.
     pub fn advance(&mut self) -> u64 {
         let mut moved = 0;
         while let Some(item) = self.queue.pop_front() {

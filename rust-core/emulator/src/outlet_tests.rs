@@ -211,7 +211,7 @@ fn sections_come_in_order_whichever_is_written_first() {
 #[test]
 fn a_slow_drain_makes_room_with_time() {
     let mut r = rig(OnFull::Drop);
-    // A byte in ten ticks; the real drain takes all at once.
+    // One byte per ten ticks; the real drain takes all bytes at once.
     r.outlet = r.outlet.with_drain(0.1);
     let write = |r: &mut Rig, tsc| {
         let flow = r.outlet.write(0, &numbered(0, 2048), 11, tsc);
@@ -224,7 +224,7 @@ fn a_slow_drain_makes_room_with_time() {
     assert!(!r.outlet.resume(20_000), "2,000 bytes are less than a region");
     assert!(r.outlet.resume(20_480));
     assert_eq!([1, 2].map(|_| write(&mut r, 20_480)), [Flow::Taken, Flow::Stopped]);
-    // What was not there could not be taken.
+    // The drain could not take bytes that did not exist yet.
     assert!(r.outlet.resume(10_000_000));
     assert_eq!([1, 2, 3, 4, 5].map(|_| write(&mut r, 10_000_000))[3..], [Flow::Taken, Flow::Stopped]);
 }
@@ -253,7 +253,7 @@ fn a_ring_that_is_overwritten_is_never_full() {
         assert_eq!(last, all[all.len() - 300..]);
         let totals = r.outlet.totals();
         assert_eq!((totals.bytes, totals.lost_bytes, totals.losses), (35_000, 0, 0));
-        // Each stop is told, with or without bytes.
+        // Each stop is recorded, with or without bytes.
         r.outlet.switch_in(0, 7, 12, 4, false);
         r.outlet.switch_out(0, 12, 5, false);
         assert_eq!(r.drain_records().last(), Some(&(aux(place, AUX, aux_flags::OVERWRITE), 12)));

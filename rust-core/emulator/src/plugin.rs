@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What happens at each of QEMU's callbacks, without QEMU's interface.
+//! The actions at each of QEMU's callbacks, independent of QEMU's interface.
 
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{
@@ -27,7 +27,7 @@ use crate::setup;
 use crate::signals::{GuestMemory, Prologue, StackAccess, prologue, read_frame};
 use crate::truth::{CodeLog, CoreLog};
 
-/// vCPU indices are reused, so this bounds the threads alive at one time.
+/// Maximum number of threads alive at one time (QEMU reuses vCPU indices).
 pub const MAX_THREADS: usize = 8192;
 
 /// One guest thread.
@@ -35,11 +35,11 @@ pub const MAX_THREADS: usize = 8192;
 struct Thread {
     tenant: Tenant,
     unresolved: Unresolved,
-    /// A handler was entered and its frame is not known yet.
+    /// A signal handler was entered and its frame has not been read yet.
     awaits_frame: bool,
-    /// The thread came from the kernel since it last executed inside the range.
+    /// The thread has returned from the kernel since it last executed inside the range.
     from_kernel: bool,
-    /// The block that begins next was translated just now.
+    /// The thread has just translated the block that begins next.
     translated: bool,
 }
 
@@ -51,8 +51,8 @@ thread_local! {
 #[derive(Debug)]
 struct Slot(UnsafeCell<Option<Thread>>);
 
-// SAFETY: a slot is used by the host thread that runs its vCPU only; QEMU creates the vCPU before that
-// thread starts and ends it in that thread.
+// SAFETY: only the host thread that runs a vCPU uses the vCPU's slot. QEMU creates the vCPU
+// before that thread starts and ends it in that thread.
 unsafe impl Sync for Slot {}
 
 /// How a block's executions are reported.
@@ -64,7 +64,7 @@ pub enum Hook {
     Outside(u64),
     /// [`Plugin::unsorted`]: translated before the range was known.
     Unsorted(&'static Block),
-    /// [`Plugin::handler`], then as outside.
+    /// [`Plugin::handler`]: the entry of a signal handler, at this address.
     Handler(u64),
 }
 
@@ -87,7 +87,7 @@ pub struct Plugin {
     pub(crate) log: Log,
     pub(crate) queued: AtomicU64,
     pub(crate) peak: AtomicU64,
-    /// The process ends, or is a fork of the traced one.
+    /// The process is ending, or is a fork of the traced one.
     pub(crate) exiting: AtomicBool,
     threads: Box<[Slot]>,
     guest: Guest,
@@ -99,7 +99,7 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Creates the shared file and everything else that `config` asks for.
+    /// Creates the shared file and all state that `config` requires.
     pub fn new(mut config: Config) -> Result<Plugin, Error> {
         let tsc_khz = clock::measure_tsc_khz();
         config.cbr = setup::bus_ratio(tsc_khz);
@@ -151,7 +151,8 @@ impl Plugin {
         })
     }
 
-    /// Events at translation that should not happen: (undecodable blocks, handlers inside the range).
+    /// Counts of events at translation that should not happen: (undecodable blocks, handlers
+    /// inside the range).
     pub(crate) fn translation_anomalies(&self) -> (u64, u64) {
         (self.undecodable.load(Relaxed), self.handlers_inside.load(Relaxed))
     }
@@ -179,7 +180,7 @@ impl Plugin {
         }
     }
 
-    /// Of the calling thread.
+    /// State for the calling thread, which runs vCPU `index`.
     #[cold]
     fn new_thread(&self, index: u32) -> Thread {
         VCPU.set(index);
@@ -195,14 +196,14 @@ impl Plugin {
     /// The calling thread translates a block.
     fn translates(&self) {
         clock::translation::told();
-        // SAFETY: the number was set by a callback on this thread and is that of the vCPU until QEMU ends it, in this thread;
-        // callbacks do not nest.
+        // SAFETY: a callback on this thread set the number. The number is that of the thread's
+        // vCPU until QEMU ends the vCPU, in this thread. Callbacks do not nest.
         if let Some(t) = unsafe { self.thread(VCPU.get()) } {
             t.translated = true;
         }
     }
 
-    /// A block begins that may be the first since its translation.
+    /// A block begins. If the thread has just translated it, the translation has ended.
     #[inline]
     fn begins(t: &mut Thread) {
         if t.translated {
@@ -211,13 +212,14 @@ impl Plugin {
         }
     }
 
-    /// A block is translated. The instructions are listed in order. Returns how to report its
-    /// executions, and which of its instructions are a handler's first stack access.
+    /// QEMU translates a block whose instructions are `insns`, in order. Returns how to report
+    /// its executions, and which of its instructions are a handler's first stack access.
     pub fn translate(&self, insns: &[InsnBytes<'_>]) -> (Hook, Vec<StackAccess>) {
         let start = insns.first().map_or(0, |i| i.address);
         self.translates();
         if self.exiting.load(Relaxed) {
-            // In a forked child a lock may be held by a thread that is not there.
+            // In a forked child, a lock may be held by a thread that does not exist in the
+            // child.
             return (Hook::Outside(start), Vec::new());
         }
         let end = insns.last().map_or(0, |i| i.address + i.bytes.len() as u64);
@@ -294,7 +296,8 @@ impl Plugin {
                 if enters {
                     self.scheduler.hint(&t.tenant, true);
                 }
-                // The time of an entry was told before: whatever changes from now on, changes later than that.
+                // The time of the entry has been sent before this check, so any later change of
+                // the code also has a later time.
                 if self.is_stale(block) {
                     if !enters {
                         core.enter_anew(&mut t.unresolved, block);
@@ -316,7 +319,8 @@ impl Plugin {
         }
     }
 
-    /// The quantum is over. The block that has begun is interrupted here and goes on on the next core.
+    /// The quantum is over. The thread is interrupted before the block that has begun, and
+    /// resumes on the next core.
     #[cold]
     #[inline(never)]
     fn change_core(&self, t: &mut Thread) {
@@ -325,8 +329,9 @@ impl Plugin {
         self.take_core(t, need.since);
     }
 
-    /// The thread has no core. If it lost one in the middle of a block, the new block ends that and
-    /// begins on the next core; whether all is done.
+    /// The thread has no core. If it lost one in the middle of a block, `block` ends that stay,
+    /// and the thread enters the next core with `block`. Returns whether nothing is left to do;
+    /// if not, the caller must begin `block` on the new core.
     #[cold]
     #[inline(never)]
     fn begin_elsewhere(&self, t: &mut Thread, block: &'static Block) -> bool {
@@ -345,7 +350,8 @@ impl Plugin {
         }
     }
 
-    /// Finds a core for thread `t`, on which it enters the block that it has begun, if any.
+    /// Takes a core for thread `t`. The thread enters it with the block that it has begun, if
+    /// any.
     #[cold]
     fn take_core(&self, t: &mut Thread, since: u64) -> Taken {
         if t.tenant.tid == 0 {
@@ -354,18 +360,19 @@ impl Plugin {
         self.scheduler.take(&mut t.tenant, &mut t.unresolved, &self.filter, since, |b| self.is_stale(b))
     }
 
-    /// Whether other code stands where `block`, which is being executed, was translated from. Not only a thread that had to
-    /// wait comes to such a block: a write drops all blocks of its page (QEMU, `tb_invalidate_phys_page_fast`), and a
-    /// dropped one that a thread is in goes on to those it was linked to, dropped or not.
+    /// Whether memory differs from the bytes that `block`, which is being executed, was
+    /// translated from. This does not require that the thread had to wait: a write drops all
+    /// blocks of its page (QEMU, `tb_invalidate_phys_page_fast`), but a thread inside a dropped
+    /// block still continues to the blocks that it was linked to, dropped or not.
     #[inline]
     fn is_stale(&self, block: &Block) -> bool {
-        // SAFETY: the calling thread is about to execute these bytes' translation; a guest that unmaps
-        // code while it runs ends by the same fault natively.
+        // SAFETY: the calling thread is about to execute the translation of these bytes. A
+        // guest that unmaps code while it runs would die by the same fault natively.
         unsafe { self.guest.differs(block.start, block.bytes()) }
     }
 
-    /// While much is queued, producers are slowed so that the drain gets its share; for a moment only,
-    /// because the drain is a guest thread too.
+    /// Slows the calling thread while much trace is queued, so that the drain gets its share of
+    /// the processor. Only for a moment, because the drain is a guest thread too.
     fn press(&self) {
         if self.config.mode == OnFull::Stall && self.queued.load(Relaxed) > self.config.limit / 8 {
             std::thread::sleep(Duration::from_millis(1));
@@ -395,7 +402,8 @@ impl Plugin {
         self.event(t, |core, unresolved| core.leave(unresolved, to));
     }
 
-    /// Shows `what` the core of thread `t`, taken if it has none, after which it executes outside the range.
+    /// Calls `what` with the core of thread `t`, which first takes a core if it has none.
+    /// Afterwards the thread executes outside the range.
     fn event(&self, t: &mut Thread, mut what: impl FnMut(&mut Core, &mut Unresolved)) {
         let mut need = None;
         while self.filter.is_active() {
@@ -415,7 +423,7 @@ impl Plugin {
         t.unresolved = None;
     }
 
-    /// A block that was translated before the range was known begins.
+    /// A block begins that was translated before the range was known.
     ///
     /// # Safety
     /// As [`Plugin::inside`].
@@ -430,7 +438,7 @@ impl Plugin {
         }
     }
 
-    /// A signal handler is entered: nothing is decided before its frame has been read.
+    /// A signal handler is entered. Nothing is decided before its frame has been read.
     ///
     /// # Safety
     /// As [`Plugin::inside`].
@@ -442,7 +450,7 @@ impl Plugin {
         }
     }
 
-    /// A handler's first stack access is executed; the signal frame is at guest address `frame`.
+    /// A handler executes its first stack access. The signal frame is at guest address `frame`.
     ///
     /// # Safety
     /// As [`Plugin::inside`].
@@ -456,8 +464,8 @@ impl Plugin {
             return self.frame_missed(t, &format!("a signal handler has no frame at {frame:#x}"));
         };
         let within = self.filter.contains(signal.rip);
-        // With no block begun there is something to tell only if a branch had just reached the range;
-        // a thread that comes from the kernel was never there.
+        // Without an unresolved block, the signal matters only if a branch had just reached the
+        // range. A thread that comes from the kernel had not reached the range.
         if t.unresolved.is_none() && (t.from_kernel || !within) {
             return;
         }
@@ -465,7 +473,8 @@ impl Plugin {
         self.event(t, |core, unresolved| core.signal(unresolved, rip, fault, within));
     }
 
-    /// The frame of a handler was not found for the reason `why`: where the thread was interrupted is not known. An anomaly.
+    /// The frame of a handler was not found, for the reason `why`. Where the signal interrupted
+    /// the thread is unknown, which is an anomaly if the thread has an unresolved block.
     #[cold]
     fn frame_missed(&self, t: &mut Thread, why: &str) {
         t.awaits_frame = false;
@@ -496,14 +505,16 @@ impl Plugin {
             self.scheduler.release(&t.tenant);
         }
         if matches!(number, libc::SYS_execve | libc::SYS_execveat) && self.filter.is_active() {
-            // If it succeeds every thread is gone; if it fails they take their cores again.
+            // If the call succeeds, all threads are gone. If it fails, the threads take cores
+            // again.
             self.scheduler.stop_all(|_, core| {
                 let _ = core.flush_truth();
             });
         }
     }
 
-    /// `action` is the address of the new `struct sigaction`, whose first word is the handler.
+    /// The guest installs a signal handler. `action` is the address of the new
+    /// `struct sigaction`, whose first word is the handler.
     fn install_handler(&self, action: u64) {
         let Some(entry) = self.guest.word(action) else { return };
         if entry <= libc::SIG_IGN as u64 {
@@ -519,7 +530,7 @@ impl Plugin {
         self.handler_count.store(handlers.len(), Release);
     }
 
-    /// vCPU `index` comes into being or ends; indices are reused.
+    /// vCPU `index` is created or ends. QEMU reuses indices.
     ///
     /// # Safety
     /// Called by QEMU before the vCPU's thread starts, or on it at its end.

@@ -6,7 +6,7 @@ use crate::config::Timing;
 /// `nop; jmp` to the next instruction, and `ret`.
 const CODE: &[u8] = &[0x90, 0xeb, 0x00, 0xc3];
 
-/// Code of this process as that of a guest whose memory lies at the same addresses.
+/// Uses code of this process as the code of a guest whose memory lies at the same addresses.
 struct Rig {
     plugin: Plugin,
     code: Box<[u8]>,
@@ -45,7 +45,7 @@ impl Rig {
         }
     }
 
-    /// Blocks told as stale, and entries into the range.
+    /// Number of blocks reported as stale, and of entries into the range.
     fn told(&self) -> (u64, u64) {
         let (mut stale, mut entries) = (0, 0);
         self.plugin.scheduler.stop_all(|_, core| {
@@ -56,7 +56,8 @@ impl Rig {
     }
 }
 
-/// A write drops the blocks of a page, and a thread that is in one of them still goes on to the next.
+/// A write drops the blocks of a page, but a thread inside one of them still continues to the
+/// next.
 #[test]
 fn a_block_that_was_replaced_behind_a_running_one_is_told() {
     let mut r = rig();

@@ -2,7 +2,7 @@
 
 //! Pseudo-random choices.
 
-/// Choices that are the same in every run with one seed (xorshift64*).
+/// A generator that makes the same choices in every run with the same seed (xorshift64*).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The filter range and whether anything is traced, as every block asks.
+//! The filter range and whether tracing is on. Every block checks both.
 
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Written by the host thread, read by every guest thread.
+/// The filter. The host thread writes it, and every guest thread reads it.
 #[derive(Debug, Default)]
 pub struct Filter {
     low: AtomicU64,
@@ -22,19 +22,20 @@ impl Filter {
         self.active.load(Relaxed)
     }
 
-    /// Whether `address` lies in the range; false while there is none.
+    /// Whether `address` lies in the range; false while no range is set.
     #[inline]
     pub fn contains(&self, address: u64) -> bool {
         address.wrapping_sub(self.low.load(Relaxed)) < self.len.load(Relaxed)
     }
 
-    /// Whether a range was set. What is translated afterwards can be sorted once and for all.
+    /// Whether a range was set. A block that is translated after that is classified once, at
+    /// its translation.
     pub fn is_known(&self) -> bool {
         self.len.load(Acquire) != 0
     }
 
-    /// Sets the range `low..high`. It can be set once; setting it to something else fails, because
-    /// translated blocks are already sorted by it.
+    /// Sets the range `low..high`. The range can be set once. Setting another one fails,
+    /// because translated blocks are already classified by the first.
     pub fn set(&self, low: u64, high: u64) -> Result<(), (u64, u64)> {
         let len = high.saturating_sub(low);
         if self.is_known() {

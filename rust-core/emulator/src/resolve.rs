@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How the block that began last ended, judged by where the thread goes next.
+//! Determines how the block that began last ended, from the thread's next address.
 //!
-//! QEMU calls the plugin when a block *begins*. It may end early: a fault, or a restart inside
-//! the block that is QEMU's own affair. An outcome is therefore decided only when the next
-//! address is known, and it is a pure function of the block, that address and the way the
-//! thread arrived there.
+//! QEMU calls the plugin when a block *begins*. The block may end early: by a fault, or by a
+//! restart inside the block, which QEMU makes for reasons of its own. An outcome is therefore
+//! decided only when the next address is known. It is a pure function of the block, that
+//! address and the way in which the thread arrived at the address.
 
 use crate::block::{Block, End};
 
-/// How the thread came to the next address.
+/// How the thread arrived at the next address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// A block begins there. `restart` is [`Block::restart`] of that block.
+    /// A block begins at the next address. `restart` is [`Block::restart`] of that block.
     Block {
-        /// The arriving block may be QEMU's restart inside the block before.
+        /// The new block may be QEMU's restart inside the block before it.
         restart: bool,
     },
-    /// The instruction there raised a synchronous fault and did not retire.
+    /// The instruction at the next address raised a synchronous fault and did not retire.
     Fault,
-    /// An asynchronous signal was taken before the instruction there.
+    /// An asynchronous signal was taken before the instruction at the next address.
     Interrupt,
 }
 
 /// How a block ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Every instruction retired, control went on to the next one.
+    /// Every instruction retired, and control passed to the next instruction.
     Sequential,
-    /// A repeated string instruction goes round again.
+    /// A repeated string instruction begins another iteration.
     RepeatAgain,
     /// Only the first `n` instructions retired.
     Cut(usize),
-    /// A conditional branch went this way.
+    /// A conditional branch.
     Conditional {
         /// Whether the branch was taken.
         taken: bool,
     },
-    /// A direct jump, or a direct call that leaves the return stack alone.
+    /// A direct jump, or a direct call that does not use the return stack.
     Jump,
     /// A direct call.
     Call,
@@ -47,22 +47,23 @@ pub enum Outcome {
     IndirectCall,
     /// A near return.
     Return,
-    /// A system call; the thread came back at the next address.
+    /// A system call; the thread returned at the next address.
     Syscall,
-    /// Nothing known explains this transition.
+    /// No other outcome explains this transition.
     Unexplained,
 }
 
 /// Decides how `block` ended when the thread's next address is `next`.
 pub fn resolve(block: &Block, next: u64, arrival: Arrival) -> Outcome {
     match arrival {
-        // A loop may branch to the very instruction QEMU restarted at, so the restart reading
-        // is tried before the branch rules. A fault likewise: a self loop may fault.
+        // A loop may branch to the instruction at which QEMU restarted, so the restart is tried
+        // before the branch rules. The same holds for a fault: a block that branches to itself
+        // may fault.
         Arrival::Block { restart: true } | Arrival::Fault => match block.index_of(next) {
             Some(n) => Outcome::Cut(n),
             None => completed(block, next),
         },
-        // QEMU takes asynchronous signals between blocks only: the block is complete, except
+        // QEMU takes asynchronous signals only between blocks. So the block is complete, except
         // that an interrupted string instruction has not retired.
         Arrival::Interrupt if block.kind == End::Repeat && next == block.last => {
             Outcome::Cut(block.len() - 1)
@@ -79,13 +80,15 @@ fn completed(block: &Block, next: u64) -> Outcome {
     completed_then(block, next, |o| o)
 }
 
-/// Calls `done` with the outcome if every instruction of `block` retired. Each way to end has a
-/// call of its own, so that in the path of every executed block deciding and encoding are one branch.
+/// Calls `done` with the outcome if every instruction of `block` retired. Each outcome has its
+/// own call of `done`, so that the compiler can merge the decision and the encoding into one
+/// branch on the path of every executed block.
 #[inline(always)]
 pub fn completed_then<R>(block: &Block, next: u64, done: impl FnOnce(Outcome) -> R) -> R {
     let falls = next == block.end;
     match block.kind {
-        // When the target is the next instruction the direction cannot be seen: taken.
+        // If the target is the next instruction, the direction cannot be observed. It counts as
+        // taken.
         End::Conditional if next == block.target => done(Outcome::Conditional { taken: true }),
         End::Conditional if falls => done(Outcome::Conditional { taken: false }),
         End::Sequential | End::Other | End::Repeat if falls => done(Outcome::Sequential),
@@ -154,7 +157,7 @@ mod tests {
         let b = block(0x1000, &[0x90, 0xf3, 0xa4]);
         assert_eq!(resolve(&b, 0x1001, NEXT), Outcome::RepeatAgain);
         assert_eq!(resolve(&b, 0x1003, NEXT), Outcome::Sequential);
-        // An interrupted one has not retired.
+        // An interrupted string instruction has not retired.
         assert_eq!(resolve(&b, 0x1001, Arrival::Interrupt), Outcome::Cut(1));
         assert_eq!(resolve(&b, 0x1003, Arrival::Interrupt), Outcome::Sequential);
     }
@@ -178,12 +181,13 @@ mod tests {
 
     #[test]
     fn a_fault_prefers_the_reading_inside_the_block() {
-        // A self loop whose first instruction faults: not "branched back, then faulted".
+        // A block that branches to itself and whose first instruction faults: it was not left
+        // by its branch before the fault.
         let b = block(0x1000, &[0x8b, 0x03, 0x75, 0xfc]);
         assert_eq!(b.target, 0x1000);
         assert_eq!(resolve(&b, 0x1000, Arrival::Fault), Outcome::Cut(0));
         assert_eq!(resolve(&b, 0x1000, Arrival::Interrupt), Outcome::Conditional { taken: true });
-        // Instruction fetch faults at the successor: the block itself is complete.
+        // The instruction fetch faults at the successor: the block itself is complete.
         assert_eq!(resolve(&b, 0x1004, Arrival::Fault), Outcome::Conditional { taken: false });
     }
 }

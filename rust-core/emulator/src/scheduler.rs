@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Guest threads on virtual cores.
+//! Assigns guest threads to virtual cores.
 //!
-//! A thread that wants to execute inside the range takes a core: a free one, else the one that
-//! switched longest ago, without its owner's help. It never waits for another guest thread without
-//! bound: QEMU's exclusive sections wait for every thread, and a thread parked in a callback for
-//! the one that wants such a section would wait for ever. It does let a core's thread have a time
-//! slice, so that cores do not change hands at every block; a short one, because the waiting
-//! thread's block was translated before: if its code changes meanwhile, the old code runs.
+//! A thread that is to execute inside the range takes a core: a free one, otherwise the one
+//! that switched longest ago. The owner does not take part in that. The thread never waits for
+//! another guest thread without bound: an exclusive section of QEMU waits for every thread, so
+//! a thread that waited in a callback for the thread that wants such a section would wait for
+//! ever. The thread does leave the owner of the core a time slice, so that cores do not change
+//! hands at every block. The slice is short, because the block of the waiting thread is already
+//! translated: if its code changes meanwhile, the old code runs.
 //!
 //! The thread that loses its core keeps the state in which its block is not resolved yet
-//! ([`Core::detach`]) and ends that stay at its next event ([`Scheduler::end_stay`]).
+//! ([`Core::detach`]). It ends that stay at its next event ([`Scheduler::end_stay`]).
 
 use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
@@ -27,14 +28,15 @@ use crate::random::Random;
 use crate::range::Filter;
 use crate::seat::{Claimed, Inside, Seats, ThreadNumber};
 
-/// See [`Scheduler::needs`].
+/// Value in [`Scheduler::needs`] while the thread is reading the clock.
 const READING: u64 = 1;
 
-/// A thread's need of a core, from some moment on. A stay on a core may begin with that moment though it is recorded later.
+/// A thread's need for a core, until the value is dropped. A stay on a core may begin when the
+/// need began, although it is recorded later.
 #[derive(Debug)]
 pub struct Need<'a> {
     slot: &'a AtomicU64,
-    /// TSC from which on.
+    /// TSC at which the need began.
     pub since: u64,
 }
 
@@ -44,40 +46,41 @@ impl Drop for Need<'_> {
     }
 }
 
-/// A thread waits for no more than this many slices.
+/// Maximum number of slices that a thread waits for a core.
 const PATIENCE: u64 = 4;
 
-/// What a thread without a core may know about one: hints, read without holding the core.
+/// Hints about a core for threads that do not hold it. They read them without holding it.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Hint {
     /// TSC of the last switch.
     switched: AtomicU64,
-    /// Its thread executes inside the range.
+    /// The core's thread executes inside the range.
     inside: AtomicBool,
 }
 
-/// What came of taking a core.
+/// The result of taking a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
-    /// The thread has one.
+    /// The thread has a core.
     Core,
-    /// Nothing is traced any more; the unresolved block is forgotten.
+    /// Tracing is off, and the unresolved block is forgotten.
     Nothing,
-    /// The thread lost a core in the middle of its block just now: [`Scheduler::end_stay`] first.
+    /// The thread has just lost a core in the middle of its block. Call [`Scheduler::end_stay`]
+    /// first.
     OpenStay,
 }
 
-/// A guest thread's place in the scheme.
+/// A guest thread as the scheduler sees it.
 #[derive(Debug)]
 pub struct Tenant {
-    /// Its number.
+    /// Number of the thread.
     pub number: ThreadNumber,
     /// OS thread id; 0 until first needed.
     pub tid: u32,
-    /// The core it had last; it may have lost it.
+    /// The core that the thread had last. It may have lost that core.
     core: usize,
-    /// Blocks until it gives its core away.
+    /// Number of blocks until the thread gives its core up.
     budget: u64,
     random: Random,
 }
@@ -107,20 +110,22 @@ impl Tenant {
 pub struct Scheduler {
     seats: Seats<Core>,
     hints: Box<[Hint]>,
-    /// Per thread: the stay that it has to end.
+    /// Per thread: the detached stay that it has to end.
     stays: Box<[Mutex<Option<Box<Core>>>]>,
     /// Per thread: TSC at which its latest stay on a core ended.
     left: Box<[AtomicU64]>,
-    /// Per thread: TSC from which on it needs a core that it does not have, 0 if it does not, [`READING`] for not known yet.
+    /// Per thread: the TSC since which it has needed a core that it does not have; 0 if it
+    /// needs none; [`READING`] while it is reading the clock.
     needs: Box<[AtomicU64]>,
-    /// Behind the greatest number of a thread that ever needed one.
+    /// One more than the greatest number of a thread that ever needed a core.
     needing: AtomicUsize,
     quantum: u64,
     slice: u64,
 }
 
 impl Scheduler {
-    /// `cores` for threads numbered up to `threads`; `khz` is the TSC's frequency.
+    /// A scheduler of `cores` for threads numbered up to `threads`; `khz` is the TSC's
+    /// frequency.
     pub fn new(config: &Config, cores: Vec<Core>, threads: usize, khz: u64) -> Scheduler {
         Scheduler {
             hints: cores.iter().map(|_| Hint::default()).collect(),
@@ -134,33 +139,35 @@ impl Scheduler {
         }
     }
 
-    /// The core of `tenant`, if it still has it.
+    /// The core of `tenant`, if the tenant still has it.
     #[inline]
     pub fn enter(&self, tenant: &Tenant) -> Option<Inside<'_, Core>> {
         self.seats.enter(tenant.core, tenant.number)
     }
 
-    /// Tells others whether the tenant's thread executes inside the range.
+    /// Records for other threads whether the tenant's thread executes inside the range.
     #[inline]
     pub fn hint(&self, tenant: &Tenant, inside: bool) {
         self.hints[tenant.core].inside.store(inside, Relaxed);
     }
 
-    /// The tenant's thread needs a core from now on, until the value is dropped.
+    /// Records that the tenant's thread needs a core from now on, until the value is dropped.
     #[cold]
     pub fn need(&self, tenant: &Tenant) -> Need<'_> {
         let slot = &self.needs[tenant.number as usize];
         self.needing.fetch_max(tenant.number as usize + 1, Relaxed);
         slot.store(READING, Relaxed);
-        // Before the clock is read: who reads it first and misses this has read an earlier time.
+        // The store comes before the read of the clock. If [`Scheduler::settled`] misses the
+        // store, it has read its clock before this thread does.
         fence(SeqCst);
         let since = clock::tsc();
         slot.store(since, Release);
         Need { slot, since }
     }
 
-    /// Up to when everything has been recorded that ever will be: no stay on a core that begins before is still to come. `None`
-    /// while that cannot be said.
+    /// The TSC up to which everything is recorded: no stay on a core that begins before it is
+    /// still to come. `None` while a thread is reading the clock, which leaves that TSC
+    /// unknown.
     pub fn settled(&self) -> Option<u64> {
         let now = clock::tsc();
         fence(SeqCst);
@@ -172,12 +179,15 @@ impl Scheduler {
         })
     }
 
-    /// Finds a core for `tenant`, which needed one at `since`, and switches it in: then, or as soon as it has left the core
-    /// it had before. A thread's stays follow one another also if the clock was read before one of them was ended.
+    /// Takes a core for `tenant`, which has needed one since `since`, and switches the thread
+    /// in. The stay begins at `since`, or just after the thread's stay on its previous core if
+    /// that is later. So the stays of a thread do not overlap, even if the clock was read
+    /// before one of them was ended.
     ///
-    /// `is_stale`: whether other code stands in memory than a block was translated from. The block that the thread enters the core
-    /// with is asked for here, while nobody else can take the core away again: what the unit says about an entry belongs to
-    /// the stay that begins with it.
+    /// `is_stale` says whether memory differs from the bytes that a block was translated from.
+    /// It is called here for the block with which the thread enters the core, while no other
+    /// thread can take the core away: what the unit reports about an entry belongs to the stay
+    /// that begins with the entry.
     #[cold]
     pub fn take(
         &self,
@@ -194,7 +204,7 @@ impl Scheduler {
                 *unresolved = None;
                 return Taken::Nothing;
             }
-            // Whoever took the core was at it until now.
+            // A thread that took this thread's core held the right to claim until now.
             if self.stay(tenant.number).is_some() {
                 return Taken::OpenStay;
             }
@@ -220,7 +230,8 @@ impl Scheduler {
         }
     }
 
-    /// The thread on `core`, if any, has it no more: another one needed it at `since`.
+    /// The thread on `core`, if any, loses it to another thread, which has needed one since
+    /// `since`.
     fn evict(&self, core: &mut Claimed<'_, Core>, since: u64) {
         let Some(owner) = core.old_owner() else { return core.evict(since) };
         if core.should_detach() {
@@ -256,8 +267,9 @@ impl Scheduler {
         self.stays[thread as usize].lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// If the thread lost its core in the middle of a block: shows `event` the core's state of then,
-    /// which learns how the block ended, and ends the stay. Whether it was so.
+    /// If the thread lost its core in the middle of a block: calls `event` with the detached
+    /// state, which learns from it how the block ended, and ends the stay. Returns whether
+    /// there was such a stay.
     #[cold]
     pub fn end_stay(&self, tenant: &Tenant, event: impl FnOnce(&mut Core)) -> bool {
         let stay = self.stay(tenant.number).take();
@@ -271,8 +283,9 @@ impl Scheduler {
         }
     }
 
-    /// Ends stays that were detached before `tsc` as interrupted before their unresolved block: their
-    /// threads have had no event since, and the streams must go on.
+    /// Ends the stays that were detached before `tsc`, as interrupted before their unresolved
+    /// block. Their threads have had no event since, and the later sections of the streams must
+    /// not wait longer.
     pub fn end_stays_before(&self, tsc: u64) {
         for stay in &self.stays {
             let mut stay = stay.lock().unwrap_or_else(|e| e.into_inner());
@@ -289,7 +302,8 @@ impl Scheduler {
         }
     }
 
-    /// The thread gives up the core it holds, if any: its quantum is over, it may block, or it ends.
+    /// The thread gives up its core: its quantum is over, it may block, or it ends. If it has
+    /// lost its core in the middle of a block, that stay is ended.
     pub fn release(&self, tenant: &Tenant) {
         if let Some(mut core) = self.enter(tenant) {
             core.switch_out(false);
@@ -303,7 +317,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes every core from its thread and shows it to `each`; ends all stays.
+    /// Takes every core from its thread and calls `each` with it. Ends all detached stays.
     pub fn stop_all(&self, mut each: impl FnMut(usize, &mut Core)) {
         let right = self.seats.claimant();
         self.end_stays_before(u64::MAX);

@@ -94,15 +94,15 @@ fn whose_core_may_be_taken() {
     let s = &r.scheduler;
     let switched = s.hints[0].switched.load(Relaxed);
     let slice = 1000 * (KHZ / 1000);
-    // Outside the range: at once.
+    // The owner is outside the range: at once.
     s.hint(&a, false);
     assert_eq!(s.choose(switched, false), Some(0));
-    // Inside: after its slice, or when patience is over.
+    // The owner is inside: after its slice, or when the other thread's patience is over.
     s.hint(&a, true);
     assert_eq!(s.choose(switched + slice - 1, false), None);
     assert_eq!(s.choose(switched + slice, false), Some(0));
     assert_eq!(s.choose(switched, true), Some(0));
-    // Nobody's: at once.
+    // The core is free: at once.
     s.release(&a);
     assert_eq!(s.choose(switched, false), Some(0));
 }
@@ -133,14 +133,14 @@ fn stays_of_a_thread_follow_one_another() {
     let (mut a, mut b) = (r.tenant(1), r.tenant(2));
     r.take(&mut a);
     let needed = clock::tsc();
-    // The clock was read, and the core given up later.
+    // The clock was read before the core was given up.
     r.scheduler.release(&a);
     let left = r.scheduler.left(1);
     assert!(left > needed);
     assert_eq!(r.scheduler.take(&mut a, &mut None, &r.filter, needed, |_| false), Taken::Core);
     let came = r.scheduler.enter(&a).unwrap().latest();
     assert!(came > left, "{came} {left}");
-    // Another one waited since before that and takes the core at once.
+    // Another thread has waited since an earlier time and takes the core at once.
     r.scheduler.hints[0].switched.store(u64::MAX, Relaxed);
     r.scheduler.hints[1].switched.store(0, Relaxed);
     r.take(&mut b);
@@ -215,7 +215,7 @@ fn quanta_vary_around_their_mean_and_repeat_with_the_seed() {
     assert_ne!(a, draw(2));
 }
 
-/// Nobody can take the core away between the entry and what is said about it.
+/// No other thread can take the core away between the entry and the record about it.
 #[test]
 fn a_thread_that_enters_with_an_old_block_says_so_at_once() {
     let r = rig(1, 0, 0);

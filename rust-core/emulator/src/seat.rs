@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Who may touch a core's state.
+//! Exclusive access to a core's state.
 //!
-//! A thread that owns a core passes here at every block, so its way in must cost next to nothing;
-//! taking a core away is rare. The protocol is therefore asymmetric: the owner announces itself with
-//! a plain store and checks the owner word with a plain load; a claimant changes the owner word, makes
-//! every running thread of the process execute a memory barrier (`membarrier(2)`), and then waits
-//! until the old owner is not inside. The wait is short: inside, a thread only encodes.
+//! A thread that owns a core enters its seat at every block, so entering must cost next to
+//! nothing. Taking a core away is rare. The protocol is therefore asymmetric: the owner
+//! announces itself with a plain store and checks the owner word with a plain load. A claimant
+//! changes the owner word, makes every running thread of the process execute a memory barrier
+//! (`membarrier(2)`), and then waits until the old owner is not inside. The wait is short:
+//! inside, a thread only encodes.
 //!
-//! Where the kernel lacks the private expedited barrier, the owner's way in has a full fence.
+//! If the kernel lacks the private expedited barrier, the owner executes a full fence on entry.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -19,7 +20,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Mutex, MutexGuard};
 
-/// A thread's number here: its vCPU index plus one.
+/// Number of a thread: its vCPU index plus one.
 pub type ThreadNumber = u32;
 
 const FREE: ThreadNumber = 0;
@@ -48,18 +49,18 @@ struct Seat<T> {
 #[derive(Debug)]
 pub struct Seats<T> {
     seats: Box<[Seat<T>]>,
-    /// Per thread: inside some seat.
+    /// Per thread: whether it is inside a seat.
     inside: Box<[Flag]>,
     claims: Mutex<()>,
     /// `membarrier` works.
     expedited: bool,
 }
 
-// SAFETY: the states are reached through `Inside` and `Claimed` only, which the protocol above makes
-// exclusive; with `T: Send` they may be used on any thread.
+// SAFETY: the states are reached through `Inside` and `Claimed` only, which the protocol above
+// makes exclusive; with `T: Send` they may be used on any thread.
 unsafe impl<T: Send> Sync for Seats<T> {}
 
-/// The right to claim seats; held by one thread at a time.
+/// The right to claim seats. One thread holds it at a time.
 #[derive(Debug)]
 pub struct Claimant<'a>(#[allow(dead_code)] MutexGuard<'a, ()>);
 
@@ -85,14 +86,14 @@ impl<T> Seats<T> {
         self.seats.is_empty()
     }
 
-    /// Enters seat `seat` if `me` owns it. Must not be nested; nothing that waits for a claimant may
-    /// happen inside.
+    /// Enters seat `seat` if `me` owns it. Entries must not be nested, and the code inside must
+    /// not wait for a claimant.
     #[inline]
     pub fn enter(&self, seat: usize, me: ThreadNumber) -> Option<Inside<'_, T>> {
         let flag = &self.inside[me as usize].0;
         flag.store(true, Relaxed);
         if self.expedited {
-            // The claimant's membarrier stands for the fence of this side.
+            // The claimant's membarrier replaces the fence on this side.
             compiler_fence(SeqCst);
         } else {
             fence(SeqCst);
@@ -110,12 +111,12 @@ impl<T> Seats<T> {
         self.seats[seat].owner.load(Relaxed) == FREE
     }
 
-    /// Becomes the claimant; waits for the present one.
+    /// Becomes the claimant, after the present claimant has finished.
     pub fn claimant(&self) -> Claimant<'_> {
         Claimant(self.claims.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
-    /// Takes seat `seat` away from whoever owns it.
+    /// Takes seat `seat` away from its owner, if it has one.
     pub fn claim<'a>(&'a self, seat: usize, _right: &'a Claimant<'_>) -> Claimed<'a, T> {
         let place = &self.seats[seat];
         let old = place.owner.swap(CLAIMED, AcqRel);
@@ -148,7 +149,7 @@ pub struct Inside<'a, T> {
 impl<T> Inside<'_, T> {
     /// Gives the seat up.
     pub fn release(self) {
-        // A claimant may have put its mark there already and be waiting for this thread to leave.
+        // A claimant may have stored `CLAIMED` already and be waiting for this thread to leave.
         let _ = self.seat.owner.compare_exchange(self.me, FREE, AcqRel, Relaxed);
     }
 }
@@ -242,8 +243,8 @@ mod tests {
         assert!(s.enter(0, 2).is_none());
     }
 
-    /// Threads steal two seats from one another while they work inside; a lost update or a torn pair
-    /// would show that two were inside at once.
+    /// Threads steal two seats from one another while they work inside. A lost update or a torn
+    /// pair would show that two threads were inside at once.
     fn stress(expedited: bool) {
         const THREADS: u32 = 4;
         let mut seats = Seats::new(vec![(0u64, 0u64); 2], THREADS as usize);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Creating the shared file, and facts about Linux system calls.
+//! Creates the shared file, and classifies Linux system calls.
 
 use jportal_perf_abi::emulated::{Cpu, EmulatedUnit, Mode, PacketConfig, ReturnPop, UnitConfig};
 
@@ -8,11 +8,11 @@ use crate::clock::CTC_SHIFT;
 use crate::config::{Config, OnFull, Pop, Timing};
 use crate::error::Error;
 
-/// The processor the unit claims to be: family 6, model 9EH (Coffee Lake), which has IP filters, MTC
-/// and CYC.
+/// The processor the unit claims to be: family 6, model 9EH (Coffee Lake), which has IP
+/// filters, MTC and CYC.
 const CPU: Cpu = Cpu { family: 6, model: 0x9e, stepping: 10 };
 
-/// Creates the rings and states the configuration in their header.
+/// Creates the rings and writes the configuration to the header of the shared file.
 pub fn create_shared(config: &Config, tsc_khz: u64) -> Result<EmulatedUnit, Error> {
     let unit = UnitConfig {
         cores: config.cores,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Finding the frame that QEMU pushed for a signal handler.
+//! Finds the frame that QEMU pushed for a signal handler.
 //!
-//! QEMU tells a plugin nothing about signals. But a handler's first access to its stack lies at a
-//! known distance below the frame, and the frame names the interrupted instruction. The emulator
-//! therefore looks, when a handler is installed, for the first `push`, `call` or `ret` on every path
-//! from its entry, and puts a memory callback on those instructions. (At a `ret` a handler may
-//! already have changed the frame; only handlers without any push or call are read there.)
+//! QEMU reports no signals to a plugin. But a handler's first access to its stack lies at a
+//! known distance below the frame, and the frame contains the address of the interrupted
+//! instruction. When a handler is installed, the emulator therefore searches every path from
+//! its entry for the first `push`, `call` or `ret`, and puts a memory callback on those
+//! instructions. (At a `ret`, a handler may already have changed the frame. Only handlers
+//! without any push or call are read at a `ret`.)
 //!
 //! Offsets are those of the x86-64 `rt_sigframe` (`linux-user/i386/signal.c` in QEMU 7.2, equal to
 //! the kernel's): return address, `ucontext` (flags, link, stack, `sigcontext` with the 16 general
@@ -18,14 +19,14 @@ const FRAME_RSP: u64 = 168;
 const FRAME_RIP: u64 = 176;
 const FRAME_SIGINFO: u64 = 312;
 const SIGINFO_CODE: u64 = 8;
-/// How many instructions of a handler are searched.
+/// Maximum number of instructions of a handler that are searched.
 const SEARCH_LIMIT: usize = 96;
-/// How many frames on top of one another are followed.
+/// Maximum number of nested frames that are followed.
 const NESTED_LIMIT: usize = 64;
 
 /// Read access to guest memory.
 pub trait GuestMemory {
-    /// Copies the bytes at guest address `at`; false when they cannot be read.
+    /// Copies the bytes at guest address `at` into `to`; false if they cannot be read.
     fn read(&self, at: u64, to: &mut [u8]) -> bool;
 
     /// The little-endian word at `at`.
@@ -42,7 +43,7 @@ pub struct StackAccess {
     pub instruction: u64,
     /// Distance from the word it accesses up to the signal frame.
     pub distance: u64,
-    /// It reads (`ret`), else it writes (`push`, `call`).
+    /// Whether it reads (`ret`); otherwise it writes (`push`, `call`).
     pub reads: bool,
 }
 
@@ -51,11 +52,12 @@ pub struct StackAccess {
 pub struct Prologue {
     /// One per path, without duplicates.
     pub accesses: Vec<StackAccess>,
-    /// Every path from the entry leads to one of them.
+    /// Whether every path from the entry leads to one of them.
     pub complete: bool,
 }
 
-/// Follows every path of direct branches and linkage-table jumps from `entry` to its first stack access.
+/// Follows every path of direct branches and linkage-table jumps from `entry` to its first
+/// stack access.
 pub fn prologue(memory: &impl GuestMemory, entry: u64) -> Prologue {
     let mut found = Prologue { accesses: Vec::new(), complete: true };
     let mut open = vec![(entry, 0u64)];
@@ -80,7 +82,8 @@ pub fn prologue(memory: &impl GuestMemory, entry: u64) -> Prologue {
 
 enum Step {
     Access(StackAccess),
-    /// To these addresses, the stack pointer being so far below the frame.
+    /// Execution continues at one of these addresses, each with the distance of the stack
+    /// pointer below the frame.
     Goes(Vec<(u64, u64)>),
     Unknown,
 }
@@ -115,13 +118,15 @@ fn step(memory: &impl GuestMemory, insn: &Instruction, moved: u64) -> Step {
 
 fn fetch(memory: &impl GuestMemory, at: u64) -> Option<Instruction> {
     let mut bytes = [0u8; 15];
-    // Near the end of a mapping fewer bytes than the longest instruction can be read.
+    // Near the end of a mapping, fewer bytes than those of the longest instruction may be
+    // readable.
     let n = (1..=15).rev().find(|&n| memory.read(at, &mut bytes[..n]))?;
     let insn = Decoder::with_ip(64, &bytes[..n], at, DecoderOptions::NONE).decode();
     (!insn.is_invalid()).then_some(insn)
 }
 
-/// Compares and tests name a register first, too, but write none.
+/// Whether the instruction writes RSP. `cmp` and `test` also have a register as their first
+/// operand, but do not write it.
 fn changes_stack_pointer(insn: &Instruction) -> bool {
     insn.op_count() > 0
         && insn.op0_kind() == OpKind::Register
@@ -138,14 +143,14 @@ fn immediate_operand(insn: &Instruction) -> bool {
 pub struct Interrupted {
     /// The instruction that was about to execute, or that faulted.
     pub rip: u64,
-    /// The signal was raised by that very instruction.
+    /// Whether that instruction raised the signal.
     pub fault: bool,
-    /// How many further handlers were entered without executing an instruction.
+    /// Number of further handlers that were entered without executing an instruction.
     pub nested: usize,
 }
 
-/// Reads the frame at `frame`. Where it interrupted the entry of another handler (several signals
-/// taken at once), the older frame is followed.
+/// Reads the frame at `frame`. If the signal interrupted the entry of another handler (several
+/// signals taken at once), the older frame is followed.
 pub fn read_frame(
     memory: &impl GuestMemory,
     mut frame: u64,
@@ -165,7 +170,8 @@ pub fn read_frame(
     None
 }
 
-/// Kernel-generated codes are positive (`siginfo_t`, `SI_FROMKERNEL`).
+/// Whether the instruction raised the signal. Codes generated by the kernel are positive
+/// (`siginfo_t`, `SI_FROMKERNEL`).
 fn raised_by_instruction(signal: i32, code: i32) -> bool {
     code > 0 && matches!(signal, libc::SIGILL | libc::SIGTRAP | libc::SIGBUS | libc::SIGFPE | libc::SIGSEGV)
 }

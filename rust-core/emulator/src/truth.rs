@@ -9,8 +9,8 @@
 //! |-----------------------|----------------------------------------------------------------------|
 //! | id, n                 | the first n instructions of block id (1 = first in `code`) retired    |
 //! | [`SWITCH_IN`], tid    | the thread entered the core                                           |
-//! | [`SWITCH_OUT`], lo, hi| the thread left; 64-bit stream position behind its last byte          |
-//! | [`LOST`]              | from here on packets are lost                                         |
+//! | [`SWITCH_OUT`], lo, hi| the thread left; 64-bit stream position after its last byte           |
+//! | [`LOST`]              | packets are lost from this point on                                   |
 //! | [`RECOVERED`], lo, hi | packets are sent again; stream position of the first byte             |
 //! | [`PSB`], lo, hi       | a PSB+ follows at this stream position                                |
 //! | [`TRUNCATED`], lo, hi | output stopped at this stream position                                |
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::block::InsnBytes;
 use crate::error::Error;
 
-/// Markers start here; block numbers stay below.
+/// Smallest marker; block numbers are smaller.
 pub const FIRST_MARKER: u32 = 0xffff_ff00;
 /// A thread enters the core.
 pub const SWITCH_IN: u32 = 0xffff_ff01;
@@ -94,14 +94,14 @@ impl CodeLog {
     }
 }
 
-/// What a core's record is made of.
+/// One entry of a core's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// The first instructions of a block retired.
     Retired {
         /// The block's number.
         id: u32,
-        /// How many of its instructions.
+        /// Number of its instructions that retired.
         n: u32,
     },
     /// [`SWITCH_IN`] of this thread.
@@ -110,9 +110,9 @@ pub enum Entry {
     Lost,
     /// A marker with a stream position.
     Mark {
-        /// Which.
+        /// The marker.
         marker: u32,
-        /// Where.
+        /// The stream position.
         position: u64,
     },
 }
@@ -140,7 +140,7 @@ impl CoreLog {
 
     fn put(&mut self, words: &[u32]) {
         for w in words {
-            // The record serves tests only; a full disk shows as a short file there.
+            // Only tests use the record. A full disk shows as a short file there.
             let _ = self.file.write_all(&w.to_le_bytes());
         }
     }

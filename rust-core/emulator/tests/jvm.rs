@@ -2,8 +2,8 @@
 
 //! Whole JVM runs, decoded by libipt and compared with the executed instructions.
 //!
-//! The JVM is an unmodified one; the code cache, which lies at the same place in every run under QEMU,
-//! is given to the plugin as a fixed range. The longer runs need optimisation:
+//! The JVM is unmodified. The code cache lies at the same place in every run under QEMU, so the
+//! plugin gets it as a fixed range. The longer runs need optimisation:
 //! `cargo test --release -p jportal-emulator --test jvm`.
 
 mod common;
@@ -19,7 +19,8 @@ use jportal_perf_abi::emulated::Counter;
 
 const CACHE: [&str; 2] = ["-XX:ReservedCodeCacheSize=64m", "-XX:-SegmentedCodeCache"];
 
-/// A tool of the JDK to use: that of `JPORTAL_TEST_JAVA_HOME`, else the unmodified one of `scripts/setup`.
+/// Path of a JDK tool: in `JPORTAL_TEST_JAVA_HOME` if set, otherwise in the unmodified JDK of
+/// `scripts/setup`.
 fn java(tool: &str) -> PathBuf {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/jdk-debian");
     let home = std::env::var_os("JPORTAL_TEST_JAVA_HOME").map_or(built, PathBuf::from);
@@ -121,7 +122,7 @@ fn injected_interrupts_long_tnt_and_cycles() {
     jvm("cores=2,irqmid=37,tnt=long,timing=cyc", &["Work", "npe", "20"]);
 }
 
-/// A whole database: some 500 million instructions.
+/// The H2 database: some 500 million instructions.
 #[test]
 #[ignore = "takes minutes; needs /usr/share/java/h2.jar (Debian package libh2-java) and build/programs"]
 fn h2() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Random programs on random cores, with faults, signals, overflows and context switches: libipt must
-//! decode from every core's stream exactly what ran there.
+//! Runs random programs on random cores, with faults, signals, injected interrupts and context
+//! switches. From every core's stream, libipt must decode exactly what that core executed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -34,8 +34,9 @@ enum Way {
     Nothing,
 }
 
-/// Blocks one behind the other. Direct jumps and calls go forward and the last block jumps indirectly, so
-/// that no cycle is without packets: how often such a one was run no trace can tell.
+/// Blocks laid out one after the other. Direct jumps and calls go forward and the last block
+/// jumps indirectly, so that every cycle sends packets: no trace can show how often a cycle
+/// without packets ran.
 struct Program {
     bytes: Vec<u8>,
     blocks: Vec<(&'static Block, Way)>,
@@ -99,14 +100,15 @@ impl Program {
     }
 }
 
-/// A thread: its unresolved block, its calls.
+/// A thread: its unresolved block and its return addresses.
 #[derive(Default)]
 struct Thread {
     unresolved: Unresolved,
     calls: Vec<u64>,
     /// The core it is on.
     core: Option<usize>,
-    /// The stay it lost in the middle of a block, with the core and the section of the stream.
+    /// The stay that was detached in the middle of a block, with the core and the section of
+    /// the stream.
     stay: Option<(Box<Core>, usize, usize)>,
 }
 
@@ -115,7 +117,7 @@ struct World {
     cores: Vec<Core>,
     consumers: Vec<CoreConsumer>,
     traces: Vec<Vec<u8>>,
-    /// Per core and section.
+    /// Addresses of the executed instructions, per core and section.
     executed: Vec<Vec<Vec<u64>>>,
     threads: Vec<Thread>,
     random: Random,
@@ -169,7 +171,7 @@ impl World {
         }
     }
 
-    /// Puts thread `t` on a core if it has none, and sometimes on another one.
+    /// Puts thread `t` on a core if it has none, and sometimes on another core.
     fn place(&mut self, t: usize) {
         if self.threads[t].stay.is_some() || self.threads[t].core.is_some() && self.random.below(20) != 0 {
             return;
@@ -196,7 +198,7 @@ impl World {
         self.executed[c][section].extend((0..n).map(|i| b.address(i)));
     }
 
-    /// Where the block that thread `t` is in goes.
+    /// The next address after the block that thread `t` is in.
     fn next(&mut self, t: usize) -> u64 {
         let Some(block) = self.threads[t].unresolved else { return self.anywhere() };
         let way = self.program.blocks[self.program.at[&block.start]].1;
@@ -258,7 +260,7 @@ impl World {
         }
     }
 
-    /// A fault at some instruction of the block, or a signal before what comes next.
+    /// A fault at some instruction of the block, or a signal before the next address.
     fn signal(&mut self, t: usize, c: usize, section: Option<usize>, stay: Option<&mut Core>) {
         let Some(b) = self.threads[t].unresolved else { return };
         let (n, rip, fault) = match self.random.below(2) {

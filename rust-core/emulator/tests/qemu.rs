@@ -11,7 +11,8 @@ use common::check::{Matched, check};
 use common::{Run, Setup, run_guest};
 use jportal_perf_abi::emulated::Counter;
 
-/// Runs and checks: no anomaly, and what is decoded is what was executed.
+/// Runs a scenario and checks that there is no anomaly and that exactly the executed
+/// instructions are decoded.
 fn checked(scenario: &str, n: u64, setup: &Setup) -> (Run, Matched) {
     let run = run_guest(scenario, n, setup);
     assert!(run.output.status.success(), "{:?}\n{}", run.output, run.log);
@@ -25,7 +26,7 @@ fn checked(scenario: &str, n: u64, setup: &Setup) -> (Run, Matched) {
     (run, matched)
 }
 
-/// Checks a run without loss, also against the counts that the guest states about itself.
+/// Checks a run without loss, also against the counts that the guest prints.
 fn exact(scenario: &str, n: u64, arguments: &str) -> (Run, Matched) {
     let (run, matched) = checked(scenario, n, &Setup::new(arguments));
     assert_eq!(run.counter(Counter::LostBytes), 0);
@@ -37,7 +38,7 @@ fn exact(scenario: &str, n: u64, arguments: &str) -> (Run, Matched) {
     (run, matched)
 }
 
-/// Sum of the counts that the guest states.
+/// Sum of the counts that the guest prints.
 fn executed(run: &Run) -> u64 {
     run.expected().iter().map(|e| e.1).sum()
 }
@@ -47,7 +48,7 @@ fn decoded(run: &Run, matched: &Matched) -> u64 {
     run.expected().iter().map(|(a, _)| matched.counts.get(a).copied().unwrap_or(0)).sum()
 }
 
-/// What the emulator says when it did not learn where a signal interrupted its thread.
+/// The emulator's message if it could not determine where a signal interrupted its thread.
 const MISSED_FRAME: &str = "a signal handler returned, and QEMU reported no access to its stack";
 
 #[test]
@@ -70,8 +71,9 @@ fn signals_and_faults() {
     assert!(handlers.iter().all(|l| l.contains("complete: true")), "{handlers:?}");
 }
 
-/// Such a handler's first access is its return. In some runs QEMU 7.2 does not report that load, though it was
-/// asked to: then every interruption of a block is an anomaly, and the log says why.
+/// The first stack access of such a handler is its return. In some runs QEMU 7.2 does not
+/// report that load, although the plugin asked for it. Then every interruption of a block is an
+/// anomaly, and the log contains the reason.
 #[test]
 fn a_handler_without_a_push() {
     let run = run_guest("leaf", 100, &Setup::new("cores=2,quantum=20000"));
@@ -115,7 +117,7 @@ fn a_failed_exec_changes_nothing() {
 #[test]
 fn stopping_and_starting_inside_the_range() {
     let (_, matched) = checked("toggle", 300, &Setup::new("cores=2,quantum=2000,slice=100"));
-    // Eleven times on, in each of which all three threads enter a core.
+    // Tracing is on eleven times, and each time all three threads enter a core.
     assert!(matched.switches >= 33, "{}", matched.switches);
 }
 
@@ -155,7 +157,8 @@ fn internal_overflow() {
         let setup = Setup::new("cores=2,quantum=4000,ovf=3000,ovflen=300");
         let (run, matched) = checked(scenario, n, &setup);
         assert!(matched.overflows > 5, "{scenario}");
-        // What "signals" states about itself is too little for an overflow to hit it for certain.
+        // The instructions that "signals" counts are too few for an overflow to hit them with
+        // certainty.
         let hit = executed(&run) > decoded(&run, &matched);
         assert!(hit || scenario == "signals", "{scenario}: an overflow loses packets");
     }

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A channel whose bound is what its messages weigh, not how many there are.
+//! A channel that is bounded by the weight of its messages, not by their number.
 //!
-//! What passes between threads here comes in lots of very different size. A bound on their number is either too small for small ones,
-//! and the producer waits although hardly anything is under way, or too large for large ones.
+//! The batches that pass between threads here differ greatly in size. If their number were
+//! bounded, the bound would be too small for small batches, so that the producer waits although
+//! hardly anything is queued, or too large for large ones.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A channel that takes messages as long as those under way weigh less than `most`: a single one may weigh any amount.
+/// A channel that accepts messages while the queued ones weigh less than `most`. A single message
+/// may have any weight.
 ///
-/// A producer that has to wait goes on when half of that is under way: it is woken for more than a message.
+/// A producer that has to wait resumes when the queue has fallen to half of `most`, so that it
+/// does not wake for single messages.
 pub fn bounded<T>(most: usize) -> (Sender<T>, Receiver<T>) {
     let state = State { queue: VecDeque::new(), weight: 0, senders: 1, listens: true };
     let shared =
@@ -18,15 +21,15 @@ pub fn bounded<T>(most: usize) -> (Sender<T>, Receiver<T>) {
     (Sender(Arc::clone(&shared)), Receiver(shared))
 }
 
-/// The end that messages are put in.
+/// The sending end.
 #[derive(Debug)]
 pub struct Sender<T>(Arc<Shared<T>>);
 
-/// The end that messages come out of.
+/// The receiving end.
 #[derive(Debug)]
 pub struct Receiver<T>(Arc<Shared<T>>);
 
-/// The receiver has gone: nobody will take what was to be sent.
+/// The receiver has gone: nothing will take the messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HungUp;
 
@@ -34,9 +37,9 @@ pub struct HungUp;
 struct Shared<T> {
     state: Mutex<State<T>>,
     most: usize,
-    /// There is room for messages again, or nobody listens any more.
+    /// There is room for messages, or the receiver has gone.
     room: Condvar,
-    /// There is a message, or there will never be one.
+    /// There is a message, or all senders have gone.
     news: Condvar,
 }
 
@@ -50,16 +53,16 @@ struct State<T> {
 
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // Nothing that may panic happens under the lock.
+        // No code that may panic runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> Sender<T> {
-    /// Sends a message of some weight, when there is room for it.
+    /// Sends a message with a weight; waits until there is room for it.
     ///
     /// # Errors
-    /// When the receiver has gone.
+    /// If the receiver has gone.
     pub fn send(&self, message: T, weight: usize) -> Result<(), HungUp> {
         let Shared { most, room, news, .. } = &*self.0;
         let mut state = self.0.lock();
@@ -93,7 +96,7 @@ impl<T> Drop for Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The next message; `None` when all senders have gone and everything has been taken.
+    /// The next message; `None` if all senders have gone and the queue is empty.
     pub fn recv(&self) -> Option<T> {
         let Shared { most, room, news, .. } = &*self.0;
         let none = |state: &mut State<T>| state.queue.is_empty() && state.senders > 0;
@@ -108,7 +111,7 @@ impl<T> Receiver<T> {
         }
         Some(message)
     }
-    /// All messages up to the last one.
+    /// All messages until the senders have gone.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
         std::iter::from_fn(|| self.recv())
     }
@@ -154,7 +157,8 @@ mod tests {
         let (sent, was_sent) = channel();
         scope(|scope| {
             scope.spawn(move || {
-                // A heavy one always passes; behind it nothing does.
+                // The heavy message passes because the queue is not full; then the queue accepts
+                // nothing.
                 for weight in [90, 1000, 20, 20, 20, 20, 20, 20] {
                     send.send(weight, weight).unwrap();
                     sent.send(weight).unwrap();
@@ -166,9 +170,9 @@ mod tests {
             };
             assert_eq!(all(), [90, 1000]);
             assert_eq!((receive.recv(), all()), (Some(90), vec![]));
-            // With nothing under way five more may be.
+            // When the queue is empty, five more messages fit.
             assert_eq!((receive.recv(), all()), (Some(1000), vec![20; 5]));
-            // The last one waits until half is free.
+            // The last message waits until the queue has fallen to half.
             assert_eq!((receive.recv(), all()), (Some(20), vec![]));
             assert_eq!((receive.recv(), all()), (Some(20), vec![]));
             assert_eq!((receive.recv(), all()), (Some(20), vec![20]));

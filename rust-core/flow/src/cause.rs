@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Why a stretch of compiled code is unresolved, and how often.
+//! Why stretches of compiled code are unresolved, and how many there are of each cause.
 
 use crate::Tier;
 
 macro_rules! causes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
-        /// Why the bytecodes of an [`EventKind::Unresolved`](crate::EventKind::Unresolved) stretch are not known.
-        /// Those in front of [`Cause::OtherFold`] and itself are what a compiler said it lost when it folded paths
-        /// into one (`ambiguities` in the schema of the capture); the others are found while decoding.
+        /// Why the bytecodes of an [`EventKind::Unresolved`](crate::EventKind::Unresolved)
+        /// stretch are unknown. The causes up to and including [`Cause::OtherFold`] are those
+        /// that a compiler reported when it folded paths into one (`ambiguities` in the schema of
+        /// the capture). The decoder finds the others.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Cause {
@@ -28,22 +29,22 @@ macro_rules! causes {
 }
 
 causes! {
-    /// Two arms became a conditional move, minimum, maximum or the like (C2).
+    /// Two arms became a conditional move, a minimum, a maximum or the like (C2).
     ConditionalMove = "conditional-move",
-    /// Two arms without instructions were removed together with their test (C2). A loop without effect may have been in
-    /// one of them.
+    /// Two arms without instructions were removed together with their test (C2). One of them may
+    /// have contained a loop without effect.
     EmptyDiamond = "empty-diamond",
     /// Two comparisons became one unsigned comparison (C2).
     FoldedCompares = "folded-compares",
     /// Two comparisons of the same values became one (C2).
     Trichotomy = "trichotomy",
-    /// Two comparisons that clip a number moved behind its conversion (C2).
+    /// Two comparisons that clip a number were moved after its conversion (C2).
     Clipping = "clipping",
     /// A loop without effect was removed (C2).
     EmptyLoop = "empty-loop",
     /// A loop became a call that fills an array (C2).
     ArrayFill = "array-fill",
-    /// Ways with different markers lead to one address, and the trace does not tell them apart.
+    /// Paths with different markers lead to one address, and the trace does not distinguish them.
     SharedTarget = "shared-target",
     /// A conditional expression without a branch (C1).
     ConditionalExpression = "conditional-expression",
@@ -53,30 +54,32 @@ causes! {
     UnknownInstruction = "unknown-instruction",
     /// A concatenation of strings was rewritten together with tests inside it (C2).
     StringConcatenation = "string-concatenation",
-    /// C2 throws an exception object that exists already (`GraphKit::builtin_throw`): which bytecode threw, no code says.
+    /// C2 throws an exception object that exists already (`GraphKit::builtin_throw`): the code
+    /// does not say which bytecode threw.
     PreparedException = "prepared-exception",
-    /// A fold that this decoder has no name for.
+    /// A fold for which this decoder has no name.
     OtherFold = "other-fold",
-    /// Debug info names both ends, and not exactly one path of the method joins them.
+    /// Debug info gives both ends, but the number of paths of the method that join them is not
+    /// one.
     SeveralPaths = "several-paths",
-    /// No edge of the method joins two path markers that follow each other: the compiler lost one in between, or
-    /// put one in the wrong place. What markers say after that does not count, up to the next place where debug
-    /// info says where control stands.
+    /// No edge of the method joins two consecutive path markers: the compiler lost a marker
+    /// between them, or put one in the wrong place. Later markers are ignored up to the next
+    /// place at which debug info gives the position.
     MissingMarker = "missing-marker",
-    /// An inlined callee should have shown and did not: the compiler lost its markers.
+    /// The markers of an inlined callee are missing: the compiler lost them.
     HiddenCallee = "hidden-callee",
     /// A path marker names a method that the VM never described.
     UnknownMethod = "unknown-method",
     /// Compiled code threw without a call, and several bytecodes may have done it.
     UnknownThrower = "unknown-thrower",
-    /// The frame is gone, and nothing says whether it returned or an exception left it.
+    /// The frame ended, but it is unknown whether it returned or an exception left it.
     UnknownEnd = "unknown-end",
 }
 
 const CAUSES: usize = Cause::ALL.len();
 const TIERS: [Tier; 4] = [Tier::Interpreter, Tier::C1, Tier::C2, Tier::Native];
 
-/// Numbers of unresolved stretches by tier and cause.
+/// Numbers of unresolved stretches, by tier and cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnresolvedCounts([[u64; CAUSES]; TIERS.len()]);
 
@@ -87,36 +90,36 @@ impl Default for UnresolvedCounts {
 }
 
 impl UnresolvedCounts {
-    /// One more stretch, in a frame that `tier` executes.
+    /// Counts one more stretch, in a frame that `tier` executes.
     pub const fn add(&mut self, tier: Tier, cause: Cause) {
         self.0[tier as usize][cause as usize] += 1;
     }
-    /// One stretch less: it was counted before.
+    /// Removes one stretch that was counted before.
     pub const fn take_back(&mut self, tier: Tier, cause: Cause) {
         let count = &mut self.0[tier as usize][cause as usize];
         *count = count.saturating_sub(1);
     }
-    /// All of `other` too.
+    /// Adds all counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
             *mine += theirs;
         }
     }
-    /// Stretches of this tier and cause.
+    /// The number of stretches of this tier and cause.
     pub const fn get(&self, tier: Tier, cause: Cause) -> u64 {
         self.0[tier as usize][cause as usize]
     }
-    /// What is not 0, by tier, then by cause in the order of declaration.
+    /// The counts that are not 0, by tier, then by cause in the order of declaration.
     pub fn iter(&self) -> impl Iterator<Item = (Tier, Cause, u64)> + '_ {
         let all = TIERS.into_iter().flat_map(|t| Cause::ALL.iter().map(move |&c| (t, c)));
         all.map(|(t, c)| (t, c, self.get(t, c))).filter(|r| r.2 != 0)
     }
-    /// What is not 0 by cause, all tiers together.
+    /// The counts that are not 0 by cause, summed over all tiers.
     pub fn by_cause(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
         let sum = |c| TIERS.iter().map(|&t| self.get(t, c)).sum();
         Cause::ALL.iter().map(move |&c| (c, sum(c))).filter(|r| r.1 != 0)
     }
-    /// All stretches.
+    /// The number of all stretches.
     pub fn total(&self) -> u64 {
         self.0.iter().flatten().sum()
     }

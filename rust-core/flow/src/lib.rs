@@ -2,12 +2,15 @@
 
 //! The vocabulary of the reconstructed bytecode flow.
 //!
-//! A *flow* is one sequence of [`Event`]s per thread. It says what the thread did in terms
-//! of methods and bytecodes, how each step is known ([`Provenance`]), and, as values of the
-//! same stream, where the recording or the decoder has nothing to say ([`Gap`]).
-//! A consumer may take it on a thread of its own ([`relayed`]); what passes between threads is [`bounded`].
-//! The crate knows no file and no machine code; producers are `reconstruct` and `recover`,
-//! consumers `report`, `export` and the command.
+//! A *flow* is one sequence of [`Event`]s per thread. It says what the thread did in terms of
+//! methods and bytecodes, and how each step is known ([`Provenance`]). Where the recording or the
+//! decoder has no information, the flow contains a [`Gap`].
+//!
+//! A consumer may run on a thread of its own ([`relayed`]); the channel between the threads is
+//! [`bounded`].
+//!
+//! The crate knows no file and no machine code. Producers are `reconstruct` and `recover`;
+//! consumers are `report`, `export` and the command.
 #![forbid(unsafe_code)]
 
 mod bounded;
@@ -19,7 +22,7 @@ pub use cause::{Cause, UnresolvedCounts};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 pub use relay::relayed;
 
-/// Who executed a frame.
+/// What executes a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Tier {
@@ -29,12 +32,12 @@ pub enum Tier {
     C1,
     /// C2, tier 4.
     C2,
-    /// A native method behind its wrapper or native entry.
+    /// A native method, through its wrapper or native entry.
     Native,
 }
 
 impl Tier {
-    /// In words, as texts and JSON have it.
+    /// The name in texts and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Interpreter => "interpreter",
@@ -45,7 +48,7 @@ impl Tier {
     }
 }
 
-/// How a frame came to be.
+/// How a frame began.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Entry {
@@ -53,12 +56,12 @@ pub enum Entry {
     Call,
     /// Called by the VM or by native code (call stub).
     Upcall,
-    /// An interpreted frame went on in compiled code (on-stack replacement): the same
-    /// activation, no second call.
+    /// An interpreted frame continued in compiled code (on-stack replacement): the same
+    /// activation, not a second call.
     Osr,
-    /// A compiled frame went on in the interpreter: the same activation, no second call.
+    /// A compiled frame continued in the interpreter: the same activation, not a second call.
     Deoptimisation,
-    /// The frame was on the stack when the trace (again) began.
+    /// The frame was on the stack when the trace began or resumed.
     Found,
 }
 
@@ -70,33 +73,34 @@ pub enum Exit {
     Return,
     /// An exception left the frame.
     Unwind,
-    /// A debugger took the frame off the stack (JVMTI PopFrame): the caller executes its invoke once more.
+    /// A debugger removed the frame from the stack (JVMTI PopFrame): the caller executes its
+    /// invoke again.
     PopFrame,
-    /// A debugger made the frame return from where it stood (JVMTI ForceEarlyReturn).
+    /// A debugger made the frame return from its position (JVMTI ForceEarlyReturn).
     EarlyReturn,
-    /// The activation goes on in another kind of frame (OSR, deoptimisation); an
+    /// The activation continues in another kind of frame (OSR, deoptimisation). An
     /// [`EventKind::Enter`] with that cause follows.
     Replaced,
     /// The end was not seen.
     Lost,
-    /// By a return or by an exception: nothing says which. An [`EventKind::Unresolved`] to the end of a compiled
-    /// frame precedes.
+    /// A return or an exception; it is unknown which. An [`EventKind::Unresolved`] to the end of
+    /// a compiled frame precedes.
     Unknown,
 }
 
 /// How an event is known.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Provenance {
-    /// From packets and metadata alone.
+    /// It follows from packets and metadata alone.
     Decoded,
-    /// Found by placing an orphan segment in the ICFG; so many paths fitted.
+    /// An orphan segment was placed in the ICFG; `paths` paths fitted.
     Projected {
         /// Number of paths.
         paths: u32,
     },
-    /// Inferred for lost data.
+    /// It was filled in for lost data.
     Recovered {
-        /// Between 0 and 1.
+        /// The confidence, between 0 and 1.
         confidence: f32,
     },
 }
@@ -108,39 +112,41 @@ pub enum EventKind {
     Enter {
         /// The frame's method.
         method: MethodId,
-        /// Who executes it.
+        /// What executes it.
         tier: Tier,
-        /// Why.
+        /// How it began.
         entry: Entry,
     },
     /// The bytecode at `bci` of the top frame began to execute.
     Bytecode {
         /// The top frame's method.
         method: MethodId,
-        /// Which bytecode.
+        /// The bytecode's bci.
         bci: Bci,
-        /// Who executed it.
+        /// What executed it.
         tier: Tier,
     },
-    /// Several bytecodes of the top frame began to execute one after the other, as they stand in its code and with nothing in between: what
-    /// so many [`EventKind::Bytecode`] say. Only consumers that [take runs](FlowConsumer::takes_runs) get it.
+    /// Several bytecodes of the top frame began to execute one after the other, in the order of
+    /// the code and without other events in between. It is equivalent to `len`
+    /// [`EventKind::Bytecode`] events. Only consumers that [take runs](FlowConsumer::takes_runs)
+    /// receive it.
     Run {
         /// The top frame's method.
         method: MethodId,
         /// The first bytecode.
         first: Bci,
-        /// The last one, which stands behind it in the code.
+        /// The last bytecode, which follows it in the code.
         last: Bci,
-        /// How many, with these two; at least 2.
+        /// Number of bytecodes, including these two; at least 2.
         len: u16,
-        /// Who executed them.
+        /// What executed them.
         tier: Tier,
     },
     /// The top frame, one of `method`, was popped.
     Leave {
         /// The frame's method.
         method: MethodId,
-        /// Why.
+        /// How it ended.
         exit: Exit,
     },
     /// An exception handler of the top frame was entered at `bci`; a `Bytecode` follows.
@@ -150,59 +156,63 @@ pub enum EventKind {
         /// First bytecode of the handler.
         bci: Bci,
     },
-    /// The top frame went from `from` (not set: its entry) to `to` (not set: its end, of which the
-    /// [`EventKind::Leave`] that follows says what is known) in compiled code: the bytecodes in
-    /// between are not known, neither which they are nor whether one of them threw. With `callers` more than 0 the frame
-    /// and so many below it may have ended and begun anew on the way, any number of times: a loop was lost that reaches
-    /// over inlined frames.
+    /// The top frame moved from `from` (`None`: its entry) to `to` (`None`: its end; the
+    /// [`EventKind::Leave`] that follows says how it ended) in compiled code. The bytecodes in
+    /// between are unknown, and so is whether one of them threw. If `callers` is more than 0, a
+    /// loop was lost that contains inlined frames: the frame and callers of it may have ended and
+    /// begun again on the way, any number of times.
     Unresolved {
         /// The top frame's method.
         method: MethodId,
-        /// Last bytecode known before.
+        /// Last known bytecode before.
         from: Option<Bci>,
-        /// First bytecode known after.
+        /// First known bytecode after.
         to: Option<Bci>,
-        /// Why.
+        /// Why the bytecodes are unknown.
         cause: Cause,
-        /// Frames below the top frame, of the same compiled code, that the path may have left and come to again; the
-        /// lowest of them went on itself.
+        /// Number of frames below the top frame, of the same compiled code, that the lost loop
+        /// may include. The lowest of them does not end in the loop.
         callers: u16,
     },
-    /// The interpreter went on in a frame that was on the stack when the trace (again) began. Neither its method nor its
-    /// position is known: it lies below all frames that were entered since, and becomes another one where it returns.
+    /// The interpreter continued in a frame that was on the stack when the trace began or
+    /// resumed. Neither its method nor its position is known. The frame lies below all frames
+    /// that were entered since then. When it returns, its caller takes its place.
     Orphan(Orphan),
-    /// Time goes on: the events that follow happened at or after `tsc`.
+    /// Time advances: the events that follow happened at or after `tsc`.
     Time(Tsc),
-    /// Nothing is known for a stretch.
+    /// Nothing is known for a part of the flow.
     Gap(Box<Gap>),
 }
 
-/// What a frame did of which nothing is known.
+/// An action of a frame whose method and position are unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Orphan {
     /// A bytecode began to execute.
     Bytecode {
-        /// Its number in the JVM specification; without its `wide` prefix, if it has one.
+        /// The opcode according to the JVM specification; that of the instruction after a `wide`
+        /// prefix.
         opcode: u8,
-        /// Whether the conditional branch was taken; not set for what is none, and where the trace does not tell.
+        /// Whether the conditional branch was taken; `None` for other bytecodes, and if the trace
+        /// does not say it.
         taken: Option<bool>,
     },
-    /// The frame threw an exception, or one arrived in it. The next bytecode is that of a handler, its own or that of a frame
-    /// below it.
+    /// The frame threw an exception, or received one from its callee. The next bytecode is that
+    /// of a handler, in this frame or in a frame below it.
     Throw,
 }
 
 /// An event with its provenance.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
-    /// What.
+    /// What happened.
     pub kind: EventKind,
     /// How it is known.
     pub provenance: Provenance,
 }
 
 impl EventKind {
-    /// The method and the first and the last bytecode of what was executed; `None` for all but [`Self::Bytecode`] and [`Self::Run`].
+    /// The method, the first and the last bytecode that were executed; `None` for events other
+    /// than [`Self::Bytecode`] and [`Self::Run`].
     #[inline]
     pub const fn executed(&self) -> Option<(MethodId, Bci, Bci)> {
         match *self {
@@ -211,7 +221,7 @@ impl EventKind {
             _ => None,
         }
     }
-    /// How many bytecodes began to execute.
+    /// The number of bytecodes that began to execute.
     #[inline]
     pub const fn bytecodes(&self) -> u64 {
         match self {
@@ -229,7 +239,7 @@ impl Event {
     }
 }
 
-/// Why a stretch of the flow is missing.
+/// Why a part of the flow is missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum GapReason {
@@ -237,7 +247,8 @@ pub enum GapReason {
     Truncated,
     /// The PT unit overflowed (OVF).
     Overflow,
-    /// Records that say who ran where were lost (`PERF_RECORD_LOST`): the thread may have run meanwhile.
+    /// Records that say which thread ran where were lost (`PERF_RECORD_LOST`): the thread may
+    /// have run during that time.
     Sideband,
     /// The PT packets could not be decoded.
     Packets(String),
@@ -245,9 +256,9 @@ pub enum GapReason {
     MachineFlow(String),
     /// Machine flow and bytecode contradict each other, or the position is unknown.
     Reconstruct(String),
-    /// Compiled code ran between two known positions and more than one path fits.
+    /// Compiled code ran between two known positions, and more than one path fits.
     Ambiguous(String),
-    /// The capture ends in the middle.
+    /// The capture ends in the middle of the trace.
     Torn,
 }
 
@@ -265,14 +276,14 @@ impl GapReason {
             Self::Torn => "torn",
         }
     }
-    /// What is said besides.
+    /// The text that belongs to the reason, if it has one.
     pub fn detail(&self) -> Option<&str> {
         match self {
             Self::Packets(s) | Self::MachineFlow(s) | Self::Reconstruct(s) | Self::Ambiguous(s) => Some(s),
             Self::Truncated | Self::Overflow | Self::Sideband | Self::Torn => None,
         }
     }
-    /// The reason with that [name](Self::name), and with `detail` where it takes one.
+    /// The reason with this [name](Self::name), and with `detail` if it takes one.
     pub fn named(name: &str, detail: String) -> Option<Self> {
         Some(match name {
             "truncated" => Self::Truncated,
@@ -288,24 +299,24 @@ impl GapReason {
     }
 }
 
-/// A stretch about which the flow says nothing.
+/// A part of a thread's execution about which the flow says nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gap {
-    /// Why.
+    /// The reason.
     pub reason: GapReason,
-    /// Core on which it began.
+    /// Core on which the gap began.
     pub core: Core,
-    /// Place in that core's PT stream.
+    /// Offset in that core's PT stream.
     pub offset: StreamOffset,
-    /// Machine address the decoder stood at, if any.
+    /// Machine address that the decoder had reached, if any.
     pub address: Option<u64>,
-    /// Last time known before.
+    /// Last known time before the gap.
     pub since: Option<Tsc>,
-    /// First time known after.
+    /// First known time after the gap.
     pub until: Option<Tsc>,
-    /// Bytes of trace lost, where known.
+    /// Bytes of trace that were lost, if known.
     pub bytes: Option<u64>,
-    /// Whether frames below the gap may be wrong after it (the shadow stack was dropped).
+    /// Whether the frames below may be wrong after the gap (the shadow stack was dropped).
     pub stack_lost: bool,
 }
 
@@ -316,9 +327,9 @@ pub struct ThreadInfo {
     pub tid: Tid,
     /// `java.lang.Thread.getId()`, 0 if unknown.
     pub java_tid: u64,
-    /// Last name the VM gave.
+    /// Last name that the VM reported.
     pub name: String,
-    /// When it started, as far as known.
+    /// When it started, if known.
     pub started: Tsc,
 }
 
@@ -326,7 +337,7 @@ pub struct ThreadInfo {
 pub trait FlowSink {
     /// The next events.
     fn events(&mut self, events: &[Event]);
-    /// The same with events that may be kept; `events` is empty afterwards.
+    /// Like [`Self::events`], but the sink may keep the events; `events` is empty afterwards.
     fn take(&mut self, events: &mut Vec<Event>) {
         self.events(events);
         events.clear();
@@ -339,7 +350,8 @@ pub trait FlowSink {
 pub trait FlowConsumer {
     /// A thread's flow begins; called once per thread, from the driver's own thread.
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send>;
-    /// Whether events may be [runs](EventKind::Run). Who passes events on answers as the one that they go to does.
+    /// Whether events may be [runs](EventKind::Run). A consumer that passes events on returns the
+    /// answer of the consumer that it passes them to.
     fn takes_runs(&self) -> bool {
         false
     }

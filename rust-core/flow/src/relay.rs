@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A consumer on a thread of its own.
+//! Runs a consumer on a thread of its own.
 
 use crate::{Event, FlowConsumer, FlowSink, Sender, ThreadInfo, bounded};
 use std::sync::mpsc::{self, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Events that may be under way: enough for a consumer that now and then takes its time to have no producer wait.
+/// Number of events that may wait for the consumer. It is large enough that a consumer with
+/// occasional delays does not stop the producer.
 const AHEAD: usize = 1 << 18;
 
-/// Runs `producer`; `to`'s sinks take its events on another thread, in the order in which they come, while it goes on with the next
-/// ones. [`FlowConsumer::thread`] itself is called on this one. Returns when they have taken everything.
+/// Runs `producer`. The sinks of `to` process its events in order on another thread, while
+/// `producer` continues. [`FlowConsumer::thread`] itself is called on the present thread. Returns
+/// when the sinks have processed all events.
 ///
-/// Some hundred thousand events are under way at most, and one batch more.
+/// At most some hundred thousand events wait at a time, plus one batch.
 ///
 /// # Panics
-/// If one of the sinks does.
+/// If one of the sinks panics.
 pub fn relayed<T>(to: &mut dyn FlowConsumer, producer: impl FnOnce(&mut dyn FlowConsumer) -> T) -> T {
     let (send, receive) = bounded(AHEAD);
     let (give_back, taken) = channel();
@@ -24,7 +26,7 @@ pub fn relayed<T>(to: &mut dyn FlowConsumer, producer: impl FnOnce(&mut dyn Flow
             let mut sinks = Sinks::default();
             receive.iter().for_each(|message| {
                 if let Some(batch) = sinks.take(message) {
-                    // The producer may be done: then nobody needs it.
+                    // If the producer has finished, nothing takes the batch.
                     let _ = give_back.send(batch);
                 }
             });
@@ -37,19 +39,19 @@ pub fn relayed<T>(to: &mut dyn FlowConsumer, producer: impl FnOnce(&mut dyn Flow
     })
 }
 
-/// What the other thread is told, of the sink with a number.
+/// Messages to the other thread; a number identifies a sink.
 enum Message {
     Begin(Box<dyn FlowSink + Send>),
     Events(usize, Vec<Event>),
     End(usize),
 }
 
-/// The sinks, by the order in which they came.
+/// The sinks, in order of creation.
 #[derive(Default)]
 struct Sinks(Vec<Option<Box<dyn FlowSink + Send>>>);
 
 impl Sinks {
-    /// Passes a message on. Gives back the batch, empty.
+    /// Passes a message to its sink. Returns the batch, empty.
     fn take(&mut self, message: Message) -> Option<Vec<Event>> {
         match message {
             Message::Begin(sink) => self.0.push(Some(sink)),
@@ -70,10 +72,10 @@ impl Sinks {
     }
 }
 
-/// Stands for the consumer where the events come from.
+/// The consumer that the producer sees.
 struct Relay<'c> {
     to: &'c mut dyn FlowConsumer,
-    /// Sinks so far.
+    /// Number of sinks up to here.
     begun: usize,
     send: Sender<Message>,
     empty: Arc<Mutex<mpsc::Receiver<Vec<Event>>>>,
@@ -83,7 +85,7 @@ impl FlowConsumer for Relay<'_> {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         let (number, send) = (self.begun, self.send.clone());
         self.begun += 1;
-        // The other thread hangs up only when it panics, and that is passed on in the end.
+        // The other thread hangs up only when it panics; the panic is passed on at the end.
         let _ = send.send(Message::Begin(self.to.thread(info)), 0);
         Box::new(End { number, send, empty: Arc::clone(&self.empty) })
     }
@@ -92,7 +94,7 @@ impl FlowConsumer for Relay<'_> {
     }
 }
 
-/// Stands for a sink.
+/// A sink that the producer sees.
 struct End {
     number: usize,
     send: Sender<Message>,
@@ -128,10 +130,11 @@ mod tests {
     use jportal_units::{Tid, Tsc};
     use std::thread::{ThreadId, current};
 
-    /// Which sink was told which time, or that all is over, and on which thread.
+    /// The number of a sink, the time it received (`None` for the end), and the thread of the
+    /// call.
     type Told = (u32, Option<u64>, ThreadId);
 
-    /// Notes what all sinks are told.
+    /// Records all calls of the sinks.
     #[derive(Default)]
     struct Notes(Arc<Mutex<Vec<Told>>>);
     struct Note(u32, Arc<Mutex<Vec<Told>>>);
@@ -188,7 +191,8 @@ mod tests {
         let failed = std::panic::catch_unwind(|| {
             relayed(&mut Notes::default(), |to| {
                 let mut sink = to.thread(&info(1));
-                // More than may be under way: nobody waits for one who has gone.
+                // More events than may wait: the producer must not wait for a thread that has
+                // gone.
                 for _ in 0..2 * AHEAD {
                     sink.events(&[Event::decoded(EventKind::Orphan(crate::Orphan::Throw))]);
                 }

@@ -1,34 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Longest common subsequences, bit-parallel, with the matched pairs: what two flows that should be the same have in common.
+//! Longest common subsequences (LCS), bit-parallel, with the matched pairs.
 //!
-//! Hyyrö's formulation ("Bit-parallel LCS-length computation revisited", 2004) of the dynamic programme: one bit per
-//! word of `a`, one row per word of `b`. All rows are kept, so that the pairs can be read off backwards; that takes
-//! `a.len() * b.len() / 8` bytes, which the caller bounds ([`pairs`]). What is larger is divided where some longest common
-//! subsequence is (Hirschberg, "A linear space algorithm for computing maximal common subsequences", 1975), which takes twice
-//! the steps and linear memory ([`divided`]). For what would still take too long there are parts of equal share ([`Bound::shares`]).
+//! The dynamic programme is Hyyrö's bit-parallel formulation ("Bit-parallel LCS-length
+//! computation revisited", 2004): one bit per word of `a`, one row per word of `b`. [`pairs`]
+//! keeps all rows, so that it can read the pairs off backwards. That takes `a.len() * b.len() /
+//! 8` bytes, which the caller must bound.
+//!
+//! [`divided`] handles larger sequences: it splits both at a point that some LCS passes through
+//! (Hirschberg, "A linear space algorithm for computing maximal common subsequences", 1975).
+//! That takes twice the steps and linear memory.
+//!
+//! Where that would still take too long, [`Bound::shares`] cuts both sequences into parts of
+//! equal share, each to be compared on its own.
 #![forbid(unsafe_code)]
 
 use hashbrown::HashMap;
 use std::ops::Range;
 
-/// How much is compared at once.
+/// Limits on one comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
-    /// Pairs of words.
+    /// Largest number of pairs of words, which is the product of both lengths.
     pub cells: u64,
-    /// The longest side.
+    /// Largest length of either sequence, in words.
     pub side: u64,
 }
 
 impl Bound {
-    /// Into how many parts sequences of so many words are divided.
+    /// The number of parts into which sequences of `n` and `m` words are divided.
     pub fn parts(&self, n: u64, m: u64) -> u64 {
         let cells = u128::from(n) * u128::from(m);
         let by_cells = (cells as f64 / self.cells as f64).sqrt().ceil() as u64;
         by_cells.max(n.div_ceil(self.side)).max(m.div_ceil(self.side)).max(1)
     }
-    /// Parts of equal share on both sides, in order, each to be compared for itself. None where a sequence is empty.
+    /// The parts into which sequences of `n` and `m` words are divided, in order. A part of one
+    /// sequence is to be compared only with the part of the other that comes with it. There are
+    /// no parts if a sequence is empty.
     pub fn shares(&self, n: u64, m: u64) -> impl Iterator<Item = (Range<u64>, Range<u64>)> + use<> {
         let parts = if n == 0 || m == 0 { 0 } else { self.parts(n, m) };
         let share = move |all: u64, k: u64| (u128::from(all) * u128::from(k) / u128::from(parts)) as u64;
@@ -36,9 +44,13 @@ impl Bound {
     }
 }
 
-/// Of two sequences, the shorter of which has so many words, `front` are the same from the front on and `end` from the end: how many are
-/// matched there and there, none twice. These are part of some longest common subsequence. Where they are all of the shorter sequence, as
-/// where both are rounds of one loop, what the other has more is left out of its middle.
+/// Splits off the common prefix and suffix of two sequences so that they do not overlap.
+///
+/// `front` is the length of the common prefix, `end` that of the common suffix, and `shorter`
+/// the length of the shorter sequence, all in words. Returns how many words to match at the
+/// front and at the end, so that no word is matched twice. These matches are part of some
+/// longest common subsequence. If they cover all of the shorter sequence, as for two runs
+/// through the same loop, the surplus of the longer one is left out of its middle.
 pub fn both_ends(front: u64, end: u64, shorter: u64) -> (u64, u64) {
     if front + end <= shorter {
         return (front, end);
@@ -49,9 +61,10 @@ pub fn both_ends(front: u64, end: u64, shorter: u64) -> (u64, u64) {
 
 /// Pairs `(index in a, index in b)` of one longest common subsequence, in order.
 ///
-/// Of several it is one that lies far behind in both.
+/// If there are several, the common prefix is matched first and the rest as late as possible in
+/// both sequences.
 pub fn pairs(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
-    // Common ends are part of some longest common subsequence.
+    // A common prefix and a common suffix are part of some longest common subsequence.
     let front = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[front..], &b[front..]);
     let back = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
@@ -62,10 +75,11 @@ pub fn pairs(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     all
 }
 
-/// The same for sequences of any length. Below `cells` pairs of words all rows are kept.
+/// The same as [`pairs`] for sequences of any length. All rows are kept only for parts with at
+/// most `cells` pairs of words or fewer than two words of `b`.
 pub fn divided(a: &[u32], b: &[u32], cells: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    // Parts that are still to be done, the first last.
+    // Parts that are still to be done; the next one is last.
     let mut parts = vec![(0..a.len(), 0..b.len())];
     while let Some((ours, theirs)) = parts.pop() {
         let (x, y) = (&a[ours.clone()], &b[theirs.clone()]);
@@ -85,10 +99,12 @@ pub fn divided(a: &[u32], b: &[u32], cells: usize) -> Vec<(usize, usize)> {
     found
 }
 
-/// The length of the longest common subsequence of `b` and each beginning of `a`, shortest first.
+/// For each prefix of `a`, shortest first, the length of its longest common subsequence with
+/// `b`.
 ///
-/// A step per word of `b` over all of the row; where the word stands in `a` is no more than that again: of words that stand in
-/// more places than the row has parts, 64 at most, the masks are kept.
+/// Each word of `b` takes one step over the whole row. To set up the mask of the word takes no
+/// longer. If the word has more occurrences in `a` than the row has elements, its mask is kept;
+/// there are at most 64 such words. The mask of any other word is built from its occurrences.
 fn lengths<'w>(a: impl ExactSizeIterator<Item = &'w u32>, b: impl Iterator<Item = &'w u32>) -> Vec<u32> {
     let len = a.len();
     let mut row = vec![u64::MAX; len.div_ceil(64)];
@@ -116,10 +132,11 @@ fn lengths<'w>(a: impl ExactSizeIterator<Item = &'w u32>, b: impl Iterator<Item 
     all
 }
 
-/// Where a word stands.
+/// The occurrences of a word in a sequence.
 enum Places {
+    /// The index of each.
     Sparse(Vec<u32>),
-    /// A bit each.
+    /// One bit per index.
     Dense(Box<[u64]>),
 }
 
@@ -134,7 +151,7 @@ impl Places {
     }
 }
 
-/// The next row, for a word that stands where `mask` has ones.
+/// Computes the next row, for a word whose occurrences are the ones in `mask`.
 fn step(row: &mut [u64], mask: &[u64]) {
     let mut carry = false;
     for (v, &m) in row.iter_mut().zip(mask) {
@@ -152,8 +169,9 @@ fn inner(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     }
     let width = a.len().div_ceil(64);
     let masks = Masks::new(a, b, width);
-    // Bit i of row j is 0 exactly where the first i + 1 words of `a` have one word more in common with the first j + 1
-    // of `b` than the first i have.
+    // Bit i of row j is 0 exactly if the LCS of the first i + 1 words of `a` and the first j +
+    // 1 of `b` is one word longer than that of the first i words of `a` and the first j + 1 of
+    // `b`.
     let mut rows: Vec<u64> = Vec::with_capacity(width * b.len());
     let mut row = vec![u64::MAX; width];
     for word in b {
@@ -171,7 +189,7 @@ fn inner(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
             j -= 1;
             found.push((i, j));
         } else if grows(i - 1, j - 1) {
-            // The last word of `a` is needed, so the last of `b` is not.
+            // Every LCS uses the last word of `a` here, so the last of `b` is not needed.
             j -= 1;
         } else {
             i -= 1;
@@ -181,7 +199,7 @@ fn inner(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     found
 }
 
-/// Where each word of `b` stands in `a`, a bit per word of `a`.
+/// For each word of `b`, its occurrences in `a`, one bit per word of `a`.
 struct Masks {
     of: HashMap<u32, usize>,
     bits: Vec<u64>,
@@ -213,7 +231,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The length by the quadratic programme of the textbooks.
+    /// The length by the textbook's quadratic dynamic programme.
     fn length(a: &[u32], b: &[u32]) -> usize {
         let mut row = vec![0; b.len() + 1];
         for x in a {
@@ -235,7 +253,7 @@ mod tests {
         assert_eq!(pairs(&[7, 1, 7, 2], &[7, 2]), [(0, 0), (3, 1)]);
     }
 
-    /// Two sequences of few different words.
+    /// Two sequences over a small alphabet.
     fn two() -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {
         (2u32..11).prop_flat_map(|letters| {
             let words = || prop::collection::vec(0..letters, 0..211);

@@ -16,7 +16,7 @@ pub(crate) const OUTSIDE: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Its code changed: look again.
+    /// The code of the block changed: decode it again.
     Stale,
     /// Conditional branch.
     Conditional,
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Call,
     /// Direct call of the next instruction: pushes no entry on the return stack.
     CallNext,
-    /// Split.
+    /// No branch: the block was split.
     FallThrough,
     /// Indirect jump.
     IndirectJump,
@@ -41,51 +41,59 @@ pub(crate) enum Kind {
 /// A basic block; offsets count from the start of the code cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Block {
+    /// Offset of the first byte.
     pub start: u32,
-    /// First byte behind.
+    /// Offset of the first byte after the block.
     pub end: u32,
-    /// Target of a direct branch, `end` for [`Kind::FallThrough`], [`OUTSIDE`] if it lies outside.
+    /// Target of a direct branch, `end` for [`Kind::FallThrough`], [`OUTSIDE`] if outside the
+    /// code cache.
     pub target: u32,
+    /// The code that the block belongs to.
     pub code: CodeId,
-    /// Cached successors: target (or only one), and next in line.
+    /// Cache indices of the successors: the target (or the only successor), then the next
+    /// instruction.
     pub links: [u32; 2],
+    /// The branch that ends the block.
     pub kind: Kind,
 }
 
 impl Block {
-    /// A block that stands for "look again".
+    /// A placeholder that means "decode again".
     pub const STALE: Self =
         Self { start: 0, end: 0, target: OUTSIDE, code: CodeId(u32::MAX), links: [0; 2], kind: Kind::Stale };
 
-    /// Whether the two cause the same packets and the same items.
+    /// Whether the two blocks cause the same packets and the same items.
     pub fn same_flow(&self, other: &Self) -> bool {
         let key = |b: &Self| (b.start, b.end, b.target, b.code, b.kind);
         key(self) == key(other)
     }
 }
 
-/// Why there is no block.
+/// Bytes that are not an instruction, so that there is no block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NoInstruction {
     /// Offset of the undecodable bytes.
     pub at: u32,
 }
 
-/// Where the code cache lies.
+/// The address range of the code cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
+    /// First address.
     pub low: u64,
+    /// Number of bytes.
     pub len: u32,
 }
 
 impl Bounds {
+    /// Offset of `address` from the start, or [`OUTSIDE`].
     pub fn offset(&self, address: u64) -> u32 {
         let offset = address.wrapping_sub(self.low);
         if offset < u64::from(self.len) { offset as u32 } else { OUTSIDE }
     }
 }
 
-/// Decodes the block at `start` from `bytes`, which end where its code's owner does.
+/// Decodes the block at `start` from `bytes`, which end at the end of the owner's code.
 pub(crate) fn decode_block(
     bytes: &[u8],
     start: u32,
@@ -138,7 +146,7 @@ fn is_near_return(instruction: &Instruction) -> bool {
     instruction.mnemonic() == iced_x86::Mnemonic::Ret
 }
 
-/// Target address of the direct branch that ends the block, also outside the code cache.
+/// Target address of the direct branch that ends the block; it may be outside the code cache.
 pub(crate) fn direct_target(bytes: &[u8], start: u32, bounds: Bounds) -> Option<u64> {
     let mut decoder = Decoder::with_ip(64, bytes, bounds.low + u64::from(start), DecoderOptions::NONE);
     let mut last = None;
@@ -152,7 +160,7 @@ pub(crate) fn direct_target(bytes: &[u8], start: u32, bounds: Bounds) -> Option<
     last.filter(near).map(|i| i.near_branch_target())
 }
 
-/// Whether an instruction of the block begins at `at`; `bytes` are those of the block.
+/// Whether an instruction of the block begins at `at`; `bytes` are the block's bytes.
 pub(crate) fn begins_instruction(bytes: &[u8], start: u32, at: u32) -> bool {
     let mut decoder = Decoder::with_ip(64, bytes, u64::from(start), DecoderOptions::NONE);
     while decoder.can_decode() && decoder.ip() < u64::from(at) {

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Decoded blocks, found by the offset of their first byte.
+//! Decoded blocks, indexed by the offset of their first byte.
 
 use crate::block::{Block, Kind, MAX_BLOCK, MAX_INSTRUCTION};
 
 const PAGE: usize = 1 << 10;
 
-/// Index of no block.
+/// The index that means "no block".
 pub(crate) const NONE: u32 = 0;
-/// Index of the block whose bytes may change at any time: valid for one step, never linked.
+/// Index of a block whose bytes may change at any time: valid for one step, never linked.
 pub(crate) const SCRATCH: u32 = 1;
 
-/// Blocks with links to their successors. An entry that a change of code made invalid becomes
-/// [`Kind::Stale`] and keeps its place, so that links to it need not be found.
+/// Blocks with links to their successors. An entry that a change of code invalidates becomes
+/// [`Kind::Stale`] and keeps its index, so that the links to it need not be searched.
 #[derive(Debug)]
 pub(crate) struct Cache {
+    /// The blocks by index; [`NONE`] and [`SCRATCH`] are the first two.
     pub blocks: Vec<Block>,
     directory: Vec<Option<Box<[u32; PAGE]>>>,
     stale: usize,
 }
 
 impl Cache {
-    /// For a code cache of `len` bytes.
+    /// An empty cache for a code cache of `len` bytes.
     pub fn new(len: u64) -> Self {
         let pages = (len as usize).div_ceil(PAGE);
         Self { blocks: vec![Block::STALE; 2], directory: (0..pages).map(|_| None).collect(), stale: 0 }
@@ -46,7 +47,7 @@ impl Cache {
         index
     }
 
-    /// Makes all blocks stale of which a byte lies in `[start, end)`.
+    /// Makes all blocks stale that have a byte in `[start, end)`.
     pub fn invalidate(&mut self, start: u32, end: u32) {
         let mut at = start.saturating_sub(MAX_BLOCK + MAX_INSTRUCTION);
         while at < end {
@@ -66,12 +67,12 @@ impl Cache {
         }
     }
 
-    /// Whether most of the blocks are stale: time to [`Cache::clear`].
+    /// Whether most of the blocks are stale, so that [`Cache::clear`] pays.
     pub fn is_worn(&self) -> bool {
         self.stale > 1 << 16 && self.stale > self.blocks.len() / 2
     }
 
-    /// Forgets all blocks. Indices held elsewhere are void.
+    /// Removes all blocks. Indices kept elsewhere become invalid.
     pub fn clear(&mut self) {
         self.blocks.truncate(2);
         self.directory.iter_mut().for_each(|slot| *slot = None);

@@ -4,53 +4,56 @@
 
 use crate::config::MtcConfig;
 
-/// What the packets said about time so far.
+/// The time according to the packets so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
-    /// Latest time known to have passed.
+    /// Latest time that is known to have passed.
     now: u64,
-    /// TSC at which the crystal clock stood at `last_ctc`, fraction dropped.
+    /// The point from which MTC packets count; `None` without a TMA since the last TSC packet.
     anchor: Option<Anchor>,
     last_tsc: u64,
     ratio: u8,
 }
 
-/// Where MTCs count from.
+/// The point from which MTC packets count.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
-    /// TSC at the crystal clock tick that the last MTC, or the TMA's CTC rounded down, stands for.
+    /// TSC at a crystal clock tick: the tick of the TMA's CTC, rounded down to a multiple of the
+    /// MTC period.
     tsc: u64,
-    /// Crystal ticks since.
+    /// Crystal clock ticks from there to the last MTC.
     ticks: u64,
     /// CTC\[freq+7:freq\] of the last MTC.
     last: u8,
-    /// The bits of `last` that are known (TMA carries 16 bits of CTC only).
+    /// Mask of the known bits of `last` (TMA carries only 16 bits of CTC).
     known: u8,
 }
 
 impl Clock {
+    /// Latest time that is known to have passed.
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// Sideband knows that this time has passed.
+    /// The sideband says that this time has passed.
     pub fn at_least(&mut self, tsc: u64) {
         self.now = self.now.max(tsc);
     }
 
-    /// TSC packet; the missing top byte is that of the nearest time to `now`.
+    /// TSC packet. The packet lacks the top byte; the value nearest to `now` is taken.
     pub fn tsc(&mut self, low56: u64) {
         const TOP: u64 = 1 << 56;
         let near = self.now & !(TOP - 1) | low56;
         let candidates = [near.wrapping_sub(TOP), near, near.wrapping_add(TOP)];
         let tsc = candidates.into_iter().min_by_key(|c| c.abs_diff(self.now)).unwrap_or(near);
-        // A known time never runs backwards, except that a TSC packet is always right.
+        // `now` never decreases. `last_tsc`, from which a TMA computes the anchor, always takes the
+        // TSC packet's value.
         self.now = self.now.max(tsc);
         self.last_tsc = tsc;
         self.anchor = None;
     }
 
-    /// TMA packet: ties the crystal clock to the TSC packet before it.
+    /// TMA packet: relates the crystal clock to the TSC packet before it.
     pub fn tma(&mut self, ctc: u16, fast_counter: u16, config: Option<MtcConfig>) {
         let Some(c) = config else { return };
         let frequency = c.frequency.min(15);
@@ -66,7 +69,7 @@ impl Clock {
     /// MTC packet.
     pub fn mtc(&mut self, value: u8, config: Option<MtcConfig>) {
         let (Some(c), Some(anchor)) = (config, &mut self.anchor) else { return };
-        // The same value again is a whole turn of the eight bits.
+        // A repeated value means a full cycle of the known bits.
         let delta = match value.wrapping_sub(anchor.last) & anchor.known {
             0 => u64::from(anchor.known) + 1,
             delta => delta.into(),

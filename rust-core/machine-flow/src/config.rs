@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How the unit was configured, and how far clocks may be trusted.
+//! The unit's configuration, and how far its clocks can be trusted.
 
 use jportal_units::{StreamOffset, Tid, Tsc};
 
-/// Which returns take an entry off the decoder's return stack when returns are compressed.
+/// Which returns remove an entry from the decoder's return stack when returns are compressed.
 ///
-/// Decoders disagree about an uncompressed return (libipt keeps the entry, the SDM's recipe and
-/// perf take it), so the rule can be chosen.
+/// Decoders disagree about an uncompressed return: libipt keeps the entry; the SDM's procedure
+/// and perf remove it. So the rule can be chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PopRule {
     /// Every near return.
     Always,
-    /// Only compressed ones.
+    /// Compressed returns only.
     Compressed,
 }
 
-/// The clocks behind MTC and TMA packets (CPUID leaf 15H, IA32_RTIT_CTL.MTCFreq).
+/// The clocks on which MTC and TMA packets are based (CPUID leaf 15H, IA32_RTIT_CTL.MTCFreq).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MtcConfig {
     /// IA32_RTIT_CTL.MTCFreq: an MTC carries CTC\[freq+7:freq\].
@@ -30,15 +30,16 @@ pub struct MtcConfig {
 /// How far a change's timestamp and a trace's clock may disagree, in TSC ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slack {
-    /// A change of which it is not known when its store began may have been visible this long before its record's time (the store
-    /// comes first, the clock is read later; the thread may lose its core in between).
+    /// If it is unknown when the store of a change began, the change may have been visible this
+    /// long before the time of its record. (The store precedes the reading of the clock; the
+    /// thread may lose its core in between.)
     pub before: u64,
-    /// Old bytes may have run this long after.
+    /// Old bytes may have run until this long after the time of the record.
     pub after: u64,
 }
 
 impl Default for Slack {
-    /// A quarter of a million ticks before, fifty thousand after: about 100 µs and 20 µs.
+    /// 250,000 ticks before and 50,000 ticks after: about 100 µs and 20 µs.
     fn default() -> Self {
         Self { before: 250_000, after: 50_000 }
     }
@@ -47,18 +48,20 @@ impl Default for Slack {
 /// Configuration of a [`crate::CoreDecoder`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// `None` when the unit ran with DisRETC (the recorder's default).
+    /// `None` if the unit ran with DisRETC (the recorder's default).
     pub return_compression: Option<PopRule>,
-    /// Whether the unit may send a TIP behind TNT outcomes that are younger than it (SDM,
-    /// "Deferred TIPs"). If it never does, say so: fewer traces look possible then.
+    /// Whether the unit may send a TIP after TNT outcomes that are younger than it (SDM,
+    /// "Deferred TIPs"). With `false`, fewer traces are possible.
     pub deferred_tips: bool,
-    /// `None` when MTC is off or its clocks are unknown.
+    /// `None` if MTC is off or its clocks are unknown.
     pub mtc: Option<MtcConfig>,
-    /// Ratio at which the TSC counts (MSR_PLATFORM_INFO\[15:8\]); with it CYC packets give time.
+    /// Ratio at which the TSC counts (MSR_PLATFORM_INFO\[15:8\]). With it, CYC packets give the
+    /// time.
     pub nominal_ratio: Option<u8>,
-    /// Keep a [`crate::Decision`] for each code change this core came to see.
+    /// Whether to keep a [`crate::Decision`] for each code change that this core was found to
+    /// see.
     pub record_decisions: bool,
-    /// Clock tolerance.
+    /// Tolerance between the times of changes and of the trace.
     pub slack: Slack,
 }
 
@@ -76,23 +79,25 @@ impl Default for Config {
     }
 }
 
-/// What [`crate::CoreDecoder::decode`] is to decode, with what sideband records know of its
-/// time.
+/// The part of the trace that [`crate::CoreDecoder::decode`] decodes, and the bounds of its time
+/// from the sideband.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stretch {
-    /// Packets below this place; usually the end of an AUX record.
+    /// Packets below this offset belong to the stretch; usually the end of an AUX record.
     pub until: StreamOffset,
-    /// Nothing in it happened before (the previous AUX record, or the thread's switch to the
-    /// core); 0 if unknown.
+    /// Nothing in the stretch happened before this time (the previous AUX record, or the thread's
+    /// switch to the core); 0 if unknown.
     pub since: Tsc,
-    /// Nothing in it happened after (the AUX record's own time); `u64::MAX` if unknown.
+    /// Nothing in the stretch happened after this time (of its AUX record); `u64::MAX` if
+    /// unknown.
     pub latest: Tsc,
     /// The OS thread that ran; `Tid(0)` if unknown.
     pub tid: Tid,
-    /// When that thread was last seen on a core before its turn on this one began; 0 if unknown.
+    /// When that thread was last seen on any core before its turn on this one began; 0 if
+    /// unknown.
     pub left: Tsc,
-    /// Whether the trace behind `until` belongs to the same thread: then the last items may be
-    /// held back until the packets behind them have confirmed them.
+    /// Whether the trace after `until` belongs to the same thread. If so, the last items may be
+    /// held back until the packets after them confirm them.
     pub continues: bool,
 }
 

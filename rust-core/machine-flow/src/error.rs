@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The crate's error: why packets and code do not go together, or an image event is refused.
+//! The crate's error: why packets and code contradict each other, or why an image event is
+//! refused.
 
 use jportal_units::{Address, AddressRange, StreamOffset};
 use thiserror::Error;
 
-/// Why a stretch of trace cannot be explained, or an event of the code image not be taken.
+/// Why a stretch of trace cannot be explained, or an event of the code image is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are no packets.
+    /// The bytes are not valid packets.
     #[error(transparent)]
     Packet(#[from] jportal_pt_packet::Error),
     /// A packet came that the code at this place cannot cause.
@@ -17,11 +18,11 @@ pub enum Error {
     UnexpectedPacket {
         /// SDM name of the packet.
         packet: &'static str,
-        /// Where it stands.
+        /// Its stream offset.
         offset: StreamOffset,
-        /// Where the decoder stands in the code.
+        /// Block that the decoder has reached.
         address: Address,
-        /// What the code there would emit.
+        /// What the code there requires.
         needs: &'static str,
     },
     /// A packet came that cannot come in this state of the unit.
@@ -29,7 +30,7 @@ pub enum Error {
     UnexpectedState {
         /// SDM name of the packet.
         packet: &'static str,
-        /// Where it stands.
+        /// Its stream offset.
         offset: StreamOffset,
         /// The unit's state.
         state: &'static str,
@@ -44,7 +45,7 @@ pub enum Error {
         /// Packet being followed.
         offset: StreamOffset,
     },
-    /// The bytes at an address are no instruction.
+    /// The bytes at an address are not an instruction.
     #[error("the bytes at {address} are no instruction (packet at {offset})")]
     NoInstruction {
         /// The address.
@@ -52,26 +53,26 @@ pub enum Error {
         /// Packet being followed.
         offset: StreamOffset,
     },
-    /// An IP packet names a place to which the code does not lead.
+    /// An IP packet contains an address to which the code does not lead.
     #[error("{packet} at {offset} says {said}, the code at {address} leads elsewhere")]
     WrongAddress {
         /// SDM name of the packet.
         packet: &'static str,
-        /// Where it stands.
+        /// Its stream offset.
         offset: StreamOffset,
-        /// The address it carries.
+        /// The address that the packet carries.
         said: Address,
-        /// Where the decoder stands in the code.
+        /// Block that the decoder has reached.
         address: Address,
     },
-    /// A direct branch leads out of the traced range and no TIP.PGD said so.
+    /// A direct branch leads out of the traced range, but no TIP.PGD reports it.
     #[error("the branch at {address} leaves the traced range, but {packet} at {offset} goes on inside")]
     LeftRange {
         /// The block's start.
         address: Address,
         /// SDM name of the packet.
         packet: &'static str,
-        /// Where it stands.
+        /// Its stream offset.
         offset: StreamOffset,
     },
     /// A compressed return without a call on the return stack, or with outcome "not taken".
@@ -82,29 +83,30 @@ pub enum Error {
         /// Packet being followed.
         offset: StreamOffset,
     },
-    /// Code runs in a circle without a branch that needs a packet.
+    /// The code loops without a branch that needs a packet.
     #[error("the code at {address} runs in a circle that {packet} at {offset} does not end")]
     Circle {
-        /// Where.
+        /// A block of the loop.
         address: Address,
         /// SDM name of the packet.
         packet: &'static str,
-        /// Where it stands.
+        /// Its stream offset.
         offset: StreamOffset,
     },
-    /// The flow goes to the VM to have a call resolved, and the thread had another one resolved then.
+    /// The flow enters the VM to have a call resolved, but the VM resolved another call of the
+    /// thread then.
     #[error(
         "the call that returns to {returns} is resolved (packet at {offset}), but the VM resolved the one that returns to {resolved}"
     )]
     OtherCall {
         /// Packet being followed.
         offset: StreamOffset,
-        /// Where the call of the flow returns.
+        /// Where the call in the flow returns.
         returns: Address,
-        /// Where that of the VM's record does.
+        /// Where the call in the VM's record returns.
         resolved: Address,
     },
-    /// Code returns to a caller that has not called, in this flow, or past one that has.
+    /// Code returns to a caller that has not called in this flow, or past one that has.
     #[error("{address} returns to {returns} (packet at {offset}), and no call there was made")]
     OtherCaller {
         /// Packet being followed.
@@ -117,7 +119,7 @@ pub enum Error {
     /// MODE.Exec announces code other than 64-bit.
     #[error("MODE.Exec at {offset}: only 64-bit code can be followed")]
     NotLongMode {
-        /// Where it stands.
+        /// Its stream offset.
         offset: StreamOffset,
     },
     /// An image event lies outside the code cache.

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The traced code cache as a function of time.
+//! The contents of the traced code cache as a function of time.
 
 use crate::error::Error;
 use jportal_units::{Address, AddressRange, CodeId, Tid, Tsc};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// What a patch is. It is made outside the traced range.
+/// What a patch is. Threads make patches while they are outside the traced range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Patch {
-    /// The destination of a call; its writer had come there through that call (`SharedRuntime::resolve_helper`,
-    /// `handle_ic_miss_helper`, `reresolve_call_site`, `fixup_callers_callsite`).
+    /// The destination of a call. The writer entered the VM through that call
+    /// (`SharedRuntime::resolve_helper`, `handle_ic_miss_helper`, `reresolve_call_site`,
+    /// `fixup_callers_callsite`).
     Call,
-    /// An instruction of C1 in place of the jump to its patch stub, or on the way there; its writer had come there through a
-    /// patch stub (`Runtime1::patch_code`).
+    /// An instruction of C1 that replaces the jump to its patch stub, or an intermediate step of
+    /// that patch. The writer entered the VM through a patch stub (`Runtime1::patch_code`).
     PatchStub,
     /// Anything else.
     Other,
@@ -23,41 +24,47 @@ pub enum Patch {
 /// What a [`Change`] did to its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ChangeKind {
-    /// New code stands there.
+    /// New code was installed.
     Install(CodeId),
-    /// Some bytes of the code that stands there changed.
+    /// Some bytes of the present code changed.
     Patch(Patch),
-    /// The code that stood there will not run any more.
+    /// The code will not run any more.
     Free,
 }
 
 /// One change of the code cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
-    /// No old bytes run later.
+    /// Time of the record. Old bytes do not run after it.
     pub tsc: u64,
-    /// No new bytes run earlier; `None`: that is not known.
+    /// New bytes do not run before this time; `None` if unknown.
     pub since: Option<u64>,
     /// Offset from the start of the code cache.
     pub start: u32,
+    /// Number of bytes.
     pub len: u32,
+    /// What the change did.
     pub kind: ChangeKind,
-    /// Thread that wrote it; 0 if that is not known.
+    /// Thread that wrote the change; 0 if unknown.
     pub writer: u32,
     data: usize,
 }
 
 impl Change {
+    /// Offset of the first byte after the change.
     pub fn end(&self) -> u32 {
         self.start + self.len
     }
-    /// No new bytes run earlier, if a record may come `before` ticks after its store.
+    /// The time before which no new bytes run, if a record may follow its store by `before`
+    /// ticks.
     pub fn earliest(&self, before: u64) -> u64 {
         self.since.unwrap_or(self.tsc.saturating_sub(before))
     }
+    /// Whether the change is the destination of a call.
     pub fn is_call(&self) -> bool {
         self.kind == ChangeKind::Patch(Patch::Call)
     }
+    /// Whether the change has a byte in `[start, end)`.
     pub fn overlaps(&self, start: u32, end: u32) -> bool {
         self.start < end && start < self.end()
     }
@@ -66,24 +73,25 @@ impl Change {
 /// Everything that was written to the code cache, with the time of each record.
 ///
 /// Built once from the capture's metadata and shared by the decoders of all cores.
-/// Changes may come in any order of time (producers stamp their records themselves); those
-/// with the same time keep the order in which they came.
+/// Changes may come in any order of time, because producers stamp their records themselves.
+/// Changes with the same time keep the order in which they came.
 #[derive(Clone, Debug)]
 pub struct CodeHistory {
     range: AddressRange,
     changes: Vec<Change>,
     data: Vec<u8>,
-    /// By number of the code.
+    /// Indexed by the number of the code.
     marks: Vec<Marks>,
     /// By thread, in order of time.
     resolutions: HashMap<u32, Vec<Resolution>>,
-    /// For each change, the least `since` of it and of those after it; those without one do not count.
+    /// For each change, the smallest `since` of this change and those after it. Changes without a
+    /// `since` do not count.
     reach: OnceLock<Vec<u64>>,
-    /// There are changes without a `since`.
+    /// Whether there are changes without a `since`.
     vague: bool,
 }
 
-/// What is known of a code beside its bytes.
+/// Properties of a code other than its bytes.
 #[derive(Clone, Copy, Default, Debug)]
 struct Marks {
     leaves_by_calls: bool,
@@ -92,7 +100,7 @@ struct Marks {
     calls_out: bool,
 }
 
-/// A thread came to the VM for the destination of a call or the instruction of a patch stub.
+/// A thread entered the VM for the destination of a call or the instruction of a patch stub.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resolution {
     pub tsc: u64,
@@ -100,14 +108,14 @@ pub(crate) struct Resolution {
     pub returns: u32,
 }
 
-/// What stood at an address from some time on, as [`CodeHistory::versions`] reports it.
+/// The contents of an address range from some time on, as [`CodeHistory::versions`] reports them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Version {
     /// Time of the change that made these bytes; 0 for the first.
     pub since: Tsc,
-    /// Whose code it is; `None` where no code was installed.
+    /// The code that the range belongs to; `None` if no code was installed.
     pub code: Option<CodeId>,
-    /// The bytes; 0 where none are known.
+    /// The bytes; 0 where they are unknown.
     pub bytes: Vec<u8>,
 }
 
@@ -116,13 +124,13 @@ pub struct Version {
 pub struct CodeChange<'a> {
     /// Time of its record.
     pub tsc: Tsc,
-    /// A time before its store; `None` if none is known.
+    /// A time before its store; `None` if unknown.
     pub since: Option<Tsc>,
     /// What it changed.
     pub range: AddressRange,
-    /// The bytes that stand there afterwards; none where code was given back.
+    /// The bytes of the range afterwards; empty where code was freed.
     pub bytes: &'a [u8],
-    /// The code that was installed; `None` for a patch, and where code was given back.
+    /// The code that was installed; `None` for a patch, and where code was freed.
     pub installed: Option<CodeId>,
 }
 
@@ -148,28 +156,33 @@ impl CodeHistory {
         self.range
     }
 
-    /// Code was installed at `start`: `bytes` replace whatever stood there. None of it runs before `tsc`.
+    /// Code was installed at `start`: `bytes` replace the previous contents. None of it runs
+    /// before `tsc`.
     pub fn install(&mut self, tsc: Tsc, start: Address, bytes: &[u8], code: CodeId) -> Result<(), Error> {
         self.insert((Some(tsc), tsc), start, bytes, bytes.len() as u64, ChangeKind::Install(code), None)
     }
 
-    /// Only code of the cache calls `code`, and it jumps to such only: control leaves the cache from it by calls alone.
+    /// Marks a `code` that only code of the cache calls, and that jumps only to such code. So
+    /// control leaves the cache from `code` only by calls.
     pub fn mark_leaves_by_calls(&mut self, code: CodeId) {
         self.marks(code).leaves_by_calls = true;
     }
 
-    /// Each time `code` calls what lies outside the code cache, a thread has a call or a patch stub resolved, and there is a
-    /// [`CodeHistory::resolution`] for it (`SharedRuntime::generate_resolve_blob`, `Runtime1::generate_patching`).
+    /// Marks a `code` whose calls out of the code cache have the VM resolve a call or a patch
+    /// stub. There is a [`CodeHistory::resolution`] for each of those calls
+    /// (`SharedRuntime::generate_resolve_blob`, `Runtime1::generate_patching`).
     pub fn mark_resolves_calls(&mut self, code: CodeId) {
         self.marks(code).resolves_calls = true;
     }
 
-    /// The VM calls Java code through `code` (`StubRoutines::call_stub`), from the middle of a visit, too.
+    /// Marks a `code` through which the VM calls Java code (`StubRoutines::call_stub`). It may do
+    /// so in the middle of a visit.
     pub fn mark_upcalls(&mut self, code: CodeId) {
         self.marks(code).upcalls = true;
     }
 
-    /// What `code` calls by an address in a register lies outside of the cache (`SharedRuntime::generate_native_wrapper`).
+    /// Marks a `code` whose calls through a register all lead out of the cache
+    /// (`SharedRuntime::generate_native_wrapper`).
     pub fn mark_calls_out(&mut self, code: CodeId) {
         self.marks(code).calls_out = true;
     }
@@ -198,14 +211,15 @@ impl CodeHistory {
         self.marked(code).resolves_calls
     }
 
-    /// Whether a thread that enters the range in `code` may be in the middle of a visit whose record is yet to come.
+    /// Whether a thread that enters the range in `code` may be in the middle of a visit that has
+    /// not made its record.
     pub(crate) fn may_be_visiting(&self, code: CodeId) -> bool {
         let marks = self.marked(code);
         marks.resolves_calls || marks.upcalls
     }
 
-    /// `thread` was outside the traced range to have the call resolved that returns to `returns`, or the patch stub whose call
-    /// does.
+    /// `thread` was outside the traced range to have the VM resolve a call, or a patch stub with
+    /// a call, that returns to `returns`.
     pub fn resolution(&mut self, tsc: Tsc, thread: Tid, returns: Address) {
         let inside = self.range.contains(returns);
         let returns = if inside { returns.minus(self.range.start) as u32 } else { u32::MAX };
@@ -214,13 +228,13 @@ impl CodeHistory {
         list.insert(at, Resolution { tsc: tsc.0, returns });
     }
 
-    /// Those of `thread`, in order of time.
+    /// The resolutions of `thread`, in order of time.
     pub(crate) fn resolutions(&self, thread: Tid) -> &[Resolution] {
         self.resolutions.get(&thread.0).map_or(&[], |list| list)
     }
 
-    /// Bytes of installed code were overwritten by `bytes`, between `since` (`None` if that is not known) and `tsc`, by the
-    /// thread `writer` if that is known.
+    /// Bytes of installed code were overwritten by `bytes`, between `since` (`None` if unknown)
+    /// and `tsc`, by the thread `writer` (`None` if unknown).
     pub fn patch(
         &mut self,
         tsc: Tsc,
@@ -233,7 +247,7 @@ impl CodeHistory {
         self.insert((since, tsc), address, bytes, bytes.len() as u64, ChangeKind::Patch(what), writer)
     }
 
-    /// The code at `start` was given back.
+    /// The code at `start` was freed.
     pub fn free(&mut self, tsc: Tsc, start: Address, size: u64) -> Result<(), Error> {
         self.insert((Some(tsc), tsc), start, &[], size, ChangeKind::Free, None)
     }
@@ -283,13 +297,13 @@ impl CodeHistory {
         self.changes.is_empty()
     }
 
-    /// Time and range of a change, by the number [`crate::Decision`] names it with.
+    /// Time and range of a change, by its number in a [`crate::Decision`].
     pub fn change(&self, number: u32) -> Option<(Tsc, AddressRange)> {
         let c = self.changes.get(number as usize)?;
         Some((Tsc(c.tsc), AddressRange::at(self.range.start.plus(c.start.into()), c.len.into())))
     }
 
-    /// A change, by the number [`crate::Decision`] names it with.
+    /// A change, by its number in a [`crate::Decision`].
     pub fn code_change(&self, number: u32) -> Option<CodeChange<'_>> {
         let c = self.changes.get(number as usize)?;
         let installed = match c.kind {
@@ -301,13 +315,14 @@ impl CodeHistory {
         Some(CodeChange { tsc: Tsc(c.tsc), since, range, bytes: self.bytes_of(c), installed })
     }
 
-    /// Whether there are changes of which it is not known when they began.
+    /// Whether there are changes that do not say when their store began.
     pub(crate) fn is_vague(&self) -> bool {
         self.vague
     }
 
-    /// Whether `number`, or a change after it, may be visible at `latest`, if a record may come `before` ticks after its
-    /// store. If it is not, no change after it is.
+    /// Whether change `number`, or a change after it, may be visible at `latest`, if a record may
+    /// follow its store by `before` ticks. If the answer is no, it is no for all later changes,
+    /// too.
     pub(crate) fn reaches(&self, number: usize, latest: u64, before: u64) -> bool {
         let reach = self.reach.get_or_init(|| {
             let mut least = u64::MAX;
@@ -331,7 +346,7 @@ impl CodeHistory {
         &self.changes
     }
 
-    /// The bytes a change wrote; empty for a [`ChangeKind::Free`].
+    /// The bytes that a change wrote; empty for a [`ChangeKind::Free`].
     pub(crate) fn bytes_of(&self, change: &Change) -> &[u8] {
         match change.kind {
             ChangeKind::Free => &[],
@@ -339,7 +354,7 @@ impl CodeHistory {
         }
     }
 
-    /// Copies what `change` wrote to `[at, at + out.len())` into `out`.
+    /// Copies the part of `change` that lies in `[at, at + out.len())` to `out`.
     pub(crate) fn apply(&self, change: &Change, at: u32, out: &mut [u8]) {
         let bytes = self.bytes_of(change);
         let (from, to) = (change.start.max(at), change.end().min(at + out.len() as u32));
@@ -350,9 +365,9 @@ impl CodeHistory {
         out[(from - at) as usize..(to - at) as usize].copy_from_slice(source);
     }
 
-    /// What stood at `[address, address + len)` in the time from `since` to `latest`: one
-    /// version if it did not change, else all of them in order of time. Walks the whole
-    /// history; the decoder keeps a view of its own.
+    /// The contents of `[address, address + len)` between `since` and `latest`: one version if
+    /// they did not change, else all versions in order of time. Walks the whole history; the
+    /// decoder uses its own view instead.
     pub fn versions(&self, address: Address, len: usize, since: Tsc, latest: Tsc) -> Vec<Version> {
         let mut versions = vec![Version { since: Tsc(0), code: None, bytes: vec![0; len] }];
         if !self.range.contains(address) || address.plus(len as u64) > self.range.end {
@@ -419,7 +434,7 @@ mod tests {
         assert_eq!(reached(&h, 9), []);
         assert_eq!(reached(&h, 10), [0]);
         assert_eq!(reached(&h, 20), [0, 1, 2], "the last one may be there, so those before it are looked at");
-        // One of which it is not known when it began.
+        // A change that does not say when its store began.
         assert!(!h.is_vague());
         h.patch(Tsc(130), None, Address(0x1103), &[4], None, Patch::Other).unwrap();
         assert!(h.is_vague());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the decoder says: machine blocks, transitions, time and gaps.
+//! The decoder's output: machine blocks, transitions, time and gaps.
 
 use crate::error::Error;
 use core::num::NonZeroU64;
@@ -32,12 +32,12 @@ pub enum Exit {
     Far,
 }
 
-/// Where a branch that left the traced range went.
+/// The target of a branch that left the traced range.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Target(NonZeroU64);
 
 impl Target {
-    /// `None` for address 0, which nothing branches to.
+    /// `None` for address 0, to which nothing branches.
     #[inline]
     pub const fn new(address: Address) -> Option<Self> {
         match NonZeroU64::new(address.0) {
@@ -60,88 +60,90 @@ impl core::fmt::Debug for Target {
 
 /// One step of a core's machine flow; 16 bytes.
 ///
-/// Blocks follow one another as executed: a block begins where the branch of the one before it
-/// led. Between a [`Item::Leave`] or [`Item::Interrupt`] and the next [`Item::Enter`] nothing was
-/// traced (the thread was outside the code cache, in the kernel, or another thread ran).
+/// Blocks are in the order of execution: each begins at the target of the branch that ended the
+/// one before. Nothing was traced between an [`Item::Leave`] or [`Item::Interrupt`] and the next
+/// [`Item::Enter`]: the thread was outside the code cache or in the kernel, or another thread
+/// ran.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Item {
-    /// Instructions executed one after another, up to and including one branch.
+    /// Instructions that were executed one after another, up to and including one branch.
     Block {
-        /// First instruction, bytes from the start of the code cache
-        /// ([`crate::CodeHistory::range`]).
+        /// Offset of the first instruction from the start of the code cache
+        /// ([`crate::CodeHistory::range`]), in bytes.
         start: u32,
-        /// First byte behind the last executed instruction, same scale.
+        /// Offset of the first byte after the last executed instruction.
         end: u32,
-        /// Which code stood there.
+        /// The code that the block belongs to.
         code: CodeId,
-        /// How it ended.
+        /// How the block ended.
         exit: Exit,
     },
-    /// Tracing begins or goes on at `ip` (TIP.PGE; also the first place known after a gap).
+    /// Tracing begins or resumes at `ip` (TIP.PGE; also the first known address after a gap).
     Enter {
-        /// First instruction that will execute.
+        /// The next instruction to execute.
         ip: Address,
     },
     /// The branch that ended the preceding block left the traced range (TIP.PGD).
     Leave {
-        /// Where it went; `None` when the unit suppressed the address (a far transfer).
+        /// The target of the branch; `None` if the unit suppressed the address (a far transfer).
         target: Option<Target>,
     },
-    /// An interrupt, signal or fault (FUP, then TIP.PGD or TIP): the instruction at `ip` has not
-    /// executed. A preceding block, if any instruction of it ran, ends at `ip` with [`Exit::Cut`].
+    /// An interrupt, signal or fault (FUP, then TIP.PGD or TIP): the instruction at `ip` was not
+    /// executed. If instructions of its block ran, that block comes before and ends at `ip` with
+    /// [`Exit::Cut`].
     Interrupt {
-        /// The instruction that has not executed.
+        /// The instruction that was not executed.
         ip: Address,
     },
-    /// What follows happened at or after this time.
+    /// The items that follow happened at or after this time.
     Time(Tsc),
-    /// Nothing is known about a stretch. An [`Item::Enter`] comes before the next block.
+    /// A part of the trace without known flow. An [`Item::Enter`] comes before the next block.
     Gap(Box<MachineGap>),
 }
 
-/// Why the machine flow is missing.
+/// Why a part of the machine flow is missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MachineGapReason {
     /// Trace before the core's first PSB.
     Start,
-    /// The unit or the kernel had no room ([`crate::CoreDecoder::loss`]).
+    /// The unit or the kernel had no room for trace ([`crate::CoreDecoder::loss`]).
     Truncated,
     /// The unit's internal buffer overflowed (OVF).
     Overflow,
-    /// Whose trace it is was not recorded ([`crate::CoreDecoder::blind`]).
+    /// The sideband records that say whose trace it is were lost ([`crate::CoreDecoder::blind`]).
     Sideband,
     /// The trace cannot be explained: damaged packets, or packets that contradict the code.
     Undecodable(Error),
 }
 
 impl MachineGapReason {
-    /// Whether data was lost while recording, rather than refused by the decoder.
+    /// Whether the data was lost during recording; otherwise the decoder refused it.
     pub const fn is_loss(&self) -> bool {
         matches!(self, Self::Truncated | Self::Overflow | Self::Sideband | Self::Start)
     }
 }
 
-/// A stretch of one core's trace without flow.
+/// A part of one core's trace without flow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MachineGap {
-    /// Why.
+    /// The reason.
     pub reason: MachineGapReason,
-    /// Packet at which it became clear.
+    /// Packet at which the gap was noticed.
     pub offset: StreamOffset,
-    /// Packet from which decoding goes on; equal to `offset` when nothing was skipped, `None`
-    /// when the trace ended first.
+    /// Packet at which decoding resumes. It equals `offset` if nothing was skipped, and is `None`
+    /// if the trace ended first.
     pub resumed: Option<StreamOffset>,
-    /// Where the decoder stood in the code, if it was inside it.
+    /// The address that the decoder had reached, if it was inside the code cache.
     pub address: Option<Address>,
-    /// Last time known before.
+    /// Last known time before the gap.
     pub since: Option<Tsc>,
-    /// First time known after.
+    /// First known time after the gap.
     pub until: Option<Tsc>,
 }
 
 impl MachineGap {
-    /// Bytes of trace that were skipped.
+    /// Number of bytes of trace that were skipped.
     pub fn bytes(&self) -> Option<u64> {
         self.resumed.map(|r| r.0.saturating_sub(self.offset.0))
     }

@@ -3,17 +3,19 @@
 //! Executed machine blocks from Intel PT packets and the history of the code cache.
 //!
 //! Purpose: follow each core's trace through the machine code *as it was at that time* and say,
-//! block by block, what was executed ([`Item`]). A direct call leaves no packet and its target
-//! is patched while the program runs, so the code is a function of time ([`CodeHistory`]); where
-//! clocks do not decide which version ran, the packets that follow do.
-//! Constraints: no files, no threads, no `unsafe`; no panic and bounded work on any input;
-//! loss and contradiction are values in the stream ([`MachineGap`]).
+//! block by block, what was executed ([`Item`]). A direct call leaves no packet, and its target
+//! is patched while the program runs. The code is therefore a function of time ([`CodeHistory`]).
+//! Where the clocks do not decide which version ran, the packets that follow decide.
+//!
+//! Constraints: no files, no threads, no `unsafe`; no panic and bounded work on any input. Losses
+//! and contradictions are values in the stream ([`MachineGap`]).
+//!
 //! Non-goals: bytecodes, methods, threads (`jportal-reconstruct`); reading captures.
 //!
 //! Order of calls, per core:
-//! [`CoreDecoder::push`] trace, [`CoreDecoder::loss`] where it was lost,
-//! [`CoreDecoder::decode`] up to the end of each stretch that one thread ran,
-//! [`CoreDecoder::finish`] at the end.
+//! 1. [`CoreDecoder::push`] for the trace, [`CoreDecoder::loss`] where trace was lost,
+//! 2. [`CoreDecoder::decode`] up to the end of each stretch that one thread ran,
+//! 3. [`CoreDecoder::finish`] at the end.
 #![cfg_attr(not(feature = "libipt"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 

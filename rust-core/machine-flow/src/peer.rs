@@ -2,12 +2,12 @@
 
 //! Intel's libipt in lock-step: an independent decoder that must execute the same instructions.
 //!
-//! libipt follows code and packets by itself, instruction by instruction; it knows one image
-//! of the code. So that it sees the code as it was, its memory is brought up to date before
-//! each block with the changes that [`crate::CoreDecoder`] found visible there
-//! ([`crate::Decision`]): which version ran is ours to say, what follows from it is libipt's.
-//! Every difference is an error; nothing is adjusted. The crate's only `unsafe` is here: the
-//! binding takes the trace by pointer.
+//! libipt follows code and packets by itself, instruction by instruction, but it knows only one
+//! image of the code. Before each block, its memory is therefore updated with the changes that
+//! [`crate::CoreDecoder`] found visible at that block ([`crate::Decision`]). Our decoder decides
+//! which version ran; libipt decides what that version executes. Every difference is an error;
+//! nothing is adjusted. The crate's only `unsafe` is here, because the binding takes the trace by
+//! pointer.
 #![allow(unsafe_code)]
 
 use crate::config::Config;
@@ -24,7 +24,7 @@ use libipt::status::Status;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Where libipt and the native decoder part.
+/// A difference between libipt and the native decoder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
@@ -41,7 +41,7 @@ pub enum PeerError {
         /// Number of the block on this core.
         block: u64,
     },
-    /// libipt cannot go on where the machine flow does.
+    /// libipt cannot continue where the machine flow does.
     #[error("libipt stops at {at} (block {block}): {message}")]
     Stopped {
         /// The machine flow's instruction.
@@ -55,7 +55,7 @@ pub enum PeerError {
 
 const PAGE: usize = 4096;
 
-/// The code cache as libipt sees it; a page without code is absent.
+/// The code cache as libipt sees it. A page without code is absent.
 struct Memory {
     low: u64,
     pages: Vec<Option<Box<[u8; PAGE]>>>,
@@ -68,7 +68,7 @@ impl Memory {
             page.get_or_insert_with(|| Box::new([0; PAGE]))[at % PAGE] = b;
         }
     }
-    /// As libipt's memory callback: bytes copied, or a negative error.
+    /// The result of libipt's memory callback: the number of bytes copied, or a negative error.
     fn read(&self, ip: u64, to: &mut [u8]) -> i32 {
         let mut n = 0;
         for b in to.iter_mut() {
@@ -86,7 +86,7 @@ impl Memory {
 pub struct PeerPiece {
     /// Offset in the core's stream.
     pub offset: StreamOffset,
-    /// Where it begins in the buffer.
+    /// Index of its first byte in the buffer.
     pub at: usize,
 }
 
@@ -96,7 +96,7 @@ pub struct Peer<'t> {
     memory: Rc<RefCell<Memory>>,
     low: u64,
     pieces: Vec<PeerPiece>,
-    /// Where PSBs begin in the buffer.
+    /// Indices in the buffer at which PSBs begin.
     psbs: Vec<u64>,
     applied: usize,
     blocks: u64,
@@ -105,8 +105,8 @@ pub struct Peer<'t> {
 }
 
 impl<'t> Peer<'t> {
-    /// A decoder of `trace`, the whole trace of one core, whose parts `pieces` names in
-    /// ascending order.
+    /// A decoder of `trace`, the whole trace of one core. `pieces` lists its parts in ascending
+    /// order.
     ///
     /// # Errors
     /// [`PeerError::Setup`].
@@ -144,10 +144,10 @@ impl<'t> Peer<'t> {
             started: false,
         })
     }
-    /// Takes the next item of the machine flow; `decisions` are all of its decisions so far.
+    /// Takes the next item of the machine flow. `decisions` contains all decisions so far.
     ///
     /// # Errors
-    /// When libipt does not execute the same.
+    /// If libipt does not execute the same instructions.
     pub fn item(
         &mut self,
         item: &Item,
@@ -168,8 +168,8 @@ impl<'t> Peer<'t> {
             _ => Ok(()),
         }
     }
-    /// Brings the memory to what the core saw when the next block ran. Returns what to put back
-    /// behind it.
+    /// Updates the memory to what the core saw when the next block ran. Returns the bytes to
+    /// restore after that block.
     fn see_changes(&mut self, decisions: &[Decision], history: &CodeHistory) -> Option<(u32, Vec<u8>)> {
         let mut memory = self.memory.borrow_mut();
         let mut past = None;
@@ -210,7 +210,7 @@ impl<'t> Peer<'t> {
     fn stopped(&self, at: u64, e: &PtError) -> PeerError {
         PeerError::Stopped { at: Address(at), block: self.blocks, message: e.to_string() }
     }
-    /// libipt's next instruction: address and length.
+    /// libipt's next instruction: its address and length.
     fn instruction(&mut self, at: u64) -> Result<(u64, u64), PeerError> {
         if !self.started {
             self.started = true;
@@ -221,7 +221,7 @@ impl<'t> Peer<'t> {
         self.status = Some(status);
         Ok((insn.ip(), insn.raw().len() as u64))
     }
-    /// Takes pending events; says whether one of them was an overflow.
+    /// Processes pending events. Returns whether one of them was an overflow.
     fn events(&mut self, at: u64) -> Result<bool, PeerError> {
         let mut overflow = false;
         while self.status.is_some_and(|s| s.event_pending()) {
@@ -231,7 +231,7 @@ impl<'t> Peer<'t> {
         }
         Ok(overflow)
     }
-    /// Follows the machine flow over a gap.
+    /// Follows the machine flow across a gap.
     fn gap(&mut self, gap: &MachineGap) -> Result<(), PeerError> {
         if gap.reason == MachineGapReason::Overflow && gap.resumed == Some(gap.offset) {
             return self.run_to_overflow();
@@ -242,8 +242,8 @@ impl<'t> Peer<'t> {
         self.status = Some(Status::EVENT_PENDING);
         Ok(())
     }
-    /// Where in the buffer the trace goes on behind `gap`. If its thread had left the core by then the gap does not say: at the
-    /// next PSB.
+    /// Index in the buffer at which the trace resumes after `gap`. If the thread left the core
+    /// before the trace resumed, the gap does not say it; the index is then that of the next PSB.
     fn behind(&self, gap: &MachineGap) -> Option<u64> {
         let place = |offset: StreamOffset| {
             let piece = self.pieces.partition_point(|p| p.offset <= offset).checked_sub(1)?;
@@ -259,7 +259,8 @@ impl<'t> Peer<'t> {
             None => None,
         }
     }
-    /// Packets were lost: libipt may run on over code that needs none before it says so.
+    /// Packets were lost. libipt may continue over code that needs no packets before it reports
+    /// the overflow.
     fn run_to_overflow(&mut self) -> Result<(), PeerError> {
         const LIMIT: u32 = 100_000;
         for _ in 0..LIMIT {

@@ -2,8 +2,8 @@
 
 //! One core's view of the code cache: which changes it has seen.
 //!
-//! Old changes are merged into a *base* image. Changes whose time is near the trace's present
-//! time form the *overlay*: each is either seen by this core or still pending.
+//! Old changes are merged into a *base* image. Changes whose times are near the present time of
+//! the trace form the *overlay*: each of them is either seen by this core or still pending.
 
 use crate::image::{ChangeKind, CodeHistory};
 use jportal_units::CodeId;
@@ -14,27 +14,27 @@ const PAGE: usize = 1 << 12;
 /// A change of the overlay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Recent {
-    /// Index into the history.
+    /// Index of the change in the history.
     pub change: u32,
     /// Whether this core executes the new bytes.
     pub seen: bool,
 }
 
-/// What a core finds in its code cache.
+/// The contents of the code cache as a core sees them.
 #[derive(Debug)]
 pub(crate) struct View {
     pages: Vec<Option<Box<[u8; PAGE]>>>,
-    /// Base owners: start → (end, code), disjoint.
+    /// Owners in the base: start → (end, code), disjoint.
     owners: BTreeMap<u32, (u32, CodeId)>,
     /// Changes below this index are in the base.
     settled: usize,
     /// Changes `settled..settled + overlay.len()`, in order.
     overlay: Vec<Recent>,
-    /// Those of the overlay that are pending, in order.
+    /// The pending changes of the overlay, in order.
     pending: Vec<u32>,
 }
 
-/// Which changes a core had seen at some point.
+/// The changes that a core had seen at some point.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     active: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Seen {
 }
 
 impl View {
-    /// Nothing seen yet of a code cache of `len` bytes.
+    /// The initial view of a code cache of `len` bytes: no change is seen.
     pub fn new(len: u64) -> Self {
         let pages = (len as usize).div_ceil(PAGE);
         Self {
@@ -64,24 +64,24 @@ impl View {
         self.overlay.is_empty()
     }
 
-    /// Index of the first change that is neither base nor overlay.
+    /// Index of the first change that is in neither the base nor the overlay.
     pub fn active(&self) -> usize {
         self.settled + self.overlay.len()
     }
 
-    /// The latest change of the overlay that is seen and for which `which` holds.
+    /// The latest seen change of the overlay for which `which` holds.
     pub fn latest_seen(&self, which: impl Fn(u32) -> bool) -> Option<u32> {
         self.overlay.iter().rev().find(|r| r.seen && which(r.change)).map(|r| r.change)
     }
 
-    /// Takes the next change into the overlay, pending.
+    /// Adds the next change to the overlay, as pending.
     pub fn activate(&mut self) {
         let change = self.active() as u32;
         self.overlay.push(Recent { change, seen: false });
         self.pending.push(change);
     }
 
-    /// Takes the overlay's last change out again, if it is pending and `which` agrees.
+    /// Removes the overlay's last change, if it is pending and `which` holds for it.
     pub fn deactivate_last(&mut self, which: impl Fn(u32) -> bool) -> bool {
         let remove = self.overlay.last().is_some_and(|r| !r.seen && which(r.change));
         if remove {
@@ -91,7 +91,7 @@ impl View {
         remove
     }
 
-    /// Marks a change of the overlay.
+    /// Marks a change of the overlay as seen.
     pub fn see(&mut self, change: u32) {
         if let Ok(at) = self.pending.binary_search(&change) {
             self.pending.remove(at);
@@ -101,7 +101,8 @@ impl View {
         }
     }
 
-    /// Makes the overlay's changes pending again for which `which` holds; returns them.
+    /// Makes those seen changes of the overlay pending again for which `which` holds. Returns
+    /// them.
     pub fn unsee(&mut self, which: impl Fn(u32) -> bool) -> Vec<u32> {
         let mut undone = Vec::new();
         for recent in self.overlay.iter_mut().filter(|r| r.seen && which(r.change)) {
@@ -113,12 +114,13 @@ impl View {
         undone
     }
 
-    /// To come back to with [`View::restore`].
+    /// The current state of the changes, for [`View::restore`].
     pub fn seen(&self) -> Seen {
         Seen { active: self.active(), pending: self.pending.clone() }
     }
 
-    /// Makes the overlay what it was at `then`. Changes whose state differs go to `differing`.
+    /// Restores the overlay to its state at `then`. Adds the changes whose state differs to
+    /// `differing`.
     pub fn restore(&mut self, then: &Seen, differing: &mut Vec<u32>) {
         while self.active() > then.active {
             match self.overlay.pop() {
@@ -126,7 +128,7 @@ impl View {
                 None => break,
             }
         }
-        // Changes were taken out of the overlay again when the tolerance narrowed.
+        // When the tolerance narrowed, changes were removed from the overlay.
         while self.active() < then.active {
             let change = self.active() as u32;
             self.overlay.push(Recent { change, seen: true });
@@ -147,7 +149,7 @@ impl View {
         self.pending.clone_from(&then.pending);
     }
 
-    /// Sets whether a change of the overlay is seen; whether that was otherwise.
+    /// Sets whether a change of the overlay is seen. Returns whether that altered its state.
     fn mark(&mut self, change: u32, seen: bool) -> bool {
         let recent = self.overlay.get_mut((change as usize).wrapping_sub(self.settled));
         recent.is_some_and(|recent| std::mem::replace(&mut recent.seen, seen) != seen)
@@ -163,8 +165,8 @@ impl View {
         self.overlay.drain(..n);
     }
 
-    /// Merges changes that no part of the trace can be older than, without the overlay.
-    /// Only for an empty overlay.
+    /// Merges changes that are older than every remaining part of the trace, bypassing the
+    /// overlay. Only for an empty overlay.
     pub fn settle_directly(&mut self, history: &CodeHistory, old: impl Fn(u64) -> bool) {
         debug_assert!(self.overlay.is_empty());
         while history.changes().get(self.settled).is_some_and(|c| old(c.tsc)) {
@@ -216,8 +218,8 @@ impl View {
         }
     }
 
-    /// Whose code stands at `at`, up to where it is surely the same code, if the changes for
-    /// which `visible` holds are there.
+    /// The code at `at` if the changes for which `visible` holds are present, with the end of the
+    /// range that certainly belongs to the same code.
     pub fn owner(
         &self,
         history: &CodeHistory,
@@ -243,7 +245,7 @@ impl View {
         (at < end).then_some((code, end.min(limit)))
     }
 
-    /// The bytes from `at` on, if the changes for which `visible` holds are there.
+    /// Reads the bytes from `at` with the changes for which `visible` holds.
     pub fn read(&self, history: &CodeHistory, at: u32, out: &mut [u8], visible: impl Fn(&Recent) -> bool) {
         let mut done = 0;
         while done < out.len() {

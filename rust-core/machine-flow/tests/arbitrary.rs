@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Arbitrary trace, and real trace with damaged bytes: no panic, bounded work, gaps instead.
+//! Arbitrary trace, and real trace with damaged bytes: no panic, bounded work, gaps as results.
 
 mod sim;
 
@@ -31,9 +31,10 @@ fn decode(trace: &[u8], pieces: usize, history: &CodeHistory, config: Config, la
     items
 }
 
-/// Bytes that are mostly packets of the kinds a trace consists of.
+/// All kinds of patches.
 const KINDS: [Patch; 3] = [Patch::Call, Patch::PatchStub, Patch::Other];
 
+/// Bytes that are mostly packets of the kinds of which a trace consists.
 fn trace() -> impl Strategy<Value = Vec<u8>> {
     let psb = [2u8, 0x82].repeat(8);
     let packet = prop_oneof![
@@ -70,7 +71,7 @@ proptest! {
         for (i, (time, at, bytes)) in changes.iter().enumerate() {
             let (time, at) = (Tsc((*time).into()), Address((*at).into()));
             let since = (i % 4 < 2).then_some(Tsc(time.0 / 2));
-            // What lies outside is refused; that is part of the test.
+            // Ranges outside the code cache are refused; that is part of the test.
             let _ = match i % 3 {
                 0 => history.patch(time, since, at, bytes, (i % 2 == 0).then_some(Tid(1)), KINDS[i / 3 % 3]),
                 1 => history.install(time, at, bytes, CodeId(1 + i as u32)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What a decoder says of the versions of code that ran: for which packet, and where the old bytes ran last.
+//! Decisions on the versions of code that ran: the packet at which each is made, and where the
+//! old bytes ran last.
 
 use jportal_machine_flow::{
     CodeHistory, Config, CoreDecoder, Decided, Decision, Patch, Progress, Slack, Stretch,
@@ -11,10 +12,10 @@ use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 const LOW: u64 = 0x1000;
 /// `call`, then `mov eax, 1; dec eax; jnz LOW; ret`.
 const CALLER: [u8; 15] = [0xe8, 0xfb, 0, 0, 0, 0xb8, 1, 0, 0, 0, 0xff, 0xc8, 0x75, 0xf2, 0xc3];
-/// Of the instruction behind the call.
+/// Address of the operand of the instruction after the call.
 const OPERAND: u64 = LOW + 6;
 
-/// A loop that calls 0x1100, from the patch on 0x1200, whose branch the packets show.
+/// A loop that calls 0x1100, and 0x1200 after the patch. The packets show the branch at 0x1200.
 fn history() -> CodeHistory {
     let mut h = CodeHistory::new(AddressRange::at(Address(LOW), 0x1000)).unwrap();
     h.install(Tsc(1), Address(LOW), &CALLER, CodeId(0)).unwrap();
@@ -28,7 +29,8 @@ fn history() -> CodeHistory {
 const NEUTRAL: u32 = 3;
 const CALL: u32 = 4;
 
-/// Three rounds with the old callee and two with the new one; where the first and last packets of each kind stand.
+/// Three rounds with the old callee and two with the new one. Returns the decisions and the
+/// offsets of the first packet of each round.
 fn decisions() -> (Vec<Decision>, Vec<u64>) {
     let mut e = Encoder::new();
     e.psb();
@@ -68,7 +70,7 @@ fn the_last_walk_with_the_old_bytes_and_the_first_with_the_new_ones_are_named() 
         of(Decided::NotYet(CALL)).map(|d| (d.packet.0, d.walking, d.outcomes_left)).collect();
     // Each of the old rounds walks for the TIP of its return.
     assert_eq!(not_yet, rounds[..3].iter().map(|&r| (r, true, 0)).collect::<Vec<_>>());
-    // The new ones begin with the outcome of the callee's branch.
+    // The new rounds begin with the outcome of the callee's branch.
     let seen: Vec<_> = of(Decided::Seen(CALL)).map(|d| (d.packet.0, d.walking, d.outcomes_left)).collect();
     assert_eq!(seen, [(rounds[3], true, 1)]);
 }

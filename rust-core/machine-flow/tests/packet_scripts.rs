@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Scripted tests: code, packets and the items that must come of them, one case per file in
-//! `packet-scripts/`, named by the packet sequence or the erratum.
+//! Scripted tests: code, packets and the items that must result, one case per file in
+//! `packet-scripts/`, named after the packet sequence or the erratum.
 //!
 //! A line is a word with arguments; numbers are hexadecimal unless they are times or ids;
 //! `;` begins a comment. Words before `expect`:
@@ -11,24 +11,29 @@
 //!                                  nominal=RATIO  slack=BEFORE,AFTER
 //! install TIME ID START : BYTES    code, bytes in hexadecimal
 //! patch TIME ADDRESS : BYTES       free TIME START SIZE
-//! patch-between SINCE TIME ADDRESS : BYTES    a patch of which it is known when it began
-//! leaves-by-calls ID               control leaves the cache from this code by calls alone
+//! patch-between SINCE TIME ADDRESS : BYTES
+//!                                  a patch that says when its store began
+//! leaves-by-calls ID               control leaves the cache from this code only by calls
 //! resolves-calls ID                this code calls the VM to have a call resolved
-//! resolution TIME ADDRESS          for the thread that is traced the VM resolved the call that returns there
-//! resolved TIME ADDRESS : BYTES    destination of a call, patched by the thread that is traced
-//! resolved-between SINCE TIME ADDRESS : BYTES  such a destination of which it is known when it began
-//! patched TIME ADDRESS : BYTES     instruction of a patch stub of C1, patched by the thread that is traced
+//! resolution TIME ADDRESS          the VM resolved, for the traced thread, the call that
+//!                                  returns to ADDRESS
+//! resolved TIME ADDRESS : BYTES    destination of a call, patched by the traced thread
+//! resolved-between SINCE TIME ADDRESS : BYTES
+//!                                  such a destination that says when its store began
+//! patched TIME ADDRESS : BYTES     instruction of a patch stub of C1, patched by the traced
+//!                                  thread
 //! upcalls ID                       the VM calls Java code through this code
-//! calls-out ID                     what this code calls by an address in a register lies outside of the cache
-//! window SINCE LATEST              sideband's bounds of time
-//! goes-on SINCE                    the thread was taken from the core, and back on it, at this time
+//! calls-out ID                     calls of this code through a register lead out of the cache
+//! window SINCE LATEST              the sideband's bounds of the time
+//! goes-on SINCE                    the thread left the core and came back to it at this time
 //! psb psbend pad ovf mode64 mode32 stop       tsc T  tma CTC FC  mtc N  cyc N  cbr N
 //! tnt TN...  tnt64 TN...           oldest branch first
 //! tip A  pge A  pgd A|-  fup A     ptw  exstop  tsx-begin  tsx-abort    raw BYTES
 //! lost                             trace was lost here
-//! stale ADDRESS : BYTES            the unit says what the next block behind a TIP.PGE consisted of
+//! stale ADDRESS : BYTES            the unit reports the bytes of the block that the next TIP.PGE
+//!                                  enters
 //! ```
-//! Behind it, the items, as `block START END cID EXIT`, `enter A`, `leave A|-`, `interrupt A`,
+//! After `expect`, the items: `block START END cID EXIT`, `enter A`, `leave A|-`, `interrupt A`,
 //! `time T`, and `gap WHY` with `start`, `truncated`, `overflow`, or words of the error.
 
 use jportal_machine_flow::{
@@ -39,7 +44,7 @@ use jportal_pt_packet::{CodeSize, Encoder, Packet, Tnt};
 use jportal_units::{Address, AddressRange, CodeId, StreamOffset, Tid, Tsc};
 use std::path::Path;
 
-/// Who runs.
+/// The thread that runs.
 const THREAD: Tid = Tid(7);
 
 struct Script {
@@ -259,7 +264,7 @@ fn words(item: &Item, low: u64) -> String {
     }
 }
 
-/// Equal; an expected gap may be a part of the error's text.
+/// Whether the two are equal; an expected gap may be a part of the error's text.
 fn agrees(expect: &str, found: &str) -> bool {
     match (expect.strip_prefix("gap "), found.strip_prefix("gap ")) {
         (Some(part), Some(text)) => text.contains(part),

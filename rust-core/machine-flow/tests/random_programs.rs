@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Random programs whose code changes while they run: what was encoded is decoded.
+//! Random programs whose code changes while they run: the decoder must return what was encoded.
 
 mod sim;
 
@@ -22,7 +22,7 @@ fn config(options: &Options) -> Config {
     }
 }
 
-/// Decodes in pieces of random size, as the capture's reader would hand them over.
+/// Decodes in pieces of random size, as the reader of captures would deliver them.
 fn decode(run: &Run, config: Config, pieces: &mut Rng) -> (Vec<Item>, Statistics) {
     let (trace, history) = (&run.trace, &run.history);
     let mut decoder = CoreDecoder::new(config, history);
@@ -55,7 +55,7 @@ fn same(truth: &Item, decoded: &Item) -> bool {
     }
 }
 
-/// Items at the end of a trace whose version of the code the packets left do not prove.
+/// Number of items at the end of a trace whose code versions the remaining packets may not prove.
 const UNPROVEN: usize = 80;
 
 fn check(run: &Run, options: &Options, seed: u64) -> Statistics {
@@ -96,8 +96,8 @@ fn any_options() -> impl Strategy<Value = Options> {
 }
 
 proptest! {
-    // A fixed seed: now and then two versions of code cause the same packets for good, and no
-    // decoder could tell which one ran.
+    // A fixed seed: occasionally two versions of code cause the same packets throughout, and no
+    // decoder could distinguish them.
     #![proptest_config(ProptestConfig {
         cases: 150,
         failure_persistence: None,
@@ -114,7 +114,7 @@ proptest! {
 
     #[test]
     fn changing_code(seed: u64, options in any_options(), every in 200u64..3000, late in 0u64..1500, early in 0u64..400) {
-        // Deferred TIPs make some wrong versions look right: fixed_code has them.
+        // Deferred TIPs make some wrong versions look right: `fixed_code` tests them.
         let options = Options { overflow: 0, defer_tips: false, ..options };
         let run = run(seed, 20_000, options, Changes { every, late, early });
         check(&run, &options, seed);

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The events of a recording: PT itself and, on each core, a software event that keeps the sideband alive while PT is off.
+//! The attributes of a recording's events: PT itself and, on each core, a software event that
+//! keeps the sideband alive while PT is off.
 
 use crate::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
 use crate::layout::{ATTR_SIZE, SAMPLE_TYPE};
 
-/// `CLOCK_MONOTONIC_RAW`: the clock that PT events may have (`perf_event_set_clock` wants one that is safe in an NMI) and that
-/// can be read next to the TSC.
+/// `CLOCK_MONOTONIC_RAW`: a clock that PT events may use (`perf_event_set_clock` requires one
+/// that is safe in an NMI) and that can be read next to the TSC.
 const RAW_CLOCK: i32 = 4;
 
-/// What all events of a recording have in common.
+/// The attributes that all events of a recording have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Common {
-    /// Threads only, not forked children (`inherit_thread`, Linux 5.13).
+    /// Whether only threads inherit the events, not forked children (`inherit_thread`, Linux
+    /// 5.13).
     pub threads_only: bool,
-    /// Times in `CLOCK_MONOTONIC_RAW` instead of perf's own clock, whose relation to the TSC the kernel does not tell here.
+    /// Whether times are in `CLOCK_MONOTONIC_RAW` instead of perf's own clock. For kernels that
+    /// do not state how perf's own clock relates to the TSC.
     pub raw_clock: bool,
 }
 
-/// User mode only, this thread and those it creates, disabled until `PERF_EVENT_IOC_ENABLE`.
+/// Attributes of every event: user mode only, this thread and those it creates, disabled until
+/// `PERF_EVENT_IOC_ENABLE`.
 fn base(common: Common) -> perf_event_attr {
     let mut attr = perf_event_attr { size: ATTR_SIZE, sample_type: SAMPLE_TYPE, ..Default::default() };
     attr.__bindgen_anon_1.sample_period = 1;
@@ -35,7 +39,8 @@ fn base(common: Common) -> perf_event_attr {
     attr
 }
 
-/// Intel PT of PMU type `kind`. The watermark also bounds the ToPA's regions (`rb_alloc_aux`): small ones waste less of a full buffer.
+/// An Intel PT event of PMU type `kind`. The watermark also bounds the size of the ToPA's
+/// regions (`rb_alloc_aux`): small regions waste less of a full buffer.
 pub fn pt(kind: u32, config: u64, aux_bytes: u64, common: Common) -> perf_event_attr {
     let mut attr = base(common);
     attr.type_ = kind;
@@ -44,8 +49,9 @@ pub fn pt(kind: u32, config: u64, aux_bytes: u64, common: Common) -> perf_event_
     attr
 }
 
-/// Who ran when, threads and processes that begin and end, and executable mappings (without an event that wants these, filters
-/// on files do not follow them: `perf_event_mmap`).
+/// A sideband event: it records who ran when, threads and processes that begin and end, and
+/// executable mappings. Without an event that asks for mappings, filters on files do not follow
+/// them (`perf_event_mmap`).
 pub fn sideband(data_bytes: u64, common: Common) -> perf_event_attr {
     let mut attr = base(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
@@ -60,7 +66,8 @@ pub fn sideband(data_bytes: u64, common: Common) -> perf_event_attr {
     attr
 }
 
-/// An event of this thread alone that says nothing: for looking at its control page, and for asking whether events may be opened.
+/// An event of this thread alone that records nothing. It serves to read its control page and
+/// to test whether events may be opened.
 pub fn probe() -> perf_event_attr {
     let mut attr = base(Common { threads_only: false, raw_clock: false });
     attr.set_inherit(0);
@@ -80,7 +87,8 @@ mod tests {
 
     const COMMON: Common = Common { threads_only: true, raw_clock: false };
 
-    /// `disabled`, `inherit`, `exclude_kernel`, `exclude_hv`, `sample_id_all`, `inherit_thread` of `perf_event.h`.
+    /// `disabled`, `inherit`, `exclude_kernel`, `exclude_hv`, `sample_id_all`, `inherit_thread`
+    /// of `perf_event.h`.
     const BASE: u64 = 1 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 18 | 1 << 35;
 
     #[test]

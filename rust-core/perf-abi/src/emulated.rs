@@ -2,32 +2,36 @@
 
 //! The shared file of an emulated PT unit.
 //!
-//! The unit creates the file and names it to the traced program in the environment
-//! ([`ENVIRONMENT`]); the VM maps it and finds what it would otherwise get from the kernel:
-//! per core a control page, a data ring and an AUX ring ([`crate::ring`]). Where it would
-//! issue an `ioctl` it writes a word of the [header](Header).
+//! The unit creates the file. The launcher passes its path to the traced program in the
+//! environment ([`ENVIRONMENT`]). The VM maps the file and finds in it what it would otherwise
+//! get from the kernel: per core a control page, a data ring and an AUX ring ([`crate::ring`]).
+//! Instead of an `ioctl` it writes a word of the [header](Header).
 //!
 //! | file offset              | content                                                        |
 //! |--------------------------|----------------------------------------------------------------|
 //! | 0                        | [`Header`], one page                                           |
 //! | 4096 + core × stride     | control page (`perf_event_mmap_page`), data ring, AUX ring     |
 //!
-//! **Commands** (VM → unit). The filter is written while the unit is disabled; then `enabled`
-//! changes and `generation` is incremented (release). The unit polls `generation` (acquire), also
-//! when no traced code runs; on a new one it reads `enabled` and the filter. After
-//! a disable it ends every core's trace (packets, AUX record, `aux_head`), waits until what it
-//! queued for lack of room has been drained, and stores the generation in `acknowledged`.
+//! **Commands** (VM → unit). The VM writes the filter while the unit is disabled. Then it
+//! changes `enabled` and increments `generation` (release). The unit polls `generation`
+//! (acquire), also when no traced code runs. When `generation` has changed, the unit reads
+//! `enabled` and the filter. After a disable it ends every core's trace (packets, AUX record,
+//! `aux_head`), waits until the trace that it queued has been drained, and stores the
+//! generation in `acknowledged`.
 //!
-//! **Records** are the kernel's: `aux_head` moves and an AUX record is written when a thread
+//! **Records** are the kernel's. `aux_head` moves and an AUX record is written when a thread
 //! leaves a core, at a disable, and when a quarter of the AUX ring is pending. So the bytes of
-//! an AUX record belong to one thread: that of its trailer. `PERF_RECORD_SWITCH` frames each
-//! thread's stay, its trailer holds the TSC. In `drop` mode bytes that find no room are lost:
-//! the AUX record before the loss carries `TRUNCATED` and the trace resumes with a PSB+. One record
-//! is the unit's own: [`crate::record::STALE_BLOCK`].
+//! an AUX record belong to one thread: that of its trailer. `PERF_RECORD_SWITCH` records
+//! enclose each thread's stay on a core, and their trailers hold the TSC. In `drop` mode, bytes
+//! for which there is no room are lost: the AUX record before the loss carries `TRUNCATED`, and
+//! the trace resumes with a PSB+. One record exists only for the unit:
+//! [`crate::record::STALE_BLOCK`].
 //!
-//! **Overwriting.** When the command says so, the AUX rings are written in a circle as the kernel's are that are mapped
-//! read-only: `aux_head` is a place inside the ring, valid after a disable; an AUX record is written whenever a thread leaves
-//! the core and says that place, the size of the ring and `OVERWRITE`; tails mean nothing.
+//! **Overwriting.** If the command says so, new bytes overwrite the oldest bytes of the AUX
+//! rings, as in the kernel's rings that are mapped read-only. `aux_head` is then an offset
+//! inside the ring, valid after a disable. An AUX record is written whenever a thread leaves
+//! the core; it contains that offset, the size of the ring and `OVERWRITE`. Tails have no
+//! meaning.
 
 use crate::Error;
 use crate::layout::PAGE_SIZE;
@@ -50,7 +54,7 @@ pub const VERSION: u32 = 2;
 /// Largest number of cores.
 pub const MAX_CORES: u32 = 1024;
 
-/// Longest text either way.
+/// Maximum length in bytes of a text in the header.
 pub const TEXT_BYTES: usize = 1024;
 
 /// What the unit does when an AUX ring is full.
@@ -78,7 +82,7 @@ pub struct PacketConfig {
     pub return_pop: ReturnPop,
 }
 
-/// What a near return that is not compressed does to the return stack (sources disagree).
+/// What a near return that is not compressed does to the return stack (the sources disagree).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReturnPop {
     /// Every near return pops (SDM, perf).
@@ -110,7 +114,8 @@ pub struct UnitConfig {
     pub aux_bytes: u64,
     /// TSC frequency.
     pub tsc_khz: u64,
-    /// TSC ticks per crystal tick as (numerator, denominator): CPUID leaf 15H EBX and EAX. (0, 0): unknown.
+    /// TSC ticks per crystal tick as (numerator, denominator): CPUID leaf 15H, EBX and EAX.
+    /// Both are 0 if the ratio is unknown.
     pub tsc_ctc: (u32, u32),
     /// Packets.
     pub packets: PacketConfig,
@@ -135,18 +140,18 @@ impl Default for UnitConfig {
     }
 }
 
-/// What the VM wants ([`EmulatedUnit::command`]).
+/// A command of the VM ([`EmulatedUnit::command`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
     /// Changes with every command; 0 before the first.
     pub generation: u64,
-    /// Trace.
+    /// Whether the unit traces.
     pub enabled: bool,
     /// First address of the filter.
     pub low: u64,
-    /// First address behind the filter.
+    /// First address after the filter.
     pub high: u64,
-    /// The AUX rings are written in a circle, nothing waits for their tails.
+    /// Whether new bytes overwrite the oldest bytes of the AUX rings, whatever their tails.
     pub overwrite: bool,
 }
 
@@ -164,9 +169,9 @@ pub enum Counter {
     Switches,
     /// Executed blocks inside the filter.
     Blocks,
-    /// Branch outcomes that nothing explained; 0 in a correct run.
+    /// Transitions between blocks that no outcome explains; 0 in a correct run.
     Anomalies,
-    /// Most bytes that waited outside the rings at one time (stall mode).
+    /// Maximum of the bytes that waited outside the rings at one time (stall mode).
     PeakQueue,
     /// Data records that were dropped because a data ring was full.
     LostRecords,
@@ -186,7 +191,8 @@ impl Counter {
     ];
 }
 
-/// The first page of the shared file. Atomics throughout: both sides are always running.
+/// The first page of the shared file. All fields are atomics, because both sides access them at
+/// the same time.
 #[repr(C)]
 pub struct Header {
     // Fixed at creation; `magic` is stored last.
@@ -199,7 +205,7 @@ pub struct Header {
     tsc_khz: AtomicU64,
     tsc_ctc_numerator: AtomicU32,
     tsc_ctc_denominator: AtomicU32,
-    /// Bit 0 return compression, bit 1 MTC, bit 2 CYC, bit 3 only compressed returns pop.
+    /// Bit 0: return compression; bit 1: MTC; bit 2: CYC; bit 3: only compressed returns pop.
     packet_flags: AtomicU32,
     mtc_period: AtomicU32,
     cyc_threshold: AtomicU32,
@@ -208,7 +214,7 @@ pub struct Header {
     cpu_family: AtomicU32,
     cpu_model: AtomicU32,
     cpu_stepping: AtomicU32,
-    /// Process of the unit, which is also the traced one.
+    /// Process of the unit, which is also the traced process.
     owner: AtomicU32,
     detail_len: AtomicU32,
     reserved: [AtomicU64; 20],
@@ -227,7 +233,7 @@ pub struct Header {
     error: AtomicU32,
     message_len: AtomicU32,
     counters: [AtomicU64; 16],
-    /// All that any core recorded before this TSC is in its rings.
+    /// Everything that any core recorded before this TSC is in its rings.
     complete: AtomicU64,
     message: Text,
     detail: Text,
@@ -249,10 +255,11 @@ pub struct EmulatedUnit {
 }
 
 impl EmulatedUnit {
-    /// Creates the file (mode 0600, replacing an old one) and fills in the constant parts: the unit's side.
+    /// Creates the file (mode 0600, replacing an old one) and fills in the constant parts. For
+    /// the unit's side.
     ///
     /// # Errors
-    /// When the configuration is impossible or the file cannot be made.
+    /// When the configuration is invalid or the file cannot be created.
     pub fn create(path: &Path, config: UnitConfig) -> Result<Self, Error> {
         let stride = stride(&config)?;
         let len = PAGE_SIZE as u64 + stride * u64::from(config.cores);
@@ -274,10 +281,11 @@ impl EmulatedUnit {
         Ok(unit)
     }
 
-    /// Opens the file of a unit: the VM's side.
+    /// Opens the file of a unit. For the VM's side.
     ///
     /// # Errors
-    /// When there is none, or none of this version, or its sizes contradict each other.
+    /// When the file does not exist, is not of this version, or has sizes that contradict each
+    /// other.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let io = |action: &'static str| move |source| Error::Io { action, path: path.into(), source };
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(io("open"))?;
@@ -300,12 +308,12 @@ impl EmulatedUnit {
         Ok(unit)
     }
 
-    /// The configuration it was created with.
+    /// The configuration with which the unit was created.
     pub fn config(&self) -> &UnitConfig {
         &self.config
     }
 
-    /// The process it traces: the one that created the file. A child process inherits the
+    /// The traced process, which is the one that created the file. A child process inherits the
     /// environment and must not take the unit of its parent for its own.
     pub fn owner(&self) -> u32 {
         self.header().owner.load(Relaxed)
@@ -316,7 +324,7 @@ impl EmulatedUnit {
         get_text(&self.header().detail, &self.header().detail_len)
     }
 
-    /// Where it is.
+    /// Path of the shared file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -428,7 +436,8 @@ impl EmulatedUnit {
         Ok(self.core(core)?.producer(pid, core))
     }
 
-    /// The number of the last command: compare it with the one handled last.
+    /// The number of the last command. The unit compares it with that of the command that it
+    /// handled last.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.header().generation.load(Acquire)
@@ -448,13 +457,13 @@ impl EmulatedUnit {
         }
     }
 
-    /// Everything up to command `generation` has been carried out and, after a disable, all
-    /// trace is in the rings.
+    /// Reports that everything up to command `generation` has been carried out and that, after
+    /// a disable, all trace is in the rings.
     pub fn acknowledge(&self, generation: u64) {
         self.header().acknowledged.store(generation, Release);
     }
 
-    /// The unit cannot go on: tells the VM why. The first message stays.
+    /// Reports to the VM why the unit cannot continue. Only the first message is kept.
     pub fn fail(&self, message: &str) {
         let h = self.header();
         if h.error.compare_exchange(0, 1, AcqRel, Relaxed).is_err() {
@@ -464,7 +473,8 @@ impl EmulatedUnit {
         h.error.store(2, Release);
     }
 
-    /// Leaves the settings in words for the capture (cut at [`TEXT_BYTES`]). Call it right after `create`.
+    /// Stores the settings in words for the capture (cut at [`TEXT_BYTES`]). Call it right
+    /// after `create`.
     pub fn set_detail(&self, text: &str) {
         put_text(&self.header().detail, &self.header().detail_len, text);
     }
@@ -474,7 +484,8 @@ impl EmulatedUnit {
         self.header().counters[counter as usize].store(value, Relaxed);
     }
 
-    /// All that any core recorded, or will record, before `tsc` is in its rings.
+    /// Reports that everything that any core recorded, or will record, before `tsc` is in its
+    /// rings.
     pub fn set_complete_until(&self, tsc: u64) {
         self.header().complete.store(tsc, Release);
     }
@@ -495,7 +506,8 @@ impl EmulatedUnit {
         Ok(self.core(core)?.consumer())
     }
 
-    /// Whether the AUX rings shall be overwritten when the unit is enabled next; what the kernel takes from a read-only mapping.
+    /// Sets whether new bytes overwrite the oldest bytes of the AUX rings from the next enable
+    /// on. The kernel does so for a read-only mapping.
     pub fn set_overwrite(&self, overwrite: bool) {
         self.header().overwrite.store(overwrite.into(), Release);
     }
@@ -510,7 +522,8 @@ impl EmulatedUnit {
         h.generation.fetch_add(1, AcqRel) + 1
     }
 
-    /// Stops tracing. Returns the command's generation: go on draining until it is acknowledged.
+    /// Stops tracing. Returns the command's generation. The caller must continue to drain until
+    /// it is acknowledged.
     pub fn disable(&self) -> u64 {
         let h = self.header();
         h.enabled.store(0, Release);
@@ -522,8 +535,8 @@ impl EmulatedUnit {
         self.header().acknowledged.load(Acquire)
     }
 
-    /// Calls `work` until command `generation` is acknowledged, the unit fails or `patience` is over;
-    /// whether it was acknowledged.
+    /// Calls `work` until command `generation` is acknowledged, the unit fails or `patience` is
+    /// over. Returns whether it was acknowledged.
     pub fn wait_for(&self, generation: u64, patience: Duration, mut work: impl FnMut()) -> bool {
         let start = Instant::now();
         loop {
@@ -550,12 +563,12 @@ impl EmulatedUnit {
         self.header().counters[counter as usize].load(Relaxed)
     }
 
-    /// All that any core recorded before this TSC is in its rings.
+    /// Everything that any core recorded before this TSC is in its rings.
     pub fn complete_until(&self) -> u64 {
         self.header().complete.load(Acquire)
     }
 
-    /// Tells the unit that nothing more will be read.
+    /// Reports to the unit that nothing more will be read.
     pub fn finish(&self) {
         self.header().finished.store(1, Release);
     }

@@ -2,61 +2,62 @@
 
 use std::path::PathBuf;
 
-/// What can be wrong with rings, records and the shared file.
+/// Errors of rings, records and the shared file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file could not be created, opened or mapped.
     #[error("{action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The shared file is not that of an emulated unit.
+    /// The shared file does not belong to an emulated unit.
     #[error("{path} is not an emulated PT unit: magic {found:#018x}, expected {expected:#018x}")]
     Magic {
         /// The file.
         path: PathBuf,
-        /// Magic as read.
+        /// Magic number in the file.
         found: u64,
-        /// Magic of this version.
+        /// Expected magic number.
         expected: u64,
     },
-    /// The shared file has another layout.
+    /// The shared file has another layout version.
     #[error(
         "{path} has layout version {found}, this build speaks {expected}: use emulator and VM of one build"
     )]
     Version {
         /// The file.
         path: PathBuf,
-        /// Version as read.
+        /// Version in the file.
         found: u32,
         /// Version of this build.
         expected: u32,
     },
-    /// A size in the configuration or in the shared file cannot be.
+    /// A size in the configuration or in the shared file is invalid.
     #[error("{field} is {value}, must be {rule}")]
     Configuration {
         /// Name of the field.
         field: &'static str,
         /// Its value.
         value: u64,
-        /// What is allowed.
+        /// The rule that the value violates.
         rule: &'static str,
     },
-    /// A core was named that does not exist.
+    /// The requested core does not exist.
     #[error("core {core} does not exist, there are {cores}")]
     NoSuchCore {
-        /// The core asked for.
+        /// The requested core.
         core: u32,
-        /// How many there are.
+        /// Number of cores.
         cores: u32,
     },
-    /// The producer's position is impossible: something else wrote the control page.
+    /// The producer's position is impossible, so something other than the producer wrote to the
+    /// control page.
     #[error("{ring} ring is corrupt: head {head}, tail {tail}, size {size}")]
     CorruptRing {
         /// `data` or `AUX`.
@@ -68,7 +69,7 @@ pub enum Error {
         /// Bytes of the ring.
         size: u64,
     },
-    /// A record's header is impossible; nothing behind it can be read.
+    /// A record's header is invalid; nothing after it can be read.
     #[error("record at byte {at}: size {size} is impossible ({left} bytes left)")]
     RecordSize {
         /// Offset of the header.
@@ -88,14 +89,14 @@ pub enum Error {
         /// Its size, header included.
         size: usize,
     },
-    /// A file of sysfs says something we do not understand.
+    /// A file of sysfs has content that cannot be parsed.
     #[error("{path} says {text:?}, expected {rule}")]
     Sysfs {
         /// The file.
         path: PathBuf,
         /// Its content.
         text: String,
-        /// What it should be.
+        /// The expected form.
         rule: &'static str,
     },
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The seam between a recording and the kernel: every system call that a perf device makes, and nothing else. Tests play the
-//! kernel behind it.
+//! The interface between a recording and the kernel: every system call that a perf device
+//! makes, and nothing else. Tests implement it in place of the kernel.
 
 use crate::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
 use crate::memory::Block;
@@ -13,7 +13,7 @@ use std::path::Path;
 /// An event's file descriptor.
 pub type Event = i32;
 
-/// Which core an event counts on.
+/// The core on which an event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Wherever the thread runs.
@@ -22,12 +22,12 @@ pub enum Place {
     Core(u32),
 }
 
-/// Whose an event is.
+/// The thread to which an event belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thread {
-    /// The calling thread's.
+    /// The calling thread.
     Calling,
-    /// That of a thread of this process.
+    /// The thread of this process with this id.
     Of(u32),
 }
 
@@ -36,7 +36,8 @@ pub enum Thread {
 pub enum Control<'a> {
     /// `PERF_EVENT_IOC_ENABLE`, with all inherited events.
     Enable,
-    /// `PERF_EVENT_IOC_DISABLE`, likewise; returns when no core runs it any more.
+    /// `PERF_EVENT_IOC_DISABLE`, with all inherited events; returns when no core runs them any
+    /// more.
     Disable,
     /// `PERF_EVENT_IOC_SET_OUTPUT`: records go to the ring of another event.
     SetOutput(Event),
@@ -53,31 +54,31 @@ pub struct Moment {
     pub ns: u64,
 }
 
-/// What a perf device wants of the system.
+/// The system calls that a perf device needs.
 pub trait Kernel: Send + Sync {
-    /// Where `/proc` and `/sys` are.
+    /// The directory that contains `proc` and `sys`.
     fn root(&self) -> &Path;
     /// `perf_event_open`, closed on `exec`.
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The kernel's error.
     fn open(&self, attr: &perf_event_attr, thread: Thread, place: Place) -> io::Result<Event>;
-    /// Closes an event. All that it was inherited to go, too.
+    /// Closes an event and all events that were inherited from it.
     fn close(&self, event: Event);
     /// An `ioctl`. Async-signal-safe.
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The kernel's error.
     fn control(&self, event: Event, request: Control<'_>) -> io::Result<()>;
     /// Maps `len` bytes of an event from `offset` on, shared, readable and writable.
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The kernel's error.
     fn map(&self, event: Event, offset: u64, len: usize) -> io::Result<Block>;
-    /// The same, readable only.
+    /// As [`Kernel::map`], but readable only.
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The kernel's error.
     fn map_read_only(&self, event: Event, offset: u64, len: usize) -> io::Result<Block>;
     /// `RLIMIT_MEMLOCK` in bytes, `None` for unlimited or unknown.
     fn locked_memory_limit(&self) -> Option<u64>;
@@ -90,15 +91,16 @@ pub trait Kernel: Send + Sync {
     /// # Errors
     /// When `/proc` cannot be read.
     fn threads(&self) -> io::Result<Vec<u32>>;
-    /// Now, in both clocks.
+    /// The current time in both clocks.
     fn moment(&self) -> Moment;
 }
 
-/// The kernel this process runs on.
+/// The kernel on which this process runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Linux;
 
-// `_IO('$', n)` and `_IOW('$', n, ..)` of `linux/perf_event.h`: macros with arguments, which bindgen leaves out.
+// `_IO('$', n)` and `_IOW('$', n, ..)` of `linux/perf_event.h`. They are macros with arguments,
+// which bindgen omits.
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
@@ -119,7 +121,8 @@ impl Kernel for Linux {
             Thread::Of(tid) => i64::from(tid),
         };
         let no_group = -1i64;
-        // SAFETY: the kernel reads `attr.size` bytes, which is not more than the structure has, and writes at most that field.
+        // SAFETY: the kernel reads `attr.size` bytes, which are not more than the structure
+        // has, and writes at most that field.
         let fd = unsafe {
             let attr: *const perf_event_attr = attr;
             libc::syscall(
@@ -135,12 +138,13 @@ impl Kernel for Linux {
     }
 
     fn close(&self, event: Event) {
-        // SAFETY: the caller had the descriptor from `open` and does not use it again.
+        // SAFETY: the caller got the descriptor from `open` and does not use it again.
         unsafe { libc::close(event) };
     }
 
     fn control(&self, event: Event, request: Control<'_>) -> io::Result<()> {
-        // SAFETY: the argument is a number, or a string that ends in NUL and lives during the call, as the request wants.
+        // SAFETY: the argument is a number, or a string that ends in NUL and lives during the
+        // call, as the request requires.
         let result = unsafe {
             match request {
                 Control::Enable => libc::ioctl(event, IOC_ENABLE, 0),
@@ -181,7 +185,8 @@ impl Kernel for Linux {
         Ok(all)
     }
 
-    /// Of a few attempts the one that was interrupted least: the clock was read between two reads of the TSC.
+    /// Reads the clock between two reads of the TSC. Of a few attempts, takes the one with the
+    /// shortest time between those reads.
     fn moment(&self) -> Moment {
         const ATTEMPTS: usize = 5;
         let attempt = |_| {
@@ -213,13 +218,14 @@ fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
 }
 
 fn rdtsc() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to user code.
+    // SAFETY: every x86-64 processor has the instruction, and Linux permits it in user mode.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
 fn raw_clock() -> u64 {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: `now` is written when the call succeeds, and is all zeros, a valid time, when not.
+    // SAFETY: `now` is written if the call succeeds. If not, it is all zeros, which is a valid
+    // time.
     let now = unsafe {
         libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, now.as_mut_ptr());
         now.assume_init()

@@ -6,17 +6,19 @@
 use crate::bindings::{perf_event_attr, perf_event_header, perf_event_mmap_page};
 use core::mem::{offset_of, size_of};
 
-/// Size of the control page; the data ring begins one page behind it.
+/// Size of the control page, which the data ring follows.
 pub const PAGE_SIZE: usize = 4096;
-/// `sample_type` of every event we open or emulate: IP | TID | TIME | CPU | IDENTIFIER.
+/// `sample_type` of every event that this project opens or emulates: IP | TID | TIME | CPU |
+/// IDENTIFIER.
 pub const SAMPLE_TYPE: u64 = (crate::bindings::PERF_SAMPLE_IP
     | crate::bindings::PERF_SAMPLE_TID
     | crate::bindings::PERF_SAMPLE_TIME
     | crate::bindings::PERF_SAMPLE_CPU
     | crate::bindings::PERF_SAMPLE_IDENTIFIER) as u64;
 
-/// `PERF_ATTR_SIZE_VER5`: the part of `perf_event_attr` that we fill in. A kernel that knows less refuses a larger one, one
-/// that knows more takes the rest for 0.
+/// `PERF_ATTR_SIZE_VER5`: the size of the part of `perf_event_attr` that is filled in. A kernel
+/// that knows a smaller structure may refuse a larger one. A kernel that knows a larger
+/// structure takes the rest for 0.
 pub const ATTR_SIZE: u32 = offset_of!(perf_event_attr, aux_sample_size) as u32;
 
 pub(crate) const VERSION: usize = offset_of!(perf_event_mmap_page, version);

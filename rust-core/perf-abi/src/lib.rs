@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The memory layout and the records of Linux `perf_event` as far as a PT recording uses
-//! them, for both ends: a kernel or emulated unit that produces and a drain that consumes.
+//! The part of Linux `perf_event`'s memory layout and records that a PT recording uses. For
+//! both ends: the kernel or emulated unit that produces, and the drain that consumes.
 //!
 //! * [`bindings`]: the kernel's structures, generated from `<linux/perf_event.h>`.
 //! * [`record`]: typed records, decoded from and encoded to the bytes of a data ring.
 //! * [`ring`]: the data ring and the AUX ring over shared memory, with the kernel's ordering.
-//! * [`pmu`], [`machine`]: what sysfs and procfs say of the PT unit and of what a process may trace.
-//! * [`attr`], [`kernel`], [`refusal`]: the events of a recording, the system calls they need, and what each of their
-//!   refusals means.
+//! * [`pmu`], [`machine`]: facts from sysfs and procfs about the PT unit and about what a
+//!   process may trace.
+//! * [`attr`], [`kernel`], [`refusal`]: the events of a recording, the system calls that they
+//!   need, and the meaning of each refusal.
 //! * [`emulated`]: the shared file through which an emulated PT unit offers such rings.
 //!
-//! Constraints: little-endian x86-64; bytes from a ring are never trusted (no panic, no
-//! access outside the mapping, whatever the peer wrote). Non-goals: which event is opened when
-//! (the recorder's device) and PT packets (`jportal-pt-packet`).
+//! Constraints: little-endian x86-64; bytes from a ring are never trusted (no panic and no
+//! access outside the mapping, whatever the peer wrote). Non-goals: the decision which event is
+//! opened when (the recorder's device) and PT packets (`jportal-pt-packet`).
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("perf rings are read in place: the host must be little-endian as x86-64 is");

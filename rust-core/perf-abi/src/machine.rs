@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What procfs and sysfs say of this machine and of what a process may trace on it.
+//! Facts from procfs and sysfs about this machine and about what a process may trace on it.
 
 use std::fs;
 use std::path::Path;
 
-/// Linux 5.18: address ranges can be filtered without a file behind them (`perf_event_parse_addr_filter`).
+/// Linux 5.18: address ranges can be filtered without a file that backs them
+/// (`perf_event_parse_addr_filter`).
 const PLAIN_FILTERS_SINCE: (u32, u32) = (5, 18);
 /// Linux 5.13: `inherit_thread`.
 pub const THREADS_ONLY_SINCE: (u32, u32) = (5, 13);
@@ -16,14 +17,14 @@ const CAP_SYS_ADMIN: u32 = 21;
 /// `CAP_PERFMON`.
 const CAP_PERFMON: u32 = 38;
 
-/// The processor by `/proc/cpuinfo`.
+/// The processor according to `/proc/cpuinfo`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Processor {
     /// `vendor_id`.
     pub vendor: String,
     /// `model name`.
     pub name: String,
-    /// A hypervisor lies between the kernel and the processor.
+    /// Whether a hypervisor lies between the kernel and the processor.
     pub virtualised: bool,
 }
 
@@ -34,28 +35,28 @@ pub struct Machine {
     pub release: String,
     /// `perf_event_paranoid`; `None`: the kernel has no perf events.
     pub paranoid: Option<i32>,
-    /// `perf_event_mlock_kb`: what each user may map for each online core.
+    /// `perf_event_mlock_kb`: the KiB that each user may map for each online core.
     pub mlock_kb: Option<u64>,
-    /// Cores that there can be.
+    /// The possible cores.
     pub possible: Vec<u32>,
-    /// Cores that run.
+    /// The online cores.
     pub online: Vec<u32>,
     /// `Seccomp` of `/proc/self/status`: 0 off, 1 strict, 2 filtered.
     pub seccomp: u32,
     /// `CapEff` of `/proc/self/status`.
     pub capabilities: u64,
-    /// What kind of container this process runs in.
+    /// The kind of container in which this process runs.
     pub container: Option<&'static str>,
     /// The processor.
     pub processor: Processor,
-    /// The hypervisor's or the machine's maker.
+    /// The vendor of the machine or of the hypervisor.
     pub maker: String,
-    /// `/proc/self/fd` is there: files can be named by their descriptor.
+    /// Whether `/proc/self/fd` exists, so that files can be named by their descriptors.
     pub has_fd_links: bool,
 }
 
 impl Machine {
-    /// Looks at the machine whose file system has this root.
+    /// Reads the facts of the machine whose file system has this root.
     pub fn read(root: &Path) -> Self {
         let text = |name: &str| fs::read_to_string(root.join(name)).map(|t| t.trim().to_owned()).ok();
         let status = text("proc/self/status").unwrap_or_default();
@@ -84,7 +85,7 @@ impl Machine {
         (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     }
 
-    /// Whether the kernel can filter an address range that no file is behind.
+    /// Whether the kernel can filter an address range that no file backs.
     pub fn filters_plain_ranges(&self) -> bool {
         self.version() >= PLAIN_FILTERS_SINCE
     }
@@ -93,24 +94,25 @@ impl Machine {
         self.capabilities >> capability & 1 != 0
     }
 
-    /// Whether perf's mappings count against no limit (`perf_mmap`).
+    /// Whether no limit applies to perf's mappings (`perf_mmap`).
     pub fn may_lock_any_amount(&self) -> bool {
         self.paranoid == Some(-1) || self.has(CAP_IPC_LOCK)
     }
 
-    /// Whether a process may trace its own user mode. Level 3 and above is a patch of distributions; Debian's lets only
-    /// `CAP_SYS_ADMIN` pass, Ubuntu's `CAP_PERFMON` as well.
+    /// Whether a process may trace its own user mode. Level 3 and above is a patch of
+    /// distributions: Debian's lets only `CAP_SYS_ADMIN` pass, Ubuntu's `CAP_PERFMON` as well.
     pub fn may_trace_itself(&self) -> bool {
         self.paranoid.is_some_and(|level| level <= 2 || self.has(CAP_SYS_ADMIN) || self.has(CAP_PERFMON))
     }
 
-    /// Bytes that all of perf's mappings of this user may have before `RLIMIT_MEMLOCK` is touched.
+    /// Bytes that all perf mappings of this user may have before they count against
+    /// `RLIMIT_MEMLOCK`.
     pub fn free_budget(&self) -> u64 {
         self.mlock_kb.unwrap_or(0) * 1024 * self.online.len() as u64
     }
 }
 
-/// "0-3,8" as numbers; stops at what it does not understand.
+/// The numbers in a list such as "0-3,8". Stops at the first part that it cannot parse.
 fn cpu_list(text: &str) -> Vec<u32> {
     /// `NR_CPUS` of the largest kernels.
     const MOST: u32 = 8192;
@@ -122,7 +124,7 @@ fn cpu_list(text: &str) -> Vec<u32> {
     text.split(',').map_while(range).flatten().collect()
 }
 
-/// The value behind "NAME:".
+/// The value after "NAME:".
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines()
         .find_map(|line| line.split_once(':').filter(|(n, _)| n.trim() == name))

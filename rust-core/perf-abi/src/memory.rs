@@ -2,9 +2,10 @@
 
 //! Memory shared with a producer or consumer that the compiler does not see.
 //!
-//! All `unsafe` of this crate stands here. A [`Block`] keeps its mapping alive; single
-//! words are accessed as atomics, bulk bytes are copied in or out, so no reference to
-//! memory that somebody else may write ever exists.
+//! All unsafe memory accesses of this crate are in this module; the unsafe system calls are in
+//! [`crate::kernel`]. A [`Block`] keeps its mapping alive. Single words are accessed as
+//! atomics, and bulk bytes are copied in or out. So there is never a reference to non-atomic
+//! memory that another process or the kernel may write.
 
 use crate::Error;
 use crate::emulated::Header;
@@ -16,11 +17,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Gives `file` a length of `len` bytes *and* the room for them: a write to a mapped page
-/// that the file system cannot back would be a SIGBUS.
+/// Sets the length of `file` to `len` bytes *and* allocates the space for them: a write to a
+/// mapped page that the file system cannot back would raise SIGBUS.
 ///
 /// # Errors
-/// When the file system has no room, or refuses for another reason.
+/// When the file system has no space, or refuses for another reason.
 pub fn allocate(file: &File, len: u64) -> std::io::Result<()> {
     let len = libc::off_t::try_from(len).map_err(|_| std::io::ErrorKind::FileTooLarge)?;
     // SAFETY: no memory is involved; the descriptor is open while `file` lives.
@@ -52,7 +53,8 @@ impl Block {
         Self { start, len, keep: Arc::new(map) }
     }
 
-    /// Maps `len` bytes of `file` from `offset` (a multiple of the page size) on, shared and writable.
+    /// Maps `len` bytes of `file` from `offset` (a multiple of the page size) on, shared and
+    /// writable.
     ///
     /// # Errors
     /// When the system refuses; `path` is named in the message.
@@ -61,26 +63,28 @@ impl Block {
         map.map(Self::new).map_err(|source| Error::Io { action: "map", path: path.into(), source })
     }
 
-    /// Maps `len` bytes of an event from `offset` on, shared and writable, as the kernel's rings are mapped.
+    /// Maps `len` bytes of an event from `offset` on, shared and writable, as the kernel's
+    /// rings are mapped.
     ///
     /// # Errors
-    /// The system's answer.
+    /// The system's error.
     pub fn map_event(event: RawFd, offset: u64, len: usize) -> std::io::Result<Self> {
         MmapOptions::new().offset(offset).len(len).map_raw(event).map(Self::new)
     }
 
-    /// The same for reading only: the kernel overwrites the oldest bytes of an AUX ring that is mapped so.
+    /// As [`Block::map_event`], but read-only: the kernel overwrites the oldest bytes of an AUX
+    /// ring that is mapped so.
     ///
     /// # Errors
-    /// The system's answer.
+    /// The system's error.
     pub fn map_event_read_only(event: RawFd, offset: u64, len: usize) -> std::io::Result<Self> {
         MmapOptions::new().offset(offset).len(len).map_raw_read_only(event).map(Self::new)
     }
 
-    /// Memory of this process alone, for a kernel that tests play.
+    /// Private memory of this process, for tests that play the kernel.
     ///
     /// # Errors
-    /// When there is none.
+    /// When the system has no memory.
     pub fn anonymous(len: usize) -> std::io::Result<Self> {
         Ok(Self::new(MmapRaw::from(MmapOptions::new().len(len).map_anon()?)))
     }
@@ -126,7 +130,8 @@ impl Block {
     /// When `offset` is misaligned or outside: offsets of words are constants of a layout.
     #[inline]
     pub fn u64_at(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: inside, aligned (see `word`), mapped while `self` lives, accessed by all as an atomic.
+        // SAFETY: inside, aligned (see `word`), mapped while `self` lives, accessed by all as
+        // an atomic.
         unsafe { self.word::<AtomicU64>(offset).as_ref() }
     }
 
@@ -156,8 +161,9 @@ impl Block {
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset <= self.len && bytes.len() <= self.len - offset, "write outside of a block");
         // SAFETY: the target is inside the mapping, and `bytes` cannot overlap it because no
-        // reference into the mapping exists. The peer leaves the range alone: it belongs to the
-        // producer between tail and head, which both sides pass on with release and acquire.
+        // reference into the mapping exists. The peer leaves the range alone: the free bytes
+        // from the head on belong to the producer, and both sides pass head and tail on with
+        // release and acquire.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(offset), bytes.len()) }
     }
 
@@ -170,9 +176,10 @@ impl Block {
         assert!(offset <= self.len && len <= self.len - offset, "read outside of a block");
         to.reserve(len);
         let end = to.len();
-        // SAFETY: the source is inside the mapping, the target was just reserved and is private,
-        // any bit pattern is a `u8`. Bytes between tail and head belong to the consumer (see `write`);
-        // a peer that breaks the protocol can only change which bytes are seen.
+        // SAFETY: the source is inside the mapping, the target was just reserved and is
+        // private, any bit pattern is a `u8`. Bytes between tail and head belong to the
+        // consumer (see `write`); a peer that breaks the protocol can only change which bytes
+        // are seen.
         unsafe {
             std::ptr::copy_nonoverlapping(self.start.as_ptr().add(offset), to.as_mut_ptr().add(end), len);
             to.set_len(end + len);

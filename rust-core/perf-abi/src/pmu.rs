@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What sysfs says of the PT PMU: `/sys/bus/event_source/devices/intel_pt` (`arch/x86/events/intel/pt.c`).
+//! Facts from sysfs about the PT PMU: `/sys/bus/event_source/devices/intel_pt`
+//! (`arch/x86/events/intel/pt.c`).
 
 use crate::Error;
 use std::collections::BTreeMap;
@@ -11,9 +12,10 @@ use std::path::{Path, PathBuf};
 /// The PMU's directory, below the root of the file system.
 pub const DIRECTORY: &str = "sys/bus/event_source/devices/intel_pt";
 
-/// MTC packets flow while the thread is outside of the filter too: every `2^6` crystal ticks or more seldom, if the processor can.
+/// The MTC period as an exponent. MTC packets are also sent while the thread is outside the
+/// filter, so the period is `2^6` crystal ticks or longer if the processor supports that.
 const SPARSE_MTC: u32 = 6;
-/// PSB every `2^(3 + 11)` bytes, what perf chooses.
+/// The largest PSB period as an exponent: PSB every `2^(3 + 11)` bytes, as perf chooses.
 const LARGEST_PSB: u32 = 3;
 
 /// Bits of `perf_event_attr.config`, both ends included.
@@ -26,7 +28,8 @@ pub struct Term {
 }
 
 impl Term {
-    /// From `config:B` or `config:B-E`; `None` for another word of the attributes, or nonsense.
+    /// Parses `config:B` or `config:B-E`; `None` for another word of the attributes and for
+    /// malformed text.
     fn parse(text: &str) -> Option<Self> {
         let bits = text.strip_prefix("config:")?;
         let (low, high) = bits.split_once('-').unwrap_or((bits, bits));
@@ -34,7 +37,7 @@ impl Term {
         (low <= high && high < 64).then_some(Self { low, high })
     }
 
-    /// `value` in its place, cut to the term's bits.
+    /// `value`, cut to the term's bits and shifted to their place.
     fn with(self, value: u64) -> u64 {
         let mask = u64::MAX >> (63 - (self.high - self.low));
         (value & mask) << self.low
@@ -50,11 +53,11 @@ pub struct PtPmu {
     pub terms: BTreeMap<String, Term>,
     /// `caps/*`.
     pub caps: BTreeMap<String, u64>,
-    /// `nr_addr_filters`; the kernel hides a 0.
+    /// `nr_addr_filters`; 0 if the file is missing, because the kernel hides a 0.
     pub address_filters: u32,
-    /// `max_nonturbo_ratio`, 0 unknown.
+    /// `max_nonturbo_ratio`; 0: unknown.
     pub max_nonturbo_ratio: u32,
-    /// `tsc_art_ratio`: EBX and EAX of CPUID leaf 15H, (0, 0) unknown.
+    /// `tsc_art_ratio`: EBX and EAX of CPUID leaf 15H; (0, 0): unknown.
     pub tsc_ctc: (u32, u32),
 }
 
@@ -73,7 +76,7 @@ impl PtPmu {
     /// Reads the PMU's directory below `root`; `None` when there is no PT.
     ///
     /// # Errors
-    /// When a file is there and cannot be read or understood.
+    /// When a file exists and cannot be read or parsed.
     pub fn read(root: &Path) -> Result<Option<Self>, Error> {
         let directory = root.join(DIRECTORY);
         if !directory.exists() {
@@ -92,7 +95,7 @@ impl PtPmu {
         Ok(Some(Self {
             kind,
             terms: entries(&directory.join("format"), "config:BIT or config:LOW-HIGH", |t| {
-                // Terms of config1 and config2 are none of those we know.
+                // No known term is in config1 or config2.
                 if t.starts_with("config:") { Term::parse(t).map(Some) } else { Some(None) }
             })?,
             caps: entries(&directory.join("caps"), "a hexadecimal number", |t| {
@@ -104,13 +107,14 @@ impl PtPmu {
         }))
     }
 
-    /// A capability, 0 when the kernel does not know it.
+    /// A capability; 0 if the kernel does not know it.
     pub fn cap(&self, name: &str) -> u64 {
         self.caps.get(name).copied().unwrap_or(0)
     }
 
-    /// The packets a recording wants and the processor has: branches, uncompressed returns, TSC, PSBs, and MTC where its times
-    /// can be made use of. What is asked for must be what `pt_event_valid` of `pt.c` lets pass.
+    /// The packets that a recording needs and the processor has: branches, uncompressed
+    /// returns, TSC, PSB, and MTC if its times can be used. `pt_event_valid` of `pt.c` must
+    /// accept this configuration.
     ///
     /// # Errors
     /// When the kernel does not know one of the terms that every PT has.
@@ -133,7 +137,7 @@ impl PtPmu {
     /// [`PtPmu::packets`] without periods, for a kernel that refuses them.
     ///
     /// # Errors
-    /// As there.
+    /// As [`PtPmu::packets`].
     pub fn plain_packets(&self) -> Result<PtPackets, Error> {
         let mut config = 0;
         for name in ["pt", "branch", "tsc", "noretcomp"] {
@@ -147,7 +151,8 @@ impl PtPmu {
         Ok(PtPackets { config, mtc_period: None, psb_period: 0 })
     }
 
-    /// Without the ratio of the clocks a decoder can make nothing of MTC.
+    /// The MTC period. `None` if there is no MTC, or if the ratio of the clocks is unknown,
+    /// without which a decoder cannot use MTC.
     fn mtc_period(&self) -> Option<u32> {
         let periods = self.cap("mtc_periods");
         if self.cap("mtc") == 0 || self.tsc_ctc.0 == 0 || self.tsc_ctc.1 == 0 {

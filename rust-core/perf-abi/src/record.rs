@@ -12,16 +12,18 @@ pub const HEADER_BYTES: usize = 8;
 /// Bytes of the trailer for [`SAMPLE_TYPE`].
 pub const SAMPLE_ID_BYTES: usize = 32;
 
-/// Type of the one record that is not the kernel's (whose types are small numbers): `offset` u64,
-/// `address` u64, `len` u64, `len` bytes. QEMU executes a translated block to its end; if a thread had to
-/// wait for a core when it had begun a block, and the block's code changed meanwhile, the old
-/// code runs, which no processor would do. The unit then says so.
+/// Type of the only record that is not the kernel's (whose types are small numbers). Fields:
+/// `offset` u64, `address` u64, `len` u64, `len` bytes.
+///
+/// QEMU executes a translated block to its end. If a thread had to wait for a core after it had
+/// begun a block, and the code of the block changed meanwhile, the old code executes. No
+/// processor would do that, so the unit reports it with this record.
 pub const STALE_BLOCK: u32 = u32::from_le_bytes(*b"\x01\x00PJ");
 
 /// Bits of [`Body::Aux`]'s `flags`.
 pub mod aux_flags {
     use crate::bindings as abi;
-    /// Trace was lost before the end of these bytes or directly behind them.
+    /// Trace was lost before the end of these bytes or directly after them.
     pub const TRUNCATED: u64 = abi::PERF_AUX_FLAG_TRUNCATED as u64;
     /// Snapshot mode.
     pub const OVERWRITE: u64 = abi::PERF_AUX_FLAG_OVERWRITE as u64;
@@ -36,7 +38,7 @@ pub struct Layout {
     pub kind: u32,
     /// Its name.
     pub name: &'static str,
-    /// Name and bytes of each field, in order; a name or raw bytes may follow.
+    /// Name and size in bytes of each field, in order. A name or raw bytes may follow.
     pub fields: &'static [(&'static str, usize)],
 }
 
@@ -86,7 +88,8 @@ pub struct SampleId {
     pub pid: u32,
     /// Thread; for an AUX record the thread that all its bytes belong to.
     pub tid: u32,
-    /// As the kernel writes it perf's clock; in a capture, and from an emulated unit, the TSC.
+    /// perf's own clock if the kernel wrote the record; the TSC in a capture and from an
+    /// emulated unit.
     pub time: u64,
     /// Core.
     pub cpu: u32,
@@ -105,11 +108,11 @@ pub struct Task {
     pub tid: u32,
     /// Parent thread.
     pub parent_tid: u32,
-    /// When, in the clock of [`SampleId::time`].
+    /// Time of the event, in the clock of [`SampleId::time`].
     pub time: u64,
 }
 
-/// A mapping that came into being.
+/// A new mapping.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mapping {
     /// Process.
@@ -122,7 +125,8 @@ pub struct Mapping {
     pub len: u64,
     /// Offset in the file, bytes.
     pub file_offset: u64,
-    /// Major, minor, inode and generation, or a build id when `misc` has bit 14: as the kernel wrote them.
+    /// Major, minor, inode and generation, or a build id if `misc` has bit 14: the bytes as the
+    /// kernel wrote them.
     pub identity: [u8; 24],
     /// `PROT_*`.
     pub protection: u32,
@@ -134,7 +138,7 @@ pub struct Mapping {
     pub name: Vec<u8>,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Body {
@@ -151,7 +155,7 @@ pub enum Body {
         pid: u32,
         /// Thread.
         tid: u32,
-        /// By `execve`.
+        /// Whether `execve` set the name.
         exec: bool,
         /// Name.
         name: Vec<u8>,
@@ -162,7 +166,7 @@ pub enum Body {
     Fork(Task),
     /// `PERF_RECORD_MMAP2`.
     Mmap2(Mapping),
-    /// `PERF_RECORD_AUX`: bytes `offset..offset + size` of the AUX stream are there.
+    /// `PERF_RECORD_AUX`: bytes `offset..offset + size` of the AUX stream are available.
     Aux {
         /// Position in the stream (not masked).
         offset: u64,
@@ -180,24 +184,24 @@ pub enum Body {
     },
     /// `PERF_RECORD_SWITCH`: the thread of the trailer left or entered the core of the trailer.
     Switch {
-        /// Left.
+        /// Whether the thread left; otherwise it entered.
         out: bool,
-        /// Left while it could have run on.
+        /// Whether the thread was still runnable when it left.
         preempted: bool,
     },
     /// `PERF_RECORD_SWITCH_CPU_WIDE`.
     SwitchCpuWide {
-        /// Left.
+        /// Whether the thread left; otherwise it entered.
         out: bool,
-        /// Left while it could have run on.
+        /// Whether the thread was still runnable when it left.
         preempted: bool,
-        /// The other side's process.
+        /// Process of the other thread of the switch.
         pid: u32,
-        /// The other side's thread.
+        /// The other thread of the switch.
         tid: u32,
     },
-    /// [`STALE_BLOCK`], from an emulated unit only: the first block behind `offset` that begins at
-    /// `address` by a TIP.PGE executed bytes that were older than its time.
+    /// [`STALE_BLOCK`], from an emulated unit only: after `offset`, the first block that begins
+    /// at `address` by a TIP.PGE executed bytes that were older than its time.
     StaleBlock {
         /// Position in the stream (not masked).
         offset: u64,
@@ -220,7 +224,7 @@ pub enum Body {
 /// A record with its trailer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// What it says.
+    /// The content.
     pub body: Body,
     /// Where and when.
     pub sample: SampleId,
@@ -352,9 +356,10 @@ impl SampleId {
 }
 
 impl Record {
-    /// Appends the record as it stands in a ring: header, body, trailer; a multiple of 8 bytes.
+    /// Appends the record in the form that it has in a ring: header, body, trailer; a multiple
+    /// of 8 bytes.
     ///
-    /// A body that would not fit the header's 16-bit size (a name of 64 KiB) is cut.
+    /// A body that does not fit the header's 16-bit size (a name of 64 KiB) is cut.
     pub fn encode(&self, to: &mut Vec<u8>) {
         const LONGEST: usize = (u16::MAX as usize & !7) - SAMPLE_ID_BYTES;
         let start = to.len();
@@ -379,8 +384,8 @@ impl Record {
 
 /// Reads the records in a piece of a data ring.
 ///
-/// Yields an error for a record that cannot be decoded and goes on behind it, unless its
-/// size makes that impossible: then the error is the last item.
+/// Yields an error for a record that cannot be decoded and continues after it, unless its size
+/// makes that impossible: then the error is the last item.
 #[derive(Debug, Clone)]
 pub struct RecordReader<'a> {
     bytes: &'a [u8],
@@ -425,8 +430,8 @@ impl Iterator for RecordReader<'_> {
     }
 }
 
-/// Replaces every time in a piece of a data ring: that of each trailer, and the one in the body of FORK and EXIT. Stops at a
-/// record whose size is impossible, as [`RecordReader`] does.
+/// Replaces every time in a piece of a data ring: that of each trailer, and the one in the body
+/// of FORK and EXIT. Stops at a record whose size is impossible, as [`RecordReader`] does.
 pub fn map_times(records: &mut [u8], mut to: impl FnMut(u64) -> u64) {
     const SIZE_AT: usize = 6;
     const TIME_IN_TASK: usize = HEADER_BYTES + 16;
@@ -490,7 +495,7 @@ fn put32(to: &mut Vec<u8>, values: &[u32]) {
 fn put64(to: &mut Vec<u8>, values: &[u64]) {
     values.iter().for_each(|v| to.extend_from_slice(&v.to_le_bytes()));
 }
-/// NUL-terminated; the record is padded as a whole.
+/// Appends a name with a NUL. The padding is that of the whole record.
 fn put_name(to: &mut Vec<u8>, name: &[u8]) {
     to.extend_from_slice(name);
     to.push(0);

@@ -175,7 +175,7 @@ fn times_are_replaced_wherever_a_record_has_one() {
     let mut bytes: Vec<u8> =
         bodies.iter().flat_map(|b| Record { body: b.clone(), sample }.to_bytes()).collect();
     let behind = bytes.len();
-    bytes.extend_from_slice(&[0; 16]); // a record of size 0: nothing behind it is touched
+    bytes.extend_from_slice(&[0; 16]); // a record of size 0: nothing after it is touched
     map_times(&mut bytes, |ns| ns * 2);
     let records: Vec<_> = RecordReader::new(&bytes[..behind]).map(Result::unwrap).collect();
     let moved = Task { time: 180, ..task };
@@ -186,7 +186,7 @@ fn times_are_replaced_wherever_a_record_has_one() {
     assert_eq!(bytes[behind..], [0; 16]);
 }
 
-/// Each type is described: whoever adds one to [`Body`] has to add it here and to [`LAYOUTS`].
+/// Every type is described. A new variant of [`Body`] must be added here and to [`LAYOUTS`].
 #[test]
 fn every_type_of_record_is_described() {
     let task = Task { pid: 1, parent_pid: 1, tid: 1, parent_tid: 1, time: 1 };

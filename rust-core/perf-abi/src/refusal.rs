@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What it means when the kernel refuses a system call of a recording: which call, why, and what to change.
+//! Explains why the kernel refused a system call of a recording: which call, why, and what to
+//! change.
 //!
-//! The causes were read in `kernel/events/core.c`, `kernel/events/ring_buffer.c` and `arch/x86/events/intel/pt.c` of Linux 6.1 and
-//! 6.12 and in the seccomp profiles of Docker and Podman.
+//! The causes are taken from `kernel/events/core.c`, `kernel/events/ring_buffer.c` and
+//! `arch/x86/events/intel/pt.c` of Linux 6.1 and 6.12, and from the seccomp profiles of Docker
+//! and Podman.
 
 use crate::machine::Machine;
 use std::fmt;
 
-/// What was asked of the kernel.
+/// A request to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
@@ -28,7 +30,7 @@ pub enum Request {
     MapData {
         /// The core.
         core: u32,
-        /// Bytes that all cores together want to map.
+        /// Bytes that all cores together request to map.
         all: u64,
     },
     /// `mmap` of the AUX ring.
@@ -37,7 +39,7 @@ pub enum Request {
         core: u32,
         /// Bytes of the ring.
         bytes: u64,
-        /// Bytes that all cores together want to map.
+        /// Bytes that all cores together request to map.
         all: u64,
     },
     /// `PERF_EVENT_IOC_SET_OUTPUT`.
@@ -61,44 +63,44 @@ pub enum Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// No PT PMU.
+    /// The kernel has no PT PMU.
     NoPt,
-    /// No perf events.
+    /// The kernel has no perf events.
     NoPerf,
-    /// A seccomp filter.
+    /// A seccomp filter forbids the call.
     Seccomp,
-    /// `perf_event_paranoid`, capabilities, a security module.
+    /// Missing rights: `perf_event_paranoid`, capabilities, a security module.
     Rights,
-    /// The kernel or the processor does not know something that was asked for.
+    /// The kernel or the processor does not know a part of the requested configuration.
     Configuration,
-    /// Somebody else uses it.
+    /// PT is in use already.
     Busy,
-    /// The core is not there.
+    /// The core does not exist or is offline.
     NoCore,
     /// Too many open files.
     Files,
     /// The limit on locked memory.
     LockedMemory,
-    /// No memory.
+    /// The kernel has no memory.
     Memory,
-    /// No filter of this form.
+    /// The kernel or the processor supports no filter of this form.
     Filter,
     /// A path of a filter cannot be resolved.
     Path,
-    /// A bug of ours.
+    /// A bug in JPortal.
     Internal,
 }
 
 /// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was asked for.
+    /// The refused request.
     pub request: Request,
     /// `errno`.
     pub errno: i32,
-    /// Why.
+    /// The kind of cause.
     pub cause: Cause,
-    /// In words.
+    /// The cause in words.
     pub why: String,
     /// What to change.
     pub remedy: String,
@@ -130,7 +132,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// The name of an `errno` that is in the table, or its number.
+/// The name of an `errno` in the table, or its number.
 fn name_of(errno: i32) -> String {
     let names = [
         (libc::ENOENT, "ENOENT"),
@@ -156,7 +158,8 @@ fn name_of(errno: i32) -> String {
 }
 
 impl Refusal {
-    /// Explains the answer `error` to `request` on `machine`; `locked_limit` is `RLIMIT_MEMLOCK` in bytes.
+    /// Explains the answer `error` to `request` on `machine`. `locked_limit` is
+    /// `RLIMIT_MEMLOCK` in bytes.
     pub fn new(
         request: Request,
         error: &std::io::Error,

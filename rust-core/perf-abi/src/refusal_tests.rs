@@ -27,7 +27,7 @@ fn filter() -> Request {
     Request::SetFilter { text: "filter 0x1000/0x8000".into() }
 }
 
-/// Call and errno, the cause, and words of the remedy.
+/// Each row: the call, the errno, the cause, and words of the remedy.
 #[test]
 fn every_errno_says_what_why_and_what_to_do() {
     let rows = [

@@ -2,11 +2,12 @@
 
 //! The data ring and the AUX ring of one core, producer and consumer.
 //!
-//! Ordering is the kernel's (`kernel/events/ring_buffer.c`, `perf_output_put_handle`): the
-//! producer stores `head` with release after the bytes, the consumer loads it with acquire;
-//! the consumer stores `tail` with release after it has read, the producer loads it with
-//! acquire before it overwrites. Positions grow without bound; the place in the ring is the
-//! position modulo the (power of two) size. Each half must exist once per ring.
+//! The ordering is the kernel's (`kernel/events/ring_buffer.c`, `perf_output_put_handle`): the
+//! producer stores `head` with release after the bytes, and the consumer loads it with acquire.
+//! The consumer stores `tail` with release after it has read, and the producer loads it with
+//! acquire before it overwrites. Positions grow without bound; the offset in the ring is the
+//! position modulo the size, a power of two. At most one producer and one consumer may exist
+//! per ring.
 
 use crate::Error;
 use crate::layout::{
@@ -17,7 +18,7 @@ use crate::memory::Block;
 use crate::record::{Body, Record, SampleId, aux_flags};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// There is no room: the bytes were not written.
+/// The ring has no room, and the bytes were not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingFull;
 
@@ -41,7 +42,8 @@ impl CoreMemory {
         Ok(Self { page, data, aux })
     }
 
-    /// Takes a control page and a data ring that have no AUX ring beside them: nothing ever comes out of it.
+    /// Takes a control page and a data ring without an AUX ring. Its AUX stream is always
+    /// empty.
     ///
     /// # Errors
     /// As [`CoreMemory::new`].
@@ -53,7 +55,8 @@ impl CoreMemory {
         Ok(Self { page, data, aux })
     }
 
-    /// Tells the kernel where the AUX ring shall be mapped: right behind the data ring. Returns that offset.
+    /// Announces to the kernel where the AUX ring will be mapped: directly after the data ring.
+    /// Returns that offset.
     pub fn announce_aux(page: &Block, data_bytes: u64, aux_bytes: u64) -> u64 {
         let offset = PAGE_SIZE as u64 + data_bytes;
         page.u64_at(AUX_OFFSET).store(offset, Relaxed);
@@ -61,7 +64,7 @@ impl CoreMemory {
         offset
     }
 
-    /// What [`CoreMemory::announce_aux`] announced in `page`: offset and size.
+    /// Offset and size that [`CoreMemory::announce_aux`] announced in `page`.
     pub fn announced_aux(page: &Block) -> (u64, u64) {
         (page.u64_at(AUX_OFFSET).load(Relaxed), page.u64_at(AUX_SIZE).load(Acquire))
     }
@@ -122,8 +125,9 @@ impl CoreMemory {
     }
 }
 
-/// What perf's own clock is in ticks of the TSC, as a control page says:
-/// `ns = zero + (tsc >> shift) * mult + (((tsc & ((1 << shift) - 1)) * mult) >> shift)`, wrapping.
+/// The conversion of TSC ticks to perf's own clock, as a control page states it:
+/// `ns = zero + (tsc >> shift) * mult + (((tsc & ((1 << shift) - 1)) * mult) >> shift)`,
+/// wrapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerfTime {
     /// `time_shift`.
@@ -135,8 +139,9 @@ pub struct PerfTime {
 }
 
 impl PerfTime {
-    /// Reads a control page; `None` when the kernel does not vouch for the relation (`cap_user_time_zero` of
-    /// `arch_perf_update_userpage`: it does so only where `sched_clock` is the stable TSC).
+    /// Reads a control page; `None` if the kernel does not guarantee the conversion
+    /// (`cap_user_time_zero` of `arch_perf_update_userpage`: it does so only if `sched_clock`
+    /// is the stable TSC).
     pub fn read(page: &Block) -> Option<Self> {
         const CAP_USER_TIME_ZERO: u64 = 1 << 4;
         const ATTEMPTS: usize = 1000;
@@ -153,7 +158,7 @@ impl PerfTime {
         None
     }
 
-    /// The other direction: for a kernel that tests play.
+    /// Writes a control page, for tests that play the kernel.
     pub fn write(self, page: &Block) {
         page.u64_at(CAPABILITIES).store(1 << 4 | 1 << 3, Release);
         page.u32_at(TIME_SHIFT - 2).store(u32::from(self.shift) << 16, Release);
@@ -207,8 +212,8 @@ impl Ring {
         self.bytes.read(0, len - first, to);
     }
 
-    /// Bytes a producer at `head` may write. One byte stays free in the AUX ring, as with the
-    /// kernel's `CIRC_SPACE`; a tail that is ahead of `head` gives no room.
+    /// Bytes that a producer at `head` may write. One byte of the AUX ring stays free, as with
+    /// the kernel's `CIRC_SPACE`. A tail ahead of `head` gives no room.
     fn room(&self, head: u64, spare: u64) -> u64 {
         let used = head.wrapping_sub(self.page.u64_at(self.tail).load(Acquire));
         self.size().saturating_sub(spare).saturating_sub(used)
@@ -248,8 +253,8 @@ impl DataProducer {
         Ok(())
     }
 
-    /// Writes one record, or drops and counts it as the kernel does; `PERF_RECORD_LOST` precedes
-    /// the first record that fits again. Returns whether it was written.
+    /// Writes one record, or drops and counts it as the kernel does. `PERF_RECORD_LOST`
+    /// precedes the first record that fits again. Returns whether the record was written.
     pub fn push_or_count(&mut self, record: &[u8], sample: SampleId) -> bool {
         let result = if self.lost == 0 {
             self.push(record)
@@ -267,7 +272,8 @@ impl DataProducer {
     }
 }
 
-/// Writes trace bytes to an AUX ring. Written bytes are visible only after [`AuxProducer::publish`].
+/// Writes trace bytes to an AUX ring. Written bytes are visible only after
+/// [`AuxProducer::publish`].
 #[derive(Debug)]
 pub struct AuxProducer {
     ring: Ring,
@@ -315,7 +321,8 @@ impl AuxProducer {
         Ok(())
     }
 
-    /// Writes `bytes` over the oldest ones: a ring that is mapped read-only is written in a circle.
+    /// Writes `bytes` over the oldest bytes, as the kernel does in a ring that is mapped
+    /// read-only.
     #[inline]
     pub fn overwrite(&mut self, bytes: &[u8]) {
         for part in bytes.chunks(self.ring.bytes.len()) {
@@ -324,8 +331,8 @@ impl AuxProducer {
         }
     }
 
-    /// Moves `aux_head` to where the next byte will be written: inside a ring that is overwritten, the kernel's `aux_head` is
-    /// a place, no count. Returns it.
+    /// Moves `aux_head` to the offset in the ring of the next byte, and returns that offset. In
+    /// a ring that is overwritten, the kernel's `aux_head` is an offset, not a count.
     pub fn publish_place(&mut self) -> u64 {
         self.published = self.head;
         let place = self.head & (self.size() - 1);
@@ -333,17 +340,17 @@ impl AuxProducer {
         place
     }
 
-    /// Moves `aux_head` behind everything written.
+    /// Moves `aux_head` to the end of everything written.
     pub fn publish(&mut self) {
         self.published = self.head;
         self.ring.page.u64_at(self.ring.head).store(self.head, Release);
     }
 }
 
-/// The producing side of one core, with the kernel's rules on which record is written when.
+/// The producing side of one core, with the kernel's rules on when each record is written.
 #[derive(Debug)]
 pub struct CoreProducer {
-    /// Records; use it directly for types without a method here.
+    /// The data ring. Use it directly for types of records without a method here.
     pub data: DataProducer,
     /// Trace bytes.
     pub aux: AuxProducer,
@@ -384,8 +391,8 @@ impl CoreProducer {
         self.record(Body::Switch { out: false, preempted: false }, tid, tsc)
     }
 
-    /// Thread `tid` leaves the core. Call [`CoreProducer::end_aux`] first: the kernel stops the
-    /// PMU and writes its AUX record before the switch record.
+    /// Thread `tid` leaves the core. The kernel writes this record first and then stops the
+    /// PMU, which writes the AUX record (`__perf_event_task_sched_out`).
     ///
     /// # Errors
     /// When the data ring is full.
@@ -393,8 +400,9 @@ impl CoreProducer {
         self.record(Body::Switch { out: true, preempted }, tid, tsc)
     }
 
-    /// Ends the AUX bytes written since the last call: they belong to `tid` alone. Writes the AUX
-    /// record (when there are bytes or flags) and then moves `aux_head`, as `perf_aux_output_end` does.
+    /// Ends the AUX bytes written since the last call: they belong to `tid` alone. Writes the
+    /// AUX record (if there are bytes or flags) and then moves `aux_head`, as
+    /// `perf_aux_output_end` does.
     ///
     /// # Errors
     /// When the data ring is full; the bytes stay pending and the call can be repeated.
@@ -407,7 +415,8 @@ impl CoreProducer {
         Ok(())
     }
 
-    /// Whether so much is pending that the kernel would raise its interrupt (a quarter of the buffer).
+    /// Whether a quarter of the buffer is pending, at which the kernel would raise its
+    /// interrupt.
     pub fn at_watermark(&self) -> bool {
         self.aux.pending() >= self.aux.size() / 4
     }
@@ -453,7 +462,7 @@ impl Consumer {
         Ok(available)
     }
 
-    /// Appends up to `limit` bytes to `to` and frees their room; returns how many.
+    /// Appends up to `limit` bytes to `to` and frees their room; returns the number of bytes.
     ///
     /// # Errors
     /// As [`Consumer::available`].
@@ -465,18 +474,20 @@ impl Consumer {
         Ok(n)
     }
 
-    /// Of a ring that is overwritten, while nobody writes: where the next byte will be written.
+    /// For a ring that is overwritten, while no producer writes: the offset in the ring of the
+    /// next byte to be written.
     pub fn place(&self) -> u64 {
         self.ring.page.u64_at(self.ring.head).load(Acquire) & self.ring.size().wrapping_sub(1)
     }
 
-    /// Of a ring that is overwritten, while nobody writes: appends the last `n` bytes, at most all of them, to `to`.
+    /// For a ring that is overwritten, while no producer writes: appends the last `n` bytes, at
+    /// most the whole ring, to `to`.
     pub fn last(&self, n: u64, to: &mut Vec<u8>) {
         let n = n.min(self.ring.size());
         self.ring.get(self.place().wrapping_sub(n), n as usize, to);
     }
 
-    /// Frees everything published without reading it; returns how many bytes.
+    /// Frees everything published without reading it; returns the number of bytes.
     ///
     /// # Errors
     /// As [`Consumer::available`].
@@ -490,8 +501,9 @@ impl Consumer {
 
 /// The consuming side of one core.
 ///
-/// To find for every trace byte its AUX record, note `aux.available()` *before* draining
-/// `data` and take no more than that from `aux` afterwards: the record precedes `aux_head`.
+/// To find the AUX record of every trace byte, note `aux.available()` *before* draining `data`,
+/// and take no more than that from `aux` afterwards: the record is written before `aux_head`
+/// moves.
 #[derive(Debug)]
 pub struct CoreConsumer {
     /// The data ring.

@@ -127,7 +127,7 @@ fn impossible_positions_are_errors_not_accesses() {
     assert_eq!(producer.aux.room(), 0, "a tail ahead of the head gives no room");
 }
 
-/// Position wraps at 2^64 as the kernel's does in theory; both halves must agree.
+/// Positions wrap at 2^64, as the kernel's do in theory. Both halves must agree.
 #[test]
 fn positions_may_wrap_around() {
     let core = memory(4096, 4096);

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How large the rings of a recording are.
+//! The sizes of a recording's rings.
 
 use crate::layout::PAGE_SIZE;
 use crate::machine::Machine;
 
-/// Largest AUX ring that nobody asked for.
+/// Maximum size of an AUX ring if the user requests none.
 const AUX: u64 = 4 << 20;
-/// Smallest one: PT's driver wants two pages.
+/// Minimum size of an AUX ring: the PT driver requires two pages.
 const LEAST_AUX: u64 = 2 * PAGE_SIZE as u64;
-/// Data rings: a switch is 40 bytes, and a drain looks at them a hundred times a second. On a busy machine it may be kept from it
-/// for a while, by other threads or by the disk.
+/// Minimum size of a data ring. A switch record is 40 bytes, and a drain reads the ring a
+/// hundred times a second. On a busy machine, other threads or the disk may keep the drain from
+/// it for a while.
 const LEAST_DATA: u64 = 16 << 10;
-/// Largest one beside an AUX ring.
+/// Maximum size of a data ring beside an AUX ring.
 const MOST_DATA: u64 = 1 << 20;
 
-/// Bytes of the rings of one core.
+/// Sizes of the rings of one core in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSizes {
     /// The data ring.
     pub data: u64,
-    /// The AUX ring, 0: there is none.
+    /// The AUX ring; 0 if there is none.
     pub aux: u64,
 }
 
 impl RingSizes {
-    /// `largest` is that of the AUX ring, or of the data ring where there is no other.
+    /// `largest` is the size of the AUX ring, or of the data ring if there is no AUX ring.
     fn new(largest: u64, with_pt: bool) -> Self {
         if with_pt {
             Self { data: (largest / 2).clamp(LEAST_DATA, MOST_DATA), aux: largest }
@@ -34,7 +35,7 @@ impl RingSizes {
         }
     }
 
-    /// What the mappings of one core take: control page and rings.
+    /// Bytes that the mappings of one core take: control page and rings.
     pub fn all(self) -> u64 {
         PAGE_SIZE as u64 + self.data + self.aux
     }
@@ -46,13 +47,13 @@ impl RingSizes {
         (smaller != self && largest / 2 >= LEAST_AUX).then_some(smaller)
     }
 
-    /// Rings of a size that somebody asked for, rounded up to a power of two.
+    /// Rings of a size that the user requested, rounded up to a power of two.
     pub fn requested(bytes: u64, with_pt: bool) -> Self {
         Self::new(bytes.clamp(LEAST_AUX, 1 << 40).next_power_of_two(), with_pt)
     }
 
-    /// The largest rings that fit what the kernel lets every user map, so that nobody needs a right for them. Every core that
-    /// there can be has some.
+    /// The largest rings for which every possible core fits into the memory that the kernel
+    /// lets each user map. So no user needs a privilege for them.
     pub fn fitting(machine: &Machine, with_pt: bool) -> Self {
         let mut sizes = Self::new(AUX, with_pt);
         let each = machine.free_budget() / machine.possible.len().max(1) as u64;

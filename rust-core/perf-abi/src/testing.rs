@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Writes files, each with a line break as the kernel does, below `root`.
+/// Writes `files` below `root`, each with a final line break as in the kernel's files.
 pub fn write_tree(root: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
         let path = root.join(name);
@@ -15,7 +15,7 @@ pub fn write_tree(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// The PMU of a Skylake server, as Linux 6.1 shows it.
+/// The files of a Skylake server's PT PMU, as Linux 6.1 shows them.
 pub const SKYLAKE_PMU: &[(&str, &str)] = &[
     ("sys/bus/event_source/devices/intel_pt/type", "8"),
     ("sys/bus/event_source/devices/intel_pt/nr_addr_filters", "2"),
@@ -39,7 +39,8 @@ pub const SKYLAKE_PMU: &[(&str, &str)] = &[
     ("sys/bus/event_source/devices/intel_pt/caps/topa_multiple_entries", "1"),
 ];
 
-/// A machine with two of four possible CPUs online, Linux 6.1 with the defaults of the kernel.
+/// The files of a machine with two of four possible CPUs online, under Linux 6.1 with the
+/// kernel's default settings.
 pub const MACHINE: &[(&str, &str)] = &[
     ("sys/devices/system/cpu/possible", "0-3"),
     ("sys/devices/system/cpu/online", "0-1"),

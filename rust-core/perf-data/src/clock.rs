@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The time that perf has when it comes to a packet (`facts/perf-abi.md`, section 5).
+//! Models the time that perf has when it reaches a packet (`facts/perf-abi.md`, section 5).
 
 use jportal_capture::PtConfig;
 use jportal_capture::header::packet_flags;
 use jportal_pt_packet::{Packet, nearest_tsc};
 
-/// Crystal clock and TSC.
+/// The crystal clock and its ratio to the TSC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Crystal {
-    /// MTC every so many bits of ticks.
+    /// An MTC packet comes every 2^`shift` crystal ticks.
     pub shift: u8,
-    /// TSC ticks per crystal tick.
+    /// TSC ticks per crystal tick: `numerator` / `denominator`.
     pub numerator: u32,
     pub denominator: u32,
 }
 
 impl Crystal {
-    /// `None` where the trace has no MTC, or nobody knows what they mean.
+    /// `None` if the trace has no MTC packets, or their relation to the TSC is not known.
     pub fn of(pt: &PtConfig) -> Option<Self> {
         let (numerator, denominator) = (pt.tsc_ctc_numerator, pt.tsc_ctc_denominator);
         let known = pt.has(packet_flags::MTC) && numerator != 0 && denominator != 0;
@@ -35,14 +35,14 @@ impl Crystal {
     }
 }
 
-/// The tick that the last TMA names.
+/// The crystal tick that the last TMA names.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
-    /// When it was.
+    /// The TSC at that tick.
     tsc: u64,
-    /// Its low 16 bits are the packet's.
+    /// The count of that tick. Its low 16 bits are those of the packet.
     count: u64,
-    /// The tick of the last MTC, counted from the same start.
+    /// The tick of the last MTC, on the same scale as `count`.
     last: u64,
 }
 
@@ -50,21 +50,21 @@ struct Anchor {
 #[derive(Clone, Debug)]
 pub(crate) struct TraceClock {
     crystal: Option<Crystal>,
-    /// A full TSC near the next one.
+    /// A full TSC value near the next one.
     near: u64,
     now: u64,
-    /// Of the last TSC packet.
+    /// The time of the last TSC packet.
     tsc: u64,
     anchor: Option<Anchor>,
 }
 
 impl TraceClock {
-    /// `near`: a full TSC not far from the first one of the trace.
+    /// `near`: a full TSC value near the first one of the trace.
     pub fn new(crystal: Option<Crystal>, near: u64) -> Self {
         Self { crystal, near, now: 0, tsc: 0, anchor: None }
     }
 
-    /// The latest time that the packets so far tell.
+    /// The latest time according to the packets so far.
     pub fn now(&self) -> u64 {
         self.now
     }
@@ -100,7 +100,8 @@ impl TraceClock {
         self.now = self.now.max(time);
     }
 
-    /// CTC and fast counter of a TMA that stands behind a TSC packet of `tsc`; `None` where they are not known.
+    /// CTC and fast counter of a TMA that follows a TSC packet of `tsc`; `None` if they are not
+    /// known.
     pub fn tma_at(&self, tsc: u64) -> Option<(u64, u16)> {
         let (crystal, anchor) = (self.crystal?, self.anchor?);
         let ticks = crystal.ticks(tsc.checked_sub(anchor.tsc)?);
@@ -113,7 +114,7 @@ impl TraceClock {
         self.anchor.map(|a| a.last)
     }
 
-    /// Bits of the crystal's count below those that an MTC carries.
+    /// Number of low bits of the crystal's count that an MTC does not carry.
     pub fn mtc_shift(&self) -> u8 {
         self.crystal.map_or(0, |c| c.shift)
     }

@@ -4,7 +4,7 @@ use super::*;
 
 const CRYSTAL: Crystal = Crystal { shift: 5, numerator: 188, denominator: 2 };
 
-/// The tick and the time of a crystal that stood at 0 when the TSC did.
+/// A TMA with the tick and time of a crystal that was 0 when the TSC was 0.
 fn tma(tsc: u64) -> Packet {
     let ticks = CRYSTAL.ticks(tsc);
     Packet::Tma { ctc: ticks as u16, fast_counter: (tsc - CRYSTAL.tsc(ticks)) as u16 }

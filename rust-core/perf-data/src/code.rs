@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The code cache over time as mappings of one file.
+//! The code cache over time, as mappings of one file.
 //!
-//! Each install of code, and each patch, is a mapping from its time on. perf keeps what it has decoded by place in the
-//! file and looks only at the mapping in which a run of instructions begins; so a patch maps all of its blob anew, from
-//! another place. A method's entry stub is entered at its start only and stands alone.
+//! Each installation of code, and each patch, becomes a mapping that is valid from its time on.
+//! perf caches decoded instructions by their place in the file, and looks only at the mapping
+//! in which a run of instructions begins. So a patch maps its whole blob again, from another
+//! place in the file. A method's entry stub is entered at its start only, so a patch of it maps
+//! the stub alone.
 
 use crate::elf::CodeFile;
 use jportal_machine_flow::CodeHistory;
@@ -14,36 +16,36 @@ use jportal_vm_image::{CodeBody, CodeVersion, VmImage};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Seek, Write};
 
-/// A part of the file that stands in memory from some time on.
+/// A part of the file that is mapped from some time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mapped {
-    /// From when.
+    /// The time from which on it is mapped.
     pub tsc: Tsc,
-    /// Where.
+    /// The address range.
     pub range: AddressRange,
-    /// From which place in the file.
+    /// The place in the file.
     pub file_offset: u64,
 }
 
-/// Code that stands somewhere.
+/// The code that is at an address at present.
 struct Standing {
     code: CodeId,
     bytes: Vec<u8>,
 }
 
-/// Writes versions of code as they come.
+/// Writes versions of code in the order of their changes.
 struct Mapper<'a, W> {
     recording: &'a Recording<'a>,
     file: CodeFile<W>,
-    /// By start.
+    /// By start address.
     standing: BTreeMap<u64, Standing>,
-    /// Place in the file of what was written before, by start and bytes.
+    /// The place in the file of code that was written before, by start address and bytes.
     known: HashMap<(u64, CodeId, Vec<u8>), u64>,
     mapped: Vec<Mapped>,
 }
 
-/// Writes all code to `file`, each change from its time in `times` on; answers the mappings, in order of time, and the
-/// bytes of code.
+/// Writes all code to `file`; each change is valid from its time in `times` on. Returns the
+/// mappings in order of time, and the bytes of code.
 pub(crate) fn write<W: Write + Seek>(
     recording: &Recording<'_>,
     times: &[Tsc],
@@ -102,7 +104,7 @@ impl<W: Write + Seek> Mapper<'_, W> {
         self.map(tsc, start)
     }
 
-    /// Maps what stands at `start`.
+    /// Maps the code at `start`.
     fn map(&mut self, tsc: Tsc, start: u64) -> io::Result<()> {
         let Some(standing) = self.standing.get(&start) else { return Ok(()) };
         let key = (start, standing.code, standing.bytes.clone());
@@ -120,7 +122,7 @@ impl<W: Write + Seek> Mapper<'_, W> {
         Ok(())
     }
 
-    /// Whatever stands in `range` is gone; what overlaps it keeps its rest.
+    /// Removes the code in `range`. Code that overlaps its edges keeps the part outside.
     fn clear(&mut self, range: AddressRange) {
         let (from, to) = (range.start.0, range.end.0);
         let mut starts: Vec<u64> = self.standing.range(from..to).map(|s| *s.0).collect();
@@ -140,7 +142,7 @@ impl<W: Write + Seek> Mapper<'_, W> {
     }
 }
 
-/// What perf is to call `code`.
+/// The name of `code` for perf.
 fn name(image: &VmImage, code: CodeId, at: u64) -> String {
     let Some(version) = image.code(code) else { return "unknown".to_owned() };
     match &version.body {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The file of code that perf takes instructions and symbols from: an ELF64 shared object whose one segment is all
-//! versions of the code one behind the other, at addresses that are file offsets.
+//! The code file from which perf reads instructions and symbols: an ELF64 shared object. Its
+//! only segment holds all versions of the code one after the other, at addresses that equal
+//! file offsets.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// Bytes in front of the code: ELF header and one program header, padded.
+/// Bytes before the code: ELF header and one program header, padded.
 pub(crate) const CODE_AT: u64 = 0x1000;
-/// Bytes behind each piece of code, so that who reads an instruction at its end does not see the next one.
+/// Bytes after each piece of code, so that a reader of an instruction at its end does not see
+/// the next piece.
 const GUARD: u64 = 16;
 
 const EHDR: u16 = 64;
@@ -15,14 +17,14 @@ const PHDR: u16 = 56;
 const SHDR: u16 = 64;
 const SYM: u64 = 24;
 
-/// A symbol.
+/// A symbol of the file.
 struct Symbol {
     name: u32,
     at: u64,
     len: u64,
 }
 
-/// Writes such a file front to back; the headers come last.
+/// Writes such a file from front to back; the headers come last.
 pub(crate) struct CodeFile<W> {
     out: W,
     end: u64,
@@ -31,13 +33,13 @@ pub(crate) struct CodeFile<W> {
 }
 
 impl<W: Write + Seek> CodeFile<W> {
-    /// Begins at the start of `out`.
+    /// Starts the file at the beginning of `out`.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&[0; CODE_AT as usize])?;
         Ok(Self { out, end: CODE_AT, symbols: Vec::new(), names: vec![0] })
     }
 
-    /// Appends a piece of code; answers its offset.
+    /// Appends a piece of code and returns its offset.
     pub fn add(&mut self, bytes: &[u8], name: &str) -> io::Result<u64> {
         let at = self.end;
         self.out.write_all(bytes)?;
@@ -45,7 +47,7 @@ impl<W: Write + Seek> CodeFile<W> {
         pad(&mut self.out, end - at - bytes.len() as u64)?;
         self.end = end;
         let start = self.names.len() as u32;
-        // A name ends at its NUL.
+        // A NUL would end the name.
         self.names.extend(name.bytes().map(|b| if b == 0 { b'?' } else { b }));
         self.names.push(0);
         self.symbols.push(Symbol { name: start, at, len: bytes.len() as u64 });
@@ -57,7 +59,7 @@ impl<W: Write + Seek> CodeFile<W> {
         self.end - CODE_AT
     }
 
-    /// Writes symbols and headers; answers the length of the file.
+    /// Writes symbols and headers; returns the length of the file.
     pub fn finish(mut self) -> io::Result<u64> {
         const SECTIONS: &[u8] = b"\0.text\0.symtab\0.strtab\0.shstrtab\0";
         let symtab = self.end;

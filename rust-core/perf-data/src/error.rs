@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What can go wrong.
+//! The errors of this crate.
 
 use jportal_units::{Address, Core, StreamOffset};
 use std::io;
 use std::path::PathBuf;
 
-/// The errors of this crate. `at` is a byte offset in the perf.data file.
+/// The errors of export and import. `at` is a byte offset in the perf.data file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file could not be made or written.
+    /// A file could not be created or written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The perf.data file could not be read.
     #[error("cannot read the perf.data at byte {at}: {source}")]
     Read {
-        /// Where.
+        /// The offset.
         at: u64,
-        /// The system's answer.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// There is no trace to export.
     #[error("the capture holds no PT: there is nothing to export")]
     NoTrace,
-    /// The name of the code's file stands in a filter, whose grammar has no quotes.
+    /// The name of the code file is part of a filter, whose grammar has no quotes.
     #[error("{} has a blank, a comma or a line break in its name, which perf's address filters cannot hold: choose another folder", path.display())]
     FolderName {
         /// The folder.
         path: PathBuf,
     },
-    /// The return stack of perf is another one.
+    /// perf's return stack works differently from that of the unit.
     #[error(
         "returns are compressed, and a return that is not takes no entry off the return stack (emulated unit, \
          return_pop=compressed): perf always takes one, and would go astray; record without --return-compression"
     )]
     ReturnPop,
-    /// Sideband that is no records.
+    /// Sideband that does not consist of valid records.
     #[error("{core}: {source}")]
     Record {
-        /// Where.
+        /// The core.
         core: Core,
         /// What is wrong.
         source: jportal_perf_abi::Error,
@@ -63,12 +63,12 @@ pub enum Error {
         /// First bytes.
         found: Vec<u8>,
     },
-    /// Written on a machine of the other byte order.
+    /// The file was written on a machine of the other byte order.
     #[error(
         "byte 0: a perf.data of a big-endian machine, and Intel PT is little-endian: this is another machine's file"
     )]
     Endian,
-    /// Written to a pipe.
+    /// The file was written to a pipe.
     #[error(
         "byte 8: a perf.data that was written to a pipe (header of {size} bytes): record with `perf record -o FILE`"
     )]
@@ -76,64 +76,64 @@ pub enum Error {
         /// Size of its header.
         size: u64,
     },
-    /// A structure that cannot be.
+    /// A structure with an impossible value.
     #[error(
         "byte {at}: {what} is {value}, expected {expected}: the file is damaged or cut off; record it anew"
     )]
     Layout {
-        /// Where.
+        /// The offset.
         at: u64,
-        /// Of what.
+        /// The structure.
         what: &'static str,
-        /// As found.
+        /// The value found.
         value: u64,
-        /// What can be.
+        /// The valid values.
         expected: &'static str,
     },
-    /// The file ends inside something.
+    /// The file ends inside a structure.
     #[error(
         "byte {at}: the file ends inside {what} ({have} of {need} bytes): perf did not finish it; let `perf record` end by itself or with SIGINT"
     )]
     Truncated {
-        /// Start of the thing.
+        /// The start of the structure.
         at: u64,
-        /// What.
+        /// The structure.
         what: &'static str,
-        /// Bytes there.
+        /// The bytes present.
         have: u64,
-        /// Bytes it should have.
+        /// The bytes that it should have.
         need: u64,
     },
     /// Compressed records.
     #[error("byte {at}: the records are compressed: record without `-z` (--compression-level)")]
     Compressed {
-        /// The first of them.
+        /// The first of these records.
         at: u64,
     },
-    /// Nothing says that there is a trace.
+    /// No record says that there is a trace.
     #[error(
         "no AUXTRACE_INFO record: the file holds no hardware trace; record with `perf record -e intel_pt//u`"
     )]
     NoAuxtrace,
-    /// The trace of another unit.
+    /// The trace is of another unit.
     #[error(
         "byte {at}: AUXTRACE of type {found} and not of Intel PT (1): record with `perf record -e intel_pt//u`"
     )]
     OtherUnit {
-        /// Where.
+        /// The record.
         at: u64,
         /// `auxtrace_type`.
         found: u32,
     },
-    /// No event is that of the unit.
+    /// No event belongs to the unit.
     #[error(
         "no event of type {pmu_type}, which AUXTRACE_INFO names as that of Intel PT: the file is damaged"
     )]
     NoEvent {
-        /// The PMU's number.
+        /// The number of the PMU.
         pmu_type: u64,
     },
-    /// Times cannot be compared.
+    /// perf's times cannot be converted to the TSC.
     #[error(
         "byte {at}: no conversion between perf's time and the TSC (cap_user_time_zero {cap}, mult {mult}, shift {shift}): \
          the kernel does not trust this machine's TSC (a guest with kvm-clock, or an unstable TSC), or perf was told to \
@@ -149,39 +149,39 @@ pub enum Error {
         /// `time_shift`.
         shift: u64,
     },
-    /// Something that is needed was not recorded.
+    /// Something required was not recorded.
     #[error("the event's {what}: {remedy}")]
     Event {
         /// What is missing.
         what: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The metadata is of another process.
+    /// The metadata belongs to another process.
     #[error(
         "the trace has no record of process {pid}, of which the metadata is (there are {found:?}): give the capture of the same run"
     )]
     OtherProcess {
-        /// The metadata's.
+        /// The process of the metadata.
         pid: u32,
-        /// Some of the trace's.
+        /// Some processes of the trace.
         found: Vec<u32>,
     },
-    /// Trace that steps back.
+    /// The offsets of the trace step back.
     #[error(
         "byte {at}: trace of {core} at {offset}, {known} bytes of it are known already: the file is damaged, or in snapshot mode; record without `-S`"
     )]
     Order {
         /// The AUXTRACE record.
         at: u64,
-        /// Of which core.
+        /// The core.
         core: Core,
-        /// Its place.
+        /// The offset of the trace.
         offset: u64,
-        /// What is known.
+        /// The bytes known so far.
         known: u64,
     },
-    /// The trace is of more than the code cache.
+    /// The trace includes code outside the code cache.
     #[error(
         "the trace of {core} at {offset} goes to {ip}, outside the code cache, of which alone the capture has the code: \
          record with `--filter 'filter {low}/{size:#x}'` (kernel 5.18 and later)"
@@ -189,13 +189,13 @@ pub enum Error {
     NotFiltered {
         /// The core.
         core: Core,
-        /// The packet.
+        /// The offset of the packet.
         offset: StreamOffset,
-        /// Where it goes.
+        /// The address to which it goes.
         ip: Address,
         /// First address of the code cache.
         low: Address,
-        /// Its bytes.
+        /// Size of the code cache in bytes.
         size: u64,
     },
     /// The output is the input.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A capture as a folder that `perf script` reads: `perf.data`, and the code in `code.elf`.
+//! Exports a capture as a folder that `perf script` reads: `perf.data`, and the code in
+//! `code.elf`.
 
 use crate::clock::{Crystal, TraceClock};
 use crate::code::{self, Mapped};
@@ -22,22 +23,22 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-/// Name of the file for perf.
+/// Name of the data file.
 pub const DATA_FILE: &str = "perf.data";
-/// Name of the file of code.
+/// Name of the code file.
 pub const CODE_FILE: &str = "code.elf";
-/// What perf shows for addresses outside the code cache.
+/// The name that perf shows for addresses outside the code cache.
 const OUTSIDE: &str = "[not traced]";
-/// First address behind user space.
+/// First address after user space.
 const USER_END: u64 = 0x7fff_ffff_f000;
 /// `PROT_READ | PROT_EXEC`, `MAP_PRIVATE`.
 const EXECUTABLE: (u32, u32) = (5, 2);
 /// Longest name of a thread, as in the kernel.
 const COMM: usize = 15;
-/// Records between two that let perf sort what it has.
+/// The number of records after which perf may sort those read so far.
 const ROUND: u64 = 4096;
 
-/// What was written.
+/// The result of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {
@@ -45,31 +46,34 @@ pub struct Exported {
     pub cores: u64,
     /// Bytes of trace.
     pub trace_bytes: u64,
-    /// TSC packets that were put into the trace.
+    /// TSC packets that were inserted into the trace.
     pub inserted: u64,
-    /// CYC packets that were left out: perf's time by them cannot be foreseen.
+    /// CYC packets that were left out: the time that perf would derive from them cannot be
+    /// predicted.
     pub cycles: u64,
     /// Mappings of code.
     pub mappings: u64,
     /// Bytes of code, all versions.
     pub code_bytes: u64,
-    /// Changes of code that perf will see at another place than the trace did.
+    /// Changes of code that perf will see at another place of the trace than the decoder did.
     pub misplaced: u64,
-    /// Switches at which perf takes branches of one thread for another's.
+    /// Switches at which perf attributes branches to the wrong thread.
     pub misattributed: u64,
-    /// Blocks that ran though they stood in memory no more, which perf cannot be told.
+    /// Blocks that ran after their bytes had been replaced in memory; perf's format cannot
+    /// express this.
     pub stale: u64,
     /// Gaps in the machine flow.
     pub gaps: u64,
 }
 
-/// Called now and then with steps done and steps in all.
+/// Called from time to time with the steps done and the steps in total.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
-/// Writes the capture that `recording` is of to the folder `to`, which is made if need be.
+/// Writes the capture of `recording` to the folder `to`, which is created if necessary.
 ///
 /// # Errors
-/// When there is no trace, when perf could not decode it, when something cannot be read or written.
+/// When there is no trace, when perf could not decode it, or when something cannot be read or
+/// written.
 pub fn export(recording: &Recording<'_>, to: &Path, progress: &mut Progress<'_>) -> Result<Exported, Error> {
     let reader = recording.reader();
     let pt = &reader.header().pt;
@@ -91,14 +95,14 @@ pub fn export(recording: &Recording<'_>, to: &Path, progress: &mut Progress<'_>)
     Ok(exporter.exported)
 }
 
-/// Makes the folder; its absolute name.
+/// Creates the folder; returns its absolute name.
 fn make(to: &Path) -> Result<std::path::PathBuf, Error> {
     let fail = |source| Error::Write { path: to.to_owned(), source };
     std::fs::create_dir_all(to).map_err(fail)?;
     std::fs::canonicalize(to).map_err(fail)
 }
 
-/// Creates a file only its owner may read: it holds the program's code.
+/// Creates a file that only its owner may read: it holds the program's code.
 fn create(path: &Path) -> Result<File, Error> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = File::options();
@@ -123,7 +127,8 @@ impl<'a> Exporter<'a> {
         TraceClock::new(Crystal::of(&header.pt), header.start_tsc)
     }
 
-    /// Reads all trace twice: what ran where, and what time perf has there.
+    /// Reads all trace twice: to find which code ran where, and to find which time perf has
+    /// there.
     fn plan(&mut self, progress: &mut Progress<'_>) -> Result<(), Error> {
         let cores: Vec<Core> = self.recording.cores().filter(|&c| self.reader().pt_bytes(c) > 0).collect();
         let steps = 3 * cores.len() as u64;
@@ -212,7 +217,7 @@ impl<'a> Exporter<'a> {
         Ok(())
     }
 
-    /// Names of threads and mappings, in order of time.
+    /// The synthesised records, names of threads and mappings, in order of time.
     fn made(&self, code: &Path, mapped: &[Mapped]) -> Vec<Record> {
         let header = self.reader().header();
         let pid = header.pid;
@@ -241,7 +246,7 @@ impl<'a> Exporter<'a> {
         all
     }
 
-    /// A time at or before everything else.
+    /// A time at or before that of every record.
     fn begin(&self, mapped: &[Mapped]) -> u64 {
         let turns = self.cores.iter().flat_map(|c| c.turn_times.first().copied());
         let first = mapped.first().map(|m| m.tsc.0).into_iter().chain(turns).filter(|&t| t > 0).min();
@@ -266,13 +271,13 @@ fn mapping(pid: u32, range: AddressRange, file_offset: u64, name: &[u8]) -> Body
     })
 }
 
-/// A thread's name as the kernel would cut it, between characters.
+/// A thread's name cut to the kernel's length, between characters.
 fn short(name: &str) -> Vec<u8> {
     let end = (0..=name.len().min(COMM)).rev().find(|&n| name.is_char_boundary(n)).unwrap_or(0);
     name.as_bytes()[..end].to_vec()
 }
 
-/// The event that a record of the sideband belongs to.
+/// The id of the event to which a sideband record belongs.
 pub(crate) const fn id_of(body: &Body) -> u64 {
     match body {
         Body::Aux { .. } | Body::ItraceStart { .. } => PT_ID,

@@ -11,7 +11,7 @@ use jportal_reconstruct::{MachineListener, Stretch};
 use proptest::prelude::*;
 use std::io::Cursor;
 
-/// All blocks of a core with the thread that ran them.
+/// All blocks of a core, each with the thread that ran it.
 #[derive(Default)]
 struct Blocks(Vec<(u32, u64, u64)>);
 
@@ -37,8 +37,8 @@ fn blocks(recording: &Recording<'_>) -> Vec<Vec<(u32, u64, u64)>> {
 
 fn nothing(_: u64, _: u64) {}
 
-/// A model of perf: the records of the file by time, and each core's trace between them. Answers the branches to the
-/// callees.
+/// A model of perf: the records of the file by time, and each core's trace between them. It
+/// computes to which callees the calls branch.
 struct Perf {
     /// Time, address, length and place in the file of each mapping, in order.
     mapped: Vec<(u64, u64, u64, u64)>,
@@ -88,7 +88,7 @@ impl Perf {
         }
     }
 
-    /// The instruction bytes at `ip`, as they are mapped at `tsc`.
+    /// The instruction bytes at `ip`, as mapped at `tsc`.
     fn bytes(&self, tsc: u64, ip: u64) -> &[u8] {
         let mut seen = self.mapped.iter().filter(|m| self.clock.tsc(m.0).0 <= tsc);
         let found = seen.rfind(|m| (m.1..m.1 + m.2).contains(&ip)).unwrap();
@@ -96,7 +96,7 @@ impl Perf {
         &self.code[at..at + 8]
     }
 
-    /// Where the call at `LOW` leads at `tsc`.
+    /// The target of the call at `LOW` at `tsc`.
     fn called(&self, tsc: u64) -> u64 {
         let call = self.bytes(tsc, LOW);
         assert_eq!(call[0], 0xe8);
@@ -104,7 +104,8 @@ impl Perf {
         (LOW + 5).wrapping_add_signed(distance.into())
     }
 
-    /// Where the calls of `core` led, in order. A walk sees the mappings of the time of the stop before it.
+    /// The targets of the calls of `core`, in order. A walk sees the mappings of the time of
+    /// the previous stop.
     fn calls(&self, core: u32) -> Vec<u64> {
         let trace = &self.trace.iter().find(|t| t.0 == core).unwrap().1;
         let (mut ip, mut now, mut back) = (LastIp::default(), 0, false);
@@ -122,7 +123,7 @@ impl Perf {
                     assert_eq!(ip.update(p), Some(LOW + 5));
                     back = true;
                 }
-                // Of the loop; the other one is that of the callee.
+                // The branch of the loop; the other one is that of the callee.
                 Packet::TntShort(t) if back => {
                     back = false;
                     calls.extend((t.bits != 0).then(|| self.called(now)));
@@ -140,7 +141,7 @@ fn callees(blocks: &[(u32, u64, u64)]) -> Vec<u64> {
     blocks.iter().map(|b| b.1).filter(|&s| s == FIRST || s == SECOND).collect()
 }
 
-/// Exports a made-up capture and reads it back by both ways.
+/// Exports a synthetic capture and reads it back, both as perf and by import.
 fn there_and_back(begins: [u64; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let reader = testing::capture(&folder.path().join("a.jportal"), begins, true);
@@ -180,7 +181,8 @@ proptest! {
     }
 }
 
-/// With deferred TIPs the packets of the callees fit both versions of the call. Only the return out of the code tells them apart.
+/// With deferred TIPs, the packets of the callees fit both versions of the call. Only the
+/// return out of the code distinguishes them.
 #[test]
 fn a_return_out_of_the_code_tells_versions_of_a_call_apart() {
     there_and_back([PATCH - 249_999; 2]);
@@ -201,10 +203,11 @@ fn the_file_is_what_perf_expects() {
     let bytes = std::fs::read(folder.path().join("x").join(DATA_FILE)).unwrap();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     assert_eq!(&bytes[..8], b"PERFILE2");
-    // Header, entry of the table, table, records, and the one feature: where trace stands.
+    // Header, size of a table entry, table, records, and the only feature: the index of the
+    // trace.
     assert_eq!((word(8), word(16), word(24), word(32)), (104, 128, 120, 256));
     assert_eq!((word(40), word(72), word(80)), (376, 1 << 18, 0));
-    // AUXTRACE_INFO comes first, and says Intel PT.
+    // AUXTRACE_INFO comes first and says Intel PT.
     let at = word(40) as usize;
     assert_eq!((word(at) as u32, word(at + 8)), (70, 1));
     let features = at + word(48) as usize;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Writing a perf.data file.
+//! Writes a perf.data file.
 
 use crate::error::Error;
 use crate::layout::{self, config, flags, info};
@@ -12,25 +12,25 @@ use jportal_perf_abi::record::SAMPLE_TYPE;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Type of the PMU in the files written here: any number that is no other PMU's.
+/// Type of the PMU in the files written here: any number that no other PMU uses.
 const PMU_TYPE: u32 = 10;
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY`.
 const DUMMY: (u32, u64) = (1, 9);
 /// Id of the PT event.
 pub(crate) const PT_ID: u64 = 1;
-/// Id of the event of the sideband.
+/// Id of the sideband event.
 pub(crate) const DUMMY_ID: u64 = 2;
-/// Most trace in one AUXTRACE record, if it is not one unreadable run.
-/// Little in tests, so that there are several.
+/// The most bytes of trace in one AUXTRACE record. A longer run of undecodable bytes stays
+/// whole. Small in tests, so that there are several records.
 const PORTION: usize = if cfg!(test) { 16 } else { 1 << 20 };
 
-/// A file under way.
+/// A file that is being written.
 pub(crate) struct DataFile<W> {
     out: W,
     path: PathBuf,
     begin: u64,
     at: u64,
-    /// Places of the AUXTRACE records.
+    /// The places of the AUXTRACE records.
     index: Vec<u64>,
 }
 
@@ -61,7 +61,7 @@ fn attr((kind, config): (u32, u64), flags: u64) -> Vec<u8> {
 }
 
 impl<W: Write + Seek> DataFile<W> {
-    /// Begins a file with an event of the PT unit and one for the sideband.
+    /// Starts a file with an event of the PT unit and one for the sideband.
     pub fn new(out: W, path: &Path, pt: &PtConfig) -> Result<Self, Error> {
         let user = flags::DISABLED
             | flags::INHERIT
@@ -83,7 +83,7 @@ impl<W: Write + Seek> DataFile<W> {
         Ok(file)
     }
 
-    /// Bytes of an entry of the table of events.
+    /// Bytes of an entry in the table of events.
     const ATTR_AND_IDS: u64 = layout::ATTR_BYTES as u64 + 16;
 
     fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -98,7 +98,7 @@ impl<W: Write + Seek> DataFile<W> {
         self.put(&(len as u16).to_le_bytes())
     }
 
-    /// What a decoder has to know of the unit. `filter` names the traced code.
+    /// Writes what a decoder has to know about the unit. `filter` names the traced code.
     pub fn auxtrace_info(&mut self, pt: &PtConfig, clock: &PerfClock, filter: &str) -> Result<(), Error> {
         let c = clock.conversion();
         let mask = |(shift, bits): (u32, u64)| bits << shift;
@@ -110,7 +110,7 @@ impl<W: Write + Seek> DataFile<W> {
             1,
             config::TSC,
             config::NO_RETURN_COMPRESSION,
-            // Switches are PERF_RECORD_SWITCH.
+            // Switches are reported as PERF_RECORD_SWITCH.
             2,
             0,
             1,
@@ -135,13 +135,13 @@ impl<W: Write + Seek> DataFile<W> {
         self.put(&0u64.to_le_bytes())
     }
 
-    /// A record as the kernel writes it.
+    /// Writes a record as the kernel writes it.
     pub fn record(&mut self, record: &Record) -> Result<(), Error> {
         let bytes = record.to_bytes();
         self.put(&bytes)
     }
 
-    /// Everything before is in order with what follows.
+    /// Ends a round: all records so far are in order with those that follow.
     pub fn finished_round(&mut self) -> Result<(), Error> {
         self.head(layout::FINISHED_ROUND, 8)
     }
@@ -160,7 +160,8 @@ impl<W: Write + Seek> DataFile<W> {
         self.put(&[0; 8][..padded - bytes.len()])
     }
 
-    /// The places of all trace: only a file that has them is one with a hardware trace to `perf script`.
+    /// Writes the index of all trace. Only with this index does `perf script` recognise a file
+    /// with a hardware trace.
     fn auxtrace_index(&mut self) -> Result<(), Error> {
         let count = self.index.len() as u64;
         let mut index = Vec::with_capacity(16 * self.index.len() + 24);
@@ -174,7 +175,7 @@ impl<W: Write + Seek> DataFile<W> {
         self.put(&index)
     }
 
-    /// Writes the header; answers the length of the file.
+    /// Writes the header; returns the length of the file.
     pub fn finish(mut self) -> Result<u64, Error> {
         let data = self.at - self.begin;
         self.auxtrace_index()?;
@@ -197,13 +198,13 @@ impl<W: Write + Seek> DataFile<W> {
     }
 }
 
-/// A core's trace on its way into the file.
+/// Collects a core's trace and writes it to the file.
 pub(crate) struct TraceWriter {
     core: u32,
-    /// Place of the first byte of `bytes`, in the stream as it is written.
+    /// The place of the first byte of `bytes` in the written stream.
     offset: u64,
     bytes: Vec<u8>,
-    /// A TSC near the trace.
+    /// A TSC value near the trace.
     reference: u64,
 }
 
@@ -212,12 +213,12 @@ impl TraceWriter {
         Self { core, offset, bytes: Vec::with_capacity(PORTION), reference }
     }
 
-    /// Place of the next byte.
+    /// The place of the next byte.
     pub fn place(&self) -> u64 {
         self.offset + self.bytes.len() as u64
     }
 
-    /// Takes whole packets. perf reads none across two AUXTRACE records.
+    /// Takes whole packets. perf does not read a packet across two AUXTRACE records.
     pub fn put<W: Write + Seek>(&mut self, file: &mut DataFile<W>, packets: &[u8]) -> Result<(), Error> {
         if self.bytes.len() + packets.len() > PORTION {
             let place = self.place();
@@ -227,7 +228,7 @@ impl TraceWriter {
         Ok(())
     }
 
-    /// What comes next does not follow.
+    /// Writes the trace so far. The next packet does not follow it: it begins at `to`.
     pub fn jump<W: Write + Seek>(&mut self, file: &mut DataFile<W>, to: u64) -> Result<(), Error> {
         if !self.bytes.is_empty() {
             file.auxtrace(self.core, self.offset, self.reference, &self.bytes)?;

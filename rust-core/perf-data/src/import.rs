@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The trace of a perf.data file and the metadata of a capture as one capture.
+//! Joins the trace of a perf.data file and the metadata of a capture into one capture.
 
 use crate::error::Error;
 use crate::layout::config;
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// What was made.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Imported {
@@ -28,26 +28,28 @@ pub struct Imported {
     pub trace_bytes: u64,
     /// Records of the sideband.
     pub records: u64,
-    /// Records left out, which belong to no core or no time (perf makes some up for what was there before).
+    /// Records left out because they belong to no core or have no time. (perf synthesises some
+    /// for the state before the recording.)
     pub left_out: u64,
 }
 
 /// Bytes of trace copied at a time.
 const PORTION: u64 = 1 << 20;
-/// Bytes of records gathered before they are written.
+/// Bytes of records collected before they are written.
 const GATHERED: usize = 1 << 18;
-/// Most bytes that perf puts behind trace to fill up its last eight.
+/// The most bytes that perf appends to trace to fill its last eight bytes.
 const PADDING: usize = 7;
-/// Packets with an address that are looked at on each core: is the trace the code cache's?
+/// The number of packets with an address that are examined on each core, to check that the
+/// trace is that of the code cache.
 const LOOKED_AT: usize = 10_000;
-/// Processes that an error names.
+/// The number of processes that an error names.
 const NAMED: usize = 5;
 
 /// Writes `output`: the metadata of `metadata`, the trace and the records of `data`.
 ///
 /// # Errors
-/// When `data` is no perf.data with a trace of Intel PT that can be decoded, or not of the metadata's process; when
-/// something cannot be read or written.
+/// When `data` is no perf.data file with a decodable trace of Intel PT, or not of the
+/// metadata's process; when something cannot be read or written.
 pub fn import(
     data: impl Read + Seek,
     metadata: &CaptureReader,
@@ -71,13 +73,14 @@ pub fn import(
     let done = join(&mut reader, (info, event, ids), metadata, writer, progress);
     let done = done.and_then(|done| check_range(output).map(|()| done));
     if done.is_err() {
-        // Half a capture is none. If it stays, the error says enough.
+        // An incomplete capture is of no use. If it cannot be removed, the error of the import
+        // suffices.
         let _ = std::fs::remove_file(output);
     }
     done
 }
 
-/// Writes everything.
+/// Writes the whole output.
 fn join<R: Read + Seek>(
     reader: &mut DataReader<R>,
     (info, event, ids): (TraceInfo, Event, TrailerLayout),
@@ -101,7 +104,7 @@ fn join<R: Read + Seek>(
     importer.finish(metadata, &event)
 }
 
-/// The metadata's header with the trace's unit.
+/// The metadata's header with the configuration of the trace's unit.
 fn header(of: &Header, info: &TraceInfo, event: &Event, cores: u32) -> Header {
     let mut packets = packet_flags::TSC;
     for (bits, flag) in [(config::MTC, packet_flags::MTC), (config::CYC, packet_flags::CYC)] {
@@ -110,7 +113,8 @@ fn header(of: &Header, info: &TraceInfo, event: &Event, cores: u32) -> Header {
     if !event.has(config::NO_RETURN_COMPRESSION) {
         packets |= packet_flags::RETURN_COMPRESSION;
     }
-    // A capture whose own trace was exported says what unit that came from; one of metadata only has none.
+    // If the trace was exported from this capture, its header names the unit that recorded it.
+    // A capture of metadata only names none.
     let emulated = of.pt.source == sources::EMULATED;
     let pt = PtConfig {
         source: if emulated { sources::EMULATED } else { sources::PERF },
@@ -129,19 +133,19 @@ fn header(of: &Header, info: &TraceInfo, event: &Event, cores: u32) -> Header {
         filter: of.pt.filter.clone(),
         detail: "imported from a perf.data file".into(),
     };
-    // Times of records are converted: perf's time is the TSC.
+    // The times of records are converted, so perf's time is the TSC.
     let time = TimeConversion { valid: 1, shift: 0, mult: 1, zero: 0 };
     Header { pt, time, ..of.clone() }
 }
 
-/// One core's streams.
+/// The streams of one core.
 #[derive(Default)]
 struct CoreState {
-    /// End of the trace that is written.
+    /// End of the trace written so far.
     end: u64,
-    /// Zeros behind it, which may be perf's padding.
+    /// Number of zeros that follow it, which may be perf's padding.
     zeros: u64,
-    /// End of the last range that a record names.
+    /// End of the last range that an AUX record names.
     named: u64,
     records: Vec<u8>,
 }
@@ -178,7 +182,8 @@ impl Importer {
     }
 
     fn record(&mut self, kind: u32, misc: u16, body: &[u8], trailer: Trailer) -> Result<(), Error> {
-        // What perf makes up for the time before has neither time nor core.
+        // Records that perf synthesises for the state before the recording have neither time
+        // nor core.
         if trailer.time == 0 || trailer.time == u64::MAX || trailer.cpu > MAX_CORE {
             self.done.left_out += 1;
             return Ok(());
@@ -234,7 +239,7 @@ impl Importer {
         if piece.offset < state.end {
             return Err(Error::Order { at: piece.at, core, offset: piece.offset, known });
         }
-        // Zeros up to where this piece begins were trace, those behind it padding.
+        // Zeros before the start of this piece were trace; those after it were padding.
         let zeros = state.zeros.min(piece.offset - state.end);
         self.writer.pt(core, StreamOffset(state.end), &[0; PADDING][..zeros as usize])?;
         (state.end, state.zeros) = (piece.offset, 0);
@@ -259,7 +264,7 @@ impl Importer {
         }
         for (&core, state) in &self.cores {
             self.writer.sideband(Core(core), &state.records)?;
-            // Zeros that no record names are padding.
+            // Zeros that no AUX record covers are padding.
             let zeros = &[0; PADDING][..state.zeros.min(state.named.saturating_sub(state.end)) as usize];
             self.writer.pt(Core(core), StreamOffset(state.end), zeros)?;
             self.done.cores += u64::from(state.end > 0);
@@ -283,7 +288,8 @@ impl Importer {
     }
 }
 
-/// Refuses trace of code outside the code cache, of which the capture does not have the bytes.
+/// Refuses trace of code outside the code cache, because the capture does not have the bytes of
+/// that code.
 fn check_range(path: &Path) -> Result<(), Error> {
     let reader = CaptureReader::open(path)?;
     let header = reader.header();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The numbers of a perf.data file (`facts/perf-abi.md`, section 6; `perf.data-file-format.txt` and
-//! `include/uapi/linux/perf_event.h` of the kernel's sources).
+//! The constants of the perf.data format (`facts/perf-abi.md`, section 6;
+//! `perf.data-file-format.txt` and `include/uapi/linux/perf_event.h` of the kernel's sources).
 
 /// `PERFILE2`.
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";
@@ -11,7 +11,8 @@ pub(crate) const MAGIC_SWAPPED: [u8; 8] = *b"2ELIFREP";
 pub(crate) const HEADER_BYTES: u64 = 104;
 /// Size of the header of a file that was written to a pipe.
 pub(crate) const PIPE_HEADER_BYTES: u64 = 16;
-/// `perf_event_attr` as it is written here: up to `aux_watermark` and what shares its word.
+/// Size of `perf_event_attr` as it is written here: up to `aux_watermark` and the field that
+/// shares its word.
 pub(crate) const ATTR_BYTES: u32 = 112;
 
 /// Bit of the feature `HEADER_AUXTRACE`.
@@ -70,7 +71,7 @@ pub(crate) mod flags {
     pub const CONTEXT_SWITCH: u64 = 1 << 26;
 }
 
-/// Words of AUXTRACE_INFO for Intel PT.
+/// Indices of the words of AUXTRACE_INFO for Intel PT.
 pub(crate) mod info {
     /// Type of the PMU.
     pub const PMU_TYPE: usize = 0;
@@ -79,9 +80,9 @@ pub(crate) mod info {
     pub const TIME_ZERO: usize = 3;
     /// `cap_user_time_zero`.
     pub const CAP: usize = 4;
-    /// Flight recorder.
+    /// Nonzero in snapshot mode.
     pub const SNAPSHOT: usize = 8;
-    /// A ring per core.
+    /// Nonzero if there is a ring per core.
     pub const PER_CPU: usize = 9;
     /// CPUID.15H:EBX.
     pub const RATIO_NUMERATOR: usize = 12;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! perf.data files: a capture as one that `perf script` decodes, and a capture from one that `perf record` wrote.
+//! perf.data files: exports a capture to a file that `perf script` decodes, and makes a capture
+//! from a file that `perf record` wrote.
 //!
-//! [`export`] writes the trace of each core, the records of its data ring, and the code cache as a function of time: one
-//! file of code, of which a mapping shows perf a piece from some time on. [`import`] joins the trace of a perf.data with the
-//! metadata of a capture.
+//! [`export`] writes the trace of each core, the records of its data ring, and the code cache
+//! over time. All code is in one file; each mapping shows perf a piece of it from some time on.
+//! [`import`] joins the trace of a perf.data file with the metadata of a capture.
 //!
-//! Constraints: memory does not grow with the length of the trace; a file that is read is not trusted: what is wrong with it
-//! is an error with its place and a remedy. The numbers are those of the kernel's ABI headers and of
-//! `facts/perf-abi.md`. Non-goals: recording (`jportal-recorder`), other units than Intel PT.
+//! Constraints: memory does not grow with the length of the trace. A file that is read is not
+//! trusted: any fault in it is an error with its place and a remedy. The constants are those of
+//! the kernel's ABI headers and of `facts/perf-abi.md`. Non-goals: recording
+//! (`jportal-recorder`), other units than Intel PT.
 #![forbid(unsafe_code)]
 
 mod clock;

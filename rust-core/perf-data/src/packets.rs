@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The packets of a core's stream, read piece by piece.
+//! Reads the packets of a core's stream, piece by piece.
 
 use crate::error::Error;
 use jportal_capture::CaptureReader;
 use jportal_pt_packet::{BlockItemSize, Error as PacketError, PSB, Packet, decode_packet, find_psb};
 use jportal_units::{Core, StreamOffset};
 
-/// A packet, or bytes that are none, where they stand in the stream.
+/// A packet, or bytes that are not a packet, with its place in the stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit<'a> {
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
     /// All bytes.
     pub bytes: &'a [u8],
-    /// `None`: what cannot be read, up to the next PSB.
+    /// `None`: undecodable bytes, up to the next PSB.
     pub packet: Option<Packet>,
-    /// Trace was lost in front of it.
+    /// Trace was lost before it.
     pub behind_loss: bool,
     /// The beginning of a packet whose rest was lost.
     pub is_cut_off: bool,
 }
 
-/// Bytes of undecodable trace handed out at a time.
+/// Bytes of undecodable trace passed on at a time.
 const RAW: usize = 4096;
 
-/// Hands all packets of `core` to `take`, in order. `losses`: offsets behind which trace was lost though no bytes are missing,
-/// ascending. Memory is bounded by the capture's pieces.
+/// Passes all packets of `core` to `take`, in order. `losses`: offsets after which trace was
+/// lost although no bytes are missing, ascending. Memory is bounded by the capture's pieces.
 pub(crate) fn for_each(
     reader: &CaptureReader,
     core: Core,
@@ -48,16 +48,16 @@ pub(crate) fn for_each(
     run.drain(true, &mut take)
 }
 
-/// Contiguous bytes not handed out yet.
+/// Contiguous bytes that were not passed on.
 #[derive(Default)]
 struct Run<'l> {
     bytes: Vec<u8>,
     base: u64,
-    /// Trace was lost in front of what comes next.
+    /// Trace was lost before the next unit.
     loss: bool,
-    /// Losses to come.
+    /// The losses that follow.
     losses: &'l [u64],
-    /// No packets before the next PSB.
+    /// No packets can be decoded before the next PSB.
     lost: bool,
     block: Option<BlockItemSize>,
 }
@@ -67,7 +67,7 @@ impl Run<'_> {
         self.base + self.bytes.len() as u64
     }
 
-    /// What stands at `offset` begins anew if trace was lost in front of it.
+    /// If trace was lost before `offset`, decoding starts anew there.
     fn pass_losses(&mut self, offset: u64) {
         while let Some((_, rest)) = self.losses.split_first().filter(|(l, _)| **l <= offset) {
             self.losses = rest;
@@ -75,7 +75,7 @@ impl Run<'_> {
         }
     }
 
-    /// Hands out what is whole; at the end of the run (`last`) everything.
+    /// Passes on the whole packets; at the end of the run (`last`), everything.
     fn drain(
         &mut self,
         last: bool,
@@ -123,11 +123,11 @@ impl Run<'_> {
     }
 }
 
-/// What stands at a place where no packet could be read.
+/// The content of a place where no packet could be decoded.
 enum Skip {
     /// A PSB.
     Psb,
-    /// So many bytes that surely belong to none.
+    /// This many bytes that certainly belong to no packet.
     Bytes(usize),
 }
 

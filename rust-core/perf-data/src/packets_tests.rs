@@ -4,10 +4,11 @@ use super::*;
 use jportal_capture::{CaptureWriter, Header};
 use jportal_pt_packet::Encoder;
 
-/// Offset, bytes, whether it is a packet, behind a loss, cut off.
+/// Offset, number of bytes, whether it is a packet, whether it follows a loss, whether it is
+/// cut off.
 type Seen = (u64, usize, bool, bool, bool);
 
-/// What is read of a core whose pieces begin at these offsets.
+/// The units of a core whose pieces begin at these offsets.
 fn read(pieces: &[(u64, &[u8])], losses: &[u64]) -> Vec<Seen> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jportal");
@@ -55,7 +56,7 @@ fn a_packet_that_a_loss_cut_is_not_read_on_behind_it() {
     assert_eq!(read(&[(0, &bytes)], &[20])[..3], want);
     assert_eq!(read(&[(0, &bytes[..20]), (20, &bytes[20..])], &[20])[..3], want);
     assert_eq!(read(&[(0, &bytes[..18]), (18, &bytes[18..])], &[20])[..3], want);
-    // A loss between two packets cuts none.
+    // A loss between two packets cuts no packet.
     let bytes = [trace(), trace()].concat();
     let seen = read(&[(0, &bytes)], &[31]);
     assert_eq!((seen.len(), seen[3]), (6, (31, 16, true, true, false)));

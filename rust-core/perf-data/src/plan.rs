@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! When perf is to see each change of code and each switch of threads.
+//! Plans when perf sees each change of code and each switch of threads.
 //!
-//! perf knows the code by time alone, and the time in a trace is coarse: what ran between two timing packets may have
-//! been the old bytes or the new ones. Our decoder has found out which (`uses`). The plan gives each change a time at
-//! which the trace of every core has passed the last walk through the old bytes, and no walk through the new ones; where
-//! the timing packets leave no room for one, a TSC packet is put into the trace.
+//! perf knows the code by time alone, and the time in a trace is coarse: between two timing
+//! packets, either the old bytes or the new ones may have run. JPortal's decoder has found out
+//! which (`uses`). The plan gives each change a time at which the trace of every core has
+//! passed the last walk through the old bytes, and has not reached a walk through the new ones.
+//! Where the timing packets leave no room for such a time, a TSC packet is inserted into the
+//! trace.
 
 use crate::scan::{Place, Scan, Stop};
 use crate::time::PerfClock;
@@ -13,43 +15,44 @@ use jportal_machine_flow::{CodeHistory, Slack};
 use jportal_units::{Core, Tsc};
 use std::collections::{BTreeMap, HashMap};
 
-/// TSC packets to put into a core's trace: where, and their time.
+/// TSC packets to insert into a core's trace: their places and times.
 pub(crate) type Insertions = BTreeMap<Place, u64>;
 
-/// One core's part.
+/// The plan of one core.
 #[derive(Debug)]
 pub(crate) struct CorePlan {
     /// The core.
     pub core: Core,
     /// Its stops.
     pub scan: Scan,
-    /// Offsets behind which trace was lost.
+    /// Offsets after which trace was lost.
     pub losses: Vec<u64>,
-    /// Where each turn's thread was switched to the core.
+    /// When each turn's thread was switched to the core.
     pub switched: Vec<u64>,
-    /// Packets to put in.
+    /// The packets to insert.
     pub insertions: Insertions,
-    /// When the switch to each turn's thread is to be told; 0: nothing runs in it.
+    /// The time to report for the switch to each turn's thread; 0: nothing runs in the turn.
     pub turn_times: Vec<u64>,
 }
 
-/// What was planned.
+/// The result of planning.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     /// By number of the change.
     pub changes: Vec<Tsc>,
     /// Changes that perf will see too early or too late.
     pub misplaced: u64,
-    /// Switches of which perf takes branches for another thread's.
+    /// Switches at which perf attributes branches to the wrong thread.
     pub misattributed: u64,
 }
 
-/// Rounds in which packets put in for one change may move another.
+/// The most rounds. Packets inserted for one change may move another change, which takes
+/// another round.
 const ROUNDS: usize = 8;
-/// Bytes that share an order of changes.
+/// Bytes of code that share one order of changes.
 const LINE: u64 = 64;
 
-/// A core's insertions with the greatest time up to each.
+/// A core's insertions, each with the greatest time up to it.
 struct Raised(Vec<(Place, u64)>);
 
 impl Raised {
@@ -70,16 +73,17 @@ impl Raised {
     }
 }
 
-/// Old and new sights of one change: core and stop.
+/// The sights of one change, old and new: core and stop.
 #[derive(Default)]
 struct Sights {
     old: Vec<(usize, Stop)>,
     new: Vec<(usize, Stop)>,
 }
 
-/// What a core had not seen yet, from each place on: the place, and the time of the first change that it does not know there or
-/// later. The clock of a change is read behind the store (the thread may lose its core in between), so what this core does
-/// up to there it does before that time.
+/// For places of a core's trace: the time of the earliest change that the core had not seen at
+/// this place or at a later one. The clock of a change is read after the store (the thread may
+/// lose its core in between). So everything that the core does up to the place happens before
+/// that time.
 struct Unseen(Vec<(Place, u64)>);
 
 impl Unseen {
@@ -96,7 +100,7 @@ impl Unseen {
         Self(all)
     }
 
-    /// The core did what it did at `stop` before this time.
+    /// The time before which the core passed `stop`.
     fn before(&self, stop: &Stop) -> u64 {
         let Some(place) = stop.place else { return u64::MAX };
         let n = self.0.partition_point(|u| u.0 < place);
@@ -104,7 +108,7 @@ impl Unseen {
     }
 }
 
-/// Settles all times and fills in the insertions.
+/// Determines all times and fills in the insertions.
 pub(crate) fn settle(history: &CodeHistory, clock: &PerfClock, cores: &mut [CorePlan]) -> Times {
     let mut sights: HashMap<u32, Sights> = HashMap::new();
     for (n, core) in cores.iter().enumerate() {
@@ -135,7 +139,7 @@ pub(crate) fn settle(history: &CodeHistory, clock: &PerfClock, cores: &mut [Core
     times
 }
 
-/// One time for each change.
+/// Determines one time for each change.
 fn settle_changes(
     history: &CodeHistory,
     clock: &PerfClock,
@@ -151,16 +155,18 @@ fn settle_changes(
         let s = sights.get(&number).unwrap_or(&none);
         let range = change.range.start.0 / LINE..change.range.end.0.div_ceil(LINE);
         let ordered = range.clone().filter_map(|l| lines.get(&l).copied()).max().unwrap_or(0);
-        // It is late enough when it is behind `low`, and early enough when it is not behind `high`.
+        // A time is late enough if it is after `low`, and early enough if it is not after
+        // `high`.
         let low = s.old.iter().map(|(c, stop)| raised[*c].at(stop)).max().unwrap_or(0);
         let placed = s.new.iter().filter(|(_, stop)| stop.place.is_some());
         let high = placed.map(|(c, stop)| raised[*c].at(stop)).min().unwrap_or(u64::MAX);
         let least = clock.up(Tsc(low.saturating_add(1).max(ordered))).0;
         let stamped = clock.up(change.tsc).0;
-        // What ran the old bytes longer ago than that, the decoder did not look at.
+        // The decoder did not examine walks through the old bytes that lie before this time.
         let estimated = Tsc(change.tsc.0.saturating_sub(Slack::default().before));
         let earliest = clock.down(change.since.unwrap_or(estimated)).0;
-        // Whoever saw it and not yet an older one saw it before the older one's time.
+        // A core that had seen this change but not an older one saw it before the older one's
+        // time.
         let before = s.new.iter().map(|(c, stop)| unseen[*c].before(stop)).min().unwrap_or(u64::MAX);
         let wanted = if before < stamped { clock.down(Tsc(before - 1)).0 } else { stamped };
         let time = match wanted > high && high > earliest {
@@ -180,7 +186,7 @@ fn settle_changes(
     all
 }
 
-/// The times of switches; whether packets were put in.
+/// Determines the times of switches. Returns whether packets were inserted.
 fn settle_turns(clock: &PerfClock, cores: &mut [CorePlan]) -> bool {
     let mut more = false;
     for core in cores {

@@ -7,15 +7,15 @@ use jportal_machine_flow::Patch;
 use jportal_units::{Address, AddressRange, CodeId};
 
 const LOW: u64 = 0x1000;
-/// Times are far from 0, as the decoder's tolerance is.
+/// The times are far from 0, so that the decoder's slack fits.
 const BASE: u64 = 10_000_000;
 
-/// Perf's time is the TSC.
+/// perf's time is the TSC.
 fn clock() -> PerfClock {
     PerfClock::of(&Header::default())
 }
 
-/// Code at `LOW` and a patch of it at each of `patches`.
+/// Code at `LOW`, and a patch of it at each of `patches`.
 fn history(patches: &[u64]) -> CodeHistory {
     let mut h = CodeHistory::new(AddressRange::at(Address(LOW), 0x1000)).unwrap();
     h.install(Tsc(1), Address(LOW), &[0x90; 64], CodeId(0)).unwrap();
@@ -44,7 +44,8 @@ fn core(sights: Vec<Sight>) -> CorePlan {
     }
 }
 
-/// Times of the changes behind the first, and all packets put in.
+/// The times of all changes but the first, all inserted packets, and the number of misplaced
+/// changes.
 fn settled(patches: &[u64], cores: &mut [CorePlan]) -> (Vec<u64>, Vec<(u64, u64)>, u64) {
     let patches: Vec<u64> = patches.iter().map(|p| BASE + p).collect();
     settled_of(&history(&patches), cores)
@@ -67,7 +68,7 @@ fn a_change_that_time_alone_places_keeps_its_time() {
 fn a_change_that_was_seen_early_is_told_early() {
     let mut cores = [core(vec![sight(1, false, stop(10, 100)), sight(1, true, stop(20, 150))])];
     assert_eq!(settled(&[200], &mut cores), (vec![150], vec![], 0));
-    // Old bytes that ran late make it late.
+    // Old bytes that ran late make the change late.
     let mut cores = [core(vec![sight(1, false, stop(10, 250)), sight(1, true, stop(20, 300))])];
     assert_eq!(settled(&[200], &mut cores), (vec![251], vec![], 0));
 }
@@ -80,7 +81,8 @@ fn where_the_trace_says_no_time_in_between_it_is_put_in() {
 
 #[test]
 fn a_core_that_was_idle_long_does_not_drag_a_change_back() {
-    // The last it knows is older than anything the decoder looked at: what other cores ran then is not known.
+    // The core's last known time is older than anything that the decoder examined. What other
+    // cores ran at that time is not known.
     let long_ago = Slack::default().before + 1000;
     let mut cores = [core(vec![sight(1, true, stop(20, 100))])];
     let at = long_ago + 500;
@@ -89,8 +91,9 @@ fn a_core_that_was_idle_long_does_not_drag_a_change_back() {
 
 #[test]
 fn a_change_that_was_seen_before_an_older_one_is_told_before_it() {
-    // Its thread lost its core between the store and the look at the clock, for longer than the decoder's tolerance. The core has
-    // not looked at a clock for long, either.
+    // The writing thread lost its core between the store and the reading of the clock, for
+    // longer than the decoder's slack. The core that saw the change has not seen a timing
+    // packet for long, either.
     let late = Slack::default().before + 5000;
     let mut history = CodeHistory::new(AddressRange::at(Address(LOW), 0x1000)).unwrap();
     history.install(Tsc(1), Address(LOW), &[0x90; 256], CodeId(0)).unwrap();
@@ -102,7 +105,7 @@ fn a_change_that_was_seen_before_an_older_one_is_told_before_it() {
         let told = settled_of(&history, &mut [core(seen(old))]);
         assert_eq!(told, (vec![1000, 999], vec![(20, 999)], 0), "{old}");
     }
-    // An older one that was unknown only before says nothing.
+    // An older change that was unseen only before that says nothing.
     let (changes, put, _) = settled_of(
         &history,
         &mut [core(vec![sight(1, false, stop(10, 100)), sight(2, true, stop(20, 100))])],
@@ -114,7 +117,8 @@ fn a_change_that_was_seen_before_an_older_one_is_told_before_it() {
 fn all_cores_have_to_agree() {
     let one = core(vec![sight(1, false, stop(10, 400)), sight(1, true, stop(20, 600))]);
     let other = core(vec![sight(1, true, stop(30, 300))]);
-    // The second core saw the new bytes when the first still ran the old ones by their clocks.
+    // By their clocks, the second core saw the new bytes while the first still ran the old
+    // ones.
     assert_eq!(settled(&[350], &mut [one, other]), (vec![401], vec![(30, 401)], 0));
 }
 
@@ -128,7 +132,7 @@ fn changes_of_one_place_keep_their_order() {
 
 #[test]
 fn what_cannot_be_placed_is_counted() {
-    // The old bytes ran behind the new ones.
+    // The old bytes ran after the new ones.
     let mut cores = [core(vec![sight(1, true, stop(10, 100)), sight(1, false, stop(20, 250))])];
     assert_eq!(settled(&[200], &mut cores).2, 1);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Reading a perf.data file, record by record. Nothing in it is believed.
+//! Reads a perf.data file, record by record. Nothing in the file is trusted.
 
 use crate::error::Error;
 use crate::layout::{self, config, flags, info};
@@ -9,30 +9,30 @@ use jportal_capture::TimeConversion;
 use jportal_perf_abi::bindings as abi;
 use std::io::{Read, Seek, SeekFrom};
 
-/// A range of bytes of the file.
+/// A range of bytes in the file.
 #[derive(Clone, Copy, Debug)]
 struct Section {
     at: u64,
     size: u64,
 }
 
-/// One event (`perf_event_attr`), as far as it matters here.
+/// One event (`perf_event_attr`), reduced to the fields needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// Of which PMU.
+    /// The type of its PMU.
     pub kind: u32,
-    /// As programmed.
+    /// The configuration as programmed.
     pub config: u64,
     sample_type: u64,
     flags: u64,
 }
 
-/// What AUXTRACE_INFO says.
+/// The content of AUXTRACE_INFO.
 #[derive(Clone, Debug)]
 pub(crate) struct TraceInfo {
     /// Type of the PMU.
     pub pmu_type: u64,
-    /// Time of records.
+    /// The conversion of the records' time.
     pub clock: PerfClock,
     /// CPUID leaf 15H: EBX and EAX.
     pub ratio: (u32, u32),
@@ -53,28 +53,28 @@ pub(crate) struct Trailer {
 /// A piece of trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TracePiece {
-    /// The record, in the file.
+    /// The offset of the record in the file.
     pub at: u64,
-    /// Bytes behind the record.
+    /// Bytes of trace after the record.
     pub size: u64,
-    /// Place in the core's stream.
+    /// Offset in the core's stream.
     pub offset: u64,
-    /// The core; `u32::MAX` for a ring of one thread on all cores.
+    /// The core; `u32::MAX` for a ring that follows one thread across all cores.
     pub cpu: u32,
 }
 
 /// A record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DataRecord<'a> {
-    /// One of the kernel's, without header and trailer.
+    /// A record of the kernel, without header and trailer.
     Kernel { kind: u32, misc: u16, body: &'a [u8], trailer: Trailer },
     /// Trace: [`DataReader::trace`] reads it.
     Trace(TracePiece),
 }
 
-/// Most events that are read: more are a damaged file.
+/// The most events that are read: a greater number means a damaged file.
 const MAX_EVENTS: u64 = 1 << 16;
-/// Smallest `perf_event_attr` there ever was (`PERF_ATTR_SIZE_VER0`).
+/// The smallest `perf_event_attr` of any kernel (`PERF_ATTR_SIZE_VER0`).
 const SMALLEST_ATTR: u64 = 64;
 
 /// An open perf.data file.
@@ -83,7 +83,7 @@ pub(crate) struct DataReader<R> {
     len: u64,
     data: Section,
     pub events: Vec<Event>,
-    /// Where the next record begins.
+    /// The offset of the next record.
     at: u64,
     buffer: Vec<u8>,
 }
@@ -187,17 +187,18 @@ impl<R: Read + Seek> DataReader<R> {
         self.data.size
     }
 
-    /// Bytes of records passed.
+    /// Bytes of records read so far.
     pub fn done(&self) -> u64 {
         self.at.saturating_sub(self.data.at)
     }
 
-    /// Begins with the first record again.
+    /// Starts again with the first record.
     pub fn rewind(&mut self) {
         self.at = self.data.at;
     }
 
-    /// Reads the next record into the buffer: place, type, `misc`; `None` at the end.
+    /// Reads the next record into the buffer and returns its offset, type and `misc`; `None` at
+    /// the end.
     fn step(&mut self) -> Result<Option<(u64, u32, u16)>, Error> {
         let (at, end) = (self.at, self.data.at + self.data.size);
         if at >= end {
@@ -231,7 +232,7 @@ impl<R: Read + Seek> DataReader<R> {
         Ok(Some((at, kind, u16::from_le_bytes([m0, m1]))))
     }
 
-    /// Passes the trace that stands behind an AUXTRACE record.
+    /// Skips the trace that follows an AUXTRACE record.
     fn piece(&mut self, at: u64) -> Result<TracePiece, Error> {
         let word = |n: usize| u64_at(&self.buffer, 8 * n);
         let (Some(size), Some(offset), Some(cpu)) = (word(0), word(1), u32_at(&self.buffer, 32)) else {
@@ -274,7 +275,7 @@ impl<R: Read + Seek> DataReader<R> {
         self.read_at(piece.at + layout::AUXTRACE_BYTES + from, bytes)
     }
 
-    /// Looks for AUXTRACE_INFO, and begins again.
+    /// Searches for AUXTRACE_INFO, then starts again with the first record.
     pub fn trace_info(&mut self) -> Result<TraceInfo, Error> {
         self.rewind();
         while let Some((at, kind, _)) = self.step()? {
@@ -327,14 +328,14 @@ fn parse_info(at: u64, body: &[u8]) -> Result<TraceInfo, Error> {
     })
 }
 
-/// Where the fields of a record's trailer stand (`sample_id` for a given `sample_type`).
+/// The layout of a record's trailer (`sample_id` for a given `sample_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TrailerLayout {
     sample_type: u64,
 }
 
 impl TrailerLayout {
-    /// Fields of the trailer, in their order: bit and bytes.
+    /// The bits of the trailer's fields, in the order of the fields.
     const FIELDS: [u64; 6] = [
         abi::PERF_SAMPLE_TID as u64,
         abi::PERF_SAMPLE_TIME as u64,
@@ -344,7 +345,7 @@ impl TrailerLayout {
         abi::PERF_SAMPLE_IDENTIFIER as u64,
     ];
 
-    /// That of all events of the file.
+    /// The layout that all events of the file share.
     pub fn of(events: &[Event]) -> Result<Self, Error> {
         let mask = Self::FIELDS.iter().fold(0, |a, b| a | b);
         let mut all = events.iter().map(|e| (e.sample_type & mask, e.flags & flags::SAMPLE_ID_ALL != 0));
@@ -361,7 +362,7 @@ impl TrailerLayout {
         Ok(Self { sample_type })
     }
 
-    /// Its length.
+    /// The length of the trailer in bytes.
     pub fn bytes(&self) -> usize {
         8 * Self::FIELDS.iter().filter(|&&f| self.sample_type & f != 0).count()
     }

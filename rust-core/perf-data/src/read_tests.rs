@@ -11,14 +11,14 @@ use std::path::Path;
 
 fn nothing(_: u64, _: u64) {}
 
-/// A good file.
+/// A valid file.
 fn good(folder: &Path) -> Vec<u8> {
     let reader = testing::capture(&folder.join("a.jportal"), [PATCH; 2], true);
     export(&Recording::open(&reader).unwrap(), &folder.join("x"), &mut nothing).unwrap();
     std::fs::read(folder.join("x").join(DATA_FILE)).unwrap()
 }
 
-/// What becomes of a file.
+/// Imports a file.
 fn read(folder: &Path, bytes: &[u8]) -> Result<crate::Imported, Error> {
     let metadata = testing::capture(&folder.join("m.jportal"), [PATCH; 2], false);
     import(Cursor::new(bytes), &metadata, &folder.join("o.jportal"), &mut nothing)
@@ -28,7 +28,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64_at(bytes, at).unwrap()
 }
 
-/// Place of the first record of `kind`.
+/// The offset of the first record of `kind`.
 fn find(bytes: &[u8], kind: u32) -> usize {
     let (mut at, end) = (word(bytes, 40) as usize, (word(bytes, 40) + word(bytes, 48)) as usize);
     while at < end {
@@ -46,7 +46,7 @@ fn put(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The good file with one change, and what is said of it.
+/// The error for the valid file with one change.
 fn changed(change: impl Fn(&mut Vec<u8>)) -> Error {
     let folder = tempfile::tempdir().unwrap();
     let mut bytes = good(folder.path());
@@ -150,7 +150,7 @@ fn other_ways_to_record_are_refused() {
         let error = changed(change);
         assert!(error.to_string().contains(what), "{error}");
     }
-    // Events without time, or with the kernel.
+    // Events without time, or with the kernel's branches.
     let first = 120;
     let change = |b: &mut Vec<u8>| (0..2).for_each(|n| put(b, first + 128 * n + 24, 0x10083));
     assert!(changed(change).to_string().contains("lack thread, time or core"));
@@ -166,7 +166,7 @@ fn other_ways_to_record_are_refused() {
         put(b, first + 8, config);
     };
     assert!(changed(change).to_string().contains("no time"));
-    // A ring of a thread.
+    // A ring of one thread.
     let change = |b: &mut Vec<u8>| {
         let at = find(b, layout::AUXTRACE);
         b[at + 40..at + 44].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -187,7 +187,7 @@ fn trace_of_another_run_or_of_more_than_the_code_cache_is_refused() {
     let error = read(folder.path(), &bytes).unwrap_err();
     assert!(!folder.path().join("o.jportal").exists(), "half a capture");
     assert!(matches!(error, Error::OtherProcess { pid: testing::PID, .. }), "{error}");
-    // The metadata is of another code cache.
+    // The metadata belongs to another code cache.
     let mut bytes = good(folder.path());
     let at = find(&bytes, layout::AUXTRACE) + 48;
     let pge = bytes[at..].windows(5).position(|w| w[0] & 0x1f == 0x11).unwrap();
@@ -203,7 +203,8 @@ fn padding_between_pieces_is_no_trace() {
     let imported = read(folder.path(), &bytes).unwrap();
     let reader = CaptureReader::open(&folder.path().join("o.jportal")).unwrap();
     assert_eq!(imported.cores, 2);
-    // One AUX record covers all of a core's trace, which is longer by the padding at its end at most.
+    // One AUX record covers all of a core's trace, which is longer at most by the padding at
+    // its end.
     for core in reader.cores() {
         let covered = Recording::open(&reader).unwrap().stretches(core)[0].to.0;
         assert!((covered..covered + 8).contains(&reader.pt_bytes(core)), "{core}: {covered}");

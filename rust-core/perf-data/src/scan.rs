@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where perf can stop, and at what time.
+//! Finds where perf can stop, and at what time.
 //!
-//! perf decodes up to the first branch that is not older than the next record of the sideband, takes that record, and goes
-//! on. Such a branch is a *stop*: a TIP, a TIP.PGE, a TIP.PGD, or an outcome of a TNT that was taken. Its time is that of the
-//! timing packets in front of its packet. Direct jumps and calls that perf comes by in between have the time of the
-//! stop before, and outcomes that were not taken are no stops at all.
+//! perf decodes up to the first branch that is not older than the next sideband record, takes
+//! that record, and continues. Such a branch is a *stop*: a TIP, a TIP.PGE, a TIP.PGD, or an
+//! outcome of a TNT that was taken. Its time is that of the timing packets before its packet.
+//! Direct jumps and calls that perf passes in between have the time of the previous stop.
+//! Outcomes that were not taken are not stops.
 //!
-//! At a TIP.PGE perf does not take the time of the packets but adds an estimate, two ticks for each instruction since the last
-//! timing packet. Where it must not be ahead of the packets, a timing packet has to stand in front of the TIP.PGE
-//! ([`Scan::quiet`]).
+//! At a TIP.PGE, perf does not use the time of the packets but adds an estimate: two ticks for
+//! each instruction since the last timing packet. Where the estimate must not run ahead of the
+//! packets, a timing packet has to precede the TIP.PGE ([`Scan::quiet`]).
 
 use crate::clock::TraceClock;
 use crate::error::Error;
@@ -19,63 +20,64 @@ use jportal_capture::CaptureReader;
 use jportal_pt_packet::{Packet, Tnt};
 use jportal_units::Core;
 
-/// A place in a core's trace in front of which a packet can stand: before so many outcomes of the packet at `offset` are
-/// used up.
+/// A place in a core's trace at which a packet can be inserted: before the outcome `outcome` of
+/// the packet at `offset`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// Offset of the packet.
     pub offset: u64,
-    /// Outcome of a TNT, the oldest is 0.
+    /// Number of an outcome in a TNT; the oldest is 0.
     pub outcome: u8,
 }
 
-/// The last stop in front of a walk.
+/// The last stop before a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stop {
-    /// Where; `None` if there is none.
+    /// Its place; `None` if there is none.
     pub place: Option<Place>,
     /// perf's time there.
     pub time: u64,
 }
 
-/// What became of a use.
+/// The last stop before a use of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
     /// The change of code.
     pub change: u32,
-    /// Of a walk that runs the new bytes, or of the last one that runs the old ones.
+    /// Whether the walk executes the new bytes. Otherwise it is the last one that executes the
+    /// old ones.
     pub new: bool,
-    /// The last stop before.
+    /// The last stop before the walk.
     pub stop: Stop,
 }
 
-/// The first stop of a thread's turn on the core, and the last one of the thread before.
+/// The first stop of a thread's turn on the core, and the last stop of the previous thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Number of the turn.
     pub turn: usize,
-    /// The last stop in front of it.
+    /// The last stop before the turn.
     pub before: Stop,
     /// Its first stop.
     pub first: Stop,
 }
 
-/// All that planning needs to know of one core.
+/// The data of one core that planning needs.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     /// In order of place.
     pub sights: Vec<Sight>,
     /// In order of place.
     pub turns: Vec<Change>,
-    /// CYC packets.
+    /// Number of CYC packets.
     pub cycles: u64,
     /// Time of the first timing packet.
     pub begins: u64,
-    /// Where perf must not estimate: first and last offset of stretches, ascending.
+    /// Stretches in which perf must not estimate: first and last offset, ascending.
     pub quiet: Vec<(u64, u64)>,
 }
 
-/// A use, with the place to wait for.
+/// A use, with the place at which it is due.
 struct Waiting {
     change: u32,
     new: bool,
@@ -85,23 +87,23 @@ struct Waiting {
 struct Scanner<'t> {
     out: Scan,
     clock: TraceClock,
-    /// In order of place, the next one last.
+    /// In descending order of place: the next one is last.
     waiting: Vec<Waiting>,
     /// Offsets at which another thread's trace begins.
     turns: &'t [u64],
     next_turn: usize,
     last: Stop,
-    /// As `last`, but a PSB counts as well: perf may stop there.
+    /// The time of `last`, except that a PSB counts as well: perf may stop there.
     last_old: u64,
-    /// Last timing packet.
+    /// Offset of the last timing packet.
     timed: u64,
     psb_plus: bool,
-    /// The FUP that a TIP or TIP.PGD belongs to.
+    /// The FUP to which a TIP or TIP.PGD belongs.
     fup: Option<Stop>,
 }
 
-/// Reads the packets of `core`. `turns`: offsets at which another thread's trace begins, ascending; `losses`: those
-/// behind which trace was lost.
+/// Reads the packets of `core`. `turns`: offsets at which another thread's trace begins,
+/// ascending. `losses`: offsets after which trace was lost.
 pub(crate) fn scan(
     reader: &CaptureReader,
     core: Core,
@@ -116,7 +118,7 @@ pub(crate) fn scan(
         waiting.extend(both.into_iter().filter_map(|(p, new)| Some(Waiting { change, new, place: p? })));
     }
     waiting.sort_by_key(|w| {
-        // Of a TNT, the walk with more outcomes left comes first.
+        // Within a TNT, the walk with more outcomes left comes first.
         let left = w.place.outcomes_left.map_or(0, |left| u8::MAX - left);
         std::cmp::Reverse((w.place.packet, w.place.outcomes_left.is_none(), left, w.change))
     });
@@ -178,7 +180,7 @@ impl Scanner<'_> {
     }
 
     fn tnt(&mut self, offset: u64, tnt: Tnt, time: u64) {
-        // Most packets are of no interest; their last taken outcome is what counts.
+        // Most packets matter only for their last taken outcome.
         if self.waiting.last().is_some_and(|w| w.place.packet <= offset) {
             for outcome in 0..tnt.len {
                 self.walks(offset, Some((outcome, tnt.len)), time);
@@ -196,7 +198,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// The walk that ends with an outcome of the packet at `offset`, or with that packet.
+    /// Notes the walks that end with this outcome of the packet at `offset`, or with that
+    /// packet.
     fn walks(&mut self, offset: u64, outcome: Option<(u8, u8)>, _time: u64) {
         while let Some(w) = self.waiting.last() {
             let here = match w.place.outcomes_left {
@@ -233,7 +236,7 @@ impl Scanner<'_> {
         self.last_old = stop.time;
     }
 
-    /// Up to the last stop perf must have the time of the packets.
+    /// Up to the last stop, perf must use the time of the packets.
     fn be_quiet(&mut self) {
         let Some(place) = self.last.place.filter(|p| p.offset >= self.timed) else { return };
         match self.out.quiet.last_mut() {
@@ -242,7 +245,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// What waits yet is of no consequence: no walk comes.
+    /// The uses that still wait do not matter: no walk follows.
     fn finish(&mut self) {
         self.waiting.clear();
     }

@@ -6,7 +6,7 @@ use jportal_capture::{CaptureWriter, Header};
 use jportal_pt_packet::Encoder;
 use jportal_units::StreamOffset;
 
-/// A trace, and the offsets of the packets that are named in it.
+/// A trace, and the offsets of its marked packets.
 struct Made {
     encoder: Encoder,
     marks: Vec<u64>,
@@ -19,8 +19,15 @@ impl Made {
     }
 }
 
-/// 0: TIP.PGE at 1000. 1: TNT of N, T, N, T. 2: TIP. 3: TNT of N, at 2000. 4: TIP.PGD. 5: TIP.PGE at 3000. 6: FUP and
-/// TIP.PGD. 7: TIP.PGE at 4000, of another thread.
+/// The marked packets:
+/// * 0: TIP.PGE at 1000.
+/// * 1: TNT of N, T, N, T.
+/// * 2: TIP.
+/// * 3: TNT of N, at 2000.
+/// * 4: TIP.PGD.
+/// * 5: TIP.PGE at 3000.
+/// * 6: FUP and TIP.PGD.
+/// * 7: TIP.PGE at 4000, of another thread.
 fn made() -> Made {
     let mut m = Made { encoder: Encoder::new(), marks: Vec::new() };
     m.encoder.psb();
@@ -83,15 +90,15 @@ fn a_stop_is_a_target_or_an_outcome_that_was_taken() {
     let walk = |left| stop_of(move |m| walking(m[1], left));
     assert_eq!([4, 3, 2, 1].map(walk), [(0, 0, 1000), (0, 0, 1000), (1, 1, 1000), (1, 1, 1000)]);
     assert_eq!(stop_of(|m| walking(m[2], 0)), (1, 3, 1000));
-    // An outcome that was not taken is none, whatever the time at its packet.
+    // An outcome that was not taken is not a stop, whatever the time at its packet.
     assert_eq!(stop_of(|m| walking(m[4], 0)), (2, 0, 1000));
 }
 
 #[test]
 fn what_was_decided_between_two_walks_concerns_the_next_one() {
-    // The TIP is dealt with; the next walk is that for the TNT.
+    // The TIP was already processed; the next walk is the one for the TNT.
     assert_eq!(stop_of(|m| idle(m[2])), (2, 0, 1000));
-    // Tracing is off; the next walk is that for the FUP, behind the TIP.PGE.
+    // Tracing is off; the next walk is the one for the FUP, after the TIP.PGE.
     assert_eq!(stop_of(|m| idle(m[4])), (5, 0, 3000));
 }
 
@@ -104,7 +111,7 @@ fn threads_change_between_a_stop_and_the_next() {
         scan.turns[0],
         Change { turn: 0, before: Stop::default(), first: Stop { place: place(0), time: 1000 } }
     );
-    // An interrupt's TIP.PGD stops where its FUP stands: nothing may come between the two.
+    // An interrupt's TIP.PGD stops at the place of its FUP: nothing may come between the two.
     let (before, first) = (Stop { place: place(6), time: 3000 }, Stop { place: place(7), time: 4000 });
     assert_eq!(scan.turns[1], Change { turn: 1, before, first });
 }
@@ -114,7 +121,7 @@ fn perf_must_not_estimate_before_the_last_walk_with_old_bytes() {
     let marks = made().marks;
     let (scan, _) = scanned(&[(1, walking(marks[6], 0), None)]);
     assert!(!scan.sights[0].new);
-    // From the TSC packet in front of the TIP.PGE on.
+    // From the TSC packet before the TIP.PGE on.
     assert!(
         scan.quiet.iter().any(|q| q.0 < marks[5] && q.0 > marks[4] && q.1 >= marks[5]),
         "{:?}",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The records of all cores in one order of time, with what is made for perf.
+//! The records of all cores in one order of time, together with the records synthesised for
+//! perf.
 
 use crate::error::Error;
 use crate::export::id_of;
@@ -12,28 +13,28 @@ use jportal_perf_abi::record::SampleId;
 use jportal_perf_abi::{Body, Record, RecordReader};
 use jportal_units::{Core, Tsc};
 
-/// The records of one core, as perf is to have them, in order of time.
+/// The records of one core in the form that perf needs, in order of time.
 pub(crate) struct CoreRecords<'a> {
     reader: &'a CaptureReader,
     clock: &'a PerfClock,
     core: Core,
     edges: Edges,
-    /// Times of the turns with trace, in order, and which of them is next.
+    /// The times of the turns with trace, in order, and the number of the next one.
     turns: Turns,
     next_piece: usize,
-    /// Records of the piece at hand, the next one last.
+    /// The records of the current piece; the next one is last.
     ready: Vec<Record>,
     latest: u64,
 }
 
-/// When the thread of each turn came to the core: as recorded, and as perf is told.
+/// When each turn's thread came to the core: as recorded, and as reported to perf.
 struct Turns {
     times: Vec<(u64, u64)>,
     next: usize,
 }
 
 impl Turns {
-    /// The time to tell of a switch to the core at `tsc`.
+    /// The time to report for a switch to the core at `tsc`.
     fn told(&mut self, tsc: u64) -> u64 {
         while self.times.get(self.next).is_some_and(|t| t.0 < tsc) {
             self.next += 1;
@@ -63,7 +64,7 @@ impl<'a> CoreRecords<'a> {
         Ok(true)
     }
 
-    /// The record for perf; `None` for those that only a decoder of ours knows.
+    /// The record for perf; `None` for records that only JPortal's decoder knows.
     fn told(&mut self, record: Record) -> Option<Record> {
         let tsc = record.sample.time;
         let (ns, body) = match record.body {
@@ -100,7 +101,8 @@ impl<'a> CoreRecords<'a> {
     }
 }
 
-/// Hands all records to `take`, in order of time; of those with one time, what is made comes first.
+/// Passes all records to `take`, in order of time. Of records with the same time, synthesised
+/// ones come first.
 pub(crate) fn merge(
     made: impl Iterator<Item = Record>,
     mut cores: Vec<CoreRecords<'_>>,

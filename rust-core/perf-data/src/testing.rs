@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A made-up run for tests: a code cache with two stubs, threads that call from one into the other, a patch.
+//! A synthetic run for tests: a code cache with a caller and two callees, threads that execute
+//! the caller, and a patch of its call.
 
 use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::header::{packet_flags, sources};
@@ -16,16 +17,16 @@ use std::path::Path;
 
 /// First address of the code cache.
 pub(crate) const LOW: u64 = 0x40_0000;
-/// First address of what is called first, and of what is called when the call was patched.
+/// The first callee, and the callee after the call was patched.
 pub(crate) const FIRST: u64 = LOW + 0x100;
 pub(crate) const SECOND: u64 = LOW + 0x200;
-/// Process, and its threads.
+/// The process and its threads.
 pub(crate) const PID: u32 = 40;
 pub(crate) const TIDS: [u32; 2] = [41, 42];
-/// When things happen.
+/// The times of the run.
 pub(crate) const START: u64 = 1_000_000;
 pub(crate) const PATCH: u64 = 2_000_000;
-/// Address outside to which the code returns.
+/// The address outside the code cache to which the code returns.
 pub(crate) const OUTSIDE: u64 = 0x7000_0000;
 
 /// `call rel32` at `at` to `to`.
@@ -34,7 +35,7 @@ fn call(at: u64, to: u64) -> Vec<u8> {
     [&[0xe8][..], &distance.to_le_bytes()].concat()
 }
 
-/// At `LOW`: `call FIRST; dec eax; jnz LOW; ret`.
+/// The code at `LOW`: `call FIRST; dec eax; jnz LOW; ret`.
 fn caller() -> Vec<u8> {
     let mut code = call(LOW, FIRST);
     code.extend([0xff, 0xc8, 0x75, 0xf7, 0xc3]);
@@ -73,12 +74,13 @@ fn metadata() -> Vec<u8> {
     bytes
 }
 
-/// How many rounds of the loop run before and behind the patch, in a trace that begins then.
+/// The number of loop iterations before and after the patch, in a trace that begins at
+/// `begins`.
 pub(crate) const fn rounds(begins: u64) -> (u64, u64) {
     if begins < PATCH + 40_000 { (3, 2) } else { (0, 5) }
 }
 
-/// The trace of one thread. Only the branch in `SECOND` says when the patch was made.
+/// The trace of one thread. Only the branch in `SECOND` shows when the patch was made.
 pub(crate) fn trace(begins: u64) -> Vec<u8> {
     let mut e = Encoder::new();
     e.psb();
@@ -91,7 +93,7 @@ pub(crate) fn trace(begins: u64) -> Vec<u8> {
         if round >= old {
             e.tnt(1, 1);
         }
-        // Back from the callee, then round or out of the loop.
+        // The callee returns; then the loop continues or ends.
         e.tip(LOW + 5);
         e.tnt(u64::from(round + 1 < old + new), 1);
     }
@@ -99,7 +101,8 @@ pub(crate) fn trace(begins: u64) -> Vec<u8> {
     e.take()
 }
 
-/// Writes a capture in which each thread of `TIDS` has a core of its own, from `begins` on.
+/// Writes a capture in which each thread of `TIDS` has a core of its own, with trace from
+/// `begins` on.
 pub(crate) fn capture(path: &Path, begins: [u64; 2], with_trace: bool) -> CaptureReader {
     let header = Header {
         pid: PID,

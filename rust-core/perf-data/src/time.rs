@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Between TSC and perf's nanoseconds.
+//! Converts between the TSC and perf's nanoseconds.
 
 use jportal_capture::{Header, TimeConversion};
 use jportal_units::Tsc;
 
-/// A conversion that is valid.
+/// A valid conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfClock {
     conversion: TimeConversion,
 }
 
 impl PerfClock {
-    /// `None` when the kernel does not vouch for it or it cannot be.
+    /// `None` when the kernel does not vouch for the conversion, or it is impossible.
     pub fn new(conversion: TimeConversion) -> Option<Self> {
         let fine = conversion.valid != 0 && conversion.mult != 0 && conversion.shift < 64;
         fine.then_some(Self { conversion })
     }
 
-    /// That of a capture: the kernel's, or else one made of the TSC's frequency; a nanosecond for each tick where
-    /// even that is not known.
+    /// The conversion of a capture: the kernel's, or else one derived from the TSC's frequency.
+    /// If the frequency is not known either, one tick is one nanosecond.
     pub fn of(header: &Header) -> Self {
         Self::new(header.time.clone()).unwrap_or_else(|| Self::from_frequency(header.tsc_khz))
     }
@@ -35,7 +35,7 @@ impl PerfClock {
         Self { conversion: TimeConversion { valid: 1, shift, mult, zero: 0 } }
     }
 
-    /// As perf has it.
+    /// The conversion in perf's terms.
     pub const fn conversion(&self) -> &TimeConversion {
         &self.conversion
     }
@@ -45,12 +45,12 @@ impl PerfClock {
         self.conversion.tsc_to_ns(tsc.0).unwrap_or(0)
     }
 
-    /// What perf takes for the TSC at `ns`.
+    /// The TSC value to which perf converts `ns`.
     pub fn tsc(&self, ns: u64) -> Tsc {
         Tsc(self.conversion.ns_to_tsc(ns).unwrap_or(0))
     }
 
-    /// The first nanosecond of which perf says that it is at or behind `tsc`.
+    /// The first nanosecond that perf converts to a TSC value at or after `tsc`.
     pub fn ns_from(&self, tsc: Tsc) -> u64 {
         let mut ns = self.ns(tsc);
         while self.tsc(ns) < tsc {
@@ -59,12 +59,12 @@ impl PerfClock {
         ns
     }
 
-    /// The first TSC at or behind `tsc` that perf's time can name.
+    /// The first TSC value at or after `tsc` that perf's time can express.
     pub fn up(&self, tsc: Tsc) -> Tsc {
         self.tsc(self.ns_from(tsc))
     }
 
-    /// The last TSC not behind `tsc` that perf's time can name.
+    /// The last TSC value not after `tsc` that perf's time can express.
     pub fn down(&self, tsc: Tsc) -> Tsc {
         let mut ns = self.ns_from(tsc);
         while self.tsc(ns) > tsc && ns > 0 {
@@ -88,7 +88,7 @@ mod tests {
         let c = clock(2_596_143);
         let second = 2_596_143_000;
         assert!(c.ns(Tsc(second)).abs_diff(1_000_000_000) <= 1);
-        // Without a frequency a tick is a nanosecond.
+        // Without a frequency, a tick is a nanosecond.
         assert_eq!(clock(0).ns(Tsc(77)), 77);
         assert_eq!(clock(0).up(Tsc(77)), Tsc(77));
     }

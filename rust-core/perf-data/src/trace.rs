@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A core's trace as it is exported: its own packets, and TSC packets where perf has to know the time.
+//! Exports a core's trace: its own packets, and TSC packets where perf has to know the time.
 
 use crate::clock::TraceClock;
 use crate::error::Error;
@@ -15,31 +15,31 @@ use std::io::{Seek, Write};
 /// Counts of what was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Bytes, those put in among them.
+    /// Bytes, including inserted packets.
     pub bytes: u64,
-    /// TSC packets put in.
+    /// Inserted TSC packets.
     pub inserted: u64,
     /// CYC packets left out.
     pub cycles: u64,
-    /// MTC packets left out, whose time a packet put in front of them has told.
+    /// MTC packets left out because an inserted packet before them carries their time already.
     pub ticks: u64,
 }
 
 struct Rewriter<'p> {
     clock: TraceClock,
     insertions: std::iter::Peekable<std::collections::btree_map::Iter<'p, Place, u64>>,
-    /// Stretches in which a time stands in front of each TIP.PGE.
+    /// Stretches in which a timing packet has to precede each TIP.PGE.
     quiet: std::iter::Peekable<std::slice::Iter<'p, (u64, u64)>>,
-    /// Time of the last packet put in.
+    /// The time of the last inserted packet.
     latest: u64,
-    /// Crystal tick that it told.
+    /// The crystal tick that the last inserted packet carries.
     told: Option<u64>,
     out: Encoder,
     written: Written,
 }
 
 impl Rewriter<'_> {
-    /// The bytes for `unit`.
+    /// Writes the bytes for `unit`.
     fn unit(&mut self, unit: &Unit<'_>) {
         let Some(packet) = unit.packet else { return self.out.raw(unit.bytes) };
         if let Packet::TntShort(tnt) | Packet::TntLong(tnt) = packet
@@ -79,7 +79,7 @@ impl Rewriter<'_> {
         self.quiet.peek().is_some_and(|q| q.0 <= offset)
     }
 
-    /// Puts in what stands in front of `place`; answers whether anything does.
+    /// Inserts the packets that are due before `place`. Returns whether there are any.
     fn due(&mut self, place: Place) -> bool {
         let mut latest = None;
         while let Some((_, &tsc)) = self.insertions.next_if(|i| *i.0 <= place) {
@@ -101,7 +101,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// A TNT in parts, with packets in front of its outcomes.
+    /// Writes a TNT in parts, with packets before its outcomes.
     fn tnt(&mut self, offset: u64, tnt: Tnt) {
         let mut from = 0;
         for outcome in 0..tnt.len {
@@ -121,15 +121,15 @@ impl Rewriter<'_> {
     }
 }
 
-/// Where the edges of AUX records lie in the trace as it is written.
+/// The new offsets of the edges of AUX records in the written trace.
 #[derive(Debug, Default)]
 pub(crate) struct Edges {
-    /// As recorded and as written, ascending.
+    /// Offsets as recorded and as written, ascending.
     places: Vec<(u64, u64)>,
 }
 
 impl Edges {
-    /// Where what was recorded at `offset` stands now.
+    /// The offset in the written trace of what was recorded at `offset`.
     pub fn of(&self, offset: u64) -> u64 {
         let n = self.places.partition_point(|p| p.0 <= offset);
         let (from, to) = n.checked_sub(1).map_or((0, 0), |i| self.places[i]);
@@ -137,7 +137,7 @@ impl Edges {
     }
 }
 
-/// Writes a core's trace. `edges`: offsets of which the new place is asked for, ascending.
+/// Writes a core's trace. `edges`: offsets whose new places are needed, ascending.
 pub(crate) fn write<W: Write + Seek>(
     reader: &CaptureReader,
     plan: &CorePlan,
@@ -166,7 +166,7 @@ pub(crate) fn write<W: Write + Seek>(
         }
         let end = unit.offset + unit.bytes.len() as u64;
         while let Some(edge) = edges.next_if(|&e| e < end) {
-            // One inside a packet goes with its bytes.
+            // An edge inside a packet moves with the bytes of the packet.
             moved.places.push((edge, writer.place() + edge.saturating_sub(unit.offset)));
         }
         rewriter.out.clear();
@@ -174,7 +174,7 @@ pub(crate) fn write<W: Write + Seek>(
             return Ok(());
         }
         if unit.behind_loss {
-            // perf does not look for the next PSB of its own accord.
+            // perf does not search for the next PSB by itself.
             rewriter.out.ovf();
         }
         rewriter.unit(&unit);

@@ -72,7 +72,7 @@ fn cycles_are_left_out_and_ticks_that_a_time_has_told() {
     e.tnt(1, 1);
     e.mtc((1008u64 >> 4) as u8);
     e.mtc((1024u64 >> 4) as u8);
-    // The time put in is that of tick 1010: the first MTC says nothing new, the second one does.
+    // The inserted time is that of tick 1010: the first MTC adds nothing, the second one does.
     let got = rewritten(e.bytes(), &[(at, 0, 101_000)], &[], Some(crystal));
     let tma = |ctc, fast_counter| Packet::Tma { ctc, fast_counter };
     let want = [

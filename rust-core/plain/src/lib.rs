@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Names and messages of others as plain text.
+//! Makes names and messages of foreign origin plain text.
 //!
-//! Names of methods, classes, threads and files, and messages in a capture, may hold any character: line feeds, which
-//! forge lines of ours; escape sequences, which a terminal obeys; signs that turn the direction of what follows, and
-//! such that are not seen. Text for people shows these as escapes. JSON has escapes of its own and passes by here.
+//! Names of methods, classes, threads and files, and messages in a capture, may contain any
+//! character: line feeds, which forge lines of our output; escape sequences, which a terminal
+//! obeys; characters that change the direction of the text after them; and invisible
+//! characters. Text for people shows these as escapes. JSON has its own escapes and does not
+//! use this crate.
 //!
-//! Two places see to it that all does: [`line`] where a line is made of what others named, and [`lines`] on all text that
-//! leaves the command, whoever made it.
+//! Two functions together cover all output: [`line`] is applied where a line is composed of
+//! foreign names, and [`lines`] to all text that leaves the command, whatever its origin.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character is shown as an escape: it controls the terminal, ends a line, turns the direction of the text, or
-/// cannot be seen.
+/// Whether a character is shown as an escape: it controls the terminal, ends a line, changes
+/// the direction of the text, or is invisible.
 fn is_escaped(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -41,19 +43,20 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What belongs on one line.
+/// Escapes a text that is to stay on one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_escaped)
 }
 
-/// Several lines that were made of [`line`]s. Line feeds stay.
+/// Escapes a text of several lines whose foreign parts went through [`line`]. Line feeds stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\n' && is_escaped(c))
 }
 
-/// At most `most` characters: of a longer text its beginning and its end. `most` is at least 3.
+/// At most `most` characters of `text`: a longer text is reduced to its beginning and its end.
+/// `most` is at least 3.
 pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
-    // No character has more than four bytes: most texts need not be counted.
+    // A character has at least one byte, so the characters of most texts need not be counted.
     if text.len() <= most || text.chars().count() <= most {
         return Cow::Borrowed(text);
     }

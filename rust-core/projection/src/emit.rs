@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From a stretch and the places of its bytecodes to events.
+//! Turns a stretch and the places of its bytecodes into events.
 
 use jportal_bytecode::{EdgeKind, Icfg, Node, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, Orphan, Provenance, Tier};
@@ -10,18 +10,20 @@ use jportal_units::MethodId;
 use crate::place::Part;
 use crate::stretch::{Bytecode, Stretch};
 
-/// The frames that placed bytecodes have led to, outermost first: where each stands, and how that is known.
+/// The frames that placed bytecodes have led to, outermost first: the position of each, and its
+/// provenance.
 pub(crate) type Frames = Vec<(Node, Provenance)>;
 
-/// Gives up what is left of `frames`.
+/// Gives up all `frames`.
 pub(crate) fn leave_all(icfg: &Icfg, frames: &mut Frames, exit: Exit, out: &mut Vec<Event>) {
     while let Some((node, provenance)) = frames.pop() {
         out.push(Event { kind: EventKind::Leave { method: icfg.method(node), exit }, provenance });
     }
 }
 
-/// Appends the events of `stretch`, which loses them, to `out`, its bytecodes where `parts` say; `frames` are those that an earlier stretch
-/// led to and, in the end, those that this one did.
+/// Appends the events of `stretch` to `out` and removes them from it; `parts` has the places of
+/// its bytecodes. On entry, `frames` are those that an earlier stretch led to; on return, those
+/// that this one led to.
 pub(crate) fn emit(
     icfg: &Icfg,
     stretch: &mut Stretch,
@@ -37,7 +39,7 @@ pub(crate) fn emit(
     let (all, mut events) = (stretch.events.len(), std::mem::take(&mut stretch.events).into_iter());
     loop {
         if depth > 0 {
-            // All that is left of a visit.
+            // Passes on the rest of a visit.
             let ends = events.as_slice().iter().position(|event| {
                 depth = depth_behind(depth, &event.kind);
                 depth == 0
@@ -87,7 +89,8 @@ pub(crate) fn emit(
     }
 }
 
-/// How many frames stand there behind an event. One that goes on as another kind of frame is one.
+/// The number of frames after an event. A frame that is replaced by one of another tier counts
+/// once.
 pub(crate) const fn depth_behind(depth: usize, kind: &EventKind) -> usize {
     match kind {
         EventKind::Enter { entry: Entry::Osr | Entry::Deoptimisation, .. }
@@ -102,7 +105,7 @@ struct Emitter<'a> {
     icfg: &'a Icfg,
     frames: &'a mut Frames,
     out: &'a mut Vec<Event>,
-    /// Of the present bytecode.
+    /// The provenance of the current bytecode.
     provenance: Provenance,
 }
 
@@ -122,8 +125,9 @@ impl Emitter<'_> {
     fn top(&self) -> Option<MethodId> {
         self.frames.last().map(|f| self.icfg.method(f.0))
     }
-    /// A part begins at `node`: frames that an earlier one led to are given up, unless the highest of them goes on there. `outcome` is that
-    /// of the bytecode in front of it, if the same stretch holds it.
+    /// Begins a part at `node`: frames that an earlier part led to are given up, unless the top
+    /// frame continues at `node`. `outcome` is that of the previous bytecode, if the same
+    /// stretch has it.
     fn go_on(&mut self, node: Node, outcome: Option<Outcome>) {
         let admits = |kind| match outcome {
             Some(Outcome::Taken) => kind == EdgeKind::Taken,
@@ -136,7 +140,8 @@ impl Emitter<'_> {
             leave_all(self.icfg, self.frames, Exit::Lost, self.out);
         }
     }
-    /// `node` is `bytecode`; `before` is the one in front of it on the same path.
+    /// Emits the events for `bytecode`, placed at `node`; `before` is the previous bytecode on
+    /// the same path.
     fn bytecode(&mut self, node: Node, bytecode: &Bytecode, before: Option<&Bytecode>) {
         let method = self.icfg.method(node);
         let outcome = before.map(|b| b.outcome);
@@ -169,7 +174,7 @@ impl Emitter<'_> {
             self.leave(Exit::Return);
         }
     }
-    /// Whether the invoke at `site` called `node`, which followed it.
+    /// Whether the invoke at `site` called `node`, the next instruction.
     fn calls(&self, site: Node, outcome: Option<Outcome>, node: Node) -> bool {
         self.icfg.opcode(site).transfer() == Transfer::Invoke
             && outcome == Some(Outcome::Open)

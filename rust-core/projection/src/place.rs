@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where the bytecodes of a stretch stand.
+//! Finds the places of a stretch's bytecodes.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -22,34 +22,40 @@ pub enum Method {
     Enumerate,
     /// The paper's Algorithm 2.
     Guided,
-    /// Our own.
+    /// JPortal's own method, which looks up where a segment may start.
     Indexed,
 }
 
 /// How stretches are placed, and what that may cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Limits for one attempt.
+    /// The limits of one attempt.
     pub limits: Limits,
-    /// Transitions that one attempt may cost beyond that for each of its bytecodes.
+    /// The additional number of transitions that one attempt may cost for each of its
+    /// bytecodes.
     pub each: u64,
-    /// Where a stretch fits only in part, or a limit is met in its middle, it is divided. So many of its bytecodes are looked at for that:
-    /// at first, and for each of them.
+    /// A stretch that fits only in part, or reaches a limit in its middle, is divided. This is
+    /// the number of bytecodes that may be examined for that: a base, and a number for each
+    /// bytecode of the stretch.
     pub looked_at: (usize, usize),
-    /// Events of a stretch, a run counted as its bytecodes; a longer one is divided.
+    /// The maximum number of events of a stretch, where a run counts as its bytecodes; a longer
+    /// stretch is divided.
     pub buffered: u64,
-    /// Transitions for all stretches of a thread: at first, and for each of its orphans.
+    /// The transitions for all stretches of a thread: a base, and a number for each of its
+    /// orphans.
     pub budget: (u64, u64),
 }
 
 impl Settings {
-    /// With limits that keep projection cheaper than decoding: what is too wide somewhere is divided there.
+    /// Limits that keep placing cheaper than decoding: a stretch that is too wide somewhere is
+    /// divided there.
     pub const fn new(method: Method) -> Self {
         let (transitions, each) = match method {
-            // Where the start is looked up, what has not come to an end by then hardly ever does: of the transitions of H2, Xalan and FOP
-            // nine tenths went into attempts that were given up in the end.
+            // With a looked-up start, an attempt that has not ended within this limit hardly
+            // ever succeeds: in H2, Xalan and FOP nine tenths of the transitions went into
+            // attempts that were given up in the end.
             Method::Indexed => (1 << 14, 8),
             Method::Enumerate | Method::Guided => (500_000, 0),
         };
@@ -59,12 +65,12 @@ impl Settings {
     }
 }
 
-/// Part of a stretch.
+/// A part of a stretch.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// Which of its bytecodes.
+    /// The indices of its bytecodes.
     pub(crate) bytecodes: Range<usize>,
-    /// Where these stand, if that was found.
+    /// The places of these bytecodes, if they were found.
     pub(crate) place: Option<Projection>,
 }
 
@@ -77,16 +83,16 @@ impl Part {
     }
 }
 
-/// Where the program comes from.
+/// The source of the program's graph.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// Its graph is built when it is needed first.
+    /// The graph is built when it is first needed.
     Methods(Arc<MethodTable>),
-    /// It is there, or will be.
+    /// The graph exists, or another thread builds it.
     Graph(SharedIcfg),
 }
 
-/// Places stretches; shared by all threads. The graph is made when the first one asks.
+/// Places stretches, for all threads. The graph is built at the first use.
 #[derive(Debug)]
 pub(crate) struct Placer {
     source: Source,
@@ -114,7 +120,8 @@ impl Placer {
     pub(crate) fn icfg(&self) -> &Icfg {
         &self.program().0
     }
-    /// The parts of `stretch`, in order; `anchor`: where its first bytecode stands, if that is known.
+    /// Places `stretch`: its parts, in order. `anchor` is the position of its first bytecode,
+    /// if known.
     pub(crate) fn place(&self, stretch: &Stretch, anchor: Option<Node>, summary: &mut Summary) -> Vec<Part> {
         let all = stretch.bytecodes.len();
         let (mut parts, mut from) = (Vec::new(), 0);
@@ -129,7 +136,8 @@ impl Placer {
             let mut gave_up = matches!(found.fit, Fit::GivenUp { .. });
             let (to, place) = match found.fit {
                 Fit::Paths(place) => (all, Some(place)),
-                // What returned may have been called by the VM, as class initialisers are.
+                // The VM may have called the method that returned, for example a class
+                // initialiser.
                 Fit::Nowhere { .. } if matches!(begin, Begin::Behind(_)) => {
                     begin = Begin::Anywhere;
                     continue;
@@ -138,7 +146,7 @@ impl Placer {
                 Fit::GivenUp { resume, front: None } => {
                     (stretch.behind_returns(all.min(from + resume)), None)
                 }
-                // What fits is asked for again: where it ends, nothing constrains it.
+                // Places the matched bytecodes alone, without a constraint at their end.
                 Fit::Nowhere { matched } if matched > 1 => {
                     let found = self.part(stretch, from..from + matched, begin, summary);
                     gave_up = matches!(found.fit, Fit::GivenUp { .. });
@@ -147,7 +155,7 @@ impl Placer {
                         _ => (from + matched, None),
                     }
                 }
-                // Behind its first bytecode it may be easier.
+                // Without its first bytecode, the rest may fit.
                 Fit::Nowhere { .. } => (from + 1, None),
             };
             let len = (to - from) as u64;
@@ -171,7 +179,7 @@ impl Placer {
         }
         parts
     }
-    /// What `part` says of the bytecode behind it.
+    /// The knowledge that `part` gives about the next bytecode.
     fn behind(&self, stretch: &Stretch, part: &Part) -> Begin {
         let icfg = self.icfg();
         let returns = |b: &Bytecode| b.opcode.transfer() == Transfer::Return && b.outcome == Outcome::Open;
@@ -180,7 +188,7 @@ impl Placer {
         let node = last.and(part.place.as_ref()).and_then(|place| place.nodes.last());
         node.map_or(Begin::Anywhere, |node| Begin::Behind(icfg.method(*node)))
     }
-    /// Where some bytecodes of `stretch` fit, for what is left of the thread's budget.
+    /// Places some bytecodes of `stretch` within the rest of the thread's budget.
     fn part(
         &self,
         stretch: &Stretch,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The consumer that places orphans on their way to another one.
+//! The consumer that places orphans and passes the flow on to another consumer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::vec::Drain;
@@ -14,7 +14,7 @@ use crate::place::{Part, Placer, Settings, Source};
 use crate::stretch::{Stretch, Taken};
 use crate::summary::Summary;
 
-/// Hands flows on with their orphans placed.
+/// Passes flows on with their orphans placed.
 pub struct Projector<'c> {
     placer: Arc<Placer>,
     summary: Arc<Mutex<Summary>>,
@@ -22,18 +22,18 @@ pub struct Projector<'c> {
 }
 
 impl<'c> Projector<'c> {
-    /// Places orphans among `methods`, those of the recording, and hands the flows to `to`.
+    /// Places orphans in `methods`, those of the recording, and passes the flows to `to`.
     pub fn new(methods: Arc<MethodTable>, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
         Self::of(Source::Methods(methods), settings, to)
     }
-    /// The same with a graph of the methods. Nothing waits for that before the first orphan.
+    /// The same with a graph of the methods, which is not awaited before the first orphan.
     pub fn on(icfg: SharedIcfg, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
         Self::of(Source::Graph(icfg), settings, to)
     }
     fn of(source: Source, settings: Settings, to: &'c mut dyn FlowConsumer) -> Self {
         Self { placer: Arc::new(Placer::new(source, settings)), summary: Arc::default(), to }
     }
-    /// What was found in the threads that have ended.
+    /// The results for the threads that have ended.
     pub fn summary(&self) -> Summary {
         *self.summary.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,19 +76,21 @@ struct Sink {
     to: Box<dyn FlowSink + Send>,
     out: Vec<Event>,
     stretch: Option<Stretch>,
-    /// Behind a stretch that ends in a return: frames found, until the bytecode that was returned to.
+    /// The frames found after a stretch that ends in a return, held back until the bytecode
+    /// that was returned to.
     landing: Vec<Event>,
-    /// Frames that placed bytecodes have led to; below all that the flow tells of.
+    /// The frames that placed bytecodes have led to; they are below all frames that the flow
+    /// reports.
     frames: Frames,
-    /// The position of the highest of these is the only one that fits.
+    /// Whether only one position fits for the top one of these frames.
     certain: bool,
-    /// An exception is on its way through them.
+    /// Whether an exception is unwinding these frames.
     throws: bool,
-    /// Frames that the flow tells of.
+    /// The number of frames that the flow reports.
     depth: usize,
-    /// The lowest of these was called by the VM.
+    /// Whether the VM called the lowest of the reported frames.
     upcall: bool,
-    /// The method whose frame was the last of them, if it returned.
+    /// The method of the last reported frame, if that returned and the VM had not called it.
     after: Option<MethodId>,
 }
 
@@ -114,8 +116,8 @@ impl FlowSink for Sink {
 }
 
 impl Sink {
-    /// How many of `events`, from the first on, have nothing done about them: they are handed on as they are, or held back in the middle of a
-    /// visit. These have been followed then.
+    /// The number of leading events that need no action: they are passed on unchanged or,
+    /// inside a visit, held back. These events have been followed on return.
     fn go_by(&mut self, events: &[Event]) -> usize {
         if !self.landing.is_empty() {
             return 0;
@@ -132,7 +134,7 @@ impl Sink {
         });
         touched.unwrap_or(events.len())
     }
-    /// The next events, of which the first ones have been [followed](Self::go_by).
+    /// Takes the next events, the first of which have been [followed](Self::go_by).
     fn several(&mut self, mut followed: usize, mut events: Drain<'_, Event>) {
         while !events.as_slice().is_empty() {
             let held = self.stretch.as_mut().map_or(&mut self.out, |stretch| &mut stretch.events);
@@ -165,7 +167,7 @@ impl Sink {
         }
         self.pass(event);
     }
-    /// The next event behind a return to frames that are found.
+    /// Takes the next event after a return to frames that are found.
     fn land(&mut self, event: Event) {
         let known = match event.kind {
             EventKind::Enter { entry: Entry::Found, .. } | EventKind::Time(_) => {
@@ -180,14 +182,14 @@ impl Sink {
         self.landed();
         self.pass(event);
     }
-    /// The stretch is over, and what was held back behind it is handed on.
+    /// Ends the stretch, and passes on the events that were held back after it.
     fn landed(&mut self) {
         self.close();
         for landed in std::mem::take(&mut self.landing) {
             self.pass(landed);
         }
     }
-    /// The stretch is over: its bytecodes are placed.
+    /// Ends the stretch and places its bytecodes.
     fn close(&mut self) {
         let Some(mut stretch) = self.stretch.take() else { return };
         let icfg = self.placer.icfg();
@@ -207,7 +209,7 @@ impl Sink {
             leave_all(self.placer.icfg(), &mut self.frames, exit, &mut self.out);
         }
     }
-    /// Whether more has to be done about an event that belongs to no stretch than to follow it.
+    /// Whether an event outside a stretch needs more than to be followed.
     fn touches(&self, kind: &EventKind) -> bool {
         match kind {
             EventKind::Orphan(_) => self.depth == 0,
@@ -216,11 +218,11 @@ impl Sink {
             _ => false,
         }
     }
-    /// An event that belongs to no stretch yet.
+    /// Takes an event outside a stretch: an orphan begins one, other events are passed on.
     fn pass(&mut self, mut event: Event) {
         if matches!(event.kind, EventKind::Orphan(_)) && self.depth == 0 {
             let mut stretch = Stretch::new(self.after.take());
-            // It begins with an orphan, whatever stands behind it.
+            // An orphan always belongs to a new stretch.
             stretch.take(event);
             self.stretch = Some(stretch);
             return;
@@ -239,14 +241,15 @@ impl Sink {
         self.follow(&event.kind);
         self.out.push(event);
     }
-    /// Whether the only frame left is one of `method` at the end of a loop.
+    /// Whether the only frame left is one of `method` at a branch, where on-stack replacement
+    /// may happen.
     fn goes_on_in(&self, method: MethodId) -> bool {
         let [(node, _)] = self.frames[..] else { return false };
         let icfg = self.placer.icfg();
         let jumps = matches!(icfg.opcode(node).transfer(), Transfer::Goto | Transfer::If);
         jumps && icfg.method(node) == method
     }
-    /// Counts the frames that the flow tells of.
+    /// Counts the frames that the flow reports.
     fn follow(&mut self, kind: &EventKind) {
         let before = self.depth;
         self.depth = match kind {
@@ -269,7 +272,8 @@ impl Sink {
     }
 }
 
-/// The invoke behind which compiled code goes on at `node`: it may have passed `goto`s, which have no code. `None` if there are several.
+/// The invoke after which compiled code continues at `node`. The code may have passed `goto`s,
+/// which have no machine code. `None` if there are several such invokes.
 fn returned_to(icfg: &Icfg, node: Node) -> Option<Node> {
     let (mut reached, mut next) = (vec![node], 0);
     while let Some(&to) = reached.get(next) {

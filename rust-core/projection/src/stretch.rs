@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A stretch of orphan bytecodes: from the first to where something else is known of the frame they belong to.
+//! A stretch of orphan bytecodes: from the first one to where the flow says more about their
+//! frame.
 //!
-//! Its events are orphans, time, and *visits*: activations that come and go on top of the unknown frame, each a call out of
-//! it or a call of the VM in its middle.
+//! The events of a stretch are orphans, times, and *visits*: activations above the unknown
+//! frame, each a call out of that frame or a call of the VM in its middle.
 
 use crate::emit::depth_behind;
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
@@ -16,67 +17,68 @@ use std::ops::Range;
 /// An orphan bytecode of a stretch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bytecode {
-    /// Index of its event.
+    /// The index of its event.
     pub event: usize,
-    /// Which.
+    /// The opcode.
     pub opcode: Opcode,
     /// How it ended.
     pub outcome: Outcome,
-    /// What it called.
+    /// The method that it called, if known.
     pub callee: Option<MethodId>,
 }
 
 /// The stretch that is being collected.
 #[derive(Clone, Debug, Default)]
 pub struct Stretch {
-    /// Its events in order.
+    /// The events in order.
     pub events: Vec<Event>,
     /// The orphan bytecodes among them.
     pub bytecodes: Vec<Bytecode>,
-    /// What leads out of it at its ends, as far as known.
+    /// The known calls that lead out of the stretch at its ends.
     pub ends: Ends,
-    /// Its events, a run counted as the bytecodes that it stands for: the same whether there are runs or not.
+    /// The number of events, where a run counts as its bytecodes: it is the same with and
+    /// without runs.
     pub size: u64,
-    /// Frames on top of the unknown one.
+    /// The number of frames above the unknown one.
     depth: usize,
-    /// What the last bytecode is in the middle of.
+    /// The visit that the last bytecode is in.
     visit: Visit,
 }
 
-/// What stands on top of the unknown frame.
+/// The kind of activation above the unknown frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Visit {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// What the last bytecode called.
+    /// The callee of the last bytecode.
     Callee,
-    /// A call of the VM.
+    /// A method that the VM called.
     Upcall,
 }
 
-/// What is known of the place of a bytecode from what stands in front of it.
+/// The knowledge about the place of a bytecode from what precedes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// Nothing.
+    /// None.
     Anywhere,
-    /// It stands here.
+    /// The bytecode is this node.
     At(Node),
-    /// A frame of this method returned to it.
+    /// A frame of this method returned to the bytecode.
     Behind(MethodId),
 }
 
-/// What an event is to a stretch.
+/// Whether an event belongs to a stretch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Taken {
-    /// Part of it.
+    /// The event belongs to the stretch.
     Inside,
-    /// This is the first behind it.
+    /// This event is the first after the stretch.
     Behind(Event),
 }
 
 impl Stretch {
-    /// One that begins behind a call of `after`.
+    /// A stretch that begins after a call of `after`.
     pub fn new(after: Option<MethodId>) -> Self {
         Self { ends: Ends { after, ..Ends::default() }, ..Self::default() }
     }
@@ -103,8 +105,9 @@ impl Stretch {
         self.events.push(event);
         Taken::Inside
     }
-    /// How many of `events`, from the first on, are part of a visit that goes on behind them, as long as it has fewer than `most`. They are
-    /// taken, except that the caller has to append them.
+    /// The number of leading events that belong to a visit which continues after them, as long
+    /// as the stretch has fewer than `most` events. These events count as taken, but the caller
+    /// must append them to [`Self::events`].
     pub fn go_by(&mut self, events: &[Event], most: u64) -> usize {
         let mut len = 0;
         for event in events {
@@ -129,7 +132,7 @@ impl Stretch {
                 let opcode = Opcode(opcode);
                 self.bytecodes.push(Bytecode { event: self.events.len(), opcode, outcome, callee: None });
             }
-            // Frame by frame.
+            // There is one event for each frame that the exception passes.
             Orphan::Throw => {
                 if let Some(last) = self.bytecodes.last_mut() {
                     last.outcome = match last.outcome {
@@ -140,7 +143,7 @@ impl Stretch {
             }
         }
     }
-    /// Whether a frame of `method` comes and goes on top.
+    /// Whether a frame of `method` can be a visit; if so, the visit begins.
     fn visited(&mut self, method: MethodId, entry: Entry) -> bool {
         self.visit = match (entry, self.bytecodes.last_mut()) {
             (Entry::Upcall, _) => Visit::Upcall,
@@ -169,37 +172,39 @@ impl Stretch {
             last.outcome = Outcome::Returned;
         }
     }
-    /// Frames that stand on top of the unknown one at its end, and whether the VM called the lowest of them.
+    /// The number of frames above the unknown one at the end, and whether the VM called the
+    /// lowest of them.
     pub fn above(&self) -> (usize, bool) {
         (self.depth, self.visit == Visit::Upcall)
     }
-    /// Whether an exception is on its way at its end.
+    /// Whether an exception is being thrown at the end.
     pub fn throws(&self) -> bool {
         self.bytecodes.last().is_some_and(|b| matches!(b.outcome, Outcome::Thrown | Outcome::Unwound))
     }
-    /// Whether it ends with a return.
+    /// Whether the stretch ends with a return.
     pub fn returns(&self) -> bool {
         let returns = |b: &Bytecode| b.opcode.transfer() == Transfer::Return && b.outcome == Outcome::Open;
         self.depth == 0 && self.bytecodes.last().is_some_and(returns)
     }
-    /// The last of the returns in a row that bytecode `from` is the first of; `from` where it is none. Each of them may lead almost
-    /// anywhere.
+    /// The index of the last return in the row of returns that begins at bytecode `from`;
+    /// `from` if that is no return. Each of these returns may lead almost anywhere.
     pub fn behind_returns(&self, from: usize) -> usize {
         let returns = |b: &&Bytecode| b.opcode.transfer() == Transfer::Return;
         from + self.bytecodes[from..].iter().take_while(returns).count().saturating_sub(1)
     }
-    /// Some of its bytecodes as a segment, by what is known of the first of them.
+    /// Some of the bytecodes as a segment; `begin` is the knowledge about the first of them.
     pub fn segment(&self, icfg: &Icfg, bytecodes: Range<usize>, begin: Begin) -> Segment {
         let Range { start, end } = bytecodes;
         let symbol = |b: &Bytecode| Symbol::with(b.opcode, b.outcome);
         let mut segment = Segment::new(self.bytecodes[start..end].iter().map(symbol).collect());
         if let Begin::At(node) = begin {
-            // One that does not fit is none.
+            // An anchor that does not fit is ignored.
             let _ = segment.anchor(icfg, 0, icfg.method(node), icfg.bci(node));
         }
         for (index, bytecode) in self.bytecodes[start..end].iter().enumerate() {
             if let Some(callee) = bytecode.callee {
-                // In order, and invokes only: a stretch collects them so.
+                // The calls are in order and belong to invokes: a stretch collects them that
+                // way.
                 let _ = segment.call(index, callee);
             }
         }

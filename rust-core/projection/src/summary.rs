@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What projection found.
+//! The results of placing orphans.
 
 use serde::Serialize;
 
-/// Figures of a run.
+/// The figures of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// Stretches of orphan bytecodes.
     pub stretches: u64,
     /// Orphan bytecodes.
     pub orphans: u64,
-    /// Those of them that have one place only.
+    /// Orphan bytecodes that have one place only.
     pub certain: u64,
-    /// Those that have one of several places.
+    /// Orphan bytecodes that have several places.
     pub ambiguous: u64,
-    /// Those of stretches that fit nowhere.
+    /// Orphan bytecodes that fit nowhere.
     pub nowhere: u64,
-    /// Those of stretches at which a limit was met.
+    /// Orphan bytecodes that were given up because a limit was reached.
     pub given_up: u64,
-    /// Transitions of automata that were looked at.
+    /// Transitions of automata that were examined.
     pub transitions: u64,
 }
 

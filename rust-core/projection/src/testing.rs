@@ -43,7 +43,8 @@ fn method(name: &str, code: &[u8], invokes: &[(u16, &str)]) -> Method {
 /// The methods of the tests, in the order of the constants above.
 pub(crate) fn methods() -> Arc<MethodTable> {
     let mut t = MethodTable::default();
-    // 0 iconst_1; 1 invokestatic inner; 4 istore_1; 5 iload_1; 6 ifeq 11; 9 iconst_2; 10 ireturn; 11 iconst_3; 12 ireturn
+    // 0 iconst_1; 1 invokestatic inner; 4 istore_1; 5 iload_1; 6 ifeq 11; 9 iconst_2; 10
+    // ireturn; 11 iconst_3; 12 ireturn
     t.push(method("outer", &[4, 184, 0, 1, 60, 27, 153, 0, 5, 5, 172, 6, 172], &[(1, "inner")]));
     // 0 iconst_5; 1 ireturn
     t.push(method("inner", &[8, 172], &[]));
@@ -95,7 +96,7 @@ pub(crate) fn at(method: u32, bci: u16) -> Event {
 pub(crate) fn leave(method: u32, exit: Exit) -> Event {
     event(EventKind::Leave { method: MethodId(method), exit })
 }
-/// A call of `inner`, as it is told above an unknown frame.
+/// A call of `inner`, as the flow reports it above an unknown frame.
 pub(crate) fn call_of_inner() -> Vec<Event> {
     let found = enter(INNER, Tier::Interpreter, Entry::Found);
     vec![found, at(INNER, 0), at(INNER, 1), leave(INNER, Exit::Return)]
@@ -113,7 +114,7 @@ pub(crate) fn gap() -> Event {
     })))
 }
 
-/// The last flow that it was handed.
+/// The last flow that was passed to it.
 #[derive(Default)]
 pub(crate) struct Kept(Arc<Mutex<Vec<Event>>>);
 struct Keep(Arc<Mutex<Vec<Event>>>);
@@ -130,7 +131,7 @@ impl FlowSink for Keep {
     fn end(self: Box<Self>) {}
 }
 
-/// What becomes of a flow, handed over in pieces of `batch` events.
+/// The result for a flow that is passed in pieces of `batch` events.
 pub(crate) fn projected(events: &[Event], settings: Settings, batch: usize) -> (Vec<Event>, Summary) {
     let mut kept = Kept::default();
     let info = ThreadInfo { tid: Tid(7), java_tid: 1, name: "t".into(), started: Tsc(0) };
@@ -143,8 +144,9 @@ pub(crate) fn projected(events: &[Event], settings: Settings, batch: usize) -> (
     (events, summary)
 }
 
-/// Events in short: `>o` entered by a call, `>f` found, `>g` on-stack replacement, `4` a bytecode of the top frame, `<r`,
-/// `<u`, `<l`, `<x` left by return, exception, lost, replaced; `~n` behind what was projected with `n` paths.
+/// A short notation of events: `>o` entered by a call, `>f` found, `>g` on-stack replacement,
+/// `4` a bytecode of the top frame, `<r`, `<u`, `<l`, `<x` left by return, exception, lost,
+/// replaced; `~n` follows events that were placed with `n` paths.
 pub(crate) fn words(events: &[Event]) -> Vec<String> {
     let word = |e: &Event| {
         let text = match &e.kind {

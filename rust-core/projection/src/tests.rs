@@ -9,7 +9,7 @@ use jportal_units::{Bci, MethodId, Tsc};
 
 const SETTINGS: Settings = Settings::new(Method::Indexed);
 
-/// What becomes of a flow; the same however it is handed over.
+/// The result for a flow, which does not depend on the size of the batches.
 fn run(events: &[Event]) -> Vec<String> {
     let whole = projected(events, SETTINGS, usize::MAX).0;
     for batch in [1, 3] {
@@ -22,7 +22,7 @@ fn join(parts: &[&[Event]]) -> Vec<Event> {
     parts.concat()
 }
 
-/// Fits `outer` from 5 on and `other`.
+/// Fits both `outer` from 5 on and `other`.
 fn either() -> Vec<Event> {
     let branch = orphan(Opcode::IFEQ, Some(false));
     join(&[&orphans(&[Opcode::ILOAD_1]), &[branch], &orphans(&[Opcode::ICONST_2, Opcode::IRETURN])])
@@ -61,7 +61,7 @@ fn what_fits_twice_says_so() {
 fn the_call_behind_which_it_begins_tells_the_place() {
     let flow = join(&[&call_of_inner(), &orphans(&[Opcode::ISTORE_1]), &either()]);
     assert_eq!(run(&flow)[4..7], [">f0~1", "0@4~1", "0@5~1"]);
-    // `inner` is called in front of an istore_1 only.
+    // `inner` is called only before an istore_1.
     let other = join(&[&call_of_inner(), &either()]);
     assert_eq!(run(&other)[4..], ["iload_1", ">f0~2", "0@6~2", "0@9~2", "0@10~2", "<r0~2"]);
 }
@@ -83,7 +83,7 @@ fn nothing_is_held_back_at_the_end() {
 
 #[test]
 fn compiled_code_may_have_passed_a_goto() {
-    // The code of `choosing` goes on at 9 behind either of its calls.
+    // The code of `choosing` continues at 9 after either of its calls.
     let found = enter(CHOOSING, Tier::C1, Entry::Found);
     let flow = join(&[&either(), &[found, at(CHOOSING, 9)]]);
     let words = run(&flow);
@@ -108,7 +108,7 @@ fn time_and_calls_of_the_vm_stand_in_between() {
 
 #[test]
 fn an_exception_is_caught_in_its_frame_or_below() {
-    // athrow in `throwing`, of which nothing is known, caught one frame down.
+    // athrow in `throwing`, in an unknown frame, caught one frame below.
     let flow = join(&[
         &orphans(&[Opcode::LLOAD_0, Opcode::ATHROW]),
         &[throw(), throw()],
@@ -117,7 +117,8 @@ fn an_exception_is_caught_in_its_frame_or_below() {
     let below = [">f6~1", "6@0~1", "6@1~1", "<u6~1", ">f4~1", "catch 4@6~1", "4@6~1", "4@7~1", "<r4~1"]
         .map(String::from);
     assert_eq!(run(&flow), below);
-    // The callee is known and throws; the invoke of the unknown frame is caught there.
+    // The callee is known and throws; the exception is caught at the invoke of the unknown
+    // frame.
     let called = [enter(THROWING, Tier::Interpreter, Entry::Found), at(THROWING, 0), at(THROWING, 1)];
     let flow = join(&[
         &orphans(&[Opcode::FLOAD_0, Opcode::INVOKESTATIC]),
@@ -149,7 +150,7 @@ fn what_fits_nowhere_stays_an_orphan() {
     let (all, summary) = projected(&flow, SETTINGS, 1);
     assert_eq!(words(&all)[..2], ["nop", "nop"]);
     assert_eq!((summary.nowhere, summary.ambiguous), (2, 4));
-    // A frame that was known by then is given up.
+    // A frame that was known before is given up.
     let flow = join(&[&orphans(&[Opcode::DLOAD_0, Opcode::DSTORE_1, Opcode::NOP]), &[gap()]]);
     assert_eq!(run(&flow), [">f5~1", "5@0~1", "5@1~1", "<l5~1", "nop", "gap"]);
 }
@@ -159,16 +160,16 @@ fn a_limit_leaves_orphans() {
     let mut settings = SETTINGS;
     (settings.limits.transitions, settings.each) = (0, 0);
     let (all, summary) = projected(&either(), settings, 1);
-    // A single bytecode needs no step: one stands in two places, one in five.
+    // A single bytecode needs no step: one has two places, one has five.
     assert_eq!(all[..2], either()[..2]);
     assert_eq!((summary.given_up, summary.ambiguous, summary.certain), (2, 2, 0));
-    // As many bytecodes are looked at as may be, and no more.
+    // Exactly as many bytecodes are examined as allowed.
     settings.looked_at = (4, 0);
     let (all, summary) = projected(&either(), settings, 1);
     assert_eq!((all, summary.given_up), (either(), 4));
 }
 
-/// What becomes of a flow that is divided at each return to a frame of which nothing is known.
+/// The result for a flow that is divided at each return to an unknown frame.
 fn divided(events: &[Event]) -> Vec<String> {
     let mut settings = SETTINGS;
     settings.limits.returns = 0;
@@ -195,13 +196,14 @@ fn returns_in_a_row_are_given_up_together() {
 
 #[test]
 fn what_returned_may_have_been_called_by_the_vm() {
-    // As a class initialiser is by `new`: what stands behind a call of it goes on otherwise.
+    // A class initialiser is called by `new`: the code after an invoke of it continues
+    // differently.
     let flow = orphans(&[Opcode::FCONST_0, Opcode::RETURN, Opcode::DUP, Opcode::DUP2]);
     let expected = [">f9~1", "9@0~1", "9@1~1", "<r9~1", ">f11~1", "11@3~1", "11@4~1", "<l11~1"];
     assert_eq!(divided(&flow), expected);
 }
 
-/// A call of `inner` out of `outer`, and what stands behind it, there and in `twin`.
+/// A call of `inner` from `outer`, and the instruction after it, there and in `twin`.
 fn called() -> Vec<Event> {
     join(&[&orphans(&[Opcode::INVOKESTATIC]), &call_of_inner(), &orphans(&[Opcode::ISTORE_1])])
 }
@@ -225,26 +227,26 @@ fn a_long_visit_is_handed_on_before_it_ends() {
         let expected = [">f0~1", "0@0~1", "0@1~1", ">c1", "1@0", "1@1", "<r1", "0@4~1", "<l0~1"];
         assert_eq!((words(&all), summary.stretches), (expected.map(String::from).to_vec(), 2));
     }
-    // What was one place of two is none to go on from.
+    // A frame with two possible places does not fix the place of the next stretch.
     let (all, _) = projected(&called(), Settings { buffered: 3, ..SETTINGS }, 1);
     assert_eq!(words(&all)[6..], ["0@4~2", "<l0~2"]);
 }
 
 #[test]
 fn frames_that_are_left_end_where_the_flow_begins_anew() {
-    // What follows cannot be called where the frame stands: nothing is held back any more.
+    // `outer` cannot make this call where its frame is, so nothing is held back.
     let call = enter(INNER, Tier::C1, Entry::Call);
     let other = [call, at(INNER, 0), at(INNER, 1), leave(INNER, Exit::Return)];
     let flow = join(&[&orphans(&[Opcode::ICONST_1]), &called(), &other]);
     let found = enter(CALLER, Tier::C1, Entry::Found);
     assert_eq!(run(&join(&[&flow, &[gap(), at(CALLER, 0)]]))[12..], ["<l0~1", "gap", "3@0"]);
     assert_eq!(run(&join(&[&flow, &[found, at(CALLER, 0)]]))[12..], ["<l0~1", ">f3", "3@0"]);
-    // In the middle of the frames above as well.
+    // The same while a frame above has not ended.
     assert_eq!(
         run(&join(&[&flow[..flow.len() - 1], &[gap(), at(CALLER, 0)]]))[11..],
         ["<l0~1", "gap", "3@0"]
     );
-    // And in the middle of a visit that is held back.
+    // The same inside a visit that is held back.
     let visit = &called()[..3];
     assert_eq!(run(&join(&[visit, &[gap()]]))[2..], [">c1", "1@0", "<l0~2", "gap"]);
 }
@@ -279,11 +281,11 @@ fn a_part_does_not_go_on_where_the_one_before_ended() {
     let loops = orphans(&[Opcode::DLOAD_0, Opcode::DSTORE_1]);
     let words = run(&join(&[&loops, &[throw()], &either()]));
     assert_eq!(words[..6], [">f5~1", "5@0~1", "5@1~1", "<l5~1", ">f0~2", "0@5~2"]);
-    // Nor in another place of the same method.
+    // Nor does it continue in another place of the same method.
     let twice = run(&join(&[&loops, &loops]));
     let once = [">f5~1", "5@0~1", "5@1~1", "<l5~1"];
     assert_eq!(twice, [once, once].concat());
-    // A branch that was taken leads nowhere but to its target.
+    // A branch that was taken leads only to its target.
     let branch = [orphan(Opcode::IFEQ, Some(true))];
     let other = orphans(&[Opcode::ICONST_2, Opcode::IRETURN]);
     let flow = join(&[&called(), &orphans(&[Opcode::ILOAD_1]), &branch, &other]);

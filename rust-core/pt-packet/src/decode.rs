@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Packets from bytes.
+//! Decodes bytes into packets.
 
 use crate::error::Error;
 use crate::ip::{IpCompression, IpPayload};
@@ -8,10 +8,10 @@ use crate::packet::{BlockItemSize, CodeSize, Packet, Tnt};
 use crate::sync::PSB;
 use jportal_units::StreamOffset;
 
-/// A pull decoder over one contiguous stretch of trace.
+/// A pull decoder over one contiguous piece of trace.
 ///
-/// After an error it stands at the offending packet; [`PacketDecoder::resync`] moves it to the
-/// next PSB.
+/// After an error, its position is that of the offending packet; [`PacketDecoder::resync`]
+/// moves it to the next PSB.
 #[derive(Clone, Debug)]
 pub struct PacketDecoder<'a> {
     bytes: &'a [u8],
@@ -21,23 +21,24 @@ pub struct PacketDecoder<'a> {
 }
 
 impl<'a> PacketDecoder<'a> {
-    /// Decodes `bytes`, which begin with a packet; offsets count from their start.
+    /// A decoder of `bytes`, which begin with a packet; offsets count from their start.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::at(bytes, StreamOffset(0))
     }
 
-    /// As [`PacketDecoder::new`], with `base` the place of the first byte in the core's stream.
+    /// Like [`PacketDecoder::new`], with `base` the offset of the first byte in the core's
+    /// stream.
     pub fn at(bytes: &'a [u8], base: StreamOffset) -> Self {
         Self { bytes, at: 0, base, block: None }
     }
 
-    /// Where the next packet begins.
+    /// Offset at which the next packet begins.
     #[inline]
     pub fn offset(&self) -> StreamOffset {
         StreamOffset(self.base.0 + self.at as u64)
     }
 
-    /// The next packet and where it begins; `None` at the end of the bytes.
+    /// The next packet and its offset; `None` at the end of the bytes.
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<(StreamOffset, Packet)>, Error> {
         if self.at >= self.bytes.len() {
@@ -49,10 +50,10 @@ impl<'a> PacketDecoder<'a> {
         Ok(Some((offset, packet)))
     }
 
-    /// Hands all packets up to the end of the bytes to `f`: the fastest way to read a trace.
+    /// Passes all packets up to the end of the bytes to `f`: the fastest way to read a trace.
     ///
     /// # Errors
-    /// As [`PacketDecoder::next_packet`]; the packets before the error were handed over.
+    /// As [`PacketDecoder::next_packet`]; `f` has received the packets before the error.
     #[inline]
     pub fn for_each(&mut self, mut f: impl FnMut(StreamOffset, Packet)) -> Result<(), Error> {
         loop {
@@ -75,8 +76,8 @@ impl<'a> PacketDecoder<'a> {
         }
     }
 
-    /// Moves to the next PSB at or after the present place; `false` if there is none (the
-    /// decoder then stands at the end).
+    /// Moves to the next PSB at or after the present position. Returns `false` if there is
+    /// none; the decoder is then at the end of the bytes.
     pub fn resync(&mut self) -> bool {
         self.block = None;
         match crate::sync::find_psb(self.bytes, self.at) {
@@ -92,11 +93,12 @@ impl<'a> PacketDecoder<'a> {
     }
 }
 
-/// Bytes that [`hot_tip`] looks at.
+/// Number of bytes that [`hot_tip`] reads.
 pub const HEAD: usize = 9;
 
-/// If a packet that begins with `first` is a TNT-8 outside of a block (BBP to BEP): its outcomes.
-/// With [`hot_tip`] the short way for the two packets that most of a trace consists of.
+/// The outcomes of a packet that begins with `first`, if it is a TNT-8. Not for use inside a
+/// block (BBP to BEP), where the same byte may begin a block item. Together with [`hot_tip`] a
+/// fast path for the two packets that make up most of a trace.
 #[inline(always)]
 pub fn hot_tnt(first: u8) -> Option<Tnt> {
     if first & 1 != 0 || first & !2 == 0 {
@@ -106,8 +108,8 @@ pub fn hot_tnt(first: u8) -> Option<Tnt> {
     Some(Tnt { bits: u64::from(first >> 1) & ((1 << len) - 1), len })
 }
 
-/// If the packet at the start of `head`, at least [`HEAD`] bytes, is a TIP with an address:
-/// payload and length of the packet.
+/// The payload and the length of the packet at the start of `head`, if it is a TIP with an
+/// address. `head` has at least [`HEAD`] bytes.
 #[inline(always)]
 pub fn hot_tip(head: &[u8]) -> Option<(IpPayload, usize)> {
     let (&first, rest) = head.split_first()?;
@@ -121,8 +123,9 @@ pub fn hot_tip(head: &[u8]) -> Option<(IpPayload, usize)> {
 
 /// Decodes the packet at the start of `bytes`; returns it with its length.
 ///
-/// `offset` only serves errors. `block` holds, between BBP and BEP, the size of block items:
-/// their first byte would otherwise be a TNT-8. Start it with `None`.
+/// `offset` is used in errors only. `block` holds, between BBP and BEP, the size of block
+/// items, whose first byte would otherwise be that of a TNT-8. Pass `None` for the first
+/// packet.
 #[inline]
 pub fn decode_packet(
     bytes: &[u8],
@@ -155,7 +158,7 @@ pub fn decode_packet(
     }
 }
 
-/// The first `N` payload bytes behind a header of `header` bytes, as a little-endian number.
+/// The first `N` payload bytes after a header of `header` bytes, as a little-endian number.
 #[inline(always)]
 fn number<const N: usize>(bytes: &[u8], header: usize, offset: StreamOffset) -> Result<u64, Error> {
     match bytes.get(header..header + N) {
@@ -168,8 +171,8 @@ fn number<const N: usize>(bytes: &[u8], header: usize, offset: StreamOffset) -> 
     }
 }
 
-/// An IP packet. Away from the end of the bytes one load serves every compression: which one
-/// comes next is hard to predict for a branch.
+/// An IP packet. Unless the bytes end soon, one load serves every compression, because a branch
+/// on the compression is hard to predict.
 #[inline(always)]
 fn ip_packet(bytes: &[u8], offset: StreamOffset, name: &'static str) -> Result<(IpPayload, usize), Error> {
     let field = bytes[0] >> 5;
@@ -222,7 +225,7 @@ fn cyc(bytes: &[u8], offset: StreamOffset) -> Result<(Packet, usize), Error> {
     Ok((Packet::Cyc(value), len))
 }
 
-/// Packets whose first byte alone names them and that are no IP packets.
+/// Packets that their first byte alone identifies, other than IP packets.
 #[inline(never)]
 fn single(bytes: &[u8], offset: StreamOffset) -> Result<(Packet, usize), Error> {
     match bytes[0] {
@@ -297,7 +300,8 @@ fn extended(
 }
 
 fn tnt_long(payload: u64, offset: StreamOffset) -> Result<(Packet, usize), Error> {
-    // The highest set bit is the stop bit; none, or no branch behind it, is reserved.
+    // The highest set bit is the stop bit. A payload without one, or without a branch after it,
+    // is reserved.
     if payload < 2 {
         return Err(Error::Reserved { offset, packet: "TNT-64", value: payload });
     }

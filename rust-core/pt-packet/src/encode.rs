@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Bytes from packets.
+//! Encodes packets into bytes.
 
 use crate::ip::{IpPayload, LastIp};
 use crate::packet::{BlockItemSize, CodeSize, Packet, Tnt};
 use crate::sync::PSB;
 
-/// Appends packets to a buffer of its own and compresses addresses against the last IP.
+/// Appends packets to its own buffer and compresses addresses against the last IP.
 ///
-/// It writes what it is told to; when a PT unit would emit which packet is the caller's
-/// business. [`Encoder::psb`] resets the last IP as the SDM demands.
+/// It does not check the order of packets: the caller decides when a PT unit would emit which
+/// packet. [`Encoder::psb`] resets the last IP as the SDM demands.
 #[derive(Clone, Debug, Default)]
 pub struct Encoder {
     out: Vec<u8>,
@@ -35,19 +35,19 @@ impl Encoder {
         self.out.len()
     }
 
-    /// Whether no bytes wait.
+    /// Whether there are no bytes to take.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// Forgets the bytes (they were copied elsewhere), keeps capacity and last IP.
+    /// Drops the bytes, which the caller has copied; keeps capacity and last IP.
     #[inline]
     pub fn clear(&mut self) {
         self.out.clear();
     }
 
-    /// Takes the bytes away.
+    /// Takes the bytes out of the buffer.
     pub fn take(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.out)
     }
@@ -76,7 +76,7 @@ impl Encoder {
         self.put_ip(opcode, payload);
     }
 
-    /// Bytes as they are, for tests of what no unit sends.
+    /// Appends bytes unchanged, for tests of sequences that no unit sends.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.put(bytes);
     }
@@ -98,7 +98,7 @@ impl Encoder {
     }
 
     /// TNT: the shortest packet for `len` outcomes (1 to 47), the oldest in bit `len - 1`.
-    /// Nothing for none.
+    /// Writes nothing if `len` is 0.
     #[inline]
     pub fn tnt(&mut self, bits: u64, len: u8) {
         match len {
@@ -114,7 +114,7 @@ impl Encoder {
         self.out.push(((stop | t.bits & (stop - 1)) << 1) as u8);
     }
 
-    /// TNT-64 whatever the number of outcomes.
+    /// TNT-64, whatever the number of outcomes.
     #[inline]
     pub fn tnt_long(&mut self, t: Tnt) {
         let stop = 1u64 << t.len.min(47);
@@ -133,7 +133,7 @@ impl Encoder {
         self.compressed(0x11, ip);
     }
 
-    /// TIP.PGD with the target of the branch that left, `None` for a suppressed IP.
+    /// TIP.PGD with the target of the branch that left the filter; `None` for a suppressed IP.
     pub fn tip_pgd(&mut self, ip: Option<u64>) {
         match ip {
             Some(ip) => self.compressed(0x01, ip),
@@ -192,7 +192,7 @@ impl Encoder {
         self.last_ip.reset();
     }
 
-    /// Any packet, as it is. IP payloads are written unchanged and taken into the last IP.
+    /// Any packet, unchanged. IP payloads are written as they are and update the last IP.
     pub fn packet(&mut self, packet: &Packet) {
         match *packet {
             Packet::Pad => self.pad(1),

@@ -23,10 +23,10 @@ pub enum IpCompression {
 }
 
 impl IpCompression {
-    /// From the field's value, the top three bits of the packet's first byte.
+    /// The variant with the given field value, the top three bits of the packet's first byte.
     #[inline]
     pub const fn from_bits(bits: u8) -> Option<Self> {
-        // A table: a branch on this field is hard to predict.
+        // A table lookup, because a branch on this field is hard to predict.
         use IpCompression::*;
         const ALL: [Option<IpCompression>; 8] = [
             Some(Suppressed),
@@ -72,10 +72,11 @@ pub struct IpPayload {
 }
 
 impl IpPayload {
-    /// No payload.
+    /// A suppressed IP, without payload.
     pub const SUPPRESSED: Self = Self { compression: IpCompression::Suppressed, raw: 0 };
 
-    /// The shortest payload that turns `last` into `ip`, of those PT units emit (1, 2, 3, 6).
+    /// The shortest payload that turns `last` into `ip`, among the forms that PT units emit (1,
+    /// 2, 3, 6).
     #[inline]
     pub const fn compress(ip: u64, last: u64) -> Self {
         let changed = ip ^ last;
@@ -99,26 +100,26 @@ const fn sext48(ip: u64) -> u64 {
     (((ip << 16) as i64) >> 16) as u64
 }
 
-/// The decoder's and the encoder's memory of the last IP sent.
+/// The last IP sent, as decoder and encoder track it.
 ///
-/// Zero at the start and after PSB (SDM, "IP Compression"). A suppressed IP leaves it.
+/// Zero at the start and after PSB (SDM, "IP Compression"). A suppressed IP does not change it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LastIp(u64);
 
 impl LastIp {
-    /// The address packets are compressed against.
+    /// The address that packets are compressed against.
     #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Back to zero, as PSB does.
+    /// Resets to zero, as PSB does.
     #[inline]
     pub fn reset(&mut self) {
         self.0 = 0;
     }
 
-    /// Takes the packet's payload in; the full address, or `None` when it is suppressed.
+    /// Applies the packet's payload. Returns the full address, or `None` when it is suppressed.
     #[inline]
     pub fn update(&mut self, payload: IpPayload) -> Option<u64> {
         let IpPayload { compression, raw } = payload;
@@ -131,7 +132,7 @@ impl LastIp {
         Some(self.0)
     }
 
-    /// The payload for `ip`; remembers `ip`.
+    /// The payload for `ip`, which becomes the last IP.
     #[inline]
     pub fn compress(&mut self, ip: u64) -> IpPayload {
         let payload = IpPayload::compress(ip, self.0);

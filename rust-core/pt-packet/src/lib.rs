@@ -48,5 +48,5 @@ pub use packet::{BlockItemSize, CodeSize, Packet, Tnt, wake_reason};
 pub use sync::{PSB, find_psb, find_psbs};
 pub use tsc::nearest_tsc;
 
-/// Most bytes a packet can have: PSB, sixteen.
+/// Maximum length of a packet in bytes: that of PSB.
 pub const MAX_PACKET_LEN: usize = 16;

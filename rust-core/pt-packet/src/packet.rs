@@ -42,7 +42,7 @@ impl BlockItemSize {
             Self::Bytes4 => 4,
         }
     }
-    /// Never.
+    /// Always false: a block item has a payload.
     pub const fn is_empty(self) -> bool {
         false
     }
@@ -60,7 +60,7 @@ pub mod wake_reason {
 
 /// One packet (SDM, section "Trace Packets and Data Types").
 ///
-/// PSB and PSBEND delimit PSB+; a `ip: true` says that a FUP with the address follows.
+/// PSB and PSBEND delimit PSB+. `ip: true` means that a FUP with the address follows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Packet {
     /// Padding.
@@ -75,12 +75,13 @@ pub enum Packet {
     TntLong(Tnt),
     /// Target of an indirect branch, exception, interrupt …
     Tip(IpPayload),
-    /// Packet generation enabled: tracing goes on at this address.
+    /// Packet generation enabled: tracing resumes at this address.
     TipPge(IpPayload),
-    /// Packet generation disabled: the branch's target, suppressed for an asynchronous event.
+    /// Packet generation disabled: the target of the branch; suppressed for an asynchronous
+    /// event.
     TipPgd(IpPayload),
-    /// Flow update: source address of an asynchronous event, or the address another packet
-    /// belongs to.
+    /// Flow update: source address of an asynchronous event, or the address that another packet
+    /// refers to.
     Fup(IpPayload),
     /// MODE, leaf Exec.
     ModeExec {
@@ -167,7 +168,7 @@ pub enum Packet {
     },
     /// Block begin: BIPs follow.
     Bbp {
-        /// Size of their payload.
+        /// Payload size of the BIPs.
         size: BlockItemSize,
         /// Type, 5 bits.
         kind: u8,
@@ -176,7 +177,7 @@ pub enum Packet {
     Bip {
         /// Item id, 5 bits.
         id: u8,
-        /// Value, 4 or 8 bytes as the BBP said.
+        /// Value, 4 or 8 bytes, the size that the BBP states.
         payload: u64,
     },
     /// Block end.
@@ -240,8 +241,8 @@ impl Packet {
         }
     }
 
-    /// Whether a FUP follows that belongs to this packet and is no event of its own
-    /// (a TSX abort's FUP is one: a TIP follows it).
+    /// Whether the packet is followed by a FUP that belongs to it and is no event of its own.
+    /// (The FUP of a TSX abort is an event: a TIP follows it.)
     pub const fn owns_fup(&self) -> bool {
         matches!(
             self,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Finding synchronisation points.
+//! The search for synchronisation points.
 
 /// The bytes of PSB (SDM, table "PSB Packet Definition").
 pub const PSB: [u8; 16] = [2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82];
 
 /// Offset of the first PSB in `bytes` at or after `from`.
 ///
-/// The SDM guarantees that the pattern begins only where a PSB does: no other packet's bytes
-/// contain it.
+/// The SDM guarantees that no other packet's bytes contain the pattern, so each match is a PSB.
 pub fn find_psb(bytes: &[u8], from: usize) -> Option<usize> {
-    // Any sixteen consecutive bytes of stride 15 hit the pattern: look at one byte per stride,
-    // at the pattern's only two values, and compare around the hit.
+    // With a stride of 15, a pattern of sixteen bytes always covers a probed byte. So it
+    // suffices to probe one byte per stride for the pattern's only two values, and to compare
+    // around a hit.
     let mut at = from + PSB.len() - 1;
     while let Some(&byte) = bytes.get(at) {
         let back = match byte {
@@ -26,7 +26,7 @@ pub fn find_psb(bytes: &[u8], from: usize) -> Option<usize> {
         }
         at += PSB.len() - 1;
     }
-    // The last stride may have stopped short of a PSB that ends the bytes.
+    // The last stride may have ended before a PSB at the very end of the bytes.
     let tail = at.saturating_sub(PSB.len() - 1).saturating_sub(PSB.len() - 1).max(from);
     first_match(bytes, tail, bytes.len())
 }

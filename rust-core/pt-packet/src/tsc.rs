@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Whole times from the 56 bits that a TSC packet has.
+//! Full TSC values from the 56 bits of a TSC packet.
 
-/// The full TSC of a packet's 56 bits, the one nearest to `near` (SDM vol. 3, "TSC Packet").
+/// The full TSC with the packet's 56 bits `low` that is nearest to `near` (SDM vol. 3, "TSC
+/// Packet").
 pub fn nearest_tsc(low: u64, near: u64) -> u64 {
     const WRAP: u64 = 1 << 56;
     let tsc = near & !(WRAP - 1) | low;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! One golden byte sequence per packet, from the SDM's packet definition tables, both ways.
+//! One golden byte sequence per packet, from the SDM's packet definition tables, decoded and
+//! encoded.
 
 use jportal_pt_packet::{
     BlockItemSize, CodeSize, Encoder, Error, IpCompression, IpPayload, Packet, PacketDecoder, Tnt,
@@ -11,7 +12,7 @@ fn ip(compression: IpCompression, raw: u64) -> IpPayload {
     IpPayload { compression, raw }
 }
 
-/// (bytes, packet); the comment names the SDM table the row is taken from.
+/// (bytes, packet); the comment names the SDM table from which the row is taken.
 fn table() -> Vec<(&'static [u8], Packet)> {
     use IpCompression::*;
     vec![

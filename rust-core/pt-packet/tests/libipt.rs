@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! libipt's packet decoder reads the same packets at the same places.
+//! libipt's packet decoder reads the same packets at the same offsets.
 
 use jportal_pt_packet::{CodeSize, Encoder, IpCompression, IpPayload, Packet, PacketDecoder, Tnt};
 use libipt::enc_dec_builder::PtEncoderDecoder;
 use libipt::packet::{Packet as Theirs, PacketDecoder as TheirDecoder};
 
-/// Every kind of packet libipt knows, each several times, with addresses in every form.
+/// Every packet that libipt knows, several times each, with addresses in every form.
 fn stream() -> Vec<u8> {
     let mut e = Encoder::new();
     let mut n: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -66,7 +66,7 @@ fn stream() -> Vec<u8> {
     e.take()
 }
 
-/// Whether the two say the same.
+/// Whether both decoders read the same packet.
 fn same(ours: &Packet, theirs: &Theirs<()>) -> bool {
     let ip = |p: &IpPayload, raw: u64, code: u32| p.raw == raw && p.compression as u32 == code;
     match (ours, theirs) {
@@ -76,7 +76,7 @@ fn same(ours: &Packet, theirs: &Theirs<()>) -> bool {
         | (Packet::Ovf, Theirs::Ovf(_))
         | (Packet::TraceStop, Theirs::Stop(_)) => true,
         (Packet::TntShort(t), Theirs::Tnt8(u)) => (t.bits, t.len) == (u.payload().into(), u.bitsize()),
-        // The binding hands out eight of the 47 bits.
+        // The binding returns only eight of the 47 bits.
         (Packet::TntLong(t), Theirs::Tnt64(u)) => (t.bits as u8, t.len) == (u.payload(), u.bitsize()),
         (Packet::Tip(p), Theirs::Tip(q)) => ip(p, q.tip(), q.compression() as u32),
         (Packet::TipPge(p), Theirs::TipPge(q)) => ip(p, q.tippge(), q.compression() as u32),

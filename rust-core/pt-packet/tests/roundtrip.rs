@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Whatever is encoded is decoded again, and arbitrary bytes do no harm.
+//! Decoding returns what was encoded, and arbitrary bytes cause neither a panic nor an endless
+//! loop.
 
 use jportal_pt_packet::{
     BlockItemSize, CodeSize, Encoder, IpCompression, IpPayload, LastIp, Packet, PacketDecoder, Tnt,
@@ -108,7 +109,7 @@ proptest! {
     #[test]
     fn addresses_survive_compression(addresses in proptest::collection::vec(any::<(u64, u8)>(), 1..200)) {
         let mut encoder = Encoder::new();
-        // Mostly near one another, as in a trace.
+        // Mostly close to each other, as in a trace.
         let addresses: Vec<u64> = addresses.iter().map(|&(a, near)| match near % 4 {
             0 => a,
             1 => 0x7f00_1234_0000 + a % 0x1_0000,

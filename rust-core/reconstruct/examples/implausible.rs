@@ -2,8 +2,9 @@
 
 //! Prints path markers that contradict each other, without any trace.
 //!
-//! `cargo run -p jportal-reconstruct --example implausible -- CAPTURE`; a recording with `-XX:JPortalSource=none` will do. The
-//! exit status is 1 if there are some. `jportal-vm-image`'s example `markers` shows the code of a method named here.
+//! `cargo run -p jportal-reconstruct --example implausible -- CAPTURE`. A recording with
+//! `-XX:JPortalSource=none` suffices. The exit status is 1 if there are such markers.
+//! `jportal-vm-image`'s example `markers` shows the code of a method that is listed here.
 
 use jportal_capture::CaptureReader;
 use jportal_reconstruct::Recording;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! One core's worker: PT pieces of the capture → batches of machine-flow items.
+//! The worker of one core: turns PT pieces of the capture into batches of machine-flow items.
 
 use crate::driver::MachineDecoder;
 use crate::error::Error;
@@ -13,23 +13,23 @@ use jportal_machine_flow::{CodeHistory, Config, CoreDecoder, Decision, Item, Mtc
 use jportal_units::{Core, StreamOffset, Tsc};
 use std::cell::Cell;
 
-/// Items of one stretch, or a part of them.
+/// The items of one stretch, or a part of them.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub core: Core,
-    /// Where in the core's PT stream decoding stood.
+    /// The offset in the core's PT stream at which decoding of this part began.
     pub offset: StreamOffset,
     pub items: Vec<Item>,
-    /// The stretch is complete.
+    /// This batch completes the stretch.
     pub last: bool,
 }
 
-/// Bytes of PT handed to the decoder at once.
+/// Bytes of PT passed to the decoder at once.
 const PORTION: u64 = 256 << 10;
 
-/// A second opinion on the items of a core.
+/// A check of a core's items by a second party.
 trait Check {
-    /// Says in words what is wrong with `items`.
+    /// Describes in words what is wrong with `items`.
     fn items(
         &mut self,
         stretch: &Stretch,
@@ -39,7 +39,7 @@ trait Check {
     ) -> Result<(), String>;
 }
 
-/// No second opinion.
+/// Checks nothing.
 struct Unchecked;
 
 impl Check for Unchecked {
@@ -50,11 +50,12 @@ impl Check for Unchecked {
 
 /// Listens to the machine flow of one core ([`Recording::machine_flow`]).
 pub trait MachineListener {
-    /// The next items, all of `stretch`'s thread; `decisions` are all those of the core so far. `false` ends the decode.
+    /// The next items, all of the thread of `stretch`. `decisions` holds all decisions of the
+    /// core up to here. `false` ends the decode.
     fn items(&mut self, stretch: &Stretch, items: &[Item], decisions: &[Decision]) -> bool;
 }
 
-/// Hands everything to a listener.
+/// Passes everything to a listener.
 struct Listening<'l> {
     listener: &'l mut dyn MachineListener,
     wants_more: &'l Cell<bool>,
@@ -74,10 +75,10 @@ impl Check for Listening<'_> {
 }
 
 impl Recording<'_> {
-    /// Decodes the machine flow of one core alone, stretch by stretch.
+    /// Decodes the machine flow of one core only, stretch by stretch.
     ///
     /// # Errors
-    /// When the capture cannot be read; what cannot be decoded are gaps in the flow.
+    /// When the capture cannot be read. Trace that cannot be decoded becomes a gap in the flow.
     pub fn machine_flow(&self, core: Core, listener: &mut dyn MachineListener) -> Result<(), Error> {
         let wants_more = Cell::new(true);
         let mut stream = CoreStream::with(self, core, false, true);
@@ -98,18 +99,19 @@ impl Check for jportal_machine_flow::Peer<'_> {
     }
 }
 
-/// The decoder of one core with its input.
+/// The decoder of one core and its input.
 pub(crate) struct CoreStream<'a> {
     recording: &'a Recording<'a>,
     core: Core,
     decoder: CoreDecoder,
-    /// libipt has to agree.
+    /// libipt must agree with the decoder.
     checked: bool,
     turns: Vec<Turn>,
-    /// Next piece of the capture to push, and the stream offset pushed so far.
+    /// The next piece of the capture to push, and the stream offset up to which bytes were
+    /// pushed.
     piece: usize,
     pushed: u64,
-    /// Where the piece begins that was read last, and its bytes.
+    /// The stream offset of the piece that was read last, and its bytes.
     bytes: (Option<u64>, Vec<u8>),
 }
 
@@ -158,9 +160,9 @@ impl<'a> CoreStream<'a> {
             bytes: (None, Vec::new()),
         }
     }
-    /// Decodes every stretch, in stream order. Ends early when nobody listens any more.
+    /// Decodes every stretch, in stream order. Ends early when the receiver has hung up.
     pub(crate) fn run(&mut self, to: &Sender<Result<Batch, Error>>) {
-        // A batch without items is something, too.
+        // A batch without items counts as one, so that the bound also limits empty batches.
         let mut send = |batch: Batch| {
             let items = batch.items.len();
             to.send(Ok(batch), items + 1).is_ok()
@@ -168,7 +170,7 @@ impl<'a> CoreStream<'a> {
         let done =
             if self.checked { self.run_checked(&mut send) } else { self.run_with(&mut Unchecked, &mut send) };
         if let Err(e) = done {
-            // When the receiver hung up, nobody is left to tell.
+            // If the receiver has hung up, nobody can receive the error.
             let _ = to.send(Err(e), 1);
         }
     }
@@ -186,7 +188,7 @@ impl<'a> CoreStream<'a> {
     fn run_checked(&mut self, _to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {
         Err(Error::NoLibipt)
     }
-    /// libipt decodes the same trace in lock-step; it needs the whole of it in memory.
+    /// libipt decodes the same trace in lock-step. It needs the whole trace in memory.
     #[cfg(feature = "libipt")]
     fn run_checked(&mut self, to: &mut dyn FnMut(Batch) -> bool) -> Result<(), Error> {
         use jportal_machine_flow::{Peer, PeerPiece};
@@ -213,7 +215,7 @@ impl<'a> CoreStream<'a> {
         let mut reached = s.from.0;
         if let Some(blind) = s.blind {
             self.decoder.blind(blind.since, blind.until);
-            // What is nobody's is not decoded.
+            // Trace that belongs to no known thread is not decoded.
             self.pushed = self.pushed.max(s.from.0);
         }
         if let Some(tsc) = s.came {
@@ -256,13 +258,15 @@ impl<'a> CoreStream<'a> {
             reached = until;
         }
     }
-    /// Where the first byte at or behind `place` stands that the capture has: a hole in the stream may be of any size.
+    /// The stream offset of the first byte at or after `place` that the capture holds. The
+    /// missing part of the stream may have any size.
     fn next_held(&self, place: u64) -> u64 {
         let pieces = self.recording.reader().pt(self.core);
         let next = pieces.partition_point(|p| p.end() <= place);
         pieces.get(next).map_or(u64::MAX, |p| p.offset)
     }
-    /// Pushes the capture's bytes up to `until`, and not more: what is behind may be nobody's.
+    /// Pushes the capture's bytes up to `until` and no further: the bytes after `until` may
+    /// belong to no known thread.
     fn push_up_to(&mut self, until: u64) -> Result<(), Error> {
         let reader = self.recording.reader();
         let until = until.min(self.recording.end_of(self.core).0);
@@ -280,7 +284,8 @@ impl<'a> CoreStream<'a> {
                         let part = (from - piece.offset) as usize..(until.min(end) - piece.offset) as usize;
                         self.decoder.push(StreamOffset(from), self.bytes.1.get(part).unwrap_or_default());
                     }
-                    // A damaged chunk is a hole in the stream; the decoder makes a gap of it.
+                    // A damaged chunk is a missing part of the stream. The decoder makes a gap
+                    // of it.
                     Err(e @ jportal_capture::Error::Read { .. }) => return Err(e.into()),
                     Err(_) => self.decoder.loss(StreamOffset(from)),
                 }
@@ -290,7 +295,7 @@ impl<'a> CoreStream<'a> {
         }
         Ok(())
     }
-    /// Reads `piece`, if it is not the one that was read last.
+    /// Reads `piece`, unless it was the last one read.
     fn read(&mut self, piece: &Piece) -> Result<(), jportal_capture::Error> {
         if self.bytes.0 != Some(piece.offset) {
             self.bytes.0 = None;

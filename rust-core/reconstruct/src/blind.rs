@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Whose flow may miss something because records of the sideband are missing.
+//! Finds the threads whose flow may lack something because sideband records are missing.
 //!
-//! Where a core's records are missing ([`Blind`]), any thread may have run there that is not known to have been elsewhere all the
-//! time, and nobody knows whose the trace is. So each thread has a gap there, unless its records show it on a core from before
-//! until after. A gap stands between two stretches of the thread, at its beginning or at its end; one gap, however many
-//! records are missing between the two.
+//! Where a core's records are missing ([`Blind`]), the owner of its trace is unknown. Any
+//! thread may have run there, unless its records show it on another core from before that time
+//! until after it. Each thread that may have run there gets a gap. The gap lies between two
+//! stretches of the thread, or at the start or end of its flow. There is one gap per such
+//! place, however many losses of records fall into it.
 
 use crate::stretches::{Blind, Stretch};
 use hashbrown::HashMap;
@@ -16,13 +17,15 @@ use jportal_units::{Tid, Tsc};
 pub(crate) struct Unseen {
     /// The thread.
     pub tid: Tid,
-    /// The stretch in front of which it may have, by number; `None`: behind all of its stretches.
+    /// The number of the stretch that follows the gap. `None`: the gap follows all stretches of
+    /// the thread.
     pub before: Option<usize>,
-    /// Where records are missing first, and between which times it may have run.
+    /// The first place where records are missing, and the times between which the thread may
+    /// have run.
     pub blind: Blind,
 }
 
-/// A thread that the VM has named.
+/// The lifetime of a thread that the VM reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Life {
     pub tid: Tid,
@@ -30,9 +33,11 @@ pub(crate) struct Life {
     pub exited: Tsc,
 }
 
-/// Who may have run in the gaps of knowledge: records are missing (`blind`), or a core is silent because the recording was
-/// cut off (`silences`), which says nothing of who is not seen again. `order`: the stretches of all cores as they are decoded,
-/// `lives`: the threads that may have none. In that order, those behind all stretches last.
+/// Finds the threads that may have run while records are missing (`blind`), or while a core is
+/// silent because the recording was cut off (`silences`). A silence says nothing about a thread
+/// that never appears again. `order` holds the stretches of all cores in the order of decoding.
+/// `lives` holds the threads that the VM reported, which may have no stretch. The result has
+/// the order of `order`; gaps at the end of a flow come last.
 pub(crate) fn unseen(
     order: &[Stretch],
     (blind, silences): (&[Blind], &[Blind]),
@@ -47,7 +52,7 @@ pub(crate) fn unseen(
     let begin = |tid| lives.iter().filter(|l| l.tid == tid).map(|l| l.started).min().unwrap_or(Tsc(0));
     for (number, stretch) in order.iter().enumerate() {
         let before = last.insert(stretch.tid, stretch);
-        // Its decoder tells this gap.
+        // The decoder of the stretch's core reports this gap.
         if stretch.blind.is_some() {
             continue;
         }
@@ -72,10 +77,10 @@ pub(crate) fn unseen(
     found
 }
 
-/// Where records are missing, by the time at which that begins.
+/// The intervals in which records are missing, in order of their start.
 struct Windows {
     all: Vec<Blind>,
-    /// The latest end of each and all before.
+    /// For each interval, the latest end of it and all intervals before it.
     until: Vec<Tsc>,
 }
 
@@ -89,9 +94,11 @@ impl Windows {
         });
         Self { until: until.collect(), all }
     }
-    /// The first that has a time between `since` and `until`, cut down to that.
+    /// The part of `since..until` from the first to the last interval that overlaps it, with
+    /// the place of the first.
     fn meeting(&self, since: Tsc, until: Tsc) -> Option<Blind> {
-        // None ends behind `since` before the first whose latest end does, and that one does itself.
+        // `partition_point` finds the first interval whose running latest end is after `since`.
+        // All earlier intervals end by `since`, and this one ends after it.
         let first = *self.all.get(self.until.partition_point(|latest| *latest <= since))?;
         let last = self.all[..self.all.partition_point(|b| b.since < until)].len().checked_sub(1)?;
         let until = until.min(self.until[last]);
@@ -107,7 +114,7 @@ mod tests {
     fn blind(core: u32, since: u64, until: u64) -> Blind {
         Blind { core: Core(core), offset: StreamOffset(100), since: Tsc(since), until: Tsc(until) }
     }
-    /// A stay of a thread: core, thread, bytes, from when to when.
+    /// A stay of a thread on a core: core, thread, bytes, start and end time.
     fn stay(core: u32, tid: u32, bytes: (u64, u64), came: Option<u64>, closed: u64) -> Stretch {
         Stretch {
             core: Core(core),
@@ -129,10 +136,10 @@ mod tests {
     #[test]
     fn who_is_known_to_be_elsewhere_is_not_touched() {
         let order = [
-            // On core 1 all the time, with a watermark in between; leaves behind the window.
+            // On core 1 throughout, with a watermark in between; leaves after the window.
             stay(1, 1, (0, 50), Some(10), 40),
             stay(1, 1, (50, 90), None, 80),
-            // Ran before and behind; only before; only behind.
+            // Ran before and after; only before; only after.
             stay(0, 2, (0, 100), Some(5), 20),
             stay(0, 2, (200, 300), Some(70), 90),
             stay(2, 3, (0, 10), Some(5), 15),
@@ -144,7 +151,8 @@ mod tests {
             exited: Tsc(e),
         });
         let got = found(&order, &[blind(0, 30, 50)], &lives);
-        // 3 had ended, 4 not begun; 5 had ended and 7 not begun, but 6, which nobody saw, may have run.
+        // 3 had ended and 4 had not begun; 5 had ended and 7 had not begun. 6 has no stretch
+        // and may have run.
         assert_eq!(got, [(2, Some(3), 30, 50), (6, None, 30, 50)]);
         assert_eq!(found(&order, &[], &lives), []);
     }
@@ -172,7 +180,8 @@ mod tests {
             let silences = [blind(1, since, u64::MAX)];
             unseen(&order, (&[], &silences), &life).iter().map(|u| (u.tid.0, u.before)).collect::<Vec<_>>()
         };
-        // Between its stays 1 may have been on core 1, and 3 before it was seen; who does not come back is not told of.
+        // Between its stays, 1 may have been on core 1, and so may 3 before its first stay. A
+        // thread that does not come back is not reported.
         assert_eq!(cut(28), [(1, Some(2)), (3, Some(4))]);
         assert_eq!(cut(35), [(3, Some(4))]);
         assert_eq!(cut(50), []);
@@ -182,7 +191,8 @@ mod tests {
     fn whose_switch_is_lost_may_have_run_up_to_the_end_of_its_stretch() {
         let order = [stay(0, 1, (0, 10), Some(5), 20), stay(0, 1, (30, 40), None, 60)];
         assert_eq!(found(&order, &[blind(1, 50, 55)], &[]), [(1, Some(1), 50, 55)]);
-        // The decoder of a core tells what is missing there to who comes first.
+        // The decoder of a core reports the missing records to the thread that comes first
+        // after them.
         let mut order = order;
         order[1].blind = Some(blind(0, 25, 35));
         assert_eq!(found(&order, &[blind(0, 25, 35)], &[]), []);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Bytecodes of a method, parsed once for following dispatches.
+//! The bytecodes of a method, parsed once so that dispatches can be followed.
 
 use jportal_bytecode::{Instruction, Method, MethodTable, Opcode, Transfer};
 use jportal_units::{Bci, MethodId};
 use std::sync::OnceLock;
 
-/// One bytecode as the dispatch follower needs it.
+/// One bytecode in the form that the dispatch follower needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
-    /// The opcode the interpreter dispatches on (`wide` for prefixed ones).
+    /// The opcode that the interpreter dispatches on (`wide` for prefixed ones).
     pub dispatched: Opcode,
-    /// The opcode proper.
+    /// The opcode itself, without the `wide` prefix.
     pub opcode: Opcode,
     pub transfer: Transfer,
-    /// First bci behind.
+    /// The bci of the bytecode that follows in the code.
     pub next: Bci,
-    /// Branch target, else equal to `next`.
+    /// The branch target; equal to `next` if there is none.
     pub target: Bci,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct CodeMap {
 }
 
 impl CodeMap {
-    /// Malformed code yields the instructions before the fault: following it further
+    /// Malformed code yields the instructions before the fault. Following the code further then
     /// becomes a reported contradiction.
     fn of(method: &Method) -> Self {
         let code = &*method.code;
@@ -53,7 +53,7 @@ impl CodeMap {
     }
 }
 
-/// The code maps of all methods, made on first use, shared by all threads.
+/// The code maps of all methods, built on first use and shared by all threads.
 #[derive(Debug)]
 pub(crate) struct CodeMaps<'a> {
     table: &'a MethodTable,

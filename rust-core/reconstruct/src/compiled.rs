@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Compiled code through debug info: executed machine blocks → `PcDesc` positions.
+//! Follows compiled code through debug info: executed machine blocks → `PcDesc` positions.
 //!
-//! A `PcDesc` names the return address of a call, a safepoint poll or an instruction that
-//! may fault. Walking the executed blocks of an nmethod in order, each of its positions is
-//! a point of the bytecode flow with its whole inline chain. Between two positions this
-//! source of truth says nothing; path markers will (the seam is [`Machine::positions`]).
+//! A `PcDesc` names the return address of a call, a safepoint poll or an instruction that may
+//! fault. When the executed blocks of an nmethod are walked in order, each `PcDesc` gives a
+//! point of the bytecode flow with its whole inline chain. Debug info says nothing about the
+//! code between two positions. Path markers do, where they are in use ([`Machine::positions`]
+//! handles code without them).
 
 use crate::contradiction::{Contradiction, Walk};
 use crate::driver::Positions;
@@ -35,15 +36,18 @@ impl<'a> Machine<'a> {
         let base = version.range.start.minus(self.shared.cache.start) as u32;
         let (from, to) = (start.wrapping_sub(base), end.wrapping_sub(base));
         if from < n.verified_entry && to <= n.verified_entry {
-            // The inline-cache check in front of the method: there is no frame yet.
+            // This is the inline-cache check before the method's entry; the frame does not
+            // exist yet.
             return Ok(());
         }
-        // The check falls through into the verified entry, perhaps inside one block.
+        // The inline-cache check falls through into the verified entry, perhaps inside one
+        // block.
         let enters = from <= n.verified_entry;
         let resumes = self.resumes_in(code);
         if enters {
             if exit == Exit::Jump && to.checked_sub(PATCHED_ENTRY) == Some(n.verified_entry) {
-                // Not entrant: the call goes on in a stub that finds the right callee.
+                // The nmethod is not entrant: the call continues in a stub that finds the right
+                // callee.
                 return Ok(());
             }
             self.enter_compiled(n, code)?;
@@ -62,7 +66,8 @@ impl<'a> Machine<'a> {
             }
         }
         if exit == Exit::Return {
-            // Popped when control lands: in the interpreter, the call stub or other compiled code.
+            // Pops the frame only if its caller is compiled. In the interpreter or the call
+            // stub, the landing there pops it.
             self.return_to_compiled();
         }
         Ok(())
@@ -71,7 +76,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn uses_markers(&self, n: &NMethod) -> bool {
         n.markers.is_some() && self.shared.positions == Positions::Markers
     }
-    /// Whether the block before belongs to the same code and did not leave it.
+    /// Whether the previous block belongs to the same code and did not leave it.
     pub(crate) fn resumes_in(&self, code: CodeId) -> bool {
         matches!(self.before, Before::Block { exit, code: c, .. }
             if c == code && !matches!(exit, Exit::Call | Exit::IndirectCall | Exit::Return))
@@ -95,8 +100,8 @@ impl<'a> Machine<'a> {
         self.on_stack_replacement(compiled, Position { method, bci: n.osr_bci.map(Bci) });
         Ok(())
     }
-    /// Control comes (back) to `from` in the middle of `code`: frames above it are gone. In the
-    /// ordinary case there are none, because callees pop themselves.
+    /// Control arrives at `from` in the middle of `code`: the frames above its activation are
+    /// gone. Usually there are none, because callees pop themselves.
     fn land_in(&mut self, code: CodeId, n: &NMethod, from: u32) -> Walk<()> {
         self.return_through_poll(code, from);
         if self.lowest_returned() {
@@ -121,7 +126,7 @@ impl<'a> Machine<'a> {
             let code = self.shared.image.code(code).map_or_else(String::new, |v| v.describe());
             return Err(Contradiction::NotOnStack { code, top: self.describe_top() }.into());
         }
-        // The trace began, or begins again, inside this activation.
+        // The trace began, or began again, inside this activation.
         let method = n.method.ok_or(Contradiction::UnknownMethod(n.pointer))?;
         let tier = Self::tier(n);
         let chain = vec![Position { method, bci: None }];
@@ -141,9 +146,9 @@ impl<'a> Machine<'a> {
             Some(Frame::Upcall { .. }) => "a call by the VM".into(),
         }
     }
-    /// The poll in front of a compiled method's return found work to do: the safepoint handler, which the code jumps
-    /// to when its frame is gone already, returns to the caller itself. Between two activations of the same code
-    /// this is the only sign that one has ended.
+    /// Handles the poll before a compiled method's return. The method jumps to the safepoint
+    /// handler after it removed its frame, and the handler returns to the caller itself.
+    /// Between two activations of the same code, this is the only sign that one has ended.
     fn return_through_poll(&mut self, code: CodeId, from: u32) {
         let [.., Frame::Compiled(caller), Frame::Compiled(callee)] = &self.stack[..] else { return };
         if callee.trail.jumped()
@@ -154,33 +159,36 @@ impl<'a> Machine<'a> {
             self.pop(FrameExit::Return);
         }
     }
-    /// An exception arrives from a stub. If compiled code jumped to that, it was the handler of the poll in
-    /// front of its return: the frame has returned, and the exception, which came from outside
-    /// (`Thread.stop`), is thrown in its caller (`ThreadSafepointState::handle_polling_page_exception`).
+    /// An exception arrives from a stub. If compiled code jumped to that stub, the stub was the
+    /// handler of the poll before the code's return. The frame has returned then, and the
+    /// exception, which came from outside (`Thread.stop`), is thrown in its caller
+    /// (`ThreadSafepointState::handle_polling_page_exception`).
     pub(crate) fn return_before_exception(&mut self) {
         let from_stub = matches!(self.before, Before::Block { class: CodeClass::Transparent, .. });
         if from_stub && matches!(self.stack.last(), Some(Frame::Compiled(c)) if c.trail.left) {
             self.pop(FrameExit::Return);
         }
     }
-    /// A stub runs: where compiled code jumped to it, that is told of the frame.
+    /// A stub runs: if compiled code jumped to it, its frame is marked as left.
     pub(crate) fn stub_after_jump(&mut self) {
         let Before::Block { exit: Exit::Jump, class: CodeClass::NMethod, code } = self.before else { return };
         match self.stack.last_mut() {
-            // In a recursion it may be the jump of a callee that never had a frame: its code is not entrant.
+            // In a recursion the jump may be that of a callee that never had a frame, because
+            // its code is not entrant.
             Some(Frame::Compiled(c)) if c.code == code && c.trail.jumped() => c.trail.left = true,
             _ => {}
         }
     }
-    /// Whether the lowest frame known has just returned. What lies below it was called before the trace began, or in a gap: at
-    /// the bottom of a whole stack lies an upcall.
+    /// Whether the lowest known frame has just returned. Its caller is older than the trace or
+    /// lies in a gap: a stack that is known completely has an upcall at the bottom.
     fn lowest_returned(&self) -> bool {
         match (&self.stack[..], &self.before) {
             (
                 [Frame::Compiled(Compiled { code: frame, .. }) | Frame::Native { code: Some(frame), .. }],
                 Before::Block { exit: Exit::Return, code, .. },
             ) if frame == code => true,
-            // From the handler of the poll at the callee's return, which that jumped to.
+            // Control comes from the handler of the poll at the callee's return, to which the
+            // callee jumped.
             (
                 [Frame::Compiled(Compiled { trail: Trail { left: true, .. }, .. })],
                 Before::Block { exit: Exit::Return, class: CodeClass::Transparent, .. },
@@ -196,9 +204,10 @@ impl<'a> Machine<'a> {
     fn came_by_return(&self) -> bool {
         matches!(self.before, Before::Block { exit: Exit::Return, .. })
     }
-    /// How the callee of the compiled frame `caller` (its place on the stack) ended, as far as landing at `from` in
-    /// the caller's code `n` proves it: a return leads to the return address, or to what was put in its place;
-    /// `forward_exception` to the exception handler.
+    /// How the callee of the compiled frame `caller` (its index on the stack) ended, if landing
+    /// at `from` in the caller's code `n` proves it. A return arrives at the return address, or
+    /// at the deoptimisation handler that replaced it. `forward_exception` arrives at the
+    /// exception handler.
     fn proven_exit(&self, n: &NMethod, caller: usize, from: u32) -> FrameExit {
         let Some(Frame::Compiled(c)) = self.stack.get(caller) else { return FrameExit::Unknown };
         let deoptimised = n.deopt_handler == Some(from) || n.deopt_mh_handler == Some(from);
@@ -210,9 +219,10 @@ impl<'a> Machine<'a> {
             FrameExit::Unknown
         }
     }
-    /// How the top frame ends when control is found below it and `proven` says how much of that is certain. The
-    /// interpreter removes the frames that an exception leaves where the decoder sees it, so one whose last bytecode
-    /// is a return has returned.
+    /// How the top frame ended when control is found below it. `proven` is the exit that is
+    /// certain from the landing. When an exception leaves an interpreted frame, the decoder
+    /// sees the interpreter remove the frame. So an interpreted frame whose last bytecode is a
+    /// return has returned.
     pub(crate) fn exit_of_top(&self, proven: FrameExit) -> FrameExit {
         match self.stack.last() {
             Some(Frame::Interpreted(Interpreted { forced: true, .. })) => FrameExit::Return,
@@ -221,21 +231,22 @@ impl<'a> Machine<'a> {
             {
                 FrameExit::Return
             }
-            // The interpreter's own native frames throw what is pending where the decoder sees it, too.
+            // In the interpreter's own native frames, too, the decoder sees a pending exception
+            // being thrown.
             Some(Frame::Native { code: None, .. }) => FrameExit::Return,
             _ => proven,
         }
     }
-    /// The compiled or wrapper frame on top executed its return. Where the caller is the
-    /// interpreter or the call stub, the landing there pops it; a return into compiled code
-    /// has no landmark, so the frame goes now.
+    /// The compiled or wrapper frame on top executed its return. If the caller is the
+    /// interpreter or the call stub, the landing there pops the frame. A return into compiled
+    /// code has no landmark, so the frame is popped here.
     pub(crate) fn return_to_compiled(&mut self) {
         let caller_is_compiled = matches!(self.stack.iter().nth_back(1), Some(Frame::Compiled(_)));
         if caller_is_compiled {
             self.pop(FrameExit::Return);
         }
     }
-    /// The positions of the block `from..to` (offsets in the nmethod), in order.
+    /// Follows the positions of the block `from..to` (offsets in the nmethod), in order.
     fn positions(&mut self, n: &NMethod, from: u32, to: u32, exit: Exit) {
         let returned_here =
             matches!(
@@ -244,7 +255,7 @@ impl<'a> Machine<'a> {
                     if class != CodeClass::NMethod
             ) || matches!(self.before, Before::Block { exit: Exit::Return, .. } | Before::Nothing);
         for p in n.positions_in(from, to) {
-            // A return address at the start of the block belongs to the call that came back.
+            // A return address at the start of the block belongs to the call that returned.
             if p.offset == from && returned_here {
                 continue;
             }
@@ -255,7 +266,7 @@ impl<'a> Machine<'a> {
             self.at_position(n, p.scope, true);
         }
     }
-    /// The thread stands at a debug-info position; `call`: it executes the call there.
+    /// The thread is at a debug-info position. `call`: it executes the call at that position.
     fn at_position(&mut self, n: &NMethod, scope: Option<u32>, call: bool) {
         let chain = scope_chain(n, scope);
         let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
@@ -269,9 +280,9 @@ impl<'a> Machine<'a> {
         }
         self.move_chain(&old, &chain, tier);
     }
-    /// Emits what leads from one inline chain to another.
+    /// Emits the events that lead from one inline chain to another.
     fn move_chain(&mut self, old: &[Position], new: &[Position], tier: Tier) {
-        // Frames stay as long as method and, for callers, call site are the same.
+        // A frame stays while its method and, for callers, its call site are the same.
         let mut same = 0;
         while same < old.len() && same < new.len() && old[same].method == new[same].method {
             same += 1;
@@ -283,7 +294,7 @@ impl<'a> Machine<'a> {
             self.walk(p.method, p.bci, None, tier);
             self.emit(EventKind::Leave { method: p.method, exit: FrameExit::Return });
         }
-        // The innermost common frame moved, or executes its bytecode once more.
+        // The innermost common frame moved, or executes its bytecode again.
         if let (Some(was), Some(is)) =
             (same.checked_sub(1).map(|i| old[i]), same.checked_sub(1).map(|i| new[i]))
         {
@@ -300,8 +311,8 @@ impl<'a> Machine<'a> {
             }
         }
     }
-    /// The top frame went from `from` to `to`: the bytecodes in between where one path
-    /// exists, else only the end.
+    /// The top frame went from `from` to `to`. Emits the bytecodes in between if exactly one
+    /// path exists, else an unresolved stretch and the end.
     fn walk(&mut self, method: MethodId, from: Option<Bci>, to: Option<Bci>, tier: Tier) {
         let mut paths = std::mem::take(&mut self.paths);
         match paths.between(&self.shared.maps, method, (from, to)) {
@@ -320,7 +331,7 @@ impl<'a> Machine<'a> {
         let n = self.shared.image.code(c.code).and_then(|v| v.nmethod());
         n.is_some_and(|n| self.uses_markers(n))
     }
-    /// A compiled frame returned: what its frames did after their last position.
+    /// A compiled frame returned: emits what its inlined frames did after their last position.
     pub(crate) fn walk_to_return(&mut self, c: &Compiled) {
         if self.is_marked(c) {
             return self.return_marked(&c.chain, &c.trail, c.tier);

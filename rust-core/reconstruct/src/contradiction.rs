@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Why the machine flow and the bytecode do not agree.
+//! The ways in which machine flow and bytecode exclude each other.
 
 use jportal_bytecode::Opcode;
 use jportal_units::Bci;
@@ -13,51 +13,51 @@ pub enum Contradiction {
     /// A dispatch while the top frame is not interpreted.
     #[error("{found} is dispatched but the top frame is {top}")]
     DispatchWithoutFrame {
-        /// What was dispatched.
+        /// The opcode that was dispatched.
         found: Opcode,
-        /// What the stack has on top.
+        /// The kind of the top frame.
         top: &'static str,
     },
-    /// Another bytecode stands where the interpreter went.
+    /// The interpreter dispatched another bytecode than the method has at that bci.
     #[error("{found} is dispatched but {method} has {expected} at bci {bci}")]
     WrongBytecode {
-        /// What was dispatched.
+        /// The opcode that was dispatched.
         found: Opcode,
-        /// What stands there.
+        /// The opcode that the method has there.
         expected: Opcode,
-        /// Where.
+        /// The bci.
         bci: Bci,
-        /// In which method.
+        /// The method.
         method: String,
     },
     /// The method has no bytecode at the position reached.
     #[error("{method} has no bytecode at bci {bci}")]
     NoBytecode {
-        /// Where.
+        /// The bci.
         bci: Bci,
-        /// In which method.
+        /// The method.
         method: String,
     },
     /// The outcome of a branch, switch, `ret` or exception was not seen.
     #[error("the outcome of {opcode} at bci {bci} of {method} is not in the trace")]
     NoOutcome {
-        /// What.
+        /// The opcode.
         opcode: Opcode,
-        /// Where.
+        /// Its bci.
         bci: Bci,
-        /// In which method.
+        /// The method.
         method: String,
     },
     /// A revealed value names no target.
     #[error("{opcode} at bci {bci} of {method} cannot go to value {value}")]
     BadOutcome {
-        /// What.
+        /// The opcode.
         opcode: Opcode,
-        /// Where.
+        /// Its bci.
         bci: Bci,
-        /// The value.
+        /// The revealed value.
         value: u64,
-        /// In which method.
+        /// The method.
         method: String,
     },
     /// Control returned to a frame that is not on the stack.
@@ -71,13 +71,13 @@ pub enum Contradiction {
     NotOnStack {
         /// The code.
         code: String,
-        /// What the stack has on top.
+        /// The top frame.
         top: String,
     },
-    /// An entry stub that the VM never described.
+    /// An entry stub that the VM did not describe.
     #[error("method entry stub {0:#x} was never described")]
     UnknownStub(u64),
-    /// A frame of a method that the VM never described.
+    /// A frame of a method that the VM did not describe.
     #[error("code at {0:#x} belongs to a method that was never described")]
     UnknownMethod(u64),
     /// Compiled code whose debug info or path markers are damaged.
@@ -85,10 +85,10 @@ pub enum Contradiction {
     Flawed {
         /// The code.
         code: String,
-        /// What cannot be.
+        /// What is wrong with it.
         flaw: Flaw,
     },
 }
 
-/// Result of one step of a machine; the error is rare and large, hence boxed.
+/// The result of one step of a machine. The error is rare and large, hence boxed.
 pub(crate) type Walk<T> = Result<T, Box<Contradiction>>;

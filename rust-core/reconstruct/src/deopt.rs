@@ -8,13 +8,13 @@ use crate::machine::Machine;
 use jportal_flow::{Entry, Exit as FrameExit, Tier};
 
 impl Machine<'_> {
-    /// The interpreter goes on with a frame that was compiled; `again`: with the same
-    /// bytecode, otherwise behind it.
+    /// The interpreter continues a frame that was compiled. `again`: it resumes with the same
+    /// bytecode, otherwise with the next one.
     pub(crate) fn deopt_entry(&mut self, again: bool) -> Walk<()> {
         self.deoptimise_if_compiled();
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
             f.resume = match f.resume {
-                // The callee was popped.
+                // The callee was removed by PopFrame.
                 Resume::Again if again => Resume::Again,
                 _ if again => Resume::Reexecute,
                 _ => Resume::Next,
@@ -37,13 +37,14 @@ impl Machine<'_> {
             self.stack.push(Frame::Interpreted(Interpreted::new(p.method, p.bci)));
             self.emit_enter(p.method, Tier::Interpreter, Entry::Deoptimisation);
         }
-        // Until an entry says otherwise.
+        // This holds until an entry of the interpreter says otherwise.
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
             f.resume = if c.trail.popped { Resume::Again } else { Resume::Reexecute };
         }
         self.outcome = Default::default();
     }
-    /// An interpreted frame goes on in compiled code; where its frame is not known, it is found there.
+    /// An interpreted frame continues in compiled code. If the frame is not known, it is found
+    /// here.
     pub(crate) fn on_stack_replacement(&mut self, compiled: Compiled, at: Position) {
         let tier = compiled.tier;
         let marked = self.is_marked(&compiled);
@@ -55,7 +56,7 @@ impl Machine<'_> {
         self.outcome = Default::default();
         self.throwing = false;
         self.emit_enter(at.method, tier, entry);
-        // With path markers the entry's own marker says it.
+        // With path markers, the marker of the OSR entry reports the bytecode.
         if let Some(bci) = at.bci.filter(|_| !marked) {
             self.emit_bytecode(at.method, bci, tier);
         }

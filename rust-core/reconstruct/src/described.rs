@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How far a recording that was cut off can be decoded.
+//! Up to which point a recording that was cut off can be decoded.
 //!
-//! Trace and metadata come to the file on ways of their own. When the disk is full, or the file is cut off, the trace may reach
-//! further than the metadata: code that was installed and calls that were patched in the meantime are not known, and what ran
-//! would be decoded with the code of before. So trace is decoded up to where all metadata is known to be there, and not further.
+//! Trace and metadata reach the file independently. When the disk is full, or the file is cut
+//! off, the trace may reach further than the metadata. Installed code and patched calls of that
+//! time are then unknown, and the trace would be decoded with outdated code. So trace is
+//! decoded only up to the time up to which all metadata is known to be present.
 
 use crate::error::Error;
 use crate::stretches::Stretch;
@@ -12,12 +13,14 @@ use jportal_capture::{CaptureReader, EndReason};
 use jportal_pt_packet::{Packet, PacketDecoder, find_psbs, nearest_tsc};
 use jportal_units::{Core, StreamOffset, Tsc};
 
-/// Up to when all metadata is there; `None`: all that there ever was. `latest`: time of the last record.
+/// The time up to which all metadata is present. `None`: all metadata is present. `latest`:
+/// time of the last record.
 pub(crate) fn described_until(reader: &CaptureReader, latest: Tsc) -> Option<Tsc> {
     let end = reader.completeness().end.as_ref();
     let is_whole = match end.map(|end| end.reason) {
         Some(EndReason::Exit | EndReason::Stopped) => true,
-        // The ring holds what was not written, unless the machine went down as well.
+        // A recovery takes the records that were not written from the ring, unless the machine
+        // went down as well.
         Some(EndReason::Recovered) => !end.is_some_and(|end| {
             end.counters.iter().any(|c| c.name.text() == "missing_metadata_bytes" && c.value > 0)
         }),
@@ -28,7 +31,8 @@ pub(crate) fn described_until(reader: &CaptureReader, latest: Tsc) -> Option<Tsc
     (!is_whole && until.0 != u64::MAX).then_some(until)
 }
 
-/// First byte of the trace of `core` that may be of a later time than `until`; `None` if all is earlier.
+/// The first byte of the trace of `core` that may be later than `until`; `None` if all trace is
+/// earlier.
 pub(crate) fn decodable(
     reader: &CaptureReader,
     core: Core,
@@ -36,7 +40,7 @@ pub(crate) fn decodable(
     until: Tsc,
 ) -> Result<Option<StreamOffset>, Error> {
     let first = stretches.iter().find(|s| s.closed > until && s.from < s.to).map(|s| s.from);
-    // Trace of which no record speaks is nobody's, and is not decoded anyway.
+    // Trace that no sideband record assigns to a thread is not decoded anyway.
     let Some(first) = first else { return Ok(None) };
     let mut end = first;
     let mut bytes = Vec::new();
@@ -46,7 +50,7 @@ pub(crate) fn decodable(
             Err(e @ jportal_capture::Error::Read { .. }) => return Err(e.into()),
             Err(_) => continue,
         }
-        // A PSB+ that two pieces share is passed over: the one before will do.
+        // A PSB+ that is split between two pieces is skipped: the previous one suffices.
         for psb in find_psbs(&bytes) {
             let Some(time) = time_at(&bytes[psb..], until) else { continue };
             let at = StreamOffset(piece.offset + psb as u64);
@@ -59,7 +63,7 @@ pub(crate) fn decodable(
     Ok(Some(end))
 }
 
-/// The time that the PSB+ at the start of `bytes` tells; `near`: one not far from it.
+/// The time that the PSB+ at the start of `bytes` carries. `near`: a time close to it.
 fn time_at(bytes: &[u8], near: Tsc) -> Option<Tsc> {
     let mut packets = PacketDecoder::new(bytes);
     loop {
@@ -78,7 +82,8 @@ mod tests {
     use jportal_capture::{CaptureWriter, Counter, Header, encode_frame};
     use jportal_pt_packet::Encoder;
 
-    /// A capture with a record at 1000 and PSBs at each hundred from 100 to 2000; where the PSBs stand.
+    /// A capture with a record at time 1000 and a PSB at each hundred from 100 to 2000. Also
+    /// returns the offsets of the PSBs.
     fn capture(change: impl FnOnce(CaptureWriter)) -> (tempfile::TempDir, CaptureReader, Vec<u64>) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");

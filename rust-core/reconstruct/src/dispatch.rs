@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Template dispatches: which bytecode of which method begins.
+//! Follows template dispatches: which bytecode of which method begins.
 
 use crate::code_map::Step;
 use crate::contradiction::{Contradiction, Walk};
@@ -27,7 +27,7 @@ impl Machine<'_> {
             return self.dispatch_elsewhere(t);
         };
         if t.wide {
-            // The prefix was the dispatch that counts.
+            // The dispatch of the `wide` prefix was the one that counts.
             self.outcome = Outcome::default();
             return Ok(());
         }
@@ -86,16 +86,17 @@ impl Machine<'_> {
             self.emit_bytecode(method, bci, Tier::Interpreter);
         }
     }
-    /// A safepoint or a breakpoint stops the thread in front of the next bytecode of the top frame.
+    /// A safepoint or a breakpoint stops the thread before the next bytecode of the top frame.
     pub(crate) fn stop_in_front(&mut self) {
         let Some(&Frame::Interpreted(frame)) = self.stack.last() else { return };
-        // If it is not known which that is, the dispatch that follows says so.
+        // If that bytecode is not known, the dispatch that follows reports the contradiction.
         let Ok((bci, _)) = self.next_position(&frame) else { return };
         if let Some(Frame::Interpreted(f)) = self.stack.last_mut() {
             f.reached = Some(bci);
         }
     }
-    /// Where the frame goes on, and the bytecode in front of that in the code if that is where it came from.
+    /// The bci at which the frame continues. Also the bytecode just before it in the code, if
+    /// control came from that one.
     pub(crate) fn next_position(&self, f: &Interpreted) -> Walk<(Bci, Option<Bci>)> {
         if self.throwing {
             return Ok((self.handler(f.method, f.thrown_at())?, None));
@@ -111,7 +112,7 @@ impl Machine<'_> {
         let next = next_bci(method, at, &step, &self.outcome, self.shared.reveals)?;
         Ok((next, Some(at).filter(|_| next == step.next)))
     }
-    /// The handler the VM chose for an exception thrown at `at`.
+    /// The handler that the VM chose for an exception thrown at `at`.
     fn handler(&self, method: MethodId, at: Bci) -> Walk<Bci> {
         if let Some(v) = self.outcome.value(Reveal::ExceptionHandler) {
             let m = self.shared.maps.method(method);

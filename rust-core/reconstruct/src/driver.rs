@@ -2,11 +2,11 @@
 
 //! The decode loop: cores in parallel, stretches in order of time, one machine per thread.
 //!
-//! Each core's PT stream is decoded by a worker of its own, which runs ahead by a bounded
-//! number of items. The calling thread takes the stretches of all cores in the order in
-//! which they were closed and feeds each batch to the machine of the stretch's thread; a
-//! thread is on one core at a time, so that order is the order of every thread's flow.
-//! Memory is bounded by the batches under way, whatever the length of the trace.
+//! A worker per core decodes the core's PT stream and runs ahead by a bounded number of items.
+//! The calling thread takes the stretches of all cores in the order in which they were closed.
+//! It feeds each batch to the machine of the stretch's thread. A thread is on one core at a
+//! time, so this order is the order of every thread's flow. Memory is bounded by the batches in
+//! transit, whatever the length of the trace.
 
 use crate::batch::{Batch, CoreStream};
 use crate::error::Error;
@@ -23,15 +23,15 @@ use jportal_units::{Tid, Tsc};
 /// Which decoder turns packets into machine blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MachineDecoder {
-    /// Our own.
+    /// JPortal's own decoder.
     #[default]
     Own,
-    /// Our own with Intel's libipt, the reference, in lock-step: any difference ends the decode
-    /// with an error that names the place. Slow; needs the trace in memory.
+    /// JPortal's own decoder and Intel's libipt, the reference, in lock-step. Any difference
+    /// ends the decode with an error that names the place. Slow; needs the trace in memory.
     Libipt,
 }
 
-/// Where compiled code gets its positions from.
+/// The source of the positions of compiled code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Positions {
     /// Path markers where the VM recorded them, debug info elsewhere.
@@ -44,21 +44,22 @@ pub enum Positions {
 /// What to decode and how.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
-    /// Packets to machine blocks.
+    /// How packets become machine blocks.
     pub native_decoder: MachineDecoder,
-    /// Positions in compiled code.
+    /// The source of positions in compiled code.
     pub positions: Positions,
-    /// Only these threads, by id and start (ids come again); all when `None`.
+    /// Decodes only these threads, by id and start (the OS reuses ids); all threads when
+    /// `None`.
     pub only: Option<Vec<(Tid, Tsc)>>,
 }
 
-/// Items that a core's worker may be ahead.
+/// The number of items by which a core's worker may run ahead.
 const AHEAD: usize = 1 << 18;
 
-/// Called now and then with bytes of PT decoded and bytes in all.
+/// Called from time to time with the bytes of PT decoded and the bytes in total.
 pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
-/// Runs the loop.
+/// Runs the decode loop.
 pub(crate) fn decode(
     recording: &Recording<'_>,
     options: &DecodeOptions,
@@ -68,7 +69,7 @@ pub(crate) fn decode(
     decode_watched(recording, options, consumer, progress, None)
 }
 
-/// The same with an eye on one event; ends when that has been seen.
+/// As [`decode`], with a watcher for one event. Ends when the watcher has seen the event.
 pub(crate) fn decode_watched(
     recording: &Recording<'_>,
     options: &DecodeOptions,
@@ -98,7 +99,7 @@ pub(crate) fn decode_watched(
             while let Some(unseen) = unseen.next_if(|u| u.before == Some(number)) {
                 lane.blind(&unseen.blind);
             }
-            // A worker that failed has said why in its last message and hung up.
+            // A worker that failed has sent the error as its last message and hung up.
             while let Some(batch) = input.recv() {
                 let batch = batch?;
                 totals.add(&batch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Ways into a method: entry stubs, interpreter entries, native wrappers, the call stub.
+//! Entries into a method: entry stubs, interpreter entries, native wrappers, the call stub.
 
 use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Frame, Interpreted};
@@ -10,16 +10,16 @@ use jportal_flow::{Entry, Exit as FrameExit, Tier};
 use jportal_machine_flow::Exit;
 use jportal_units::{CodeId, MethodId};
 
-/// `AbstractInterpreter::MethodKind` of JDK 17, as far as frames depend on it.
+/// `AbstractInterpreter::MethodKind` of JDK 17, reduced to what matters for frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MethodKind {
-    /// Bytecodes, perhaps after an intrinsic that returns at once.
+    /// Executes bytecodes, perhaps after an intrinsic that returns at once.
     Java,
-    /// A native method's interpreter entry.
+    /// The interpreter entry of a native method.
     Native,
     /// Throws `AbstractMethodError` in the caller: no frame.
     Abstract,
-    /// A signature-polymorphic linker: jumps on to its target, no frame.
+    /// A signature-polymorphic linker: jumps to its target, no frame.
     MethodHandle,
 }
 
@@ -43,14 +43,14 @@ fn is_method_handle_linker(m: &Method) -> bool {
 }
 
 impl Machine<'_> {
-    /// A block of method entry stubs: the address names the callee.
+    /// A block of method entry stubs: the stub's address identifies the callee.
     pub(crate) fn method_stub(&mut self, start: u32) -> Walk<()> {
         let address = self.address(start);
         let method =
             self.shared.image.stub_at(address, self.now).ok_or(Contradiction::UnknownStub(address.0))?;
         self.call(method)
     }
-    /// The interpreter's entry of `method` is being called.
+    /// The interpreter's entry of `method` is called.
     fn call(&mut self, method: MethodId) -> Walk<()> {
         let m = self.shared.maps.method(method).ok_or(Contradiction::UnknownMethod(method.0.into()))?;
         let entry = self.entry_cause();
@@ -66,7 +66,7 @@ impl Machine<'_> {
         }
         Ok(())
     }
-    /// Who calls: Java code, the VM, or nobody knows.
+    /// The kind of caller: Java code, the VM, or unknown.
     pub(crate) fn entry_cause(&self) -> Entry {
         match self.stack.last() {
             Some(Frame::Upcall { .. }) => Entry::Upcall,
@@ -76,12 +76,13 @@ impl Machine<'_> {
     }
     pub(crate) fn push(&mut self, frame: Frame, method: MethodId, tier: Tier, entry: Entry) {
         self.stack.push(frame);
-        // Whatever was on its way in the caller is settled: it calls.
+        // An exception or outcome that was pending in the caller is settled: the caller makes a
+        // call.
         self.throwing = false;
         self.outcome = Default::default();
         self.emit_enter(method, tier, entry);
     }
-    /// A block of a native wrapper; entered at its start, it is a call.
+    /// A block of a native wrapper. A block at the wrapper's start is a call.
     pub(crate) fn wrapper_block(&mut self, start: u32, code: CodeId, exit: Exit) -> Walk<()> {
         self.enter_wrapper(start, code)?;
         if exit == Exit::Return && matches!(self.stack.last(), Some(Frame::Native { code: Some(_), .. })) {
@@ -105,19 +106,19 @@ impl Machine<'_> {
         self.push(Frame::Native { method, code: Some(code) }, method, Tier::Native, entry);
         Ok(())
     }
-    /// The VM calls Java.
+    /// The VM calls Java code.
     pub(crate) fn call_stub(&mut self) -> Walk<()> {
         self.settle_orphan();
-        // The frame below goes on where it stood when the call returns.
+        // When the call returns, the frame below continues with the state saved here.
         let outcome = std::mem::take(&mut self.outcome);
         let throwing = std::mem::take(&mut self.throwing);
         self.stack.push(Frame::Upcall { outcome, throwing });
         Ok(())
     }
-    /// The Java method called by the VM is over: everything above the call stub is gone.
+    /// The Java method that the VM called has ended: all frames above the call stub are gone.
     pub(crate) fn upcall_ends(&mut self, exit: FrameExit) -> Walk<()> {
         let Some(base) = self.stack.iter().rposition(|f| matches!(f, Frame::Upcall { .. })) else {
-            // The upcall began before the trace did.
+            // The upcall began before the trace.
             self.pop_above(0, exit);
             return Ok(());
         };

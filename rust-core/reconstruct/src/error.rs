@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Why a recording cannot be decoded at all. What cannot be decoded *in* it is a gap.
+//! Errors that prevent decoding a recording at all. Trace *in* it that cannot be decoded
+//! becomes a gap.
 
 use jportal_units::{Address, Core};
 
@@ -14,7 +15,7 @@ pub enum Error {
     /// The code image cannot be built.
     #[error("the code cache cannot be imaged: {0}")]
     Image(#[source] jportal_machine_flow::Error),
-    /// The VM never told where its code cache lies.
+    /// The VM did not report where its code cache lies.
     #[error(
         "the capture has {pt_bytes} bytes of PT but no code-cache bounds: the VM died before its code cache \
          was reserved, or the header was damaged (see `jportal info`)"
@@ -31,7 +32,7 @@ pub enum Error {
         /// High bound.
         high: Address,
     },
-    /// libipt was asked for but not built in.
+    /// libipt was requested, but this build does not include it.
     #[error("this build has no libipt (cargo feature `libipt`); use the own native decoder")]
     NoLibipt,
     /// libipt could not be set up.
@@ -39,7 +40,7 @@ pub enum Error {
     Libipt {
         /// Which core.
         core: Core,
-        /// What it said.
+        /// The message of libipt.
         message: String,
     },
 }

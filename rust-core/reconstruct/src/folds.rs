@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the compilers say they lost, in the flow's words.
+//! Translates the losses that the compilers report into the causes of the flow.
 
 use jportal_capture::schema::ambiguities;
 use jportal_flow::Cause;
 
-/// The cause of one of [`ambiguities`].
+/// The cause for one of [`ambiguities`].
 pub(crate) const fn cause(ambiguity: u16) -> Cause {
     match ambiguity {
         ambiguities::CONDITIONAL_MOVE => Cause::ConditionalMove,

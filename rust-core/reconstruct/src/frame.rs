@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The shadow stack: what the decoder knows of a thread's frames.
+//! The shadow stack: the decoder's model of a thread's frames.
 
 use crate::outcome::Outcome;
 use jportal_flow::{Cause, Tier};
@@ -16,15 +16,15 @@ pub(crate) struct Position {
     pub bci: Option<Bci>,
 }
 
-/// How an interpreted frame goes on at the next dispatch.
+/// How an interpreted frame continues at the next dispatch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Resume {
-    /// Behind the current bytecode (or at bci 0 when there is none yet).
+    /// With the bytecode that follows the current one (or bci 0 when there is no current one).
     Next,
-    /// With the current bytecode once more (JVMTI's PopFrame).
+    /// With the current bytecode again (JVMTI PopFrame).
     Again,
-    /// With the current bytecode, which compiled code has begun and reported (deoptimisation with the
-    /// reexecute bit).
+    /// With the current bytecode, which compiled code has begun and reported (deoptimisation
+    /// with the reexecute bit).
     Reexecute,
 }
 
@@ -35,21 +35,21 @@ pub(crate) struct Interpreted {
     /// The bytecode that began last; `None` before the first one.
     pub at: Option<Bci>,
     pub resume: Resume,
-    /// The bytecode in front of which a safepoint or a breakpoint stopped the thread: the VM has moved the
-    /// frame there already, and an exception that arrives now is thrown there.
+    /// The bytecode before which a safepoint or a breakpoint stopped the thread. The VM has
+    /// moved the frame there already, so an exception that arrives here is thrown there.
     pub reached: Option<Bci>,
-    /// A debugger makes it return (JVMTI ForceEarlyReturn).
+    /// A debugger forces it to return (JVMTI ForceEarlyReturn).
     pub forced: bool,
 }
 
 impl Interpreted {
-    /// A frame that stands at `at`.
+    /// A frame at `at`.
     pub const fn new(method: MethodId, at: Option<Bci>) -> Self {
         Self { method, at, resume: Resume::Next, reached: None, forced: false }
     }
-    /// Where an exception that arrives now is thrown.
+    /// The bci at which an exception that arrives in this state is thrown.
     pub fn thrown_at(&self) -> Bci {
-        // In front of the first bytecode the VM looks for handlers of bci 0.
+        // Before the first bytecode, the VM looks for handlers of bci 0.
         self.reached.or(self.at).unwrap_or(Bci(0))
     }
 }
@@ -61,11 +61,11 @@ pub(crate) struct Compiled {
     pub tier: Tier,
     /// Outermost first; empty until the first debug-info position was seen.
     pub chain: Vec<Position>,
-    /// What following path markers needs beside that.
+    /// The state that following path markers needs in addition.
     pub trail: Trail,
 }
 
-/// The machine block that a compiled frame executed last; offsets in the nmethod.
+/// The last machine block that a compiled frame executed; offsets in the nmethod.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Run {
     pub from: u32,
@@ -73,36 +73,40 @@ pub(crate) struct Run {
     pub exit: Exit,
 }
 
-/// How far a compiled frame has been followed by path markers.
+/// The state of following a compiled frame by path markers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trail {
     pub last: Option<Run>,
-    /// Markers of an interrupted block that lie behind the interruption, or what was passed before its time.
+    /// Markers that wait: those of an interrupted block that lie after the interruption, or
+    /// those passed early (see `early`).
     pub held: Vec<Marker>,
-    /// What is held was passed, and has not happened if the next poll deoptimises ([`Marker::PollState`]).
+    /// The markers in `held` were passed, but did not happen if the next poll deoptimises
+    /// ([`Marker::PollState`]).
     pub early: bool,
-    /// The path behind the position is lost, for this cause.
+    /// The path after the position is lost, for this cause.
     pub lost: Option<Cause>,
-    /// A marker contradicts the ones before it: which of them are wrong is not known, and none counts until debug info
-    /// says where control stands.
+    /// A marker contradicts the ones before it. It is not known which of them are wrong, so
+    /// markers are ignored until debug info gives the position.
     pub astray: bool,
-    /// The position stands in no relation to the next one: nothing is known of how control came there.
+    /// The position has no known relation to the next one: it is not known how control came
+    /// there.
     pub fresh: bool,
     /// An exception was thrown at exactly the position.
     pub thrown: bool,
     /// The bytecode at the position has made a call.
     pub called: bool,
-    /// Where the last jump stands, and the one before it.
+    /// The offset of the last jump, and of the one before it.
     pub jumps: [Option<u32>; 2],
-    /// The last block is where a call returned to.
+    /// The last block is one to which a call returned.
     pub returned: bool,
     /// The last block ended with a jump out of the code.
     pub left: bool,
-    /// The context of the markers in which the position stands, where it is known.
+    /// The markers' context to which the position belongs, where it is known.
     pub context: Option<u32>,
-    /// The scope at which the interpreter would start again, were the last call to end otherwise than by returning.
+    /// The scope at which the interpreter restarts if the last call does not end with a return.
     pub restart: Option<u32>,
-    /// A debugger has popped the callee: the interpreter executes the call once more (JVMTI PopFrame).
+    /// A debugger has popped the callee: the interpreter executes the call again (JVMTI
+    /// PopFrame).
     pub popped: bool,
 }
 
@@ -110,7 +114,7 @@ impl Trail {
     /// Length of a `jmp rel32`.
     const JUMP: u32 = 5;
 
-    /// The frame executes `run`; returns what it executed before.
+    /// The frame executes `run`. Returns the run before it.
     pub fn run(&mut self, run: Run) -> Option<Run> {
         let last = self.last.replace(run);
         self.left = false;
@@ -122,10 +126,11 @@ impl Trail {
         }
         last
     }
-    /// Whether control, in C1's code, goes on at `at` behind a patching stub: its call returned, and it jumps back to
-    /// the instruction that had been a jump into the stub (`PatchingStub::emit_code`), and still is one while the class
-    /// it waits for is being initialised. What control passes there it has passed already. C1 removes blocks that
-    /// are a jump and nothing else, so no loop begins like that.
+    /// Whether control, in C1's code, resumes at `at` after a patching stub. The stub's call
+    /// returned, and the stub jumps back to the instruction that had been a jump into the stub
+    /// (`PatchingStub::emit_code`). That instruction is still a jump while the class that the
+    /// stub waits for is being initialised. Control has already passed the markers at `at`. No
+    /// loop begins like this, because C1 removes blocks that consist of a single jump.
     pub fn goes_on_at_patch(&self, at: u32) -> bool {
         self.returned && self.jumped() && self.jumps[1] == Some(at)
     }
@@ -139,7 +144,7 @@ impl Trail {
     }
 }
 
-/// A frame, oldest at the bottom.
+/// A frame of the shadow stack.
 #[derive(Clone, Debug)]
 pub(crate) enum Frame {
     Interpreted(Interpreted),
@@ -149,7 +154,7 @@ pub(crate) enum Frame {
         method: MethodId,
         code: Option<CodeId>,
     },
-    /// The VM called Java from here (call stub); what was on its way in the frame below.
+    /// The VM called Java from here (call stub). Holds the pending state of the frame below.
     Upcall {
         outcome: Outcome,
         throwing: bool,

@@ -3,25 +3,25 @@
 //! Which exception handlers the VM may choose in an interpreted frame.
 //!
 //! The VM takes the first row that covers the bytecode and whose type fits
-//! (`Method::fast_exception_handler_bci_for`). To compare, it resolves the row's catch type. If that fails
-//! (no such class, no access), the error takes the place of the exception, and the VM looks for a handler of
-//! the error as if the first bytecode of the row's handler had thrown it
-//! (`InterpreterRuntime::exception_handler_for_exception`; JVMS leaves it open, JDK-4307310). That may fail
-//! in turn.
+//! (`Method::fast_exception_handler_bci_for`). To compare types, it resolves the row's catch
+//! type. If resolution fails (no such class, no access), the error replaces the exception. The
+//! VM then looks for a handler of the error as if the first bytecode of the row's handler had
+//! thrown it (`InterpreterRuntime::exception_handler_for_exception`; JVMS leaves this open,
+//! JDK-4307310). That search may fail in the same way.
 
 use jportal_bytecode::{ExceptionRow, Method};
 use jportal_units::Bci;
 
-/// The rows that the VM looks at for an exception thrown at `at`: up to the first one that takes every
-/// exception.
+/// The rows that the VM examines for an exception thrown at `at`: up to the first one that
+/// catches every exception.
 fn rows(m: &Method, at: Bci) -> impl Iterator<Item = &ExceptionRow> {
     let mut open = true;
     let covering = m.exceptions.iter().filter(move |e| (e.start..e.end).contains(&at));
     covering.take_while(move |e| std::mem::replace(&mut open, e.catch_type.is_some()))
 }
 
-/// Whether the VM may choose the handler at `handler` for an exception thrown at `at`, or for an error that
-/// took its place.
+/// Whether the VM may choose the handler at `handler` for an exception thrown at `at`, or for
+/// an error that replaced it.
 pub(crate) fn may_choose(m: &Method, at: Bci, handler: Bci) -> bool {
     let mut thrown_at = vec![at];
     let mut next = 0;
@@ -31,7 +31,7 @@ pub(crate) fn may_choose(m: &Method, at: Bci, handler: Bci) -> bool {
             if row.handler == handler {
                 return true;
             }
-            // Resolving the type of this row may fail. Each handler is looked at once.
+            // Resolving the type of this row may fail. Each handler is examined once.
             if row.catch_type.is_some() && !thrown_at.contains(&row.handler) {
                 thrown_at.push(row.handler);
             }

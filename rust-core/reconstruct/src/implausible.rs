@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Path markers that no run can have passed one behind the other.
+//! Finds path markers that no run can have passed one after the other.
 //!
-//! What the compilers say of a piece of code is held against the methods without any trace: each list of
-//! markers for itself, and each list with those that the machine code can reach next. A step that no edge of
-//! the bytecode explains, and that no marker declares ambiguous, is a fault of the compiler's side. Exceptions
-//! and faults of instructions are not followed.
+//! Checks the compilers' markers against the methods, without any trace. Each list of markers
+//! is checked by itself, and with the lists that the machine code can reach next. A step that
+//! no edge of the bytecode explains, and that no marker declares ambiguous, is a fault of the
+//! compiler's markers. Exceptions and faulting instructions are not followed.
 
 use crate::driver::Positions;
 use crate::frame::{Compiled, Frame, Position, Trail};
@@ -25,7 +25,7 @@ use jportal_vm_image::{CodeBody, CodeVersion, Marker, NMethod, Outcome, PathMark
 pub struct ImplausibleStep {
     /// The compiled code.
     pub code: CodeId,
-    /// Where the list with the second marker stands: offset in the code, or start of the edge.
+    /// The place of the list with the second marker: offset in the code, or start of the edge.
     pub offset: u32,
     /// The first marker.
     pub from: Marker,
@@ -34,7 +34,8 @@ pub struct ImplausibleStep {
 }
 
 impl Recording<'_> {
-    /// All implausible steps of all compiled code, each pair of markers once for a piece of code.
+    /// All implausible steps of all compiled code. Each pair of markers appears once per piece
+    /// of code.
     pub fn implausible_steps(&self) -> Vec<ImplausibleStep> {
         implausible_steps(self.image(), self.history())
     }
@@ -70,7 +71,7 @@ fn installed(history: &CodeHistory) -> HashMap<CodeId, &[u8]> {
     changes.filter_map(|c| Some((c.installed?, c.bytes))).collect()
 }
 
-/// Where markers stand.
+/// The place of a list of markers.
 #[derive(Clone, Copy)]
 enum Place {
     At(u32),
@@ -91,7 +92,8 @@ struct Search<'a, 's> {
 
 impl Search<'_, '_> {
     fn run(mut self) -> Vec<ImplausibleStep> {
-        // C2 repeats the markers of the entry in front of the check of the inline cache: no frame is there yet.
+        // C2 repeats the markers of the entry before the inline-cache check, where the frame
+        // does not exist yet.
         let entered = |offset: u32| offset >= self.n.verified_entry;
         let at = self.markers.offsets().filter(|o| entered(o.0));
         let at = at.map(|(offset, list)| (Place::At(offset), list));
@@ -131,7 +133,7 @@ impl Search<'_, '_> {
         self.known.insert(key, may);
         may
     }
-    /// From `place` on to the next markers on every way.
+    /// Follows every way from `place` to the next markers.
     fn walk(&mut self, place: Place, last: Marker) {
         let mut seen = HashSet::new();
         let mut open = match place {
@@ -202,7 +204,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// The stubs from which control does not come back to their callers: those are deoptimised, or have thrown.
+/// The stubs from which control does not return to the caller: they deoptimise it or throw.
 fn one_way(image: &VmImage) -> Vec<AddressRange> {
     let leaves = |name: &str| {
         let name = name.to_lowercase();
@@ -214,11 +216,11 @@ fn one_way(image: &VmImage) -> Vec<AddressRange> {
 }
 
 impl<'a> Machine<'a> {
-    /// Whether the marker may be passed when control stands at `chain`.
+    /// Whether control at `chain` may pass the marker next.
     fn follows(&mut self, code: CodeId, n: &NMethod, chain: Vec<Position>, mark: Marker) -> bool {
         let Some(markers) = &n.markers else { return true };
         let tier = if n.compiler == compilers::C1 { Tier::C1 } else { Tier::C2 };
-        // A call may have been made in between: it shows in debug info.
+        // A call may have been made in between: only debug info shows it.
         let trail = Trail { called: true, ..Trail::default() };
         self.stack = vec![Frame::Compiled(Compiled { code, tier, chain, trail })];
         self.pass(markers, mark);
@@ -233,7 +235,8 @@ mod tests {
     use crate::marked_tests::nmethod;
     use jportal_units::Tsc;
 
-    /// The implausible steps of an nmethod whose code goes straight on, as pairs of context and bci.
+    /// The implausible steps of an nmethod with straight-line code, as pairs of context and
+    /// bci.
     fn steps(at: &[(u32, &[(u32, u16)])]) -> Vec<[(u32, u16); 2]> {
         let mut vm = nmethod(at, &[], &[], &[]);
         for version in vm.image.codes().iter().filter(|v| v.nmethod().is_some()) {
@@ -249,10 +252,10 @@ mod tests {
 
     #[test]
     fn markers_are_held_against_the_bytecode() {
-        // One round of the loop, or the way out.
+        // One iteration of the loop, or the exit.
         assert!(steps(&[(0, &[(0, 0), (0, 4), (1, 0), (1, 5), (0, 0), (0, 10)])]).is_empty());
         assert_eq!(steps(&[(0, &[(0, 0), (0, 4), (1, 0), (1, 5), (1, 4)])]), [[(1, 5), (1, 4)]]);
-        // What C2 has lost may be anything.
+        // After a loss that C2 reports, any marker may follow.
         let lost = (jportal_capture::schema::NO_CONTEXT, 1);
         assert!(steps(&[(0, &[(0, 0), (0, 4), (1, 0), lost, (1, 4)])]).is_empty());
     }

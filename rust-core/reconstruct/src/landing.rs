@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where control comes back to: return entries, handlers, the caller's handler.
+//! Where control returns to: return entries, handlers, the caller's handler.
 
 use crate::contradiction::{Contradiction, Walk};
 use crate::frame::{Frame, Resume};
@@ -12,7 +12,7 @@ use jportal_units::Bci;
 use jportal_vm_image::interpreter::Reveal;
 
 impl Machine<'_> {
-    /// A callee returned to the interpreter: it is popped, the caller stands at its invoke.
+    /// A callee returned to the interpreter: it is popped, and the caller is at its invoke.
     pub(crate) fn return_entry(&mut self) -> Walk<()> {
         self.throwing = false;
         if self.stack.is_empty() {
@@ -23,7 +23,7 @@ impl Machine<'_> {
         }
         self.expect_caller("the interpreter")
     }
-    /// After a return the top frame must be interpreted and stand at an invoke.
+    /// After a return, the top frame must be interpreted and at an invoke.
     fn expect_caller(&mut self, to: &'static str) -> Walk<()> {
         match self.stack.last() {
             // The caller's frame is older than the trace.
@@ -39,10 +39,11 @@ impl Machine<'_> {
             Some(_) => Err(Contradiction::NoSuchFrame { to }.into()),
         }
     }
-    /// An exception arrives in the top interpreted frame: out of a callee, which is gone by
-    /// now, or out of a call to the VM by the frame's own bytecode or prologue
-    /// (`forward_exception` leads here in both cases). An interpreted native frame throws
-    /// here what the native code left pending. Native wrappers have no landmark of their own.
+    /// An exception arrives in the top interpreted frame. It comes from a callee, which is gone
+    /// by then, or from a call to the VM by the frame's own bytecode or prologue
+    /// (`forward_exception` arrives here in both cases). An interpreted native frame throws
+    /// here the exception that the native code left pending. Native wrappers have no landmark
+    /// of their own.
     pub(crate) fn rethrow(&mut self) -> Walk<()> {
         self.deoptimise_if_compiled();
         while matches!(self.stack.last(), Some(Frame::Native { code: Some(_), .. })) {
@@ -53,7 +54,7 @@ impl Machine<'_> {
         }
         self.throw()
     }
-    /// The stack is exhausted: the callee that was about to build its frame never had one.
+    /// Stack overflow: the callee that was about to build its frame never had one.
     pub(crate) fn stack_overflow(&mut self) -> Walk<()> {
         let frameless = match self.stack.last() {
             Some(Frame::Interpreted(f)) => f.at.is_none(),
@@ -76,8 +77,8 @@ impl Machine<'_> {
         self.outcome = Default::default();
         Ok(())
     }
-    /// Where the VM has moved the top interpreted frame before it found the exception, if that is not where
-    /// its last bytecode stands.
+    /// Moves the top interpreted frame to where the VM had moved it before it found the
+    /// exception, if that is not its last bytecode.
     fn move_to_throw_point(&mut self) {
         let Some(&Frame::Interpreted(frame)) = self.stack.last() else { return };
         let branches = |at| {
@@ -85,11 +86,12 @@ impl Machine<'_> {
             Some(matches!(step.transfer, Transfer::Goto | Transfer::If | Transfer::Jsr))
         };
         let reached = if let Some(bci) = self.outcome.value(Reveal::Deopt) {
-            // The entry of a deoptimised frame throws what is pending, in front of its first dispatch.
+            // The entry of a deoptimised frame throws the pending exception before its first
+            // dispatch.
             Some(Bci(bci as u16))
         } else if frame.reached.is_none() && frame.at.and_then(branches) == Some(true) {
-            // A branch itself throws nothing. It counts when the frame stands at its target, and may enter
-            // the VM for that (`TemplateTable::branch`).
+            // A branch itself throws nothing. It increments its counter when the frame is at
+            // the target already, and may enter the VM for that (`TemplateTable::branch`).
             self.next_position(&frame).ok().map(|next| next.0)
         } else {
             frame.reached
@@ -110,9 +112,9 @@ impl Machine<'_> {
             Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation to remove" }.into()),
         }
     }
-    /// JVMTI PopFrame: the top frame goes, the caller's invoke is executed again. Of a frame that was
-    /// compiled the interpreted one that takes its place is removed (`vframeArrayElement::unpack_on_stack`);
-    /// a compiled caller is deoptimised next.
+    /// JVMTI PopFrame: the top frame is removed, and the caller executes its invoke again. If
+    /// the frame was compiled, the interpreted frame that replaces it is removed
+    /// (`vframeArrayElement::unpack_on_stack`). A compiled caller is deoptimised next.
     pub(crate) fn pop_frame(&mut self) -> Walk<()> {
         self.deoptimise_if_compiled();
         self.remove_activation(FrameExit::PopFrame)?;
@@ -124,12 +126,12 @@ impl Machine<'_> {
         }
         Ok(())
     }
-    /// JVMTI ForceEarlyReturn: the top frame returns from where it stands; control lands in the caller as
-    /// behind any return.
+    /// JVMTI ForceEarlyReturn: the top frame returns from its position. Control lands in the
+    /// caller as after any return.
     pub(crate) fn early_return(&mut self) -> Walk<()> {
         self.deoptimise_if_compiled();
         self.throwing = false;
-        // Nothing was dispatched in the frame since its own callee was popped, perhaps.
+        // Perhaps nothing was dispatched in the frame since its own callee was popped.
         self.outcome = Default::default();
         match self.stack.last_mut() {
             Some(Frame::Interpreted(f)) => {
@@ -140,8 +142,8 @@ impl Machine<'_> {
             Some(_) => Err(Contradiction::NoSuchFrame { to: "an activation that returns early" }.into()),
         }
     }
-    /// A stub that removes the compiled frame that jumped to it. One that called it stays: the exception
-    /// comes back to it (`Parse::catch_inline_exceptions`).
+    /// A stub that removes the compiled frame that jumped to it. A frame that called the stub
+    /// stays: the exception comes back to it (`Parse::catch_inline_exceptions`).
     pub(crate) fn unwind_stub(&mut self) -> Walk<()> {
         use crate::machine::Before;
         use crate::tags::CodeClass;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which machine gets a stretch: one per thread, with its sink.
+//! Assigns each stretch to a machine: one machine per thread, with its sink.
 
 use crate::batch::Batch;
 use crate::machine::{Machine, Place, Shared};
@@ -12,9 +12,9 @@ use jportal_flow::{FlowConsumer, FlowSink, Gap, GapReason, ThreadInfo};
 use jportal_units::{Tid, Tsc};
 use jportal_vm_image::Threads;
 
-/// Events handed to a sink at once.
+/// The number of events passed to a sink at once.
 const FLUSH: usize = 2048;
-/// Events that wait at most for the end of a batch.
+/// The number of events that may wait for the end of a batch.
 const MOST: usize = 1 << 16;
 
 /// One thread's machine with its sink.
@@ -25,7 +25,7 @@ pub(crate) struct Lane<'a> {
     pt_bytes: u64,
 }
 
-/// Hands the machine's events to its sink.
+/// Passes the machine's events to its sink.
 fn hand_on(machine: &mut Machine<'_>, sink: Option<&mut (dyn FlowSink + Send + 'static)>) {
     if machine.out.is_empty() {
         return;
@@ -37,7 +37,8 @@ fn hand_on(machine: &mut Machine<'_>, sink: Option<&mut (dyn FlowSink + Send + '
 }
 
 impl Lane<'_> {
-    /// Takes a batch of the thread's `stretch`; who watches the thread sees what becomes of it.
+    /// Takes a batch of the thread's `stretch`. A watcher of this thread sees the resulting
+    /// events.
     pub(crate) fn take(&mut self, stretch: &Stretch, batch: &Batch, watcher: Option<&mut Watcher>) {
         let machine = &mut self.machine;
         machine.place = Place { core: stretch.core, offset: batch.offset };
@@ -45,7 +46,7 @@ impl Lane<'_> {
             None => {
                 for item in &batch.items {
                     machine.item(item);
-                    // An item may be thousands of events.
+                    // One item may yield thousands of events.
                     if machine.out.len() >= MOST {
                         hand_on(machine, self.sink.as_deref_mut());
                     }
@@ -78,7 +79,7 @@ impl Lane<'_> {
         });
         self.flush();
     }
-    /// So many bytes of PT were recorded for the thread.
+    /// Counts bytes of PT that were recorded for the thread.
     pub(crate) const fn add_bytes(&mut self, bytes: u64) {
         self.pt_bytes += bytes;
     }
@@ -100,14 +101,14 @@ pub(crate) struct Lanes<'a, 'c> {
     shared: &'a Shared<'a>,
     only: Option<&'c [(Tid, Tsc)]>,
     consumer: &'c mut dyn FlowConsumer,
-    /// By OS thread id and start, because ids come again.
+    /// By OS thread id and start, because the OS reuses ids.
     open: HashMap<(u32, u64), Lane<'a>>,
     /// When each core's last stretch was closed.
     closed: HashMap<u32, Tsc>,
 }
 
 impl<'a, 'c> Lanes<'a, 'c> {
-    /// No thread has run yet. The consumer sees those of `only`, or all.
+    /// Lanes without any thread. The consumer sees the threads in `only`, or all.
     pub(crate) fn new(
         shared: &'a Shared<'a>,
         only: Option<&'c [(Tid, Tsc)]>,
@@ -115,8 +116,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
     ) -> Self {
         Self { shared, only, consumer, open: HashMap::new(), closed: HashMap::new() }
     }
-    /// The lane of the stretch's thread. Of two that share an OS thread one after the other (`main` and
-    /// `DestroyJavaVM`), a stretch in which both ran goes to the first.
+    /// The lane of the stretch's thread. If two Java threads used one OS thread in turn (`main`
+    /// and `DestroyJavaVM`), a stretch in which both ran goes to the first.
     pub(crate) fn of(&mut self, stretch: &Stretch) -> &mut Lane<'a> {
         let free = self.closed.insert(stretch.core.0, stretch.closed).unwrap_or(Tsc(0));
         let since = free.max(stretch.switched_in.unwrap_or(Tsc(0)));
@@ -128,7 +129,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
         }
         self.lane(info)
     }
-    /// The lane of the thread that had `tid` at some time.
+    /// The lane of the thread that had `tid` at time `tsc`.
     pub(crate) fn at(&mut self, tid: Tid, tsc: Tsc) -> &mut Lane<'a> {
         self.lane(info(&self.shared.image.threads, tid, tsc))
     }
@@ -143,8 +144,9 @@ impl<'a, 'c> Lanes<'a, 'c> {
             Lane { machine, sink, info, pt_bytes: 0 }
         })
     }
-    /// The thread that had the OS thread before `info`'s, if that has not run yet and frames of the earlier one are
-    /// open: a thread ends only when all have returned, whatever the clocks say.
+    /// The thread that used the OS thread before `info`'s, if `info`'s thread has not run yet
+    /// and the earlier one still has open frames. A thread ends only when all its frames have
+    /// returned, whatever the times say.
     fn unfinished_before(&self, info: &ThreadInfo) -> Option<ThreadInfo> {
         if self.open.contains_key(&(info.tid.0, info.started.0)) {
             return None;
@@ -154,7 +156,8 @@ impl<'a, 'c> Lanes<'a, 'c> {
         let lane = self.open.get(&(info.tid.0, span.started.0))?;
         (!lane.machine.stack.is_empty()).then(|| lane.info.clone())
     }
-    /// The flows are complete; they end in order of start, as the figures are.
+    /// Ends all flows, in order of the threads' start, which is also the order of the
+    /// summaries.
     pub(crate) fn end(self) -> Vec<ThreadSummary> {
         let mut lanes: Vec<Lane<'_>> = self.open.into_values().collect();
         lanes.sort_by_key(|lane| (lane.info.started, lane.info.tid));
@@ -162,7 +165,7 @@ impl<'a, 'c> Lanes<'a, 'c> {
     }
 }
 
-/// A time at which the thread that began what happened between `since` and `closed` was alive.
+/// A time at which the thread that began the activity between `since` and `closed` was alive.
 fn time_of_thread(threads: &Threads, tid: Tid, since: Tsc, closed: Tsc) -> Tsc {
     let began_inside = threads.at(tid, closed).is_some_and(|span| span.started > since);
     let before = threads.at(tid, since).filter(|span| span.exited.is_none_or(|e| e >= since));
@@ -194,8 +197,8 @@ mod tests {
 
     const MAIN: u32 = 7;
 
-    /// `main` lives from 10 to 100, `DestroyJavaVM` follows it on the same OS thread from 120 to 200; `other` lives
-    /// from 30 on.
+    /// `main` lives from 10 to 100. `DestroyJavaVM` follows it on the same OS thread from 120
+    /// to 200. `other` lives from 30 on.
     fn image() -> VmImage {
         let mut b = Builder::default();
         let mut put = |tsc, record| b.record(Stamped { tsc, record }, &mut NoCode);
@@ -230,14 +233,14 @@ mod tests {
         }
     }
 
-    /// The names of the threads to which the stretches, (core, thread, time of the end), go in turn, and of those that
-    /// the consumer saw.
+    /// The names of the threads that get the stretches (core, thread, end time), in turn, and
+    /// the names of the threads that the consumer saw.
     fn turns(stretches: &[(u32, u32, u64)], only: Option<&[(Tid, Tsc)]>) -> (Vec<String>, Vec<String>) {
         let all: Vec<_> = stretches.iter().map(|&(core, tid, closed)| (core, tid, None, closed)).collect();
         turns_between(&all, only)
     }
 
-    /// The same for stretches whose beginning may be known: (core, thread, that time, time of the end).
+    /// The same for stretches whose start may be known: (core, thread, start time, end time).
     fn turns_between(
         stretches: &[(u32, u32, Option<u64>, u64)],
         only: Option<&[(Tid, Tsc)]>,
@@ -275,20 +278,20 @@ mod tests {
             turns(&[(0, MAIN, 90), (0, MAIN, 110), (0, MAIN, 150)], None).0,
             ["main", "main", "DestroyJavaVM"]
         );
-        // Both in one stretch: the first began it.
+        // Both in one stretch: it belongs to the first.
         assert_eq!(
             turns(&[(0, MAIN, 90), (0, MAIN, 150), (0, MAIN, 190)], None).0,
             ["main", "main", "DestroyJavaVM"]
         );
-        // Another thread had the core until `main` was over.
+        // Another thread had the core until `main` ended.
         assert_eq!(
             turns(&[(0, MAIN, 90), (0, 9, 110), (0, MAIN, 150)], None).0,
             ["main", "other", "DestroyJavaVM"]
         );
-        // The switch to the core came later, whoever had it before.
+        // The switch to the core came later, whichever thread had it before.
         let later = [(0, MAIN, None, 90), (0, MAIN, Some(130), 150)];
         assert_eq!(turns_between(&later, None).0, ["main", "DestroyJavaVM"]);
-        // What another core did then says nothing.
+        // Another core's activity at that time says nothing.
         assert_eq!(turns(&[(0, MAIN, 90), (1, 9, 110), (0, MAIN, 150)], None).0, ["main", "other", "main"]);
     }
 
@@ -313,19 +316,19 @@ mod tests {
         };
         let open = Frame::Upcall { outcome: Default::default(), throwing: false };
         lanes.of(&stretch(110)).machine.stack.push(open);
-        // By time the next one is all of `DestroyJavaVM`.
+        // By time, the next stretch belongs to `DestroyJavaVM` entirely.
         let lane = lanes.of(&stretch(150));
         assert_eq!(lane.info.name, "main");
         lane.machine.stack.clear();
         let lane = lanes.of(&stretch(160));
         assert_eq!(lane.info.name, "DestroyJavaVM");
-        // What has begun stays.
+        // A thread that has begun stays.
         assert_eq!(lanes.of(&stretch(170)).info.name, "DestroyJavaVM");
     }
 
     #[test]
     fn flows_end_in_order_of_start() {
-        /// Notes which threads' flows have ended.
+        /// Notes the threads whose flows have ended.
         #[derive(Default)]
         struct Ends(Arc<Mutex<Vec<u32>>>);
         struct End(u32, Arc<Mutex<Vec<u32>>>);
@@ -345,7 +348,7 @@ mod tests {
         let shared = Shared::new(&image, &history, Positions::Markers, false);
         let mut ends = Ends::default();
         let mut lanes = Lanes::new(&shared, None, &mut ends);
-        // Of those that nobody told of the start is not known.
+        // The start of a thread that the VM did not report is not known.
         for tid in [9, MAIN, 35, 31, 38, 33, 30, 37, 32, 36, 39, 34] {
             lanes.at(Tid(tid), Tsc(50));
         }
@@ -361,9 +364,9 @@ mod tests {
             [(0, MAIN, 50), (1, 9, 60), (0, MAIN, 90), (0, MAIN, 150), (1, 9, 160), (0, MAIN, 170)];
         assert_eq!(turns(&stretches, None).1, ["main", "other", "DestroyJavaVM"]);
         assert_eq!(turns(&stretches, Some(&[(Tid(9), Tsc(30))])).1, ["other"]);
-        // Of two with one id, the one that is wanted.
+        // Of two threads with the same id, only the wanted one.
         assert_eq!(turns(&stretches, Some(&[(Tid(MAIN), Tsc(10))])).1, ["main"]);
-        // A thread that the VM never told of.
+        // A thread that the VM did not report.
         assert_eq!(turns(&[(0, 77, 20)], None).1, [""]);
     }
 }

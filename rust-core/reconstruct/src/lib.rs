@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From executed machine blocks to the bytecode flow of every thread.
+//! Reconstructs the bytecode flow of every thread from executed machine blocks.
 //!
-//! [`Recording::open`] reads the metadata of a capture and builds the VM's image over
-//! time; [`Recording::decode`] walks the PT streams of all cores and hands each thread's
-//! flow to a consumer. The VM's idioms live in files of their own: `dispatch` (templates),
-//! `outcome` (branches inside a template), `entry` (ways into a method), `landing` (returns
-//! and exceptions), `compiled` (debug-info positions), `deopt` (changes of frame kind).
+//! [`Recording::open`] reads the metadata of a capture and builds the VM's image over time.
+//! [`Recording::decode`] walks the PT streams of all cores and passes each thread's flow to a
+//! consumer. The VM's idioms live in files of their own: `dispatch` (templates), `outcome`
+//! (branches inside a template), `entry` (entries into a method), `landing` (returns and
+//! exceptions), `compiled` (debug-info positions), `deopt` (changes of frame kind).
 //!
-//! Constraints: memory does not grow with the length of the trace; a contradiction is a
+//! Constraints: memory does not grow with the length of the trace. A contradiction is a
 //! [`jportal_flow::Gap`] in the flow with its place and reason, never a panic and never a
 //! silent guess. Non-goals: filling gaps (that is `recover`), reports.
 #![forbid(unsafe_code)]

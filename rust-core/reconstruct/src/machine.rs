@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The machine of one thread: executed machine blocks in, bytecode events out.
+//! The machine of one thread: machine blocks in, bytecode events out.
 //!
-//! [`Machine::item`] is fed the thread's items in order, whatever core they ran on. Each
-//! block is classified by its code version; the idioms live in their own files:
-//! `dispatch` (templates), `entry` (stubs, adapters, call stub), `landing` (returns and
-//! exceptions), `compiled` (positions in nmethods), `deopt` (changes of frame kind).
+//! [`Machine::item`] is fed the thread's items in order, whatever core they ran on. Each block
+//! is classified by its code version. The idioms live in their own files: `dispatch`
+//! (templates), `entry` (stubs, adapters, call stub), `landing` (returns and exceptions),
+//! `compiled` (positions in nmethods), `deopt` (changes of frame kind).
 
 use crate::code_map::CodeMaps;
 use crate::contradiction::{Contradiction, Walk};
@@ -33,9 +33,10 @@ pub(crate) struct Shared<'a> {
     pub cache: AddressRange,
     pub reveals: Reveals,
     pub positions: Positions,
-    /// The unit infers the way of a branch from where control went.
+    /// The unit infers the direction of a branch from the address at which control continued.
     pub sees_addresses_only: bool,
-    /// Where the VM's calls of Java code end is known: without that no stack is right.
+    /// The recording says where the VM's calls of Java code return. Without this, no stack is
+    /// right.
     knows_upcalls: bool,
     silent: SilentCalls,
 }
@@ -60,13 +61,13 @@ impl<'a> Shared<'a> {
             silent: SilentCalls::new(image.table()),
         }
     }
-    /// Whether the invoke at `bci` of `method` may execute without its callee being seen.
+    /// Whether the invoke at `bci` of `method` may execute without its callee being visible.
     pub(crate) fn may_be_silent(&self, method: MethodId, bci: Bci) -> bool {
         self.silent.may_be(self.image.table(), method, bci)
     }
 }
 
-/// Where in the PT streams the machine's input came from.
+/// The place in the PT streams from which the machine's input came.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
     pub core: Core,
@@ -80,30 +81,31 @@ pub struct ThreadCounters {
     pub blocks: u64,
     /// Bytecode events emitted.
     pub bytecodes: u64,
-    /// Bytecodes executed in interpreted frames of which nothing was known.
+    /// Bytecodes executed in interpreted frames that are not known.
     pub orphans: u64,
     /// Contradictions between machine flow and bytecode.
     pub contradictions: u64,
-    /// Stretches of compiled code whose bytecodes are not known, by tier and cause.
+    /// Unresolved stretches of compiled code, by tier and cause.
     pub unresolved: UnresolvedCounts,
     /// Gaps that came from the machine flow.
     pub native_gaps: u64,
 }
 
-/// What the block before the current one leaves open.
+/// What is known of the block before the current one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Before {
-    /// Nothing known: the trace (re)starts here.
+    /// Nothing is known: the trace starts or restarts here.
     Nothing,
-    /// Control went on in the ordinary way after this exit of a block of this code.
+    /// Control continued in the ordinary way after this exit of a block of this code.
     Block { exit: Exit, class: CodeClass, code: CodeId },
 }
 
-/// Time becomes an event when it has got into the next step of this many TSC ticks (some 100 µs); MTC packets
-/// come every few µs. The steps are the same in each flow of a recording, whatever was lost of it before.
+/// Time becomes an event when it has entered the next interval of this many TSC ticks (some 100
+/// µs). MTC packets come every few µs. The intervals are the same in each flow of a recording,
+/// whatever was lost before.
 const TIME_STEP: u64 = 1 << 18;
 
-/// State of one thread.
+/// The state of one thread.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     pub(crate) shared: &'a Shared<'a>,
@@ -112,29 +114,30 @@ pub(crate) struct Machine<'a> {
     /// An exception is on its way through the top interpreted frame.
     pub(crate) throwing: bool,
     pub(crate) before: Before,
-    /// The last bytecode in a frame of which nothing is known, until it is known how that ended.
+    /// The last bytecode in a frame that is not known, until its outcome is known.
     pub(crate) orphan: Option<Opcode>,
-    /// Nothing is followed, and that has been said.
+    /// Nothing is followed, and a gap in the flow has reported it.
     given_up: bool,
-    /// Where an interrupt cut the flow, until the thread goes on there.
+    /// The address at which an interrupt cut the flow, until the thread resumes.
     interrupted: Option<Address>,
     pub(crate) now: Tsc,
-    /// Last time that was an event.
+    /// The last time that became an event.
     told: Tsc,
     pub(crate) place: Place,
     pub(crate) out: Vec<Event>,
-    /// Bytecodes that stand one behind the other in the code are told as one event.
+    /// Consecutive bytecodes are reported as one event, a run.
     pub(crate) runs: bool,
     pub(crate) counters: ThreadCounters,
     pub(crate) paths: Paths,
-    /// A list that is not in use, so that each move need not allocate one.
+    /// An unused list, so that a move need not allocate one.
     pub(crate) spare: Vec<Position>,
-    /// The code that runs, of which nothing can be said: the gap that says so is in the flow.
+    /// The current code, if its metadata is flawed; the gap that reports this is in the flow.
     flawed: Option<CodeId>,
 }
 
-/// Appends bytecodes that stand one behind the other in the code: the first and the last of them, and how many there are. `follows` is the
-/// bytecode that stands in front of them there, if it may have been executed just before: a run that it ends goes on.
+/// Appends a run of bytecodes that are adjacent in the code: the first, the last, and their
+/// number. `follows` is the bytecode just before them in the code, if it may have been executed
+/// just before. A run that ends with it is extended.
 #[inline]
 pub(crate) fn push_run(
     out: &mut Vec<Event>,
@@ -154,7 +157,8 @@ pub(crate) fn push_run(
     }));
 }
 
-/// `kind` and what follows its last bytecode, which is the one at `end`; `None` where it is none of that frame.
+/// `kind` extended by the bytecodes up to `last`, if `kind` is of the same frame and its last
+/// bytecode is at `end`; otherwise `None`.
 #[inline]
 fn lengthened(
     kind: &EventKind,
@@ -208,7 +212,8 @@ impl<'a> Machine<'a> {
             Item::Gap(gap) => self.native_gap(gap),
         }
     }
-    /// The flow is not known, and says so once, where Java code runs. (The VM runs stubs of its own before.)
+    /// Follows nothing. Reports this once, as a gap, when Java code runs. (The VM runs stubs of
+    /// its own before that.)
     #[cold]
     fn do_not_follow(&mut self, item: &Item) {
         match item {
@@ -246,20 +251,21 @@ impl<'a> Machine<'a> {
     }
     fn time(&mut self, tsc: Tsc) {
         self.now = self.now.max(tsc);
-        // What is about to be told began before.
+        // An event that is still pending began before this time.
         if self.orphan.is_none() {
             self.tell_time();
         }
     }
-    /// Time becomes an event where enough has passed.
+    /// Emits the time as an event if enough time has passed.
     pub(crate) fn tell_time(&mut self) {
         if self.now.0 / TIME_STEP != self.told.0 / TIME_STEP {
             self.told = self.now;
             self.emit(EventKind::Time(self.now));
         }
     }
-    /// The thread is back in the code cache. After an interrupt at the same address nothing
-    /// has happened in between; anywhere else VM or native code led here.
+    /// The thread is back in the code cache. After an interrupt at the same address, nothing
+    /// has happened in between. At any other address, the VM or native code transferred control
+    /// there.
     fn enter(&mut self, ip: Address) {
         let stopped = self.interrupted.take();
         if stopped != Some(ip) {
@@ -269,8 +275,9 @@ impl<'a> Machine<'a> {
             self.before = Before::Nothing;
         }
     }
-    /// Control had reached `at` and did not go on there. If no instruction of the block was executed, there was
-    /// no item for it: its template was dispatched all the same, its path markers were passed.
+    /// Control had reached `at` and did not continue there. If no instruction of the block was
+    /// executed, there was no item for the block. Even so, its template was dispatched, or its
+    /// path markers were passed.
     fn faulted_at_once(&mut self, at: Address) {
         let Before::Block { exit, class, code } = self.before else { return };
         let start = at.minus(self.shared.cache.start) as u32;
@@ -310,7 +317,7 @@ impl<'a> Machine<'a> {
             stack_lost: true,
         });
     }
-    /// A stretch is missing: the stack that was known is not known any more.
+    /// Part of the flow is missing: the stack is not known any more.
     pub(crate) fn lose(&mut self, gap: Gap) {
         self.settle_orphan();
         self.pop_all(FrameExit::Lost);
@@ -319,8 +326,8 @@ impl<'a> Machine<'a> {
         self.before = Before::Nothing;
         self.interrupted = None;
         self.emit(EventKind::Gap(Box::new(gap)));
-        // Where the flow goes on the next time is told, however little has passed: a gap that the thread left the core in has no end of
-        // its own.
+        // The time at which the flow resumes is always reported, however little time has
+        // passed: a gap during which the thread left the core has no end time of its own.
         self.told = Tsc(0);
     }
     #[cold]
@@ -394,14 +401,15 @@ impl<'a> Machine<'a> {
     fn landmark(&mut self, landmark: Landmark) -> Walk<()> {
         match landmark {
             Landmark::Template(t) => {
-                // Templates jump inside themselves (entries per TosState); only an
-                // indirect jump is a dispatch.
+                // Templates jump inside themselves (entries per TosState). Only an indirect
+                // jump is a dispatch.
                 if matches!(self.before, Before::Block { exit: Exit::IndirectJump, .. }) {
                     self.dispatch(t)?;
                 }
                 Ok(())
             }
-            // The stub in front has named the callee; an intrinsic entry may go on in the ordinary one.
+            // The stub before it has identified the callee. An intrinsic entry may continue in
+            // the ordinary entry.
             Landmark::MethodEntry(_) => Ok(()),
             Landmark::ReturnEntry => self.return_entry(),
             Landmark::DeoptEntry => self.deopt_entry(false),
@@ -427,7 +435,7 @@ impl<'a> Machine<'a> {
             }
         }
     }
-    /// Whether a direct jump led to the current block.
+    /// Whether control came to the current block by a direct jump.
     fn jumped(&self) -> bool {
         matches!(self.before, Before::Block { exit: Exit::Jump, .. })
     }
@@ -440,11 +448,12 @@ impl<'a> Machine<'a> {
         self.counters.bytecodes += 1;
         self.emit(EventKind::Bytecode { method, bci, tier });
     }
-    /// The top frame went from one end to the other on a way that is not known.
+    /// The top frame went from one of `ends` to the other on an unknown path.
     pub(crate) fn emit_unresolved(&mut self, method: MethodId, ends: Ends, tier: Tier, cause: Cause) {
         self.emit_unresolved_over(method, ends, tier, (cause, 0));
     }
-    /// The same for a stretch on which `callers` frames may have ended and begun anew.
+    /// As [`Machine::emit_unresolved`], for a stretch in which `callers` frames may have ended
+    /// and begun again.
     pub(crate) fn emit_unresolved_over(
         &mut self,
         method: MethodId,
@@ -505,7 +514,8 @@ impl<'a> Machine<'a> {
             self.pop(exit);
         }
     }
-    /// Pops the frames above the first `floor`: the lowest of them is known to have ended by `exit`.
+    /// Pops all frames above the lowest `floor` frames. The lowest popped frame is known to
+    /// have ended by `exit`.
     pub(crate) fn pop_above(&mut self, floor: usize, exit: FrameExit) {
         while self.stack.len() > floor + 1 {
             let exit = self.exit_of_top(FrameExit::Unknown);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The machine against a hand-made VM: a code cache of 64 KiB with one template per opcode.
+//! Tests the machine on a hand-made VM: a code cache of 64 KiB with one template per opcode.
 
 use crate::driver::Positions;
 use crate::machine::{Machine, Shared};
@@ -27,7 +27,7 @@ pub(crate) const CALL_STUB_RETURN: u32 = 0x3220;
 const CATCH_EXCEPTION: u32 = 0x3240;
 pub(crate) const DEOPT_REEXECUTE: u32 = 0x3260;
 pub(crate) const FORWARD_EXCEPTION: u32 = 0x3280;
-/// HotSpot's number of the bytecode that a debugger puts in the place of another.
+/// HotSpot's number of the bytecode with which a debugger replaces another.
 const BREAKPOINT: Opcode = Opcode(202);
 const REVEAL_SWITCH: u32 = 0x3300;
 pub(crate) const REVEAL_HANDLER: u32 = 0x3310;
@@ -36,11 +36,11 @@ const REVEAL_POP_FRAME: u32 = 0x3340;
 /// `jnz +1; nop`
 const ASIDE_CODE: [u8; 3] = [0x75, 0x01, 0x90];
 const STUBS: u32 = 0x4000;
-/// Where further records may install an nmethod.
+/// The offset at which further records may install an nmethod.
 pub(crate) const NMETHOD: u32 = 0x8000;
-/// Where a second one may stand.
+/// The offset at which a second nmethod may be installed.
 pub(crate) const NMETHOD_2: u32 = 0xa000;
-/// Where a blob may stand that is recorded behind two nmethods.
+/// The offset of a blob that is recorded after two nmethods.
 pub(crate) const BLOB: u32 = 0xc000;
 /// `shr eax,1; jnc +1; nop; test eax,eax; jnz -9`
 const REVEAL_CODE: [u8; 9] = [0xd1, 0xe8, 0x73, 0x01, 0x90, 0x85, 0xc0, 0x75, 0xf7];
@@ -69,12 +69,12 @@ fn vm(methods: &[(&[u8], &[ExceptionEntry])]) -> Vm {
     vm_with(methods, &[])
 }
 
-/// The same with further records.
+/// The same VM with further records.
 pub(crate) fn vm_with(methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -> Vm {
     vm_that_names(&["call_stub", "call_stub_return", "catch_exception"], methods, more)
 }
 
-/// The same, of whose calls of Java code these entries are known.
+/// The same VM, of which only these entries for upcalls are known.
 fn vm_that_names(upcalls: &[&str], methods: &[(&[u8], &[ExceptionEntry])], more: &[Record]) -> Vm {
     let mut b = Builder::default();
     let mut put = |record| b.record(Stamped { tsc: 1, record }, &mut NoBytes);
@@ -128,7 +128,7 @@ fn vm_that_names(upcalls: &[&str], methods: &[(&[u8], &[ExceptionEntry])], more:
             name: Str::from(&*format!("m{i}")),
             code: Bytes((*code).into()),
             exceptions: exceptions.to_vec(),
-            // What an `invokestatic` at bci 4 calls.
+            // The callee of an `invokestatic` at bci 4.
             invokes: match code.get(4) {
                 Some(184) => vec![InvokeTarget { bci: 4, name: Str::from("m1"), ..Default::default() }],
                 _ => Vec::new(),
@@ -148,13 +148,13 @@ fn vm_that_names(upcalls: &[&str], methods: &[(&[u8], &[ExceptionEntry])], more:
     Vm { image: b.finish(), history }
 }
 
-/// The items of a run.
+/// The items that a machine is fed in a test.
 #[derive(Clone, Default)]
 pub(crate) struct Script(pub(crate) Vec<Item>);
 
 impl Script {
     pub(crate) fn block(mut self, start: u32, end: u32, exit: Exit) -> Self {
-        // In the order of the records.
+        // The code ids follow the order of the records.
         let code = CodeId([STUBS, NMETHOD, NMETHOD_2, BLOB].iter().filter(|&&s| start >= s).count() as u32);
         self.0.push(Item::Block { start, end, code, exit });
         self
@@ -164,7 +164,7 @@ impl Script {
         let at = TEMPLATES + 16 * u32::from(op.0);
         self.block(at, at + 8, Exit::IndirectJump)
     }
-    /// A template with one conditional jump in front of its dispatch.
+    /// A template with one conditional jump before its dispatch.
     pub(crate) fn branch(self, op: Opcode, jump: bool) -> Self {
         let at = TEMPLATES + 16 * u32::from(op.0);
         let exit = if jump { Exit::Taken } else { Exit::NotTaken };
@@ -180,7 +180,7 @@ impl Script {
     pub(crate) fn at(self, landmark: u32, exit: Exit) -> Self {
         self.block(landmark, landmark + 2, exit)
     }
-    /// The blocks of a reveal loop at `at` for `value`, entered from above.
+    /// The blocks of a reveal loop at `at` for `value`, entered by fall-through.
     pub(crate) fn reveal(mut self, at: u32, value: u32) -> Self {
         let bits = (32 - value.leading_zeros()).max(1);
         for i in 0..bits {
@@ -210,7 +210,7 @@ fn overflow() -> Item {
     }))
 }
 
-/// The bytecodes of a run, one by one.
+/// The bytecodes of a run, one event each.
 fn unrolled(shared: &Shared<'_>, event: &Event) -> Vec<Event> {
     let EventKind::Run { method, first, last, len, tier } = event.kind else { return vec![event.clone()] };
     let map = shared.maps.of(method).unwrap();
@@ -220,12 +220,13 @@ fn unrolled(shared: &Shared<'_>, event: &Event) -> Vec<Event> {
     bcis.iter().map(|&bci| Event::decoded(EventKind::Bytecode { method, bci, tier })).collect()
 }
 
-/// One line per event.
+/// Runs the script and returns one line per event.
 pub(crate) fn run(vm: &Vm, script: Script) -> Vec<String> {
     run_on(vm, script, false)
 }
 
-/// The same; whether the unit infers the way of a branch from where control went.
+/// The same. `sees_addresses_only`: the unit infers the direction of a branch from the address
+/// at which control continued.
 pub(crate) fn run_on(vm: &Vm, script: Script, sees_addresses_only: bool) -> Vec<String> {
     let shared = Shared::new(&vm.image, &vm.history, Positions::Markers, sees_addresses_only);
     let [alone, in_runs] = [false, true].map(|runs| {
@@ -319,7 +320,7 @@ fn a_template_that_faults_at_its_first_instruction_was_dispatched() {
         s
     };
     assert_eq!(run(&vm, enter(address(THROW))), ["> m0", "m0@0", "m0@1"]);
-    // An interrupt after which the thread goes on is no fault: the block itself comes.
+    // An interrupt after which the thread resumes is not a fault: the block itself follows.
     assert_eq!(run(&vm, enter(template)), ["> m0", "m0@0"]);
 }
 
@@ -370,7 +371,7 @@ fn call_and_return() {
     assert_eq!(run(&vm, s), ["> m0", "m0@0", "> m1", "m1@0", "< m1", "m0@3", "< m0"]);
 }
 
-/// The trace begins inside a template; what is executed last is not told before the next.
+/// The trace begins inside a template. An orphan is emitted only when the next bytecode begins.
 fn orphans() -> Script {
     Script::default().block(TEMPLATES, TEMPLATES + 8, Exit::IndirectJump)
 }
@@ -495,7 +496,7 @@ fn row(start: u16, end: u16, handler: u16, catch_type: &str) -> ExceptionEntry {
 }
 
 impl Script {
-    /// The VM has found the handler at `bci`.
+    /// The VM found the handler at `bci`.
     fn handler(self, bci: u32) -> Self {
         self.reveal(REVEAL_HANDLER, bci).block(0x3400, 0x3408, Exit::IndirectJump)
     }
@@ -503,8 +504,8 @@ impl Script {
 
 #[test]
 fn an_error_in_the_search_for_a_handler_is_thrown_at_that_handler() {
-    // m0: 0 aconst_null; 1 athrow; 2 nop; 3 nop; 4 pop; 5 return; the class of the first handler cannot be
-    // loaded, nor that of the handler of that.
+    // m0: 0 aconst_null; 1 athrow; 2 nop; 3 nop; 4 pop; 5 return. The class of the first
+    // handler cannot be loaded, nor can that of the handler that covers the first handler.
     let table = [row(0, 2, 2, "A"), row(2, 3, 3, "B"), row(3, 4, 4, "")];
     let vm = vm(&[(&[1, 191, 0, 0, 87, 177], &table), (&[177], &[])]);
     let thrown = || {
@@ -516,7 +517,7 @@ fn an_error_in_the_search_for_a_handler_is_thrown_at_that_handler() {
     let flow = ["> m0", "m0@0", "m0@1", "> m1", "m1@0", "< m1"];
     let caught = run(&vm, thrown().handler(4).op(Opcode::POP));
     assert_eq!(caught, [&flow[..], &["catch m0@4", "m0@4"]].concat());
-    // There is no such handler, for whatever exception.
+    // No exception has such a handler.
     assert!(run(&vm, thrown().handler(5).op(Opcode::RETURN)).concat().contains("cannot go to value 5"));
 }
 
@@ -526,13 +527,14 @@ fn an_exception_from_outside_is_thrown_where_the_thread_stopped() {
     let vm = vm(&[(&[0, 167, 0xff, 0xff, 87, 177], &[row(0, 1, 4, "")])]);
     let looped = || Script::default().upcall().call(0).op(Opcode::NOP).op(Opcode::GOTO);
     let caught = ["> m0", "m0@0", "m0@1", "catch m0@4", "m0@4"];
-    // The branch polls when the frame stands at the target.
+    // The branch polls when the frame is at the target.
     let s = looped().at(SAFEPOINT, Exit::Call).at(FORWARD_EXCEPTION, Exit::IndirectJump);
     assert_eq!(run(&vm, s.at(RETHROW, Exit::Call).handler(4).op(Opcode::POP)), caught);
-    // A breakpoint stands there.
+    // A breakpoint is set at the target.
     let s = looped().op(BREAKPOINT).at(FORWARD_EXCEPTION, Exit::IndirectJump);
     assert_eq!(run(&vm, s.at(RETHROW, Exit::Call).handler(4).op(Opcode::POP)), caught);
-    // The branch counts, and the VM that compiles because of that finds the exception.
+    // The branch increments its counter and enters the VM to compile. The VM finds the
+    // exception.
     let s = looped().at(FORWARD_EXCEPTION, Exit::IndirectJump).at(RETHROW, Exit::Call).handler(4);
     assert_eq!(run(&vm, s.op(Opcode::POP)), caught);
     // Without an exception the bytecode begins.
@@ -559,7 +561,7 @@ fn a_debugger_makes_a_frame_return() {
     let s = s.at(RETURN_ENTRY, Exit::IndirectJump).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
     let early = ["> m0", "m0@0", "> m1", "m1@0", "early m1", "m0@3", "< m0"];
     assert_eq!(run(&vm, s), early);
-    // To the VM, which had called it.
+    // It returns to the VM, which had called it.
     let s = Script::default().upcall().call(1).op(Opcode::NOP).at(EARLY_RETURN, Exit::IndirectJump);
     assert_eq!(run(&vm, s.at(CALL_STUB_RETURN, Exit::Return)), ["> m1", "m1@0", "early m1"]);
 }
@@ -570,7 +572,7 @@ fn a_debugger_makes_a_frame_return_whose_callee_it_has_popped() {
     let vm = vm(&[(&[184, 0, 1, 177], &[]), (&[0, 184, 0, 2, 177], &[]), (&[0, 177], &[])]);
     let s = Script::default().upcall().call(0).op(Opcode::INVOKESTATIC).call(1).op(Opcode::NOP);
     let s = s.op(Opcode::INVOKESTATIC).call(2).op(Opcode::NOP).at(SAFEPOINT, Exit::Call);
-    // The invoke in `m1`, at bci 1, is due; the thread stops in front of it.
+    // The invoke in `m1`, at bci 1, is to be executed again; the thread stops before it.
     let s = s.at(POP_FRAME, Exit::Call).reveal(REVEAL_POP_FRAME, 1).at(SAFEPOINT, Exit::Call);
     let s = s.at(EARLY_RETURN, Exit::IndirectJump).at(RETURN_ENTRY, Exit::IndirectJump).op(Opcode::RETURN);
     let flow = ["> m0", "m0@0", "> m1", "m1@0", "m1@1", "> m2", "m2@0", "pop m2", "early m1", "m0@3"];
@@ -579,7 +581,7 @@ fn a_debugger_makes_a_frame_return_whose_callee_it_has_popped() {
 
 #[test]
 fn where_it_is_not_known_where_calls_of_the_vm_return_nothing_is() {
-    // The VM was killed before it had said so.
+    // The VM was killed before it reported this.
     let methods: &[(&[u8], &[ExceptionEntry])] = &[(&[177], &[])];
     let s = || Script::default().upcall().call(0).op(Opcode::RETURN).at(CALL_STUB_RETURN, Exit::Return);
     let twice = || Script([s().0, s().0].concat());
@@ -589,7 +591,7 @@ fn where_it_is_not_known_where_calls_of_the_vm_return_nothing_is() {
         let named: Vec<&str> = (0..known.len()).filter(|i| *i != missing).map(|i| known[i]).collect();
         let lines = run(&vm_that_names(&named, methods, &[]), twice());
         assert!(lines.len() == 1 && lines[0].contains("where its calls of Java code return"), "{lines:?}");
-        // Before Java code runs nothing is lost.
+        // Nothing is lost before Java code runs.
         let stub = Script::default().block(0x3400, 0x3408, Exit::Return);
         assert!(run(&vm_that_names(&named, methods, &[]), stub).is_empty());
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Compiled code through path markers: executed machine blocks → bytecode blocks.
+//! Follows compiled code through path markers: executed machine blocks → bytecode blocks.
 //!
 //! The compilers say which bytecode blocks begin at which instructions and on which edges
-//! (`capture/FORMAT.md`, *Path markers*). Between two markers control follows one edge of the method, so
-//! every bytecode in between is certain. Debug info joins in where it is exact: at calls, and where an
-//! instruction faulted or was interrupted.
+//! (`capture/FORMAT.md`, *Path markers*). Between two markers, control follows one edge of the
+//! method, so every bytecode in between is certain. Debug info is used in addition where it is
+//! exact: at calls, and where an instruction faulted or was interrupted.
 
 use crate::folds;
 use crate::frame::{Frame, Position, Run, Trail};
@@ -29,7 +29,7 @@ impl<'a> Machine<'a> {
         (from, to): (u32, u32),
         exit: Exit,
     ) {
-        // Handlers and stubs behind the code belong to no bytecode.
+        // Handlers and stubs after the main code belong to no bytecode.
         if from >= n.stub {
             return self.pass_handler(n, from);
         }
@@ -59,8 +59,9 @@ impl<'a> Machine<'a> {
             _ => {}
         }
     }
-    /// A call came back to a frame that is not valid any more: if its state is one to start again from, what leads from
-    /// the position to it was not executed.
+    /// A call returned to a frame that is not valid any more. If the call's state is one at
+    /// which the interpreter restarts, control executed no path from the position to that
+    /// state.
     fn pass_handler(&mut self, n: &NMethod, from: u32) {
         let again = self.trail().is_some_and(|t| t.restart.is_some());
         if again && (n.deopt_handler == Some(from) || n.deopt_mh_handler == Some(from)) {
@@ -83,9 +84,10 @@ impl<'a> Machine<'a> {
             trail.called = true;
         }
     }
-    /// Whether the position of a call is none that control came to, but one in front of it, from which the interpreter
-    /// would execute bytecodes once more. Unless it is an uncommon trap's, C2 has put these together: a concatenation of
-    /// strings has the state in front of the `new StringBuilder` (`PhaseStringOpts::replace_string_concat`).
+    /// Whether the position of a call is not one that control reached, but an earlier one, from
+    /// which the interpreter would execute bytecodes again. Unless the call is that of an
+    /// uncommon trap, C2 has combined these bytecodes: a string concatenation has the state
+    /// before the `new StringBuilder` (`PhaseStringOpts::replace_string_concat`).
     fn restarts(&mut self, n: &NMethod, p: &PcPosition) -> bool {
         let Some(Frame::Compiled(c)) = self.stack.last() else { return false };
         if p.flags & pc_flags::REEXECUTE == 0 || c.trail.fresh {
@@ -98,9 +100,9 @@ impl<'a> Machine<'a> {
         };
         was.method == is.method && was.bci != is.bci && !self.leads_straight(was.method, (was.bci, is.bci))
     }
-    /// C1 records the position of an `athrow` in front of the call that throws. Other calls without a position, those
-    /// of leaf routines, may have anything in front of them, and at the start of the block may be the position of a call
-    /// that ends the code before.
+    /// C1 records the position of an `athrow` before the call that throws. Other calls without
+    /// a position, those of leaf routines, may have any position before them. The position at
+    /// the start of the block may be that of the call that ends the preceding code.
     fn athrow_in<'n>(&self, n: &'n NMethod, from: u32, to: u32) -> Option<&'n PcPosition> {
         n.positions_in(from + 1, to).last().filter(|p| {
             let innermost = scope_positions(n, p.scope).next();
@@ -143,7 +145,7 @@ impl<'a> Machine<'a> {
                 self.thrown();
                 m.on_edge(last.to, Outcome::Exception, at)
             }
-            // QEMU does not say which way a branch to the next instruction went.
+            // QEMU does not report the direction of a branch to the next instruction.
             Exit::Taken | Exit::NotTaken
                 if last.to == at && self.shared.sees_addresses_only && m.leaves_undirected(last.from, at) =>
             {
@@ -156,24 +158,25 @@ impl<'a> Machine<'a> {
         };
         list.iter().for_each(|&mark| self.pass(m, mark));
     }
-    /// What was interrupted goes on.
+    /// The interrupted block continues.
     pub(crate) fn pass_held(&mut self, m: &PathMarkers) {
         let mut held = self.trail().map(|t| std::mem::take(&mut t.held)).unwrap_or_default();
         held.drain(..).for_each(|mark| self.pass(m, mark));
-        // The list is needed again in the next round of a loop.
+        // The list is reused in the next iteration of a loop.
         if let Some(trail) = self.trail().filter(|t| t.held.is_empty()) {
             trail.held = held;
         }
     }
-    /// Whether a runtime stub jumped here: C2's exception blob does, to a handler that may be laid out behind the call.
+    /// Whether a runtime stub jumped here. C2's exception blob does, and the handler may be
+    /// laid out after the call.
     fn came_from_stub(&self) -> bool {
         matches!(
             self.before,
             Before::Block { exit: Exit::Jump | Exit::IndirectJump, class: CodeClass::Transparent, .. }
         )
     }
-    /// The block was interrupted before `cut`. What C2 says of a machine block, it says at its start: what lies
-    /// behind the interruption by debug info has to wait.
+    /// The block was interrupted before `cut`. C2 places all markers of a machine block at its
+    /// start. Those that lie after the interruption, according to debug info, have to wait.
     fn pass_until_cut(&mut self, n: &NMethod, m: &PathMarkers, marks: Vec<Marker>, cut: u32) {
         let state = n.position_of_fault(cut).map(|p| scope_chain(n, p.scope)).filter(|s| !s.is_empty());
         let passed = match &state {
@@ -185,7 +188,7 @@ impl<'a> Machine<'a> {
             trail.held = marks[passed..].to_vec();
         }
     }
-    /// How many of `marks` control had passed when it stood at `state`.
+    /// How many of `marks` control had passed when it was at `state`.
     fn passed_before(&mut self, m: &PathMarkers, marks: &[Marker], state: &[Position]) -> usize {
         if let Some(passed) = self.passed_with(m, marks, state) {
             return passed;
@@ -194,7 +197,8 @@ impl<'a> Machine<'a> {
         let now = c.chain.clone();
         if self.contains(&now, state) { 0 } else { marks.len() }
     }
-    /// How many of `marks` lead to the last block that `state` lies in, if it lies in one of them.
+    /// How many of `marks` lead to the last block that contains `state`; `None` if none of the
+    /// blocks contains it.
     fn passed_with(&mut self, m: &PathMarkers, marks: &[Marker], state: &[Position]) -> Option<usize> {
         for (i, mark) in marks.iter().enumerate().rev() {
             if let Marker::Block { context, bci } = *mark
@@ -206,7 +210,7 @@ impl<'a> Machine<'a> {
         }
         None
     }
-    /// Whether `state` lies in the block that `chain` stands in, at or behind it.
+    /// Whether `state` lies in the block of `chain`, at or after the position of `chain`.
     pub(crate) fn contains(&mut self, chain: &[Position], state: &[Position]) -> bool {
         let (Some((a, callers)), Some((b, others))) = (chain.split_last(), state.split_last()) else {
             return false;
@@ -214,12 +218,14 @@ impl<'a> Machine<'a> {
         let same = callers == others && a.method == b.method;
         same && (a.bci == b.bci || self.leads_straight(a.method, (a.bci, b.bci)))
     }
-    /// Whether control comes from one bytecode to the other within a block; the last step may be a branch.
+    /// Whether control gets from one bytecode to the other within a block; the last step may be
+    /// a branch.
     fn leads_straight(&mut self, method: MethodId, ends: Ends) -> bool {
         let hop = self.paths.hop(self.shared, method, ends);
         hop.path.as_deref().is_some_and(|p| p.len() < 2 || p.windows(2).all(|w| w[0] < w[1]))
     }
-    /// The instruction at `cut` faulted or the thread was stopped there, and control goes on elsewhere.
+    /// The instruction at `cut` faulted or the thread was stopped there, and control continues
+    /// elsewhere.
     pub(crate) fn stop_at_cut(&mut self, n: &NMethod, cut: u32) {
         if let Some(m) = &n.markers {
             self.settle_at(n, m, n.position_of_fault(cut));
@@ -228,15 +234,16 @@ impl<'a> Machine<'a> {
         if let Some(trail) = self.trail() {
             trail.held.clear();
         }
-        // C2 has no debug info where an implicit exception is thrown by code behind the method's own: what comes next
-        // is not thrown by the last known bytecode then.
+        // If code after the method's main code throws an implicit exception, C2 has no debug
+        // info for it. The exception that follows was then not thrown by the last known
+        // bytecode.
         if let Some(p) = n.position_of_fault(cut) {
             self.advance_inside(n, p.scope);
             self.thrown();
         }
     }
-    /// Blocks may begin at the very instruction that did not execute: control came there, unless its state says that it
-    /// did not.
+    /// Blocks may begin at the very instruction that did not execute. Control reached these
+    /// blocks, unless the state of the instruction says that it did not.
     fn reach_cut(&mut self, n: &NMethod, m: &PathMarkers, cut: u32) {
         if self.trail().is_none_or(|t| !t.held.is_empty()) {
             return;
@@ -285,23 +292,24 @@ impl<'a> Machine<'a> {
             }
         }
     }
-    /// No step that a JVM could have made leads to the next marker: the compiler lost a marker or put one in the wrong place.
+    /// No step that a JVM could have made leads to the next marker: the compiler lost a marker
+    /// or misplaced one.
     fn go_astray(&mut self) {
         if let Some(trail) = self.trail() {
             (trail.astray, trail.lost, trail.thrown) = (true, Some(Cause::MissingMarker), false);
         }
     }
-    /// What the top frame executes before its next marker is not known.
+    /// It is not known what the top frame executes before its next marker.
     fn lose_path(&mut self, cause: Cause) {
         if let Some(trail) = self.trail() {
             trail.lost = Some(cause);
         }
     }
-    /// Whether the top frame is followed and stands in the frames of `context`.
+    /// Whether the top frame is being followed and its position is in the frames of `context`.
     fn is_in_context(&self, context: u32) -> bool {
         matches!(self.stack.last(), Some(Frame::Compiled(c)) if c.trail.context == Some(context) && !c.trail.fresh)
     }
-    /// The innermost frame of the top frame goes on at the block `bci`.
+    /// The innermost frame of the top frame continues at the block `bci`.
     fn next_block(&mut self, bci: Bci) {
         let Some(Frame::Compiled(c)) = self.stack.last_mut() else { return };
         let Some(p) = c.chain.last_mut() else { return };
@@ -336,7 +344,7 @@ impl<'a> Machine<'a> {
             return;
         }
         let fresh = std::mem::take(&mut c.trail.fresh);
-        // Debug info counts.
+        // Debug info is valid even if the markers were not.
         c.trail.astray = false;
         if !fresh && c.chain == to && target == Target::Inside {
             self.spare = to;
@@ -361,10 +369,11 @@ impl<'a> Machine<'a> {
             self.go_astray();
         }
     }
-    /// As [`Machine::move_marked`], but of a move to a marker that nothing explains nothing is told.
+    /// As [`Machine::move_marked`], but a move to a marker that nothing explains emits no
+    /// events.
     fn move_or_not(&mut self, old: &[Position], to: &[Position], target: Target, way: Way) -> bool {
         let length = self.out.len();
-        // A run that ends here may become longer.
+        // The move may extend the run that ends here, so the run is saved.
         let last = self.out.last().filter(|e| e.kind.executed().is_some()).cloned();
         if self.move_marked(old, to, target, way) || target == Target::Inside {
             return true;
@@ -376,7 +385,7 @@ impl<'a> Machine<'a> {
         }
         false
     }
-    /// Only the first `length` events count; the others are of compiled code of this tier.
+    /// Keeps only the first `length` events. The others are of compiled code of this tier.
     fn take_back(&mut self, length: usize, tier: Tier) {
         for event in self.out.drain(length..) {
             self.counters.bytecodes -= event.kind.bytecodes();
@@ -385,7 +394,7 @@ impl<'a> Machine<'a> {
             }
         }
     }
-    /// Control is found at `chain`; its outermost frame is known already.
+    /// Control is found at `chain`, whose outermost frame is known already.
     fn appear(&mut self, chain: &[Position], tier: Tier) {
         for p in &chain[1..] {
             self.emit_enter(p.method, tier, Entry::Found);
@@ -394,8 +403,8 @@ impl<'a> Machine<'a> {
             self.emit_bytecode(*method, *bci, tier);
         }
     }
-    /// The compiled top frame is about to be replaced by interpreted ones: its state is that of the
-    /// interruption, if there was one, or that in front of what it had begun.
+    /// The compiled top frame is about to be replaced by interpreted ones. Its state is that of
+    /// the interruption, if there was one, or the state before the bytecodes that it had begun.
     pub(crate) fn settle_cut(&mut self) {
         let Some(Frame::Compiled(c)) = self.stack.last() else { return };
         let (code, Some(last)) = (c.code, c.trail.last) else { return };
@@ -410,7 +419,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Whether nothing but the bci of the innermost frame differs.
+/// Whether the chains differ in nothing but the bci of the innermost frame.
 fn same_frames(a: &[Position], b: &[Position]) -> bool {
     match (a.split_last(), b.split_last()) {
         (Some((a, callers)), Some((b, others))) => a.method == b.method && callers == others,
@@ -418,7 +427,8 @@ fn same_frames(a: &[Position], b: &[Position]) -> bool {
     }
 }
 
-/// Makes `chain` what the positions are, given innermost first; `false` when one is unknown.
+/// Fills `chain` with the positions, which are given innermost first. `false` if one is
+/// unknown.
 fn fill(chain: &mut Vec<Position>, innermost_first: impl Iterator<Item = Option<Position>>) -> bool {
     chain.clear();
     for p in innermost_first {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Path markers against a hand-made nmethod.
+//! Tests path markers on a hand-made nmethod.
 
 use crate::machine_tests::{
     BLOB, CALL_STUB_RETURN, DEOPT_REEXECUTE, FORWARD_EXCEPTION, NMETHOD, NMETHOD_2, POP_FRAME, RETHROW,
@@ -12,13 +12,15 @@ use jportal_capture::schema::*;
 use jportal_machine_flow::{Exit, Item};
 use jportal_units::Address;
 
-/// `m0`: 0 iload_0; 1 ifeq 10; 4 invokestatic; 7 goto 0; 10 return. `m1`: 0 iload_0; 1 ifeq 5; 4 nop; 5 return.
+/// The code of the two methods:
+/// * `m0`: 0 iload_0; 1 ifeq 10; 4 invokestatic; 7 goto 0; 10 return.
+/// * `m1`: 0 iload_0; 1 ifeq 5; 4 nop; 5 return.
 const M0: [u8; 11] = [26, 153, 0, 9, 184, 0, 0, 167, 0xff, 0xf9, 177];
 const M1: [u8; 6] = [26, 153, 0, 4, 0, 177];
 /// Method pointers of `vm_with`.
 const POINTERS: [u64; 2] = [0x9000, 0x9001];
 
-/// Positions whose bytecode the interpreter executes once more.
+/// Positions whose bytecode the interpreter executes again.
 const REEXECUTED: [u32; 1] = [0x1a];
 
 /// (offset, markers); a marker is (context, bci), or (`NO_CONTEXT`, cause).
@@ -47,7 +49,7 @@ fn nmethod_of(
     vm_with(&[(m0, caught), (&M1, &[])], &nmethod)
 }
 
-/// As `nmethod`, but `m1` is this.
+/// As `nmethod`, but with this `m1`.
 fn nmethod_with(m0: &[u8], m1: &[u8], at: Marks<'_>, caught: &[ExceptionEntry]) -> Vm {
     vm_with(&[(m0, caught), (m1, &[])], &nmethod_records(NMETHOD, at, &[], &[]))
 }
@@ -72,7 +74,7 @@ fn nmethod_records(start: u32, at: Marks<'_>, on: Edges<'_>, positions: &[(u32, 
         let (first, count) = list(marks);
         m.edges.push(MarkedEdge { from, to, outcome, first, count });
     }
-    // A compiler has no context that it does not use.
+    // A compiler records no context that it does not use.
     if m.markers.iter().all(|marker| marker.context != 1) {
         m.contexts.truncate(1);
     }
@@ -130,7 +132,7 @@ const NOT_TAKEN: u8 = edge_outcomes::NOT_TAKEN;
 
 #[test]
 fn markers_at_blocks_and_on_edges_give_every_bytecode() {
-    // The test of m1 falls through over an empty block; 0x20 is the loop's exit.
+    // m1's test falls through over an empty block; 0x20 is the loop's exit.
     let vm = nmethod(
         &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x30, &[(1, 5), (0, 0)]), (0x20, &[(0, 10)])],
         &[(0x16, NOT_TAKEN, 0x18, &[(1, 4)]), (0x1e, TAKEN, 0x30, &[])],
@@ -155,7 +157,7 @@ fn only_a_frame_that_is_known_goes_on_by_osr() {
     let osr = |s: Script| s.nm(0x40, 0x48, Exit::Jump);
     let known = osr(start().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true).op(Opcode::INVOKESTATIC));
     assert_eq!(run(&vm, known).join(" "), "> m0 m0@0 m0@1 m0@4 < m0 osr m0 m0@0");
-    // The trace begins in the loop: whose frame it was is not known.
+    // The trace begins in the loop: it is not known which frame was replaced.
     assert_eq!(run(&vm, osr(Script::default())).join(" "), "> m0 m0@0");
 }
 
@@ -169,7 +171,8 @@ fn where_the_compiler_lost_the_path_nothing_is_guessed() {
 
 #[test]
 fn a_branch_to_the_next_instruction_needs_a_unit_that_tells_its_direction() {
-    // Both ways of the branch that ends at 0x18 lead to 0x18; one of them goes through the block at 4 of `m1`.
+    // Both directions of the branch that ends at 0x18 lead to 0x18; one of them passes the
+    // block at 4 of `m1`.
     let on: Edges<'_> = &[(0x16, TAKEN, 0x18, &[(1, 5)]), (0x16, NOT_TAKEN, 0x18, &[(1, 4), (1, 5)])];
     let at: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x18, &[(0, 0)]), (0x28, &[(0, 10)])];
     let vm = nmethod(at, on, &[], &[]);
@@ -180,7 +183,7 @@ fn a_branch_to_the_next_instruction_needs_a_unit_that_tells_its_direction() {
         };
         let flow = |way| format!("> m0 m0@0 m0@1 m0@4 > m1 m1@0 {way} m0@0 m0@1 m0@10 < m0");
         assert_eq!(run(&vm, s()).join(" "), flow(format!("{way} < m1 m0@7")));
-        // What is lost may be of the caller as well.
+        // The lost path may be the caller's as well.
         let lost = "? m1 shared-target < m1 ? m0 shared-target".to_owned();
         assert_eq!(run_on(&vm, s(), true).join(" "), flow(lost));
     }
@@ -188,17 +191,18 @@ fn a_branch_to_the_next_instruction_needs_a_unit_that_tells_its_direction() {
 
 #[test]
 fn a_callee_that_does_not_show_is_noticed() {
-    // Inlined, but all that is left of it is what comes behind.
+    // The callee is inlined, but only the code after it is left.
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (0, 0)])], &[], &[], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 ? m0 hidden-callee m0@0");
-    // A call of the machine code's own shows by what is called.
+    // The callee of a real call is visible.
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x18, &[(0, 0)])], &[], &[(0x18, 0, 4)], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call).nm(0x18, 0x20, Exit::Jump);
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 m0@7 m0@0");
 }
 
-/// `m0` makes a call that returns to 0x1a, whose state is in front of the inlined call that is over by then.
+/// `m0` makes a call that returns to 0x1a. The state there lies before the inlined call, which
+/// has ended by then.
 fn at_state_before(then: fn(Script) -> Script) -> String {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5)])], &[], &[(0x1a, 0, 0)], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x1a, Exit::Call);
@@ -210,7 +214,7 @@ fn at_state_before(then: fn(Script) -> Script) -> String {
 fn a_state_to_start_again_from_is_no_position() {
     let returned = at_state_before(|s| s.nm(0x1a, 0x20, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump));
     assert_eq!(returned, "< m1 ? m0 missing-marker < m0");
-    // An uncommon trap stands where its state is.
+    // The position of an uncommon trap is its state.
     let trapped = at_state_before(|s| s.at(DEOPT_REEXECUTE, Exit::IndirectJump));
     assert_eq!(trapped, "< m1 m0@7 m0@0 < m0 > m0");
     let invalid = |s: Script| s.nm(0x110, 0x118, Exit::Jump).at(DEOPT_REEXECUTE, Exit::IndirectJump);
@@ -221,14 +225,15 @@ fn a_state_to_start_again_from_is_no_position() {
 fn a_lost_marker_is_noticed() {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), (0, 10)])], &[], &[], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump);
-    // How `m1` ended is not known either.
+    // It is not known either how `m1` ended.
     let expected =
         "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 ? m1 missing-marker !? m1 ? m0 missing-marker < m0";
     assert_eq!(run(&vm, s).join(" "), expected);
 }
 
-/// A round of the loop of `m0`, then the marker of its head once more, which is out of place, then another round; from
-/// 0x18 on what `then` says. The calls that return to 0x28 and 0x30 have these positions.
+/// One iteration of the loop of `m0`, then the marker of its head again, which is misplaced,
+/// then another iteration. From 0x18 on, `then` continues the script. The calls that return to
+/// 0x28 and 0x30 have these positions.
 fn astray(positions: &[(u32, u32, i32)], then: fn(Script) -> Script) -> String {
     let marks: Marks<'_> = &[
         (0, &[(0, 0)]),
@@ -247,20 +252,21 @@ fn nothing_that_markers_say_behind_a_contradiction_counts() {
     assert_eq!(astray(&[], |s| s), "");
     let returned = astray(&[], |s| s.nm(0x20, 0x28, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump));
     assert_eq!(returned, "? m0 missing-marker < m0");
-    // A call without debug info does not say where control stands.
+    // A call without debug info does not give the position of control.
     let called = astray(&[], |s| s.nm(0x20, 0x28, Exit::Call).nm(0x28, 0x30, Exit::Return));
     assert_eq!(called, "");
 }
 
 #[test]
 fn debug_info_ends_a_contradiction_of_markers() {
-    // In a callee: any number of rounds may have been made before.
+    // In a callee: any number of iterations may have been executed before.
     let called = astray(&[(0x28, 1, 0)], |s| s.nm(0x20, 0x28, Exit::Call));
     assert_eq!(called, "? m0 missing-marker m0@4 > m1 ? m1 missing-marker m1@0");
-    // Where the last marker that counts is: nothing shows that something has happened in between.
+    // At the position of the last valid marker: nothing shows that anything happened in
+    // between.
     let called = astray(&[(0x28, 0, 0)], |s| s.nm(0x20, 0x28, Exit::Call));
     assert_eq!(called, "");
-    // From there on markers count again.
+    // Markers are valid again after that.
     let called = astray(&[(0x28, 0, 0)], |s| s.nm(0x20, 0x28, Exit::Call).nm(0x28, 0x2c, Exit::Jump));
     assert_eq!(called, "? m0 missing-marker m0@10");
     let called = astray(&[(0x28, 0, 1)], |s| s.nm(0x20, 0x28, Exit::Call).nm(0x28, 0x2c, Exit::Jump));
@@ -277,7 +283,7 @@ fn an_exception_of_an_inlined_callee_is_caught_by_the_caller() {
         &[row],
     );
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call);
-    // The exception handler's stub leads into the VM and that to the handler.
+    // The stub of the exception handler jumps into the VM, which jumps to the handler.
     let s = s.nm(0x100, 0x108, Exit::Jump).nm(0x40, 0x48, Exit::Return);
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ! m1 catch m0@10 m0@10");
 }
@@ -292,8 +298,8 @@ fn an_inlined_constructor_returns_before_the_exception_is_thrown() {
     assert_eq!(run(&vm, s).join(" "), expected);
 }
 
-/// The flow of `m0` behind its call at 4, in which `m1` is inlined, stands in the block at 0 and throws or returns;
-/// next is the handler at 10 of `m0`.
+/// The flow of `m0` after its call at 4, in which `m1` is inlined. Control is in the block at 0
+/// of `m1` and throws or returns; the handler at 10 of `m0` is next.
 fn to_handler(m0: &[u8], m1: &[u8], caught: (u16, u16)) -> String {
     let row =
         ExceptionEntry { start_bci: caught.0, end_bci: caught.1, handler_bci: 10, ..Default::default() };
@@ -304,12 +310,13 @@ fn to_handler(m0: &[u8], m1: &[u8], caught: (u16, u16)) -> String {
     flow.strip_prefix("> m0 m0@0 m0@1 m0@4 > m1 m1@0 ").expect("the way to the call").to_owned()
 }
 
-/// As `M0`, but at 7 athrow.
+/// As `M0`, but with an athrow at 7.
 const THROWS: [u8; 11] = [26, 153, 0, 9, 184, 0, 0, 191, 0, 0, 177];
 
 #[test]
 fn an_exception_that_only_one_bytecode_can_have_thrown() {
-    // 0 iload_0; 1 iload_0; 2 idiv; 3 pop; 4 aload_0; 5 athrow: what the division throws comes out of a fault.
+    // 0 iload_0; 1 iload_0; 2 idiv; 3 pop; 4 aload_0; 5 athrow: an exception of the division
+    // would show as a fault.
     let flow = to_handler(&M0, &[26, 26, 108, 87, 42, 191], (4, 7));
     assert_eq!(flow, "m1@1 m1@2 m1@3 m1@4 m1@5 ! m1 catch m0@10 m0@10");
     // A callee that has no `athrow` returns, and its caller throws.
@@ -326,14 +333,14 @@ fn nothing_but_athrow_throws_without_a_call() {
 
 #[test]
 fn an_exception_that_is_thrown_behind_a_branch_has_no_place() {
-    // 0 iload_0; 1 ifeq 5; 4 nop; 5 aload_0; 6 athrow: which way, a marker would have said.
+    // 0 iload_0; 1 ifeq 5; 4 nop; 5 aload_0; 6 athrow: a marker would have given the direction.
     let flow = to_handler(&THROWS, &[26, 153, 0, 4, 0, 42, 191], (4, 8));
     assert_eq!(flow, "? m1 missing-marker !? m1 ? m0 unknown-thrower catch m0@10 m0@10");
 }
 
 #[test]
 fn a_callee_that_may_have_thrown_or_returned() {
-    // 0 iload_0; 1 invokestatic; 4 ireturn: an intrinsic, as far as the markers tell.
+    // 0 iload_0; 1 invokestatic; 4 ireturn: according to the markers, an intrinsic.
     let flow = to_handler(&THROWS, &[26, 184, 0, 0, 172], (4, 8));
     assert_eq!(flow, "? m1 unknown-end !? m1 ? m0 unknown-thrower catch m0@10 m0@10");
 }
@@ -382,7 +389,7 @@ fn a_loop_that_is_gone_may_have_called_the_callee_anew() {
         let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &marks)], &[], &[], &[]);
         run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump)).join(" ")
     };
-    // The call of `m0` is in its loop: in `m1`, and in front of it.
+    // The call of `m0` is in its loop. The loss is in `m1`, and before it.
     assert_eq!(flow(&[(1, 0)]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 ? m1 empty-loop over 1 m1@4");
     assert_eq!(flow(&[]), "> m0 m0@0 m0@1 m0@4 > m1 ? m1 empty-loop over 1 m1@4");
 }
@@ -390,13 +397,13 @@ fn a_loop_that_is_gone_may_have_called_the_callee_anew() {
 #[test]
 fn what_a_fold_hides_may_lie_in_the_caller_and_in_the_callee() {
     let fold = (NO_CONTEXT, ambiguities::TOO_MANY);
-    // Control goes from `m0` into `m1`, whose first block does not show.
+    // Control goes from `m0` into `m1`, whose first block is not marked.
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[fold, (1, 4)])];
     let vm = nmethod(marks, &[], &[], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
     let expected = "> m0 m0@0 ? m0 too-many-markers m0@4 > m1 ? m1 too-many-markers m1@4";
     assert_eq!(run(&vm, s).join(" "), expected);
-    // From the callee into the callee once more, and none of it shows.
+    // Control goes from the callee into the callee again, and nothing in between is marked.
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), fold, (0, 4)])];
     let vm = nmethod(marks, &[], &[], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Jump);
@@ -423,7 +430,8 @@ fn safepoint_handler() -> Record {
     Record::BlobDefined(BlobDefined { start, kind: blob_kinds::SAFEPOINT, code, ..Default::default() })
 }
 
-/// `m0` at its call at 4, which goes to a second nmethod, of `m0` again; that has executed `0..8`.
+/// `m0` at its call at 4. The callee is a second nmethod, also of `m0`, which has executed
+/// `0..8`.
 fn at_call(m0: &[u8], on: Edges<'_>, caught: &[ExceptionEntry]) -> (Vm, Script) {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x20, &[(0, 10)]), (0x30, &[(0, 0)])];
     let mut records = Vec::from(nmethod_records(NMETHOD, marks, on, &[(0x18, 0, 4)]));
@@ -469,24 +477,25 @@ fn the_lowest_frame_known_returns_to_one_that_is_not() {
     let (vm, _) = at_call(&M0, &[], &[]);
     let caller = |s: Script| s.nm(0x18, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
     let found = |at: u32| Script::default().enter(at + 0x20);
-    // To other code, and to an activation of the same.
+    // The frame returns to other code, and to another activation of the same code.
     let s = caller(found(NMETHOD_2).callee(0x20, 0x28, Exit::Return));
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
     let s = caller(found(NMETHOD).nm(0x20, 0x28, Exit::Return));
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
-    // Through the safepoint at its return, to other code and to an activation of the same.
+    // The same through the safepoint at its return.
     let polled = |s: Script| caller(s.block(BLOB, BLOB + 8, Exit::Return));
     let s = polled(found(NMETHOD_2).callee(0x20, 0x28, Exit::Jump));
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
     let s = polled(found(NMETHOD).nm(0x20, 0x28, Exit::Jump));
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@10 < m0 > m0 m0@0");
-    // Where the jump leads to an instruction that faults, the same handler returns to that.
+    // If the jump leads to an instruction that faults, the same handler returns to that
+    // instruction.
     let s = found(NMETHOD)
         .nm(0x20, 0x28, Exit::Jump)
         .push(Item::Interrupt { ip: Address(address(NMETHOD + 0x18)) });
-    // The frame is still there; that the loop begins anew behind the return is nothing that markers can say.
+    // The frame still exists. Markers cannot say that the loop begins again after the return.
     assert_eq!(run(&vm, polled(s.enter(BLOB))).join(" "), "> m0 m0@10");
-    // From the interpreter, whose return is a jump.
+    // The frame returns from the interpreter, whose return is a jump.
     let s = Script::default()
         .enter(CALL_STUB_RETURN)
         .at(CALL_STUB_RETURN, Exit::Jump)
@@ -495,11 +504,11 @@ fn the_lowest_frame_known_returns_to_one_that_is_not() {
     let s = s.branch(Opcode::IFEQ, false);
     let returned = caller(s.clone().op(Opcode::RETURN));
     assert_eq!(run(&vm, returned).join(" "), "> m1 m1@0 m1@1 m1@5 < m1 > m0 m0@0");
-    // A frame that has not returned, or stands on another one, does not vanish.
+    // A frame that has not returned, or that has a caller on the stack, does not vanish.
     assert!(run(&vm, caller(s)).join(" ").contains("gap"));
     let s = found(NMETHOD_2).callee(0x20, 0x28, Exit::Jump);
     assert!(run(&vm, caller(s)).join(" ").contains("gap"));
-    // A stub that the code called returns to it.
+    // A stub that the code called returns to the code.
     let s = Script::default().enter(NMETHOD + 0x10).nm(0x10, 0x18, Exit::Call).block(
         BLOB,
         BLOB + 4,
@@ -523,7 +532,7 @@ fn the_lowest_frame_known_is_a_native_one_and_returns() {
     let caller = |s: Script| s.nm(0x18, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
     let returned = caller(called.clone().callee(0x20, 0x28, Exit::Return));
     assert_eq!(run(&vm, returned).join(" "), "> m1 < m1 > m0 m0@0");
-    // One that has not returned does not vanish.
+    // A frame that has not returned does not vanish.
     assert!(run(&vm, caller(called.callee(0x20, 0x28, Exit::Jump))).join(" ").contains("gap"));
 }
 
@@ -540,7 +549,7 @@ fn an_exception_of_a_callee_that_is_gone_arrives_at_the_handler() {
 #[test]
 fn a_callee_that_is_gone_without_a_sign() {
     let (vm, s) = at_call(&M0, &[], &[]);
-    // The VM goes on in the caller.
+    // The VM continues in the caller.
     let s = s.callee(0, 8, Exit::Taken).callee(0x20, 0x28, Exit::Jump).enter(NMETHOD + 0x18);
     let s = s.nm(0x18, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
     assert_eq!(run(&vm, s).join(" "), format!("{CALLED} ? m0 unknown-end !? m0 m0@7 m0@0"));
@@ -589,7 +598,7 @@ fn c2_patches_nothing() {
     assert_eq!(run(&vm, s).join(" "), expected);
 }
 
-/// An nmethod of `m0` alone that C1 has made.
+/// An nmethod of `m0` only, compiled by C1.
 fn c1(at: Marks<'_>, positions: &[(u32, u32, i32)]) -> Vm {
     let mut records = nmethod_records(NMETHOD, at, &[], positions);
     let [Record::NMethodInstalled(n), _] = &mut records else { unreachable!("as built") };
@@ -601,7 +610,8 @@ fn c1(at: Marks<'_>, positions: &[(u32, u32, i32)]) -> Vm {
 fn a_class_that_is_being_initialised_is_not_patched_yet() {
     let vm = c1(&[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x30, &[(0, 0)])], &[(0xe5, 0, 4)]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x15, Exit::Jump).nm(0xe0, 0xe5, Exit::Call);
-    // The instruction still leads into the stub, which goes on behind it.
+    // The instruction is still a jump into the stub. The stub continues at the instruction
+    // after it.
     let s = s.nm(0xe5, 0xea, Exit::Jump).nm(0x10, 0x15, Exit::Jump).nm(0xd0, 0xe0, Exit::Jump);
     let s = s.nm(0x15, 0x20, Exit::Jump).nm(0x30, 0x38, Exit::NotTaken);
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 m0@7 m0@0");
@@ -619,11 +629,11 @@ fn a_call_without_a_position_says_nothing_of_the_instructions_before_it() {
         let vm = vm_with(&[(&m0, &[])], &records);
         run(&vm, start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x18, Exit::Call)).join(" ")
     };
-    // Where C1 throws, the position stands in front of the call.
+    // For an `athrow`, C1 records the position before the call.
     assert_eq!(flow(compilers::C1, 0x12, 5), "> m0 m0@0 m0@1 m0@4 m0@5");
     assert_eq!(flow(compilers::C1, 0x12, 1), "> m0 m0@0 m0@1 m0@4");
     assert_eq!(flow(compilers::C2, 0x12, 5), "> m0 m0@0 m0@1 m0@4");
-    // Behind the call of another one.
+    // The position is that of another call, which ends before the block.
     assert_eq!(flow(compilers::C1, 0x10, 5), "> m0 m0@0 m0@1 m0@4");
 }
 
@@ -637,7 +647,7 @@ fn an_instruction_that_was_patched_is_the_same_bytecode_again() {
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 m0@7 m0@0");
 }
 
-/// Two blocks in one machine block, interrupted at the first one's position.
+/// Two bytecode blocks in one machine block, which is interrupted at the first one's position.
 fn interrupted() -> (Vm, Script) {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 4)])], &[], &[(0x14, 1, 1)], &[]);
     let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, 0x14, Exit::Cut);
@@ -658,7 +668,7 @@ fn the_check_in_front_of_a_method_may_be_interrupted() {
         n.verified_entry = 0x10;
     }
     let vm = vm_with(&[(&M0, &[]), (&M1, &[])], &records);
-    // At the entry, or in the padding in front of it.
+    // At the entry, or in the padding before it.
     for at in [0x10, 0xc] {
         let ip = Address(address(NMETHOD + at));
         let check = start().nm(0, 8, Exit::NotTaken).nm(8, at, Exit::Cut);
@@ -677,8 +687,8 @@ fn an_interrupted_block_that_is_deoptimised_has_not_gone_on() {
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 < m1 < m0 > m0 > m1 m1@4");
 }
 
-/// `m0` from its first block to the one at 0x10, whose first instruction faults; `state` is what debug info says there, and
-/// `implicit` are the instructions that C2 expects to fault.
+/// `m0` from its first block to the one at 0x10, whose first instruction faults. `state` is the
+/// debug info there. `implicit` are the instructions that C2 expects to fault.
 fn faulted_at_start(state: &[(u32, u32, i32)], implicit: &[u32]) -> String {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5)]), (0x30, &[(0, 10)])];
     let mut records = nmethod_records(NMETHOD, marks, &[], state);
@@ -695,15 +705,16 @@ fn faulted_at_start(state: &[(u32, u32, i32)], implicit: &[u32]) -> String {
 #[test]
 fn a_block_whose_first_instruction_faults_was_reached() {
     assert_eq!(faulted_at_start(&[], &[]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5");
-    // Unless the state says that it was not.
+    // The block was not reached if the state says so.
     assert_eq!(faulted_at_start(&[(0x10, 1, 1)], &[0x18]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1");
     assert_eq!(faulted_at_start(&[(0x10, 0, 1)], &[]), "> m0 m0@0 m0@1");
-    // A state that belongs to the call in front of the block says nothing.
+    // A state that belongs to the call before the block says nothing.
     assert_eq!(faulted_at_start(&[(0x10, 1, 1)], &[0x10]), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5");
 }
 
-/// Two rounds of the loop of `m0`, whose test C2 has made part of the round before. A poll at 0x24, and what
-/// led to it; its state is the end of the round before, at 7.
+/// Two iterations of the loop of `m0`, whose test C2 has moved into the previous iteration.
+/// There is a poll at 0x24, which finds work to do. Its state is the end of the previous
+/// iteration, at 7.
 fn polled() -> (Vm, Script) {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), (0, 0)]), (0x30, &[(0, 10)])];
     let mut records = Vec::from(nmethod_records(NMETHOD, marks, &[], &[(0x24, 0, 7)]));
@@ -753,7 +764,7 @@ fn the_first_instruction_of_a_block_may_be_a_poll() {
 
 const POLL_STATE_HERE: (u32, u16) = (POLL_STATE, 0);
 
-/// As `polled`, but C2 says where the state of the poll stands. Behind it the block at 0 begins.
+/// As `polled`, but C2 marks the place of the poll's state. After it, the block at 0 begins.
 fn polled_early(behind: &[(u32, u16)]) -> (Vm, Script) {
     let round = [&[(0, 4), (1, 0), (1, 5), POLL_STATE_HERE, (0, 0)], behind].concat();
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &round), (0x30, &[(0, 10)])];
@@ -764,7 +775,7 @@ fn polled_early(behind: &[(u32, u16)]) -> (Vm, Script) {
 }
 
 impl Script {
-    /// The poll at 0x24 is reached, and finds work to do; the handler has called the VM.
+    /// The poll at 0x24 is reached and finds work to do; the handler has called the VM.
     fn poll(self) -> Self {
         let s = self.nm(0x20, 0x24, Exit::Cut).push(Item::Interrupt { ip: Address(address(NMETHOD + 0x24)) });
         s.enter(BLOB).block(BLOB, BLOB + 4, Exit::IndirectCall).enter(BLOB + 4)
@@ -777,7 +788,8 @@ fn what_was_passed_before_its_time_has_happened_if_the_poll_lets_control_go_on()
     let s = s.poll().block(BLOB + 4, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken);
     let s = s.nm(0x30, 0x38, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump);
     assert_eq!(run(&vm, s).join(" "), format!("{POLLED} m0@1 m0@10 < m0"));
-    // Nor does anything else take it back: an idle poll, another interruption, the next round, a return or a call.
+    // Nothing else takes it back either: an idle poll, another interruption, the next
+    // iteration, a return or a call.
     let (vm, s) = polled_early(&[]);
     let s = s.nm(0x20, 0x30, Exit::NotTaken).nm(0x30, 0x38, Exit::Jump);
     assert_eq!(run(&vm, s).join(" "), format!("{POLLED} m0@1 m0@10"));
@@ -799,7 +811,8 @@ fn what_was_passed_before_its_time_has_happened_if_the_poll_lets_control_go_on()
 #[test]
 fn what_was_passed_before_its_time_has_not_happened_if_the_poll_deoptimises() {
     let (vm, s) = polled_early(&[]);
-    // The handler returns to the deoptimisation handler; the interpreter goes on with the goto at 7.
+    // The handler returns to the deoptimisation handler; the interpreter resumes with the goto
+    // at 7.
     let s = s
         .poll()
         .block(BLOB + 4, BLOB + 8, Exit::Return)
@@ -810,8 +823,8 @@ fn what_was_passed_before_its_time_has_not_happened_if_the_poll_deoptimises() {
 }
 
 impl Script {
-    /// The handler of the poll in front of a return finds an exception that came from outside, and passes it
-    /// on.
+    /// The handler of the poll before a return finds an exception that came from outside, and
+    /// forwards it.
     fn stopped_at_return(self) -> Self {
         let s = self.block(BLOB, BLOB + 4, Exit::IndirectCall).enter(BLOB + 4);
         s.block(BLOB + 4, BLOB + 8, Exit::Jump).at(FORWARD_EXCEPTION, Exit::IndirectJump)
@@ -826,7 +839,7 @@ fn an_exception_from_outside_at_a_return_is_thrown_in_the_caller() {
     // The caller is compiled.
     let s = callee(s).nm(0x100, 0x108, Exit::Jump).nm(0x20, 0x28, Exit::Return);
     assert_eq!(run(&vm, s).join(" "), format!("{CALLED} < m0 catch m0@10 m0@10"));
-    // It is interpreted.
+    // The caller is interpreted.
     let s = start().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true).op(Opcode::INVOKESTATIC);
     let s = callee(s).at(RETHROW, Exit::Call).reveal(REVEAL_HANDLER, 10);
     let s = s.block(0x3400, 0x3408, Exit::IndirectJump).op(Opcode::RETURN);
@@ -837,7 +850,8 @@ fn an_exception_from_outside_at_a_return_is_thrown_in_the_caller() {
 fn a_callee_that_is_not_entrant_has_no_frame_to_return_from() {
     let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
     let (vm, s) = at_call(&M0, &[], &[row]);
-    // The callee is the same code, whose entry has become a jump; the stub that looks for other code throws.
+    // The callee is the same code, whose entry has become a jump. The stub that looks for other
+    // code throws.
     let s = s.nm(0, 5, Exit::Jump).stopped_at_return().nm(0x100, 0x108, Exit::Jump);
     let lines = run(&vm, s.nm(0x20, 0x28, Exit::Return));
     assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 catch m0@10 m0@10");
@@ -845,7 +859,7 @@ fn a_callee_that_is_not_entrant_has_no_frame_to_return_from() {
 
 #[test]
 fn an_exception_that_code_has_the_vm_rethrow_has_left_the_inlined_frames() {
-    // `m0` catches a class that is not loaded: 0 aload_0; 1 athrow of the inlined callee.
+    // `m0` catches a class that is not loaded. The inlined callee is: 0 aload_0; 1 athrow.
     let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0)]), (0x40, &[(0, 10)])];
     let mut records = Vec::from(nmethod_records(NMETHOD, marks, &[], &[(0x18, 0, 4)]));
@@ -864,22 +878,22 @@ fn an_exception_that_code_has_the_vm_rethrow_has_left_the_inlined_frames() {
     };
     let caught = |s: Script| s.nm(0x40, 0x48, Exit::Return);
     assert_eq!(flow(&[42, 191], caught), "m1@1 ! m1 catch m0@10 m0@10");
-    // It is caught nowhere.
+    // No frame catches it.
     let unwound = |s: Script| s.nm(0x50, 0x58, Exit::Jump).block(BLOB, BLOB + 8, Exit::IndirectJump);
     assert_eq!(flow(&[42, 191], unwound), "m1@1 ! m1 ! m0");
-    // Nothing in the callee can have thrown.
+    // No bytecode of the callee can have thrown.
     assert_eq!(flow(&[0, 177], caught), "? m1 missing-marker !? m1 catch m0@10 m0@10");
 }
 
 #[test]
 fn a_debugger_pops_frames_of_compiled_code() {
     let (vm, s) = at_call(&M0, &[], &[]);
-    // The caller is compiled: it is deoptimised, and makes its call once more.
+    // The caller is compiled: it is deoptimised and makes its call again.
     let popped = s.call(1).op(Opcode::ILOAD_0).at(POP_FRAME, Exit::IndirectJump);
     let again = popped.nm(0x110, 0x118, Exit::Jump).at(DEOPT_REEXECUTE, Exit::IndirectJump);
     let lines = run(&vm, again.op(Opcode::INVOKESTATIC).call(1));
     assert_eq!(lines.join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 pop m1 < m0 > m0 m0@4 > m1");
-    // The popped frame was compiled: an interpreted one takes its place first.
+    // The popped frame was compiled: an interpreted frame replaces it first.
     let s = start().call(0).op(Opcode::ILOAD_0).branch(Opcode::IFEQ, true).op(Opcode::INVOKESTATIC);
     let s = s.callee(0, 8, Exit::Taken).at(POP_FRAME, Exit::IndirectJump).op(Opcode::INVOKESTATIC);
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m0 m0@0 < m0 > m0 pop m0 m0@4");

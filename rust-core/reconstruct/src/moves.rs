@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From one position of a marked frame to the next: what its inlined frames executed in between.
+//! Moves from one position of a marked frame to the next: what its inlined frames executed in
+//! between.
 //!
-//! Two markers that follow each other are joined by one edge of the method, or an exception leads from the one to
-//! the other. What neither explains, and what more than one way explains, is unresolved, with its cause.
+//! One edge of the method joins two consecutive markers, or an exception leads from one to the
+//! other. A step that neither explains, or that more than one path explains, is unresolved,
+//! with its cause.
 
 use crate::frame::{Position, Trail};
 use crate::machine::{Machine, push_run};
@@ -13,7 +15,7 @@ use jportal_flow::{Cause, Entry, EventKind, Exit as FrameExit, Tier};
 use jportal_machine_flow::Exit;
 use jportal_units::{Bci, MethodId};
 
-/// How the end of a move is known.
+/// How the target of a move is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     /// A marker: a block begins there, perhaps the same one again.
@@ -22,15 +24,15 @@ pub(crate) enum Target {
     Inside,
 }
 
-/// What is known of an exception on its way.
+/// What is known of an exception that is being thrown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Flight {
-    /// None was seen; the bytecodes behind the position may have thrown one.
+    /// No exception was seen. The bytecodes after the position may have thrown one.
     #[default]
     Unseen,
     /// One was thrown at exactly the position.
     Thrown,
-    /// The callee has thrown it, or returned.
+    /// The callee threw it, or returned.
     Perhaps,
 }
 
@@ -41,14 +43,16 @@ pub(crate) struct Way {
     /// The path is lost, for this cause.
     pub lost: Option<Cause>,
     pub flight: Flight,
-    /// The bytecode it starts from has made its call, if it is an invoke.
+    /// If the bytecode at the start is an invoke, it has made its call.
     pub called: bool,
-    /// Callers that a lost loop may reach over: [`jportal_flow::EventKind::Unresolved`].
+    /// The number of callers that a lost loop may include:
+    /// [`jportal_flow::EventKind::Unresolved`].
     pub callers: u16,
 }
 
 impl Way {
-    /// What `trail` says of the way behind the position; the next position knows nothing of it.
+    /// Takes from `trail` what is known of the path after the position. The next position
+    /// starts without it.
     pub(crate) fn take(tier: Tier, trail: &mut Trail) -> Self {
         let thrown = std::mem::take(&mut trail.thrown);
         Self {
@@ -66,13 +70,14 @@ impl Way {
 struct Catcher {
     at: Position,
     handler: Bci,
-    /// An edge leads to the handler as well.
+    /// A normal edge leads to the handler as well.
     edge: bool,
 }
 
 impl Machine<'_> {
-    /// The top frame goes from one position to the other. Returns whether something explains that; if nothing does, a
-    /// marker is missing or in the wrong place, and what was told says so.
+    /// The top frame moves from one position to the other. Returns whether an edge or an
+    /// exception explains the move. If neither does, a marker is missing or misplaced, and the
+    /// emitted events say so.
     pub(crate) fn move_marked(
         &mut self,
         old: &[Position],
@@ -81,7 +86,7 @@ impl Machine<'_> {
         mut way: Way,
     ) -> bool {
         let mut explained = true;
-        // Frames stay as long as method and, for callers, call site are the same.
+        // A frame stays while its method and, for callers, its call site are the same.
         let mut same = 0;
         while same < old.len() && same < new.len() && old[same].method == new[same].method {
             same += 1;
@@ -107,10 +112,11 @@ impl Machine<'_> {
             explained &= self.move_in_frame(is.method, (was.bci, is.bci), way);
             way = Way { flight: Flight::Unseen, called: false, callers: 0, ..way };
         } else {
-            // The callees may have been called before.
+            // The new callees may have been called before, in earlier rounds of a lost loop.
             way.callers = self.rounds(&new[..same], way.lost);
         }
-        // What is lost may lie in any of the frames: a compiler says of a fold where it is, not whose.
+        // The lost path may lie in any of these frames: a compiler reports where a fold is, but
+        // not in which frame.
         for p in &new[same..] {
             self.emit_enter(p.method, way.tier, Entry::Call);
             if p.bci.is_some() {
@@ -120,8 +126,9 @@ impl Machine<'_> {
         }
         explained
     }
-    /// Of the frames on top of which another one stands, outermost first, the number down to the lowest that may have
-    /// gone round in a lost loop with those above it: its call can be reached from itself.
+    /// `callers` are frames, outermost first, that each have another frame on top. Returns how
+    /// many of them, counted from the innermost, a lost loop may have repeated: down to the
+    /// outermost whose call can be reached from itself.
     pub(crate) fn rounds(&mut self, callers: &[Position], lost: Option<Cause>) -> u16 {
         if !matches!(lost, Some(Cause::EmptyLoop | Cause::MissingMarker)) {
             return 0;
@@ -131,7 +138,8 @@ impl Machine<'_> {
         let lowest = callers.iter().position(again);
         lowest.map_or(0, |at| u16::try_from(callers.len() - at).unwrap_or(u16::MAX))
     }
-    /// The inlined frames `gone`, outermost first, end; their caller goes from one to the other of `joint`.
+    /// The inlined frames `gone`, outermost first, end. Their caller moves from one position of
+    /// `joint` to the other.
     fn leave_inlined(
         &mut self,
         gone: &[Position],
@@ -154,10 +162,12 @@ impl Machine<'_> {
             None => self.leave_by_return(gone, way),
         }
     }
-    /// The inlined frames `gone`, outermost first, end, and debug info finds their caller at the very call that they came from.
-    /// Code of C2 has no state there for callees that returned. It has one for an exception that left them where the compiler
-    /// could not tell the caller's handlers apart (a catch type that is not loaded, `Parse::catch_inline_exceptions`): it
-    /// calls the stub that rethrows, and the VM looks for the handler.
+    /// The inlined frames `gone`, outermost first, end, and debug info gives their caller's
+    /// position at the same call that they came from. C2 code has no state there for callees
+    /// that returned. It has one for an exception that left them, if the compiler could not
+    /// distinguish the caller's handlers (a catch type that is not loaded,
+    /// `Parse::catch_inline_exceptions`): the code calls the stub that rethrows, and the VM
+    /// looks for the handler.
     fn leave_to_call_site(&mut self, gone: &[Position], way: &mut Way) -> bool {
         if way.lost == Some(Cause::MissingMarker) {
             self.leave_unknown(gone, way);
@@ -177,17 +187,18 @@ impl Machine<'_> {
         }
         explained
     }
-    /// The frames are gone, and the markers do not say how: they contradict each other.
+    /// The frames are gone. The markers contradict each other and do not say how the frames
+    /// ended.
     fn leave_unknown(&mut self, gone: &[Position], way: &mut Way) {
         for p in gone.iter().rev() {
             self.emit_unresolved(p.method, (p.bci, None), way.tier, Cause::MissingMarker);
             self.leave(p, FrameExit::Unknown, way);
         }
     }
-    /// The position's frame is over; what follows happens in its caller.
+    /// The position's frame has ended. What follows happens in its caller.
     fn leave(&mut self, p: &Position, exit: FrameExit, way: &mut Way) {
         self.emit(EventKind::Leave { method: p.method, exit });
-        // The caller's bytecode has called, whatever it was.
+        // The caller's bytecode has made its call, whatever bytecode it was.
         way.called = true;
         way.flight = match exit {
             FrameExit::Unwind => Flight::Thrown,
@@ -195,8 +206,9 @@ impl Machine<'_> {
             _ => Flight::Perhaps,
         };
     }
-    /// An exception ended the outermost of the frames or, if there is a catcher, was thrown in one of them or in
-    /// that. Each frame inside the one that threw has returned.
+    /// An exception was thrown. Without a catcher, it left the outermost of the frames. With a
+    /// catcher, it was thrown in one of the frames or in the catcher. Each frame inside the
+    /// throwing one has returned.
     fn leave_by_exception(&mut self, gone: &[Position], catcher: Option<Catcher>, way: &mut Way) {
         for (i, p) in gone.iter().enumerate().rev() {
             let returns =
@@ -219,7 +231,8 @@ impl Machine<'_> {
             self.leave(p, exit, way);
         }
     }
-    /// Whether the frame `p` may have returned before one of its callers, outermost first, or the catcher threw.
+    /// Whether the frame `p` may have returned before one of its callers (outermost first) or
+    /// the catcher threw.
     fn may_return_first(
         &mut self,
         p: &Position,
@@ -229,13 +242,14 @@ impl Machine<'_> {
     ) -> bool {
         match lost {
             None => self.may_throw_later(callers, catcher, Thrown::Athrow) && self.may_return(p),
-            // This one stands where the exception was thrown.
+            // The marker with this cause is placed where the exception was thrown.
             Some(Cause::PreparedException) => self.may_throw_later(callers, catcher, Thrown::Prepared),
-            // The blocks that are lost may be a caller's, and throw.
+            // The lost blocks may be a caller's, and may throw.
             Some(_) => !callers.is_empty() || catcher.is_some(),
         }
     }
-    /// Whether one of the frames, outermost first, or the catcher may throw after a callee returned to it.
+    /// Whether one of the frames (outermost first) or the catcher may throw after a callee
+    /// returned to it.
     fn may_throw_later(&mut self, callers: &[Position], catcher: Option<Catcher>, thrown: Thrown) -> bool {
         for p in callers.iter().rev() {
             if throwers(self.shared, *p, true, None, thrown) != Throwers::Nobody {
@@ -257,9 +271,10 @@ impl Machine<'_> {
             || way.lost.is_some()
             || throwers(self.shared, *p, way.called, None, Thrown::Athrow) != Throwers::Nobody
     }
-    /// An exception leaves the frame: the bytecodes that lead to the one that threw.
+    /// An exception leaves the frame. Emits the bytecodes that lead to the throwing one.
     fn move_to_throw(&mut self, p: &Position, way: &Way) {
-        // In front of the first bytecode there is nothing to tell: the stack was exhausted, for one.
+        // There are no such bytecodes if the exception was thrown at exactly the position, or
+        // before the first bytecode (by a stack overflow, for example).
         if way.lost.is_none() && (way.flight == Flight::Thrown || p.bci.is_none()) {
             return;
         }
@@ -274,7 +289,8 @@ impl Machine<'_> {
         };
         self.emit_unresolved(p.method, (p.bci, None), way.tier, cause);
     }
-    /// The bytecodes of one frame between two positions. Returns whether something explains the step.
+    /// Emits the bytecodes of one frame between two positions. Returns whether an edge or an
+    /// exception explains the step.
     pub(crate) fn move_in_frame(&mut self, method: MethodId, ends: Ends, way: Way) -> bool {
         let hop = self.paths.hop(self.shared, method, ends);
         let hides = hop.hides || hop.calls && !way.called;
@@ -306,17 +322,18 @@ impl Machine<'_> {
             (None, None) => Cause::MissingMarker,
         };
         self.emit_unresolved_over(method, ends, way.tier, (cause, way.callers));
-        // A handler is reached by an exception, even if nothing says whose.
+        // An exception leads to a handler, even if the thrower is not known.
         let explained = way.lost.is_some() || catches || cause != Cause::MissingMarker;
         let Some(bci) = to else { return explained };
-        // Nothing but an exception leads to the handler.
+        // Only an exception leads to the handler.
         if catches && !edge && matches!(cause, Cause::UnknownThrower | Cause::HiddenCallee) {
             self.emit(EventKind::Catch { method, bci });
         }
         self.emit_bytecode(method, bci, way.tier);
         explained
     }
-    /// The frame may have caught an exception: if that is certain, and who threw, all of it; otherwise why not.
+    /// The frame may have caught an exception. Emits the path, the catch and the handler if the
+    /// catch and the thrower are certain. Otherwise returns the cause of the uncertainty.
     fn catch(
         &mut self,
         method: MethodId,
@@ -351,7 +368,8 @@ impl Machine<'_> {
             }
         }
     }
-    /// The compiled frame with this chain and trail returned: what its frames did after their last position.
+    /// The compiled frame with this chain and trail returned: emits what its inlined frames did
+    /// after their last position.
     pub(crate) fn return_marked(&mut self, chain: &[Position], trail: &Trail, tier: Tier) {
         if trail.fresh {
             return self.leave_unseen(chain, FrameExit::Return);
@@ -359,7 +377,7 @@ impl Machine<'_> {
         let mut way =
             Way { tier, lost: trail.lost, flight: Flight::Unseen, called: trail.called, callers: 0 };
         let mut left = chain;
-        // The inlined frames may have ended otherwise.
+        // The inlined frames may have ended in another way.
         if let (Some(Cause::MissingMarker), [outermost, inlined @ ..]) = (trail.lost, chain) {
             self.leave_unknown(inlined, &mut way);
             left = std::slice::from_ref(outermost);
@@ -374,12 +392,13 @@ impl Machine<'_> {
         let called =
             trail.last.is_some_and(|l| matches!(l.exit, Exit::Call | Exit::IndirectCall | Exit::Cut));
         let flight = if trail.thrown || called { Flight::Thrown } else { Flight::Unseen };
-        // Which of the bytecodes that would be executed once more threw is not known.
+        // It is not known which of the bytecodes that the interpreter would execute again
+        // threw.
         let lost = trail.lost.or(trail.restart.map(|_| Cause::StringConcatenation));
         let mut way = Way { tier, lost, flight, called: trail.called, callers: 0 };
         self.leave_by_exception(chain, None, &mut way);
     }
-    /// Nothing is known of where the frames stood.
+    /// Ends frames whose positions are not known.
     fn leave_unseen(&mut self, chain: &[Position], exit: FrameExit) {
         for p in chain.iter().rev() {
             self.emit(EventKind::Leave { method: p.method, exit });
@@ -387,8 +406,8 @@ impl Machine<'_> {
     }
 }
 
-/// Whether the path is the one although a compiler lost some path before the next marker: it has no branch, and the
-/// bytecodes that are not known are not a callee's.
+/// Whether `path` is certain although a compiler lost a path before the next marker: `path` has
+/// no branch, and the unknown bytecodes are not those of a callee.
 fn is_certain((from, to): Ends, path: &[Bci], lost: Cause) -> bool {
     !matches!(lost, Cause::UnknownMethod | Cause::MissingMarker)
         && (to.is_none() || from.is_none() && path.len() == 1)

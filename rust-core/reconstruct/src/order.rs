@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which records of a core's sideband cannot be what was written, because they do not fit those around them.
+//! Finds the sideband records of a core that must be damaged, because they contradict the
+//! records around them.
 //!
-//! A data ring holds its records in order of time, and the ranges of its AUX records follow each other. A damaged file may say
-//! otherwise. One wrong number must not cost more than what it speaks of, so the records that step out of line are found, not
-//! those behind them: what is kept is a longest sequence in order.
+//! A data ring holds its records in order of time, and the ranges of its AUX records follow
+//! each other. A damaged file may violate this. One wrong number must not cost more than its
+//! own record. So the search finds the records that are out of order, not the records that
+//! follow them: it keeps a longest sequence that is in order.
 
 use hashbrown::{HashMap, HashSet};
 use jportal_perf_abi::RecordReader;
 use jportal_perf_abi::record::Body;
 use jportal_units::Tsc;
 
-/// What does not fit, by the number of the record; those that cannot be read have no number.
+/// The misfits, by number of the record. Records that cannot be read have no number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Misfits {
-    /// AUX records whose range overlaps others, steps back, or ends behind the largest offset there is.
+    /// AUX records whose range overlaps others, steps back, or ends after the largest possible
+    /// offset.
     pub ranges: HashSet<usize>,
-    /// Records whose time is out of order, with a time that is not.
+    /// Records whose time is out of order, each with a time that is in order.
     pub times: HashMap<usize, Tsc>,
 }
 
-/// The misfits of one core, whose sideband are `pieces`; `None` is one that cannot be read.
+/// The misfits of one core. `pieces` is its sideband; `None` is a piece that cannot be read.
 pub(crate) fn misfits(pieces: &[Option<Vec<u8>>]) -> Misfits {
     if is_in_order(pieces) {
         return Misfits::default();
@@ -34,7 +37,7 @@ pub(crate) fn misfits(pieces: &[Option<Vec<u8>>]) -> Misfits {
     Misfits { ranges: wrong_ranges(&ranges), times: mended_times(&times, &aux) }
 }
 
-/// Time of each record, and the range of those that have one.
+/// The time of each record, and its range if it has one.
 fn records(pieces: &[Option<Vec<u8>>]) -> impl Iterator<Item = (u64, Option<(u64, u64)>)> + '_ {
     pieces.iter().flatten().flat_map(|piece| RecordReader::new(piece)).flatten().map(|r| {
         let range = match r.body {
@@ -59,7 +62,7 @@ fn is_in_order(pieces: &[Option<Vec<u8>>]) -> bool {
     })
 }
 
-/// The numbers of the records whose range is wrong; `ranges`: number, offset, size.
+/// The numbers of the records whose range is wrong. `ranges`: number, offset, size.
 fn wrong_ranges(ranges: &[(usize, u64, u64)]) -> HashSet<usize> {
     let (whole, endless): (Vec<_>, Vec<_>) =
         ranges.iter().copied().partition(|&(_, offset, size)| offset.checked_add(size).is_some());
@@ -68,14 +71,15 @@ fn wrong_ranges(ranges: &[(usize, u64, u64)]) -> HashSet<usize> {
     let kept: Vec<_> = in_order(&ends).into_iter().map(|i| whole[i]).collect();
     let numbers: HashSet<usize> = kept.iter().map(|r| r.0).collect();
     wrong.extend(whole.iter().map(|r| r.0).filter(|n| !numbers.contains(n)));
-    // Of two that overlap nothing says which is right.
+    // Nothing says which of two overlapping ranges is right.
     let overlap = kept.windows(2).filter(|w| w[0].1 + w[0].2 > w[1].1);
     wrong.extend(overlap.flat_map(|w| [w[0].0, w[1].0]));
     wrong
 }
 
-/// A range was closed at the latest when the next record was written; what anything else says was so at the earliest when the
-/// last one was.
+/// Times for the records that are out of order. An AUX range was closed at the latest when the
+/// next record was written, so it gets the time of the next record. What any other record
+/// reports happened at the earliest when the previous record was written, so it gets that time.
 fn mended_times(times: &[u64], aux: &HashSet<usize>) -> HashMap<usize, Tsc> {
     let kept = in_order(times);
     let mut mended = HashMap::new();
@@ -93,9 +97,10 @@ fn mended_times(times: &[u64], aux: &HashSet<usize>) -> HashMap<usize, Tsc> {
     mended
 }
 
-/// The places of a longest sequence of `values` that does not step back.
+/// The indices of a longest subsequence of `values` that never decreases.
 fn in_order(values: &[u64]) -> Vec<usize> {
-    // For each length the place of the smallest last value, and for each place the one before it.
+    // `ends`: for each length, the index of the smallest last value. `before`: for each index,
+    // the index before it in the subsequence.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = vec![usize::MAX; values.len()];
     for (place, &value) in values.iter().enumerate() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Bytecodes of frames of which nothing is known: where trace begins again, the interpreter goes on in a frame that is
-//! older. Which bytecode it executes the template tells, and where a branch goes its jumps; whose bytecode it is, nothing.
+//! Bytecodes of frames that are not known. When trace resumes, the interpreter continues in a
+//! frame that is older than the gap. The template says which opcode it executes, and the
+//! template's jumps say where a branch went. Nothing says to which method the bytecode belongs.
 
 use crate::machine::Machine;
 use crate::outcome::Outcome;
@@ -15,7 +16,7 @@ impl Machine<'_> {
         self.settle_orphan();
         self.throwing = false;
         self.outcome = Outcome::of(t.search);
-        // Behind the prefix the bytecode proper is dispatched.
+        // The bytecode itself is dispatched after the prefix.
         if t.java == Opcode::WIDE {
             return;
         }
@@ -25,7 +26,7 @@ impl Machine<'_> {
             self.orphan = Some(second);
         }
     }
-    /// All that will be known of the last such bytecode is known.
+    /// Emits the last orphan. Nothing more will be known about it.
     pub(crate) fn settle_orphan(&mut self) {
         let Some(opcode) = self.orphan.take() else { return };
         self.counters.orphans += 1;
@@ -34,7 +35,7 @@ impl Machine<'_> {
         self.emit(EventKind::Orphan(Orphan::Bytecode { opcode: opcode.0, taken }));
         self.tell_time();
     }
-    /// An exception is thrown in a frame of which nothing is known, or arrives there.
+    /// An exception is thrown, or arrives, in a frame that is not known.
     pub(crate) fn throw_in_orphan(&mut self) {
         self.settle_orphan();
         self.emit(EventKind::Orphan(Orphan::Throw));

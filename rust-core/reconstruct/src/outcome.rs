@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the branches inside a template tell about the bytecode it executes.
+//! What the branches inside a template reveal about the bytecode it executes.
 
 use crate::code_map::Step;
 use crate::contradiction::{Contradiction, Walk};
@@ -11,13 +11,13 @@ use jportal_vm_image::interpreter::{Reveal, SwitchSearch};
 /// Branch outcomes seen since the current bytecode was dispatched.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
-    /// Conditional jumps seen so far, those of reveals excluded.
+    /// Conditional jumps seen, without those of reveals.
     count: u32,
-    /// Outcome of the first two: bit 0 the first.
+    /// The outcomes of the first two: bit 0 is the first.
     early: u8,
-    /// Linear search: pairs compared before the hit.
+    /// Linear search: the number of pairs compared before the hit.
     hit: Option<u32>,
-    /// Linear search: ran out of pairs.
+    /// Linear search: no pair matched.
     missed: bool,
     /// How the template of a `lookupswitch` searches.
     search: Option<SwitchSearch>,
@@ -25,7 +25,7 @@ pub(crate) struct Outcome {
     revealed: Option<(Reveal, u64)>,
 }
 
-/// A revealed value while its bits come in, least significant first.
+/// A revealed value whose bits are being collected, least significant first.
 #[derive(Clone, Copy, Debug)]
 struct Collector {
     what: Reveal,
@@ -34,12 +34,12 @@ struct Collector {
 }
 
 impl Outcome {
-    /// Nothing seen yet of a bytecode whose template searches like this.
+    /// Nothing seen so far of a bytecode whose template uses this search.
     #[inline]
     pub(crate) fn of(search: Option<SwitchSearch>) -> Self {
         Self { search, ..Self::default() }
     }
-    /// The conditional jump that shows one bit of a revealed value was decided.
+    /// The outcome of the conditional jump that shows one bit of a revealed value.
     pub(crate) fn reveal_bit(&mut self, what: Reveal, taken: bool) {
         let c = self.collecting.get_or_insert(Collector { what, value: 0, bits: 0 });
         if c.bits < 64 {
@@ -47,11 +47,11 @@ impl Outcome {
         }
         c.bits = c.bits.saturating_add(1);
     }
-    /// A conditional jump was decided.
+    /// The outcome of a conditional jump.
     #[inline]
     pub(crate) fn conditional(&mut self, taken: bool) {
         if let Some(c) = &self.collecting {
-            // The jump behind a bit says whether more follow.
+            // The jump after each bit says whether more bits follow.
             if !taken {
                 self.revealed = Some((c.what, c.value));
                 self.collecting = None;
@@ -79,8 +79,8 @@ impl Outcome {
     fn first(&self) -> Option<bool> {
         (self.count > 0).then_some(self.early & 1 != 0)
     }
-    /// Whether the conditional branch was taken that the bytecode is: its template jumps over the taken arm when
-    /// the condition is false.
+    /// Whether the bytecode's own conditional branch was taken. Its template jumps over the
+    /// taken arm when the condition is false.
     pub(crate) fn is_branch_taken(&self) -> Option<bool> {
         self.first().map(|jumped| !jumped)
     }
@@ -90,13 +90,14 @@ impl Outcome {
     }
 }
 
-/// Which reveals this VM has; without one the default of a switch cannot be told from a case.
+/// The reveals that this VM has. Without them, the default of a switch cannot be distinguished
+/// from a case.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reveals {
     pub binary_switch: bool,
 }
 
-/// Where the bytecode `step` at `bci` of `method` went.
+/// The bci to which the bytecode `step` at `bci` of `method` led.
 pub(crate) fn next_bci(
     method: &Method,
     bci: Bci,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The path of a method between two positions, where only one exists.
+//! The path of a method between two positions, if only one exists.
 //!
-//! Compiled code is seen at its debug-info positions only. Between two of them the
-//! bytecodes executed are certain exactly when the control flow graph has one path; loops
-//! and diamonds on the way make it ambiguous, and that is said.
+//! With debug info alone, compiled code is visible at its debug-info positions only. The
+//! bytecodes executed between two of them are certain exactly when the control flow graph has
+//! one path. Loops and diamonds on the way make it ambiguous, and the flow says so.
 
 use crate::code_map::{CodeMap, CodeMaps};
 use crate::frame::Position;
@@ -15,14 +15,14 @@ use jportal_bytecode::{Instruction, Method, Transfer};
 use jportal_flow::Cause;
 use jportal_units::{Bci, MethodId};
 
-/// Where a path begins and ends: `None` is the entry (bci 0 included) or a return.
+/// The two ends of a path: `None` is the entry (bci 0 included) or a return.
 pub(crate) type Ends = (Option<Bci>, Option<Bci>);
 
-/// Unique paths, remembered.
+/// A cache of paths between positions.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     known: HashMap<(MethodId, Ends), Option<Box<[Bci]>>>,
-    /// Bytecodes asked for, and whether each can be reached from itself.
+    /// For each bytecode looked up, whether it can be reached from itself.
     rounds: HashMap<(MethodId, Bci), bool>,
     hops: Vec<Hop>,
     /// Index into `hops`.
@@ -30,7 +30,8 @@ pub(crate) struct Paths {
     recent: Recent,
 }
 
-/// Places asked for lately, each in the only slot it can have: key and place.
+/// A direct-mapped cache of recent lookups: key and index into `hops`. Each key has one
+/// possible slot.
 #[derive(Debug)]
 struct Recent(Box<[(u64, u32)]>);
 
@@ -42,7 +43,7 @@ impl Default for Recent {
 
 impl Recent {
     const BITS: u32 = 10;
-    /// Method and ends in one number, which is not that of an empty slot.
+    /// Method and ends in one number, which differs from that of an empty slot.
     fn key(method: MethodId, (from, to): Ends) -> Option<u64> {
         let end = |b: Option<Bci>| b.map_or(0, |b| u64::from(b.0) + 1);
         (method.0 < 1 << 29).then(|| u64::from(method.0) << 34 | end(from) << 17 | end(to))
@@ -53,21 +54,23 @@ impl Recent {
     }
 }
 
-/// What joins two positions of a frame that follow each other.
+/// The connection between two consecutive positions of a frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hop {
-    /// The bytecodes behind the first up to and including the second, if an edge joins them: straight on to the
-    /// end of the block, and from there to the second (or to a return).
+    /// The bytecodes after the first position, up to and including the second, if an edge joins
+    /// them: straight to the end of the block, and from there to the second position (or to a
+    /// return).
     pub path: Option<Box<[Bci]>>,
-    /// How many of these, from the first on, stand one behind the other in the code.
+    /// How many of these, counted from the first, are adjacent in the code.
     straight: usize,
-    /// The first of these stands behind the first position.
+    /// The first of these directly follows the first position in the code.
     follows: bool,
-    /// The bytecode at the first position is an invoke whose callee should show.
+    /// The bytecode at the first position is an invoke whose callee should be visible.
     pub calls: bool,
-    /// A bytecode between the two is an invoke whose callee should have shown.
+    /// A bytecode between the two is an invoke whose callee should have been visible.
     pub hides: bool,
-    /// The second is a handler that catches what the block of the first may throw: see [`Hop::catches`].
+    /// The second position is a handler that catches what the block of the first may throw: see
+    /// [`Hop::catches`].
     catches: [bool; 2],
 }
 
@@ -100,8 +103,9 @@ impl Hop {
             path,
         }
     }
-    /// The path as stretches that each stand in one piece in the code: first bytecode, last one, how many; and whether the first
-    /// stretch stands behind the first position.
+    /// The path as runs of bytecodes that are adjacent in the code: first bytecode, last
+    /// bytecode, length. Also whether the first run directly follows the first position in the
+    /// code.
     #[inline]
     pub fn runs(&self) -> (impl Iterator<Item = (Bci, Bci, u16)> + '_, bool) {
         let (straight, rest) = self.path.as_deref().unwrap_or_default().split_at(self.straight);
@@ -109,16 +113,16 @@ impl Hop {
         let run = ends.map(|(first, last)| (*first, *last, straight.len() as u16));
         (run.into_iter().chain(rest.iter().map(|bci| (*bci, *bci, 1))), self.follows)
     }
-    /// Whether the second position is a handler that catches what the block of the first may throw. What is prepared is
-    /// thrown only where something is lost.
+    /// Whether the second position is a handler that catches what the block of the first may
+    /// throw. Prepared exceptions count only if a path was lost.
     pub fn catches(&self, lost: Option<Cause>) -> bool {
         self.catches[usize::from(lost.is_some())]
     }
 }
 
 impl Paths {
-    /// The bytecodes executed after `from` up to and including `to` (or the return);
-    /// `None` when no or more than one path leads there.
+    /// The bytecodes executed after `from` up to and including `to` (or the return). `None` if
+    /// there is no path, or more than one.
     pub(crate) fn between(&mut self, maps: &CodeMaps<'_>, method: MethodId, ends: Ends) -> Option<&[Bci]> {
         self.known
             .entry((method, ends))
@@ -131,7 +135,7 @@ impl Paths {
 }
 
 impl Paths {
-    /// Whether the bytecode at `bci` may be executed again by the same activation.
+    /// Whether the same activation may execute the bytecode at `bci` again.
     pub(crate) fn comes_again(&mut self, shared: &Shared<'_>, method: MethodId, bci: Bci) -> bool {
         *self.rounds.entry((method, bci)).or_insert_with(|| {
             let code = shared.maps.method(method).zip(shared.maps.of(method));
@@ -145,7 +149,7 @@ impl Paths {
         self.places.insert((method, ends), place as u32);
         place
     }
-    /// What joins the two ends.
+    /// The connection between the two ends.
     #[inline]
     pub(crate) fn hop(&mut self, shared: &Shared<'_>, method: MethodId, ends: Ends) -> &Hop {
         let key = Recent::key(method, ends);
@@ -205,7 +209,7 @@ fn hop(m: &Method, map: &CodeMap, (from, to): Ends) -> Option<Vec<Bci>> {
                 at = step.next;
             }
             Transfer::Return => return to.is_none().then_some(path),
-            // Where `ret` goes is data; the marker says it.
+            // The target of `ret` depends on data; the marker gives it.
             Transfer::Ret => {
                 path.push(to.filter(|&t| map.step(t).is_some())?);
                 return Some(path);
@@ -226,7 +230,7 @@ fn successors(m: &Method, map: &CodeMap, bci: Bci) -> Vec<Bci> {
         Transfer::Goto | Transfer::Jsr => vec![s.target],
         Transfer::If if s.target == s.next => vec![s.next],
         Transfer::If => vec![s.next, s.target],
-        // The target of `ret` depends on data: nothing behind it is unique.
+        // The target of `ret` depends on data: nothing after it is unique.
         Transfer::Return | Transfer::Throw | Transfer::Ret => Vec::new(),
         Transfer::Switch => {
             let switch = Instruction::at(&m.code, bci.0.into()).ok().and_then(|i| i.switch().ok().flatten());
@@ -239,7 +243,7 @@ fn successors(m: &Method, map: &CodeMap, bci: Bci) -> Vec<Bci> {
     }
 }
 
-/// Which bytecodes lead to `to` (or to a return), by bci.
+/// By bci, whether the bytecode leads to `to` (or to a return).
 fn leads_to(m: &Method, map: &CodeMap, to: Option<Bci>) -> Vec<bool> {
     let n = m.code.len();
     let mut before: Vec<Vec<u16>> = vec![Vec::new(); n];
@@ -365,7 +369,8 @@ mod tests {
 
     #[test]
     fn a_bytecode_of_a_loop_comes_again() {
-        // 0 nop; 1 iload_0; 2 ifeq 0; 5 return; a handler at 5 would end the loop.
+        // 0 nop; 1 iload_0; 2 ifeq 0; 5 return. An exception row that leads from 5 to 1 makes 5
+        // part of the loop.
         let code = [0, 26, 153, 0xff, 0xfe, 177];
         let mut table = MethodTable::default();
         let row =

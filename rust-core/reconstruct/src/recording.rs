@@ -17,13 +17,13 @@ use jportal_machine_flow::{CodeHistory, Patch};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tid, Tsc};
 use jportal_vm_image::{Builder, CodeSink, ThreadSpan, Threads, VmImage};
 
-/// A stretch of a core's trace among those of its thread.
+/// A stretch of a core's trace, with its relation to the other stretches of its thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub stretch: Stretch,
-    /// When the thread's stretch before was closed, on whatever core; 0 if there is none.
+    /// When the thread's previous stretch, on any core, was closed; 0 if there is none.
     pub left: Tsc,
-    /// The thread goes on behind it on the same core.
+    /// The thread continues on the same core after it.
     pub continues: bool,
 }
 
@@ -35,9 +35,9 @@ pub struct Recording<'a> {
     history: CodeHistory,
     cache: AddressRange,
     sidebands: Vec<(Core, CoreSideband)>,
-    /// Where a recording that was cut off ends.
+    /// Where the recording was cut off, each core's silence begins.
     silences: Vec<Blind>,
-    /// By core: behind it metadata is missing that the trace may need.
+    /// By core, the offset from which on metadata may be missing that the trace needs.
     undescribed: HashMap<u32, StreamOffset>,
     damaged_records: u64,
     refused_code: u64,
@@ -46,11 +46,12 @@ pub struct Recording<'a> {
 /// The version of the capture format in which patch stubs have `Resolution` records.
 const ALL_RESOLUTIONS: (u16, u16) = (2, 0);
 
-/// Feeds the code history; what lies outside the code cache is counted.
+/// Feeds the code history. Counts the changes of code outside the code cache.
 struct History {
     code: CodeHistory,
     refused: u64,
-    /// The capture has a record of every visit to the VM that stubs make for calls and patch stubs.
+    /// The capture has a record of every visit to the VM that stubs make for calls and patch
+    /// stubs.
     all_resolutions: bool,
 }
 
@@ -102,8 +103,8 @@ impl CodeSink for History {
     }
 }
 
-/// Of each core, or of some that were drained together, from when on it is silent because the recording was cut off. None if it
-/// ended properly.
+/// For each core, or for cores that were drained together, the time from which on it is silent
+/// because the recording was cut off. Empty if the recording ended properly.
 fn silences(reader: &CaptureReader, sidebands: &[(Core, CoreSideband)]) -> Vec<Blind> {
     let end = reader.completeness().end.as_ref().map(|end| end.reason);
     let given_up = reader.losses().iter().any(|l| l.reason == LossReason::Stopped);
@@ -120,7 +121,7 @@ fn silences(reader: &CaptureReader, sidebands: &[(Core, CoreSideband)]) -> Vec<B
     together.chain(alone.map(|(core, side)| side.silence(*core, None))).collect()
 }
 
-/// The pieces of a core's sideband in order; `None` is one that is damaged or missing.
+/// The pieces of a core's sideband in order; `None` is a piece that is damaged or missing.
 fn sideband(reader: &CaptureReader, core: Core) -> Result<Vec<Option<Vec<u8>>>, Error> {
     let mut pieces = Vec::new();
     let mut end = 0;
@@ -142,7 +143,7 @@ impl<'a> Recording<'a> {
     /// Reads all metadata of `reader`.
     ///
     /// # Errors
-    /// When the header lacks or garbles the code-cache bounds although there is PT.
+    /// When there is PT, but the header lacks the code-cache bounds or garbles them.
     pub fn open(reader: &'a CaptureReader) -> Result<Self, Error> {
         let cache = code_cache(reader)?;
         let code = CodeHistory::new(cache).map_err(Error::Image)?;
@@ -192,7 +193,7 @@ impl<'a> Recording<'a> {
     /// Decodes the whole capture; each thread's flow goes to a sink of `consumer`.
     ///
     /// # Errors
-    /// When the capture cannot be read; undecodable stretches are gaps in the flow.
+    /// When the capture cannot be read. Stretches that cannot be decoded are gaps in the flow.
     pub fn decode(
         &self,
         options: &DecodeOptions,
@@ -201,16 +202,16 @@ impl<'a> Recording<'a> {
     ) -> Result<DecodeSummary, Error> {
         decode(self, options, consumer, progress)
     }
-    /// The methods.
+    /// The methods of the VM.
     pub fn methods(&self) -> &MethodTable {
         self.image.table()
     }
-    /// The VM.
+    /// The image of the VM.
     pub fn image(&self) -> &VmImage {
         &self.image
     }
-    /// Which methods compilers put into which (caller, bci of the call, callee), and whether these are all: every compilation
-    /// has said what it put where.
+    /// The calls that compilers inlined (caller, bci of the call, callee), and whether the list
+    /// is complete: every compilation has recorded what it inlined.
     pub fn inlined_calls(&self) -> (Vec<(MethodId, Bci, MethodId)>, bool) {
         let compiled =
             || self.image.codes().iter().filter_map(|c| c.nmethod()).filter(|n| !n.is_native_wrapper());
@@ -227,7 +228,7 @@ impl<'a> Recording<'a> {
     pub fn reader(&self) -> &'a CaptureReader {
         self.reader
     }
-    /// The traced range.
+    /// The code cache: the traced range.
     pub fn code_cache(&self) -> AddressRange {
         self.cache
     }
@@ -243,8 +244,10 @@ impl<'a> Recording<'a> {
     pub fn stale_blocks(&self, core: Core) -> &[StaleBlock] {
         self.sidebands.iter().find(|s| s.0 == core).map_or(&[], |s| &s.1.stale)
     }
-    /// Who was on which core and when, each visit with the start of its thread, which with its id names it. Visits that began
-    /// before the recording are cut there; one in which two threads had the OS thread in turn is divided.
+    /// Which thread was on which core and when. Each visit comes with the start of its thread;
+    /// thread id and start identify the thread. A visit that began before the recording is cut
+    /// at the recording's start. A visit during which two threads used the OS thread in turn is
+    /// divided.
     pub fn visits(&self) -> impl Iterator<Item = (Core, Tsc, Visit)> + '_ {
         let start = Tsc(self.reader.header().start_tsc);
         let all = self.sidebands.iter().flat_map(|(core, side)| side.visits.iter().map(|v| (*core, *v)));
@@ -253,8 +256,8 @@ impl<'a> Recording<'a> {
             divided(threads, Visit { came: v.came.max(start), ..v }).map(move |(s, v)| (core, s, v))
         })
     }
-    /// The stretches of all cores in the order in which they were closed; those of one
-    /// core stay in stream order whatever their times say.
+    /// The stretches of all cores in the order in which they were closed. Those of one core
+    /// stay in stream order whatever their times say.
     pub(crate) fn stretches_in_order(&self) -> Vec<Stretch> {
         let mut all: Vec<(Tsc, Stretch)> = Vec::new();
         for (_, side) in &self.sidebands {
@@ -267,14 +270,15 @@ impl<'a> Recording<'a> {
         all.sort_by_key(|(t, s)| (*t, s.core, s.from));
         all.into_iter().map(|(_, s)| s).collect()
     }
-    /// The stretches of `core` in stream order, each with what its thread did before and does behind it.
+    /// The stretches of `core` in stream order, each with what its thread did before and does
+    /// after it.
     pub(crate) fn turns(&self, core: Core) -> Vec<Turn> {
         let mut last: HashMap<u32, (Stretch, Option<usize>)> = HashMap::new();
         let mut turns: Vec<Turn> = Vec::new();
         let order = self.stretches_in_order();
         let mut unseen = self.unseen(&order).into_iter().peekable();
         for (number, s) in order.into_iter().enumerate() {
-            // Between two stretches on this core the thread may have been elsewhere.
+            // Between two stretches on this core, the thread may have been elsewhere.
             let elsewhere = unseen.next_if(|u| u.before == Some(number)).is_some();
             let here = (s.core == core).then_some(turns.len());
             let before = last.insert(s.tid.0, (s, here));
@@ -290,7 +294,8 @@ impl<'a> Recording<'a> {
         }
         turns
     }
-    /// Who may have run where records are missing; `order`: [`Self::stretches_in_order`].
+    /// The threads that may have run where records are missing. `order`:
+    /// [`Self::stretches_in_order`].
     pub(crate) fn unseen(&self, order: &[Stretch]) -> Vec<Unseen> {
         let blind: Vec<_> = self.sidebands.iter().flat_map(|s| s.1.blind.iter().copied()).collect();
         let life = |s: &ThreadSpan| Life {
@@ -305,11 +310,11 @@ impl<'a> Recording<'a> {
     pub fn pt_bytes(&self) -> u64 {
         self.reader.cores().into_iter().map(|c| self.reader.pt_bytes(c)).sum()
     }
-    /// Sideband records the data rings lost.
+    /// Sideband records that the data rings lost.
     pub fn lost_records(&self) -> u64 {
         self.sidebands.iter().map(|s| s.1.lost_records).sum()
     }
-    /// Places in the sideband where records are missing or cannot be what was written.
+    /// Places in the sideband where records are missing or damaged.
     pub fn damaged_sideband(&self) -> u64 {
         self.sidebands.iter().map(|s| s.1.damaged).sum()
     }
@@ -317,11 +322,13 @@ impl<'a> Recording<'a> {
     pub fn disordered_sideband(&self) -> u64 {
         self.sidebands.iter().map(|s| s.1.disordered).sum()
     }
-    /// The end of what can be decoded of `core`: behind it metadata is missing that the trace may need.
+    /// The end of the decodable trace of `core`: after it, metadata may be missing that the
+    /// trace needs.
     pub(crate) fn end_of(&self, core: Core) -> StreamOffset {
         self.undescribed.get(&core.0).copied().unwrap_or(StreamOffset(u64::MAX))
     }
-    /// Bytes of PT that are not decoded because the capture was cut off and metadata is missing that they may need.
+    /// Bytes of PT that are not decoded because the capture was cut off and metadata may be
+    /// missing that they need.
     pub fn undescribed_bytes(&self) -> u64 {
         let behind = |(&core, end): (&u32, &StreamOffset)| {
             let pieces = self.reader.pt(Core(core)).iter();
@@ -339,7 +346,8 @@ impl<'a> Recording<'a> {
     }
 }
 
-/// The parts of a visit by the threads that had the OS thread, each with the start of its thread.
+/// The parts of a visit, one for each thread that used the OS thread, with the start of that
+/// thread.
 fn divided(threads: &Threads, visit: Visit) -> impl Iterator<Item = (Tsc, Visit)> + '_ {
     let mut rest = Some(visit);
     std::iter::from_fn(move || {
@@ -347,7 +355,7 @@ fn divided(threads: &Threads, visit: Visit) -> impl Iterator<Item = (Tsc, Visit)
         let started_by = |tsc| threads.at(v.tid, tsc).map_or(Tsc(0), |s| s.started);
         let started = started_by(v.came);
         let (mut next, mut by) = (None, v.left);
-        // The one that followed first.
+        // Finds the first thread that followed.
         while started_by(by) > v.came.max(started) {
             next = Some(started_by(by));
             by = Tsc(started_by(by).0 - 1);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which thread ran when on a core: sideband records → stretches of the PT stream.
+//! Finds which thread ran when on a core: sideband records → stretches of the PT stream.
 //!
 //! Every byte of a core's AUX stream lies in the range of one `PERF_RECORD_AUX`, whose
-//! `sample_id` names the thread it was recorded for: the kernel stops the PT unit and
-//! writes the record when the thread leaves the core, and at the watermark while it runs
+//! `sample_id` names the thread it was recorded for. The kernel stops the PT unit and writes
+//! the record when the thread leaves the core, and at the watermark while it runs
 //! (kernel/events/ring_buffer.c, `perf_aux_output_end`).
 
 use crate::order::misfits;
@@ -21,92 +21,95 @@ pub struct Stretch {
     pub tid: Tid,
     /// First byte.
     pub from: StreamOffset,
-    /// First byte behind.
+    /// The byte after the last.
     pub to: StreamOffset,
-    /// When the range was closed: the thread still was on the core.
+    /// When the range was closed: the thread was still on the core.
     pub closed: Tsc,
     /// When the thread was switched to the core, if this is its first range since.
     pub switched_in: Option<Tsc>,
     /// Trace was lost at the end of the range.
     pub truncated: bool,
-    /// The thread came to the core at this time, when trace was being lost there. An empty range: all that it did
-    /// before it left is lost.
+    /// The time at which the thread came to the core while trace was being lost there. If the
+    /// range is empty, all trace of the thread until it left is lost.
     pub came: Option<Tsc>,
-    /// Records were lost in front of it.
+    /// Records were lost before it.
     pub blind: Option<Blind>,
 }
 
-/// Records of a core were lost (`PERF_RECORD_LOST`), or are not there: who ran meanwhile, and whether trace was lost, is not
-/// known, and may have been any thread that is not known to have been elsewhere.
+/// Records of a core were lost (`PERF_RECORD_LOST`), or are missing from the capture. It is not
+/// known which threads ran in the meantime, nor whether trace was lost. Any thread may have run
+/// that is not known to have been elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blind {
     /// The core.
     pub core: Core,
-    /// First byte of its PT stream of which the owner is not known.
+    /// First byte of the core's PT stream whose owner is not known.
     pub offset: StreamOffset,
-    /// When the last range before was closed: one that is missing may begin there.
+    /// When the previous range was closed: a missing range may begin then.
     pub since: Tsc,
-    /// When the first record behind was written.
+    /// When the next record was written.
     pub until: Tsc,
 }
 
-/// A block that an emulated unit says ran with other bytes than its time suggests
+/// A block that ran with other bytes than its time suggests, as an emulated unit reports
 /// ([`jportal_perf_abi::record::STALE_BLOCK`]).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StaleBlock {
-    /// It is the first one behind.
+    /// The block is the first one after this offset.
     pub offset: StreamOffset,
     /// First instruction.
     pub address: Address,
-    /// The bytes that ran.
+    /// The bytes that were executed.
     pub bytes: Vec<u8>,
 }
 
-/// A thread on a core, whether it left trace or not.
+/// A thread's stay on a core, whether it left trace or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Visit {
     /// The thread.
     pub tid: Tid,
-    /// When it came; where that was not seen, the end of the core's visit before, or 0.
+    /// When it came. If that was not seen: the end of the core's previous visit, or 0.
     pub came: Tsc,
-    /// When it left; where that was not seen, when the next thread came, or the last time known of the core.
+    /// When it left. If that was not seen: when the next thread came, or the last known time of
+    /// the core.
     pub left: Tsc,
 }
 
-/// The sideband of one core, digested.
+/// What the sideband of one core says.
 #[derive(Clone, Debug, Default)]
 pub struct CoreSideband {
     /// In stream order.
     pub stretches: Vec<Stretch>,
     /// In stream order.
     pub stale: Vec<StaleBlock>,
-    /// Where records are missing, in order.
+    /// The places where records are missing, in order.
     pub blind: Vec<Blind>,
-    /// Who was on the core, in order of time.
+    /// The threads that were on the core, in order of time.
     pub visits: Vec<Visit>,
-    /// `PERF_RECORD_LOST`: records the data ring had no room for.
+    /// `PERF_RECORD_LOST`: records for which the data ring had no room.
     pub lost_records: u64,
-    /// Records that cannot be read or cannot be what was written, and pieces that are not there.
+    /// Records that cannot be read or must be damaged, and missing pieces.
     pub damaged: u64,
     /// Records whose time was out of order.
     pub disordered: u64,
-    /// Trace has been lost behind the last range, and there is none yet behind the loss.
+    /// Trace was lost after the last range, and no trace after the loss has been seen.
     off: bool,
-    /// Who was switched to the core last, and has no range there since.
+    /// The thread that was switched to the core last, and when, while it has no range there
+    /// since.
     switched_in: Option<(Tid, Tsc)>,
-    /// Who came to the core since, and has no trace there yet.
+    /// The thread that came to the core after the loss, while it has no trace there.
     stay: Option<Stay>,
-    /// Behind the last range.
+    /// The end of the last range.
     covered: StreamOffset,
-    /// When that was closed.
+    /// When that range was closed.
     closed: Tsc,
-    /// Records are missing behind the last range.
+    /// The loss of records after the last range.
     pending: Option<Blind>,
-    /// Something damaged stands behind the last record that was taken.
+    /// Damage follows the last record that was taken.
     torn: bool,
-    /// Who is on the core, and since when.
+    /// The thread that is on the core, and since when.
     on: Option<(Tid, Tsc)>,
-    /// The last time known of the core.
+    /// The last known time of the core.
     last: Tsc,
 }
 
@@ -118,8 +121,9 @@ struct Stay {
     left: Option<Tsc>,
 }
 
-/// Digests the sideband of `core`, given as its pieces in order; `None` is one that cannot be read or is missing. The trace
-/// recorded of it begins at `begin`: what is before belongs to another recording of the same unit.
+/// Digests the sideband of `core`. `pieces` are its pieces in order; `None` is a piece that
+/// cannot be read or is missing. The recorded trace of the core begins at `begin`: anything
+/// before belongs to another recording of the same unit.
 pub fn digest(core: Core, begin: StreamOffset, pieces: &[Option<Vec<u8>>]) -> CoreSideband {
     let mut side = CoreSideband { covered: begin, ..CoreSideband::default() };
     let misfits = misfits(pieces);
@@ -158,12 +162,12 @@ pub fn digest(core: Core, begin: StreamOffset, pieces: &[Option<Vec<u8>>]) -> Co
 }
 
 impl CoreSideband {
-    /// Something stands here that says nothing: records may be missing.
+    /// This place holds no usable record: records may be missing.
     fn damage(&mut self) {
         self.damaged += 1;
         self.torn = true;
     }
-    /// The next record that says something.
+    /// Takes the next usable record.
     fn take_behind_damage(&mut self, core: Core, body: &Body, sample: SampleId) {
         if std::mem::take(&mut self.torn) {
             self.end_stay(core);
@@ -184,7 +188,8 @@ impl CoreSideband {
                 self.missing(core, time);
             }
             Body::Aux { offset, .. } if offset > self.covered.0 && self.pending.is_none() => {
-                // What says whose the bytes in between are is not in the capture, and may have stood anywhere since the last range.
+                // The record that names the owner of the bytes in between is not in the
+                // capture. It may have been anywhere after the last range.
                 self.missing(core, time);
                 self.take(core, body, sample);
             }
@@ -228,21 +233,23 @@ impl CoreSideband {
         }
     }
 
-    /// Records before the one of `until` are missing. Trace may have been lost as well, and who comes to the core may find that
-    /// going on.
+    /// Records before the one at time `until` are missing. Trace may have been lost as well,
+    /// and that loss may still continue when the next thread comes to the core.
     fn missing(&mut self, core: Core, until: Tsc) {
         let blind = Blind { core, offset: self.covered, since: self.closed, until };
         self.pending = Some(blind);
         self.blind.push(blind);
         (self.switched_in, self.off) = (None, true);
     }
-    /// The recording was cut off, and of the core all is there up to `until`; `None`: nobody said so. What it did later is not known.
+    /// The recording was cut off, and the records of the core are complete up to `until`
+    /// (`None`: the capture does not say). What the core did later is not known.
     pub fn silence(&self, core: Core, until: Option<Tsc>) -> Blind {
         Blind { core, offset: self.covered, since: until.unwrap_or(self.last), until: Tsc(u64::MAX) }
     }
-    /// The trace that is there, its pieces in stream order. Behind the last range it is nobody's: the records of its threads are
-    /// missing. Of a range that it ends in, or has no byte of, the thread has lost the rest: a VM that was killed leaves records whose
-    /// trace was still to come.
+    /// Compares the ranges with the trace that is present, `held`, whose pieces are in stream
+    /// order. Trace after the last range has no known owner: the records of its threads are
+    /// missing. If the trace ends inside a range or has no byte of it, the thread has lost the
+    /// rest of the range: a VM that was killed leaves records whose trace was not written.
     pub fn confront(&mut self, core: Core, held: &[Range<u64>]) {
         if held.last().is_some_and(|last| last.end > self.covered.0) {
             let (offset, since) = (self.covered, self.closed);
@@ -260,7 +267,7 @@ impl CoreSideband {
             s.to = s.from.max(StreamOffset(reached));
             if s.from == s.to {
                 match kept.last_mut() {
-                    // It stayed, and its loss goes on.
+                    // The thread stayed, and its loss continues.
                     Some(before) if before.tid == s.tid && before.truncated && s.switched_in.is_none() => {
                         before.closed = s.closed;
                         continue;
@@ -273,11 +280,11 @@ impl CoreSideband {
         self.stretches = kept;
     }
 
-    /// Who is on the core. A range of a thread that did not come says so, too: switches may be lost, and there is none
-    /// for a thread that never leaves.
+    /// Updates which thread is on the core. A range of a thread that was not seen coming says
+    /// so, too: switch records may be lost, and there is none for a thread that never leaves.
     fn visit(&mut self, body: &Body, tid: Tid, time: Tsc) {
         match body {
-            // The kernel writes the range behind the switch.
+            // The kernel writes the AUX record after the switch.
             Body::Aux { .. } if self.on.is_none() && self.visits.last().is_some_and(|v| v.tid == tid) => {
                 return;
             }
@@ -304,8 +311,8 @@ impl CoreSideband {
         }
     }
 
-    /// The thread on the core left no trace: the unit was off all the time. The kernel writes the switch before the
-    /// AUX record, so that is known only when the next thread comes.
+    /// The thread on the core left no trace: the unit was off all the time. The kernel writes
+    /// the switch before the AUX record, so this is known only when the next thread comes.
     fn end_stay(&mut self, core: Core) {
         let Some(stay) = self.stay.take() else { return };
         let at = self.stretches.last().map_or(StreamOffset(0), |s| s.to);
@@ -328,7 +335,7 @@ mod tests {
     use super::*;
     use jportal_perf_abi::Record;
 
-    /// Records: who, when, what.
+    /// Each record: thread, time, body.
     fn digested(records: &[(u32, u64, Body)]) -> Vec<(u32, u64, u64, u64, bool, Option<u64>)> {
         let mut bytes = Vec::new();
         for (tid, time, body) in records {
@@ -361,7 +368,8 @@ mod tests {
             (2, 50, OUT),
             (2, 50, aux(150, 0, false)),
         ]);
-        // Thread 2 left no trace, 1 came while it was lost; afterwards nothing is lost, though 2 has no bytes.
+        // Thread 2 left no trace. Thread 1 came while trace was being lost. Afterwards nothing
+        // is lost, though thread 2 has no bytes.
         let want = [
             (1, 0, 100, 15, true, None),
             (2, 100, 100, 30, false, Some(20)),
@@ -374,13 +382,13 @@ mod tests {
     fn who_was_on_the_core() {
         let mut bytes = Vec::new();
         for (tid, time, body) in [
-            // Was there before the first record.
+            // Thread 1 was there before the first record.
             (1, 10, aux(0, 100, false)),
             (1, 20, OUT),
             (1, 21, aux(100, 10, false)),
             (2, 30, IN),
             (2, 35, aux(110, 0, true)),
-            // Its end was not seen.
+            // The end of thread 2's visit was not seen.
             (3, 50, IN),
             (3, 60, OUT),
             (2, 70, IN),
@@ -424,7 +432,7 @@ mod tests {
         Blind { core: Core(0), offset: StreamOffset(offset), since: Tsc(since), until: Tsc(until) }
     }
 
-    /// The second recording of a unit, whose positions go on.
+    /// The second recording of a unit: its offsets continue those of the first.
     #[test]
     fn trace_that_begins_behind_the_streams_start_lacks_nothing() {
         let sample = SampleId { tid: 1, time: 20, ..SampleId::default() };
@@ -441,12 +449,13 @@ mod tests {
         let side = side(&[
             (1, 10, IN),
             (1, 15, aux(0, 100, false)),
-            // 1 left, 2 came and left, and wrote 50 bytes; or somebody else.
+            // Thread 1 left, and thread 2 came, wrote 50 bytes and left; or another thread did.
             (3, 40, lost(4)),
             (3, 40, IN),
             (3, 50, OUT),
             (3, 50, aux(150, 10, false)),
-            // No byte is missing: still somebody may have come, and the unit may have been off.
+            // No byte is missing. Even so, a thread may have come, and the unit may have been
+            // off.
             (3, 60, lost(1)),
             (3, 60, lost(2)),
             (4, 65, IN),
@@ -488,7 +497,7 @@ mod tests {
         let pieces = [record(1, 15, aux(0, 100, false)), None, record(2, 30, aux(100, 10, false))];
         let side = digest(Core(0), StreamOffset(0), &pieces);
         assert_eq!(side.stretches[1].blind, Some(blind(100, 15, 30)));
-        // At the end it is not known who ran later.
+        // At the end it is not known which threads ran later.
         let side = digest(Core(0), StreamOffset(0), &pieces[..2]);
         assert_eq!(side.blind, [blind(100, 15, u64::MAX)]);
     }
@@ -527,7 +536,8 @@ mod tests {
         };
         let whole = found(&[0..130, 130..300]);
         assert!(whole.len() == 6 && whole.iter().all(|s| !s.4 && s.5.is_none()), "{whole:?}");
-        // Cut inside the second range: of the third, whose thread has stayed, nothing is there, and of those behind.
+        // Cut inside the second range. There is no trace of the third range, whose thread
+        // stayed, nor of the ranges that follow.
         let cut = [
             (1, 0, 100, 15, false, None),
             (1, 100, 130, 25, true, None),
@@ -535,7 +545,7 @@ mod tests {
             (1, 220, 220, 90, true, Some(80)),
         ];
         assert_eq!(found(std::slice::from_ref(&(0..130))), cut);
-        // A hole over all of the second thread's.
+        // All trace of the second thread is missing.
         let hole = found(&[0..200, 250..300]);
         assert_eq!(hole[3..], [(2, 200, 200, 50, true, Some(30)), (1, 220, 300, 90, false, None)]);
     }

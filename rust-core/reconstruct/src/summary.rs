@@ -12,9 +12,9 @@ use jportal_units::Core;
 /// Figures of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadSummary {
-    /// Which thread.
+    /// The thread.
     pub info: ThreadInfo,
-    /// What its machine counted.
+    /// The counters of its machine.
     pub counters: ThreadCounters,
     /// Bytes of PT recorded for it.
     pub pt_bytes: u64,
@@ -23,11 +23,11 @@ pub struct ThreadSummary {
 /// Gaps in the machine flow of all cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineTotals {
-    /// Trace that contradicts itself or the code.
+    /// Contradictions: trace that contradicts itself or the code.
     pub errors: u64,
     /// OVF packets.
     pub overflows: u64,
-    /// Losses while draining.
+    /// Losses that occurred while draining.
     pub truncations: u64,
     /// Bytes of trace skipped.
     pub skipped_bytes: u64,
@@ -60,18 +60,18 @@ impl MachineTotals {
     }
 }
 
-/// Figures of a whole decode.
+/// Figures of the whole decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeSummary {
-    /// Per thread, in order of start.
+    /// One per thread, in order of start.
     pub threads: Vec<ThreadSummary>,
     /// The machine flow.
     pub native: MachineTotals,
     /// Bytes of PT in the capture.
     pub pt_bytes: u64,
-    /// Bytes of PT that no AUX record covers, hence of no known thread.
+    /// Bytes of PT that no AUX record covers, so that their thread is not known.
     pub unattributed_bytes: u64,
-    /// Records the data rings lost.
+    /// Records that the data rings lost.
     pub lost_records: u64,
 }
 
@@ -87,23 +87,23 @@ impl DecodeSummary {
             lost_records: recording.lost_records(),
         }
     }
-    /// Contradictions between machine flow and bytecode, all threads.
+    /// Contradictions between machine flow and bytecode, of all threads.
     pub fn contradictions(&self) -> u64 {
         self.threads.iter().map(|t| t.counters.contradictions).sum()
     }
-    /// Unresolved stretches by tier and cause, all threads.
+    /// Unresolved stretches by tier and cause, of all threads.
     pub fn unresolved(&self) -> UnresolvedCounts {
         let mut all = UnresolvedCounts::default();
         self.threads.iter().for_each(|t| all.merge(&t.counters.unresolved));
         all
     }
-    /// Bytecode events, all threads.
+    /// Bytecode events of all threads.
     pub fn bytecodes(&self) -> u64 {
         self.threads.iter().map(|t| t.counters.bytecodes).sum()
     }
-    /// Share of the recorded PT bytes that was decoded, 1 for an empty trace. Bytes skipped
-    /// after an error and bytes of no known thread count as not decoded; bytes that were
-    /// never recorded (truncation, overflow) are not in the denominator.
+    /// The share of the recorded PT bytes that was decoded; 1 for an empty trace. Bytes skipped
+    /// after an error and bytes of no known thread count as not decoded. Bytes that were never
+    /// recorded (truncation, overflow) are not in the denominator.
     pub fn completeness(&self) -> f64 {
         if self.pt_bytes == 0 {
             return 1.0;

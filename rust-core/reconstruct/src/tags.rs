@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Address → meaning, fast: one paged lookup per executed block.
+//! Maps addresses to their meaning, fast: one paged lookup per executed block.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use jportal_capture::schema::blob_kinds;
@@ -9,10 +9,10 @@ use jportal_units::{Address, AddressRange, CodeId, Tsc};
 use jportal_vm_image::interpreter::Reveal;
 use jportal_vm_image::{CodeBody, Landmark, VmImage};
 
-/// What a code version is, as far as walking it is concerned.
+/// How the blocks of a code version are interpreted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CodeClass {
-    /// Interpreter or stub: look its addresses up among the landmarks.
+    /// Interpreter or stub: its addresses are looked up among the landmarks.
     Landmarks,
     /// C1 or C2 code.
     NMethod,
@@ -22,8 +22,8 @@ pub(crate) enum CodeClass {
     MethodStubs,
     /// The deoptimisation or uncommon-trap blob.
     Deoptimisation,
-    /// A stub that removes the compiled frame that jumped to it and looks for the
-    /// caller's handler (C2's `rethrow_stub`, C1's `unwind_exception`).
+    /// A stub that removes the compiled frame that jumped to it and looks for the caller's
+    /// handler (C2's `rethrow_stub`, C1's `unwind_exception`).
     Unwind,
     /// Adapters, vtable stubs, runtime stubs and others: no frame, no bytecode.
     Transparent,
@@ -40,7 +40,8 @@ pub(crate) fn classify(body: &CodeBody) -> CodeClass {
             blob_kinds::RUNTIME_STUB if name.contains("rethrow") || name.contains("unwind_exception") => {
                 CodeClass::Unwind
             }
-            // `StubRoutines::throw_StackOverflowError_entry()` and others of its kind are runtime stubs.
+            // `StubRoutines::throw_StackOverflowError_entry()` and similar entries are runtime
+            // stubs.
             blob_kinds::RUNTIME_STUB if name.contains("throw_exception") => CodeClass::Landmarks,
             blob_kinds::BUFFER | blob_kinds::STUB_ROUTINE | blob_kinds::INTERPRETER => CodeClass::Landmarks,
             _ => CodeClass::Transparent,
@@ -76,7 +77,7 @@ impl<T: Copy + PartialEq> Paged<T> {
             self.pages.push([0; PAGE]);
             *slot = self.pages.len() as u32;
         }
-        // Distinct values number some hundreds (templates, method kinds); 65,535 fit.
+        // There are some hundreds of distinct values (templates, method kinds); 65,535 fit.
         self.pages[*slot as usize - 1][offset as usize % PAGE] = index as u16 + 1;
     }
     #[inline]
@@ -90,7 +91,7 @@ impl<T: Copy + PartialEq> Paged<T> {
 /// A conditional jump in a template that is not the bytecode's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Jump {
-    /// Shows a bit of a value.
+    /// Shows a bit of a revealed value.
     Bit(Reveal),
     /// Says nothing about the bytecode.
     Aside,
@@ -100,7 +101,7 @@ pub(crate) enum Jump {
 #[derive(Debug)]
 pub(crate) struct Tags {
     landmarks: Paged<Landmark>,
-    /// By the end of the conditional jump.
+    /// By the address after the conditional jump.
     jumps: Paged<Jump>,
     classes: Vec<CodeClass>,
 }
@@ -129,12 +130,12 @@ impl Tags {
         }
         tags
     }
-    /// What begins at `offset` of the code cache.
+    /// The landmark at `offset` of the code cache.
     #[inline]
     pub(crate) fn landmark(&self, offset: u32) -> Option<Landmark> {
         self.landmarks.get(offset)
     }
-    /// What is special about the conditional jump of a template that ends at `offset`.
+    /// The special meaning of a template's conditional jump that ends at `offset`.
     #[inline]
     pub(crate) fn jump(&self, offset: u32) -> Option<Jump> {
         self.jumps.get(offset)
@@ -146,7 +147,7 @@ impl Tags {
     }
 }
 
-/// The ends of the conditional jumps in `range`, which is cut to a template's length.
+/// The ends of the conditional jumps in `range`, which is limited to a template's length.
 fn jump_ends(history: &CodeHistory, range: AddressRange) -> Vec<Address> {
     const LONGEST: u64 = 4096;
     let cache = history.range();
@@ -173,7 +174,8 @@ mod tests {
         let class =
             |kind, name: &str| classify(&CodeBody::Blob { kind, name: name.into(), entries: Box::default() });
         let stub = |name| class(blob_kinds::RUNTIME_STUB, name);
-        // The callee of a call that exhausts the stack never had a frame: that shows at this stub only.
+        // When a call exhausts the stack, its callee never had a frame. Only this stub shows
+        // that.
         assert_eq!(stub("StackOverflowError throw_exception"), CodeClass::Landmarks);
         assert_eq!(stub("_rethrow_Java"), CodeClass::Unwind);
         assert_eq!(stub("unwind_exception Runtime1 stub"), CodeClass::Unwind);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Shared by the tests of this crate.
+//! Helpers shared by the tests of this crate.
 
 use jportal_bytecode::Method;
 use jportal_units::{Address, CodeId, Tid, Tsc};
 use jportal_vm_image::CodeSink;
 
-/// For a VM of whose code nothing is asked.
+/// A sink that ignores the code, for tests that do not need it.
 pub(crate) struct NoCode;
 
 impl CodeSink for NoCode {

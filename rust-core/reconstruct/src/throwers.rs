@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which bytecode of a block may have thrown, where compiled code throws without a call.
+//! Finds the bytecode of a block that may have thrown, where compiled code throws without a
+//! call.
 //!
-//! Control goes to a handler of the same compilation unit, or unwinds, without leaving the compiled code after an `athrow`,
-//! and, in code of C2, for exceptions that it has prepared (`GraphKit::builtin_throw`). Of those the VM says where they are
-//! (`ambiguities::PREPARED_EXCEPTION`), or C2 does without them. Every other exception comes out of a call (an uncommon
-//! trap, a stub of C1's) or a fault, whose debug info names the bytecode.
+//! After an `athrow`, compiled code reaches a handler of the same compilation unit, or unwinds,
+//! without leaving the code. C2 code does the same for exceptions that C2 has prepared
+//! (`GraphKit::builtin_throw`). The VM reports where those are
+//! (`ambiguities::PREPARED_EXCEPTION`), or C2 does without them. Every other exception comes
+//! from a call (an uncommon trap, a stub of C1) or a fault, whose debug info names the
+//! bytecode.
 
 use crate::code_map::Step;
 use crate::frame::Position;
@@ -13,30 +16,31 @@ use crate::machine::Shared;
 use jportal_bytecode::{Method, Opcode, Transfer};
 use jportal_units::Bci;
 
-/// What throws without a call in the code at hand.
+/// What may throw without a call in the code in question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Thrown {
-    /// `athrow` alone.
+    /// Only `athrow`.
     Athrow,
-    /// Exceptions prepared by C2, too.
+    /// Exceptions prepared by C2 as well.
     Prepared,
 }
 
 /// The bytecodes that may have thrown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Throwers {
-    /// None of them can.
+    /// No bytecode can have thrown.
     Nobody,
-    /// One; the bytecodes from behind the position up to it.
+    /// One bytecode; the bytecodes after the position up to and including it.
     Only(Box<[Bci]>),
-    /// More than one.
+    /// More than one bytecode.
     Several,
-    /// One of them, or a callee that should have shown.
+    /// One bytecode, or a callee that should have been visible.
     Hidden,
 }
 
-/// Which bytecodes may have thrown what reached the handler `to` (`None`: what left the frame), when control was
-/// at `at` and has not left its block. `called`: the call of the bytecode there has come back.
+/// The bytecodes that may have thrown the exception that reached the handler `to` (`None`: that
+/// left the frame). Control was at `at` and has not left its block. `called`: the call of the
+/// bytecode there has returned.
 pub(crate) fn throwers(
     shared: &Shared<'_>,
     at: Position,
@@ -70,7 +74,8 @@ pub(crate) fn throwers(
     found
 }
 
-/// Whether an exception of a class that is not known, thrown at `bci`, may be caught at `to` or leave the frame.
+/// Whether an exception of unknown class, thrown at `bci`, may be caught at `to` (`None`: may
+/// leave the frame).
 pub(crate) fn reaches(m: &Method, bci: Bci, to: Option<Bci>) -> bool {
     let mut covering = m.exceptions.iter().filter(|e| (e.start..e.end).contains(&bci));
     match to {
@@ -79,19 +84,21 @@ pub(crate) fn reaches(m: &Method, bci: Bci, to: Option<Bci>) -> bool {
     }
 }
 
-/// Whether compiled code may throw for the bytecode without a call, so that `to` is reached.
+/// Whether compiled code may throw for the bytecode, without a call, an exception that reaches
+/// `to`.
 fn may_throw(m: &Method, (bci, step): (Bci, &Step), to: Option<Bci>, thrown: Thrown) -> bool {
     let throws = match step.opcode {
         Opcode::ATHROW => true,
-        // What an intrinsic throws is its own business.
+        // It is not known what an intrinsic throws, so any invoke may throw.
         _ if step.transfer == Transfer::Invoke => true,
         opcode => thrown == Thrown::Prepared && is_checked(opcode),
     };
     throws && reaches(m, bci, to)
 }
 
-/// Whether C2 may prepare an exception for what the bytecode checks (the callers of `GraphKit::builtin_throw`: null,
-/// bounds, division by zero, class of an array's element or of a cast).
+/// Whether C2 may prepare an exception for the bytecode's checks (the callers of
+/// `GraphKit::builtin_throw`: null, bounds, division by zero, class of an array's element or of
+/// a cast).
 fn is_checked(opcode: Opcode) -> bool {
     match opcode {
         Opcode::GETFIELD

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the machine did around one event of a flow: for a reader who wants to know why the event is there.
+//! Shows the machine's steps around one event of a flow, to explain why the event is there.
 //!
-//! The trace is decoded once more up to that event; the machine blocks before and behind it are kept, each with the
-//! events it became, and described with what the VM said of the code.
+//! The trace is decoded again up to that event. The machine blocks before and after it are
+//! kept, each with the events that it caused, and described with the VM's metadata of the code.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ use jportal_vm_image::{Marker, NMethod, PathMarkers};
 pub struct Watch {
     /// Its thread.
     pub tid: Tid,
-    /// When that thread started, since ids come again.
+    /// When that thread started; needed because the OS reuses ids.
     pub started: Tsc,
     /// Its number in the thread's flow, from 0.
     pub event: u64,
@@ -32,36 +32,36 @@ pub struct Watch {
 /// A step of the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineStep {
-    /// Where it ran.
+    /// The core on which it ran.
     pub core: Core,
-    /// Place in that core's PT stream, as exact as the decoder's batches.
+    /// The place in that core's PT stream, as exact as the decoder's batches.
     pub offset: StreamOffset,
-    /// Last time known.
+    /// The last known time.
     pub time: Tsc,
-    /// The block, or what else happened, in words.
+    /// The block, or a description of what else happened.
     pub what: Result<MachineBlock, String>,
-    /// Number of the first of `events` in the thread's flow.
+    /// Number in the thread's flow of the first of `events`.
     pub first_event: u64,
-    /// What it became.
+    /// The events that it caused.
     pub events: Vec<Event>,
     /// The watched event is one of them.
     pub watched: bool,
 }
 
-/// Executed instructions with what the VM said of them.
+/// Executed instructions with the VM's metadata of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineBlock {
     /// First instruction.
     pub start: Address,
-    /// First byte behind.
+    /// The byte after the last.
     pub end: Address,
-    /// How it ended.
+    /// How the block ended.
     pub exit: String,
-    /// What code that is: method, compile id, tier; name of the stub.
+    /// The code to which it belongs: method, compile id, tier; name of the stub.
     pub code: String,
     /// Offsets of start and end in that code.
     pub offsets: (u64, u64),
-    /// The bytes; those last installed by then where several may have stood there.
+    /// The bytes. If several versions are possible, the last one installed by then.
     pub bytes: Vec<u8>,
     /// Path markers at and inside the block, and on the edges from its end.
     pub markers: Vec<String>,
@@ -69,7 +69,7 @@ pub struct MachineBlock {
     pub scopes: Vec<String>,
 }
 
-/// Machine steps kept before the event, and behind it.
+/// Machine steps kept before the event, and after it.
 const BEFORE: usize = 6;
 const BEHIND: usize = 3;
 
@@ -88,7 +88,7 @@ pub(crate) struct Watcher {
     watch: Watch,
     seen: u64,
     kept: VecDeque<Raw>,
-    /// Steps still wanted, once the event has come.
+    /// The number of steps that are still wanted, once the event has been seen.
     rest: Option<usize>,
 }
 
@@ -99,7 +99,7 @@ impl Watcher {
     pub(crate) fn is_done(&self) -> bool {
         self.rest == Some(0)
     }
-    /// The thread took `item`, which became `events`.
+    /// The thread took `item`, which caused `events`.
     pub(crate) fn step(&mut self, place: Place, time: Tsc, item: &Item, events: &[Event]) {
         let first_event = self.seen;
         self.seen += events.len() as u64;
@@ -133,7 +133,8 @@ impl FlowSink for Nobody {
 }
 
 impl Recording<'_> {
-    /// The machine's steps around an event, in order; the last ones of the thread where there is no such event.
+    /// The machine's steps around an event, in order. If there is no such event, the last steps
+    /// of the thread.
     ///
     /// # Errors
     /// As [`Recording::decode`].

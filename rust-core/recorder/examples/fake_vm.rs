@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A program that records as the VM does, with a PT unit whose output is known: the tests run
+//! A program that records as the VM does, with a PT unit whose output is known. The tests run
 //! it as a process of its own, natively and under QEMU, and kill it.
 //!
-//! `fake_vm record CAPTURE CORES BYTES THREADS RECORDS` records, stops and leaves;
-//! `fake_vm endless CAPTURE` commits records until killed and prints how many are committed;
-//! `fake_vm crash CAPTURE RECORDS` commits, calls the emergency mark and aborts;
-//! `fake_vm die CAPTURE RECORDS WAY` commits and dies with no word to the recorder: by `exit`, `abort` or `segv`;
-//! `fake_vm survive CAPTURE RECORDS` commits whether or not anybody takes it, and prints the reason.
+//! * `fake_vm record CAPTURE CORES BYTES THREADS RECORDS` records, stops and exits;
+//! * `fake_vm endless CAPTURE` commits records until it is killed and prints how many are
+//!   committed;
+//! * `fake_vm crash CAPTURE RECORDS` commits, calls the emergency mark and aborts;
+//! * `fake_vm die CAPTURE RECORDS WAY` commits and dies without notifying the recorder: by
+//!   `exit`, `abort` or `segv`;
+//! * `fake_vm survive CAPTURE RECORDS` commits whether or not the records are accepted, and
+//!   prints how many were and the reason for the end.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -39,7 +42,7 @@ fn start(capture: &Path, source: Source) -> Recorder {
 fn record(capture: &Path, cores: u64, bytes: u64, threads: u64, records: u64) {
     let shared = PathBuf::from(format!("{}.unit", capture.display()));
     let unit = FakeUnit::start(&shared, unit_config(cores as u32, Mode::Stall), bytes);
-    // SAFETY: the unit's threads do not look at the environment, and there are no others.
+    // SAFETY: the unit's threads do not read the environment, and there are no others.
     unsafe { std::env::set_var(ENVIRONMENT, &shared) };
     let recorder = start(capture, Source::Emulated);
     recorder.set_code_cache(0x1000, 0x9000, None).unwrap();
@@ -56,7 +59,7 @@ fn endless(capture: &Path) {
     for n in 0u64.. {
         assert!(recorder.write(KIND, &n.to_le_bytes()));
         if n % 64 == 0 {
-            // Everything up to n is committed when this line can be read.
+            // Every record up to n is committed when this line can be read.
             println!("{n}");
         }
     }
@@ -78,10 +81,12 @@ fn die(capture: &Path, records: u64, way: &str) {
         assert!(recorder.write(KIND, &n.to_le_bytes()));
     }
     match way {
-        // SAFETY: nothing is used any more; threads of the recorder are ended wherever they are, which is the point.
+        // SAFETY: nothing is used after this call. It ends the recorder's threads wherever they
+        // are, which is the purpose of this mode.
         "exit" => unsafe { libc::_exit(3) },
         "abort" => std::process::abort(),
-        // SAFETY: a signal to itself, without the handler of the standard library, which lets one pass that no instruction caused.
+        // SAFETY: the process sends the signal to itself. The standard library's handler is
+        // removed first, because it ignores a SIGSEGV that no instruction caused.
         "segv" => unsafe {
             libc::signal(libc::SIGSEGV, libc::SIG_DFL);
             libc::raise(libc::SIGSEGV);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The one bridge between HotSpot and the recorder.
+//! The only bridge between HotSpot and the recorder.
 //!
 //! No function throws or unwinds: each body runs under `catch_unwind`, and a panic ends the
 //! recording with a reason. Types are numbers and pointers, so that the including C++ file
-//! needs nothing of `cxx.h`. Codes returned by those functions that return an `i32`:
+//! needs nothing of `cxx.h`. Codes returned by the functions that return an `i32`:
 //!
 //! | code | meaning                                             |
 //! |------|-----------------------------------------------------|
@@ -12,13 +12,13 @@
 //! | 1    | a value of the configuration cannot be used         |
 //! | 2    | no PT source, or it cannot be used                  |
 //! | 3    | the capture cannot be created or written            |
-//! | 4    | the ring file cannot be made                        |
+//! | 4    | the ring file cannot be created                     |
 //! | 5    | a thread cannot be created                          |
 //! | 6    | internal error                                      |
 //! | 7    | the code cache cannot be the memory of a file       |
-//! | 8    | a recording is not stopped yet                      |
+//! | 8    | the previous recording has not been stopped         |
 //! | 9    | recording was never started                         |
-//! | 10   | there is nothing to dump, or it could not be had    |
+//! | 10   | there is nothing to dump, or the dump failed        |
 
 use crate::code_memory;
 use crate::config::{Config, Source};
@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 #[cxx::bridge(namespace = "jportal")]
 mod ffi {
-    /// What to record; every pointer is read during `recorder_start` only.
+    /// What to record. Every pointer is read during `recorder_start` only.
     struct RecorderConfig {
         /// NUL-terminated path of the capture, `%p` and `%t` already expanded.
         capture_path: *const c_char,
@@ -57,63 +57,72 @@ mod ffi {
         ring_size: u64,
         /// AUX bytes per core, 0 for the default.
         buffer_size: u64,
-        /// Flight recorder: bytes to keep of each core, 0: record everything.
+        /// Flight recorder: bytes to keep of each core. 0: record everything.
         snapshot_size: u64,
-        /// The VM runs already: all of its threads are recorded, not only the calling one and those that it makes.
+        /// The VM is already running: all of its threads are recorded, not only the calling
+        /// thread and those that it creates.
         attach: bool,
-        /// 0, or the address of `void(*)(int level, const char* text)`; level 1 error, 2 warning, 3 info. It is
-        /// called from recorder threads (not attached to the VM, all signals blocked but those of faults) and from callers.
+        /// 0, or the address of `void(*)(int level, const char* text)`; level 1 error, 2
+        /// warning, 3 info. It is called from recorder threads (not attached to the VM, with
+        /// all signals blocked but those of faults) and from callers of the bridge.
         log: usize,
     }
 
     extern "Rust" {
-        /// Opens device, ring and capture and starts the threads; again when the recording before was
-        /// stopped. 0, or a code whose message `recorder_last_error` gives.
+        /// Opens device, ring and capture and starts the threads. May be called again when the
+        /// previous recording was stopped. Returns 0, or a code whose message
+        /// `recorder_last_error` copies.
         ///
         /// # Safety
-        /// The pointers of `config` are null or NUL-terminated strings; `log` is as described there.
+        /// The pointers of `config` are null or NUL-terminated strings; `log` is as described
+        /// in `RecorderConfig`.
         unsafe fn recorder_start(config: &RecorderConfig) -> i32;
 
-        /// Copies the last error's message, NUL-terminated and cut to `size`; returns its whole length.
+        /// Copies the last error's message, NUL-terminated and cut to `size`; returns its whole
+        /// length.
         ///
         /// # Safety
         /// `size` bytes can be written at `buf`.
         unsafe fn recorder_last_error(buf: *mut c_char, size: usize) -> usize;
 
-        /// Whether the processor trace can be filtered only if the code cache is the memory of a file: that of the recording, else of
-        /// one that begins later from `source`. False: it makes no difference.
+        /// Whether the PT of the current recording can be filtered only if the code cache is
+        /// the memory of a file. Without a recording, the answer is for one that starts later
+        /// from `source`. False: the code cache need not be the memory of a file.
         fn recorder_filters_files_only(source: i32) -> bool;
 
-        /// Makes the code cache, reserved at `[low, high)`, the memory of a file, readable, writable and executable as a whole
-        /// from now on. Otherwise it stays reserved. Before `recorder_set_code_cache`, which uses the file.
+        /// Makes the code cache, reserved at `[low, high)`, the memory of a file; the whole
+        /// range becomes readable, writable and executable. On failure the range stays
+        /// reserved. To be called before `recorder_set_code_cache`, which uses the file.
         ///
         /// # Safety
-        /// The range is of whole pages, the caller's own, and nothing is in it yet.
+        /// The range consists of whole pages, belongs to the caller, and nothing is stored in
+        /// it yet.
         unsafe fn recorder_back_code_cache(low: u64, high: u64) -> i32;
 
-        /// The code cache is reserved at `[low, high)`: sets the filter and enables the device. Once per
-        /// recording.
+        /// The code cache is reserved at `[low, high)`: sets the filter and enables the device.
+        /// To be called once per recording.
         fn recorder_set_code_cache(low: u64, high: u64) -> i32;
 
         /// The calling thread is new. Depends on no lock or state of the VM.
         fn recorder_thread_started();
 
-        /// Commits one metadata record; waits when the ring is full, depending on no lock or state of the
-        /// VM. False: nothing is being recorded.
+        /// Commits one metadata record. Waits when the ring is full, but depends on no lock or
+        /// state of the VM. False: nothing is being recorded.
         ///
         /// # Safety
         /// `len` bytes can be read at `body`.
         unsafe fn recorder_ring_write(kind: u16, body: *const u8, len: usize) -> bool;
 
-        /// Whether records are taken: two loads.
+        /// Whether records are accepted. Costs a read lock and a load.
         fn recorder_active() -> bool;
 
-        /// Ends the recording. 0 the VM exits, 1 asked for, 2 the VM ends with an error (takes at most
-        /// about two seconds). May be repeated.
+        /// Ends the recording. 0 the VM exits, 1 on request, 2 the VM ends with an error (takes
+        /// at most about two seconds). May be called repeatedly.
         fn recorder_stop(reason: i32) -> i32;
 
-        /// Writes what the flight recorder holds to a capture at `path`; `reason` stands in it, and the slow call that was the cause
-        /// where `method` is not 0: OS thread, method, TSC at its beginning and end. 0, or a code.
+        /// Writes what the flight recorder holds to a capture at `path`. The capture contains
+        /// `reason` and, where `method` is not 0, the slow call that caused the dump: OS
+        /// thread, method, TSC at its beginning and end. Returns 0, or a code.
         ///
         /// # Safety
         /// `path` and `reason` are NUL-terminated strings.
@@ -126,29 +135,30 @@ mod ffi {
             ended: u64,
         ) -> i32;
 
-        /// Copies lines "key: value\n" as `recorder_last_error` copies its message.
+        /// Copies lines "key: value\n", in the way `recorder_last_error` copies its message.
         ///
         /// # Safety
         /// `size` bytes can be written at `buf`.
         unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize;
 
-        /// Async-signal-safe: the VM has met a fatal error. Marks the ring file, lets producers go and
-        /// tells the device to stop.
+        /// Async-signal-safe: the VM has met a fatal error. Stops the device, marks the ring
+        /// file and releases waiting producers.
         fn recorder_emergency();
     }
 }
 
 use ffi::RecorderConfig;
 
-/// The recording, or the one before: it tells how it ended. Written only to replace a recording
-/// that has been stopped, in which nobody waits any more.
+/// The current recording, or the previous one, whose status can still be queried. It is written
+/// only to replace a recording that has been stopped, in which no thread waits.
 static RECORDER: RwLock<Option<Arc<Recorder>>> = RwLock::new(None);
 static STARTING: Mutex<()> = Mutex::new(());
 static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
-/// What the code cache is the memory of; later recordings may need it, too.
+/// The file whose memory the code cache is; later recordings may need it, too.
 static CODE_CACHE_FILE: Mutex<Option<File>> = Mutex::new(None);
 
-/// The recording is held by its own count, not by the lock: it may be waited in.
+/// Returns a counted reference instead of holding the lock, because calls on the recording may
+/// wait.
 fn recorder() -> Option<Arc<Recorder>> {
     RECORDER.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -158,13 +168,13 @@ fn note(error: &Error) -> i32 {
     error.code()
 }
 
-/// Runs the body of a bridge function; after a panic the recording is over.
+/// Runs the body of a bridge function; a panic ends the recording.
 fn entry<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let error = Error::Panic(panic_text(&*panic));
         note(&error);
         if let Some(recorder) = recorder() {
-            // A second panic must not get out either.
+            // A second panic must not leave the bridge either.
             let _ = catch_unwind(AssertUnwindSafe(|| recorder.fail(&error)));
         }
         otherwise
@@ -180,7 +190,7 @@ unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
             return note(&Error::AlreadyStarted);
         }
         quiet_panics();
-        // SAFETY: the caller keeps the promises of `RecorderConfig`.
+        // SAFETY: the caller fulfils the requirements of `RecorderConfig`.
         let started = unsafe { to_config(config) }.and_then(Recorder::start);
         match started {
             Ok(recorder) => {
@@ -194,8 +204,9 @@ unsafe fn recorder_start(config: &RecorderConfig) -> i32 {
     })
 }
 
-/// Panics are reported through the log; the VM's standard error stays the program's. The hook is
-/// that of the standard library linked into this archive, not of other Rust code in the process.
+/// Panics are reported through the log, so that the VM's standard error stays the program's.
+/// The hook belongs to the standard library linked into this archive, not to other Rust code in
+/// the process.
 fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
@@ -306,7 +317,7 @@ unsafe fn recorder_ring_write(kind: u16, body: *const u8, len: usize) -> bool {
         if body.is_null() || len == 0 {
             return recorder.write(kind, &[]);
         }
-        // SAFETY: `len` bytes can be read there, and nobody writes to them during the call.
+        // SAFETY: `len` bytes can be read there, and no thread writes to them during the call.
         recorder.write(kind, unsafe { std::slice::from_raw_parts(body, len) })
     })
 }
@@ -359,8 +370,9 @@ unsafe fn recorder_status(buf: *mut c_char, size: usize) -> usize {
 }
 
 fn recorder_emergency() {
-    // No guard: nothing here allocates or panics, and it sleeps some seconds at most. Only while a recording takes the place of one
-    // that has ended is there no lock to be had, and nothing to be told.
+    // No `entry` guard: nothing here allocates or panics, and it sleeps at most about three
+    // seconds. The lock is unavailable only while `recorder_start` replaces a recording that
+    // has ended; the call then does nothing.
     if let Ok(recorder) = RECORDER.try_read()
         && let Some(recorder) = recorder.as_ref()
     {

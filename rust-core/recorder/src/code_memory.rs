@@ -2,13 +2,16 @@
 
 //! The code cache as the memory of a file.
 //!
-//! Linux before 5.18 filters ranges of files only, and of each file the range that was mapped last. So the code cache is one
-//! mapping of one memfd, made once, whole and executable, which the VM neither commits nor uncommits, protects nor moves.
+//! Linux before 5.18 filters ranges of files only, and of each file only the range that was
+//! mapped last. So the code cache is one mapping of one memfd, created once, whole and
+//! executable; the VM neither commits nor uncommits, protects nor moves it.
 //!
-//! Such memory is zero and takes no room until it is touched, as anonymous memory is; `/proc/PID/smaps` counts it as shared
-//! memory (`RssShmem`), core files hold it (`coredump_filter` bit 1, set by default). What is different:
+//! Like anonymous memory, such memory is zero and occupies no space until it is touched.
+//! `/proc/PID/smaps` counts it as shared memory (`RssShmem`); core files contain it
+//! (`coredump_filter` bit 1, set by default). Differences from anonymous memory:
 //!
-//! * A forked child shares it with the VM. Between `fork` and `exec` a child runs no code of the code cache and writes none.
+//! * A forked child shares it with the VM. Between `fork` and `exec` a child neither runs nor
+//!   writes code of the code cache.
 //! * The part that is not in use yet is executable and writable, too.
 //! * Transparent huge pages need `shmem_enabled`.
 
@@ -19,16 +22,17 @@ use std::fs::File;
 /// The name that `/proc/PID/maps` shows.
 const NAME: &std::ffi::CStr = c"jportal-code-cache";
 
-/// What the kernel gives out that it does not have: 2, never more than there is.
+/// The kernel's overcommit policy; 2: it never promises more memory than there is.
 const OVERCOMMIT: &str = "/proc/sys/vm/overcommit_memory";
 
-/// Makes the reserved `low..high` the memory of a file, which is returned. On failure it is reserved as before.
+/// Makes the reserved range `low..high` the memory of a file, and returns the file. On failure
+/// the range stays reserved.
 ///
 /// # Errors
-/// [`Error::CodeMemory`] with what is in the way.
+/// [`Error::CodeMemory`] with the obstacle.
 ///
 /// # Safety
-/// The range is of whole pages, the caller's own, and nothing is in it yet.
+/// The range consists of whole pages, belongs to the caller, and nothing is stored in it yet.
 pub unsafe fn back(low: u64, high: u64) -> Result<File, Error> {
     let refused = |call: &str, e: std::io::Error| Error::CodeMemory(format!("{call}: {e}"));
     let bytes = high.saturating_sub(low);
@@ -39,9 +43,10 @@ pub unsafe fn back(low: u64, high: u64) -> Result<File, Error> {
     let file = sys::memfd(NAME).map_err(|e| refused("memfd_create", e))?;
     file.set_len(bytes).map_err(|e| refused("ftruncate", e))?;
     let (address, len) = (low as usize, bytes as usize);
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees that the range is its own and unused.
     unsafe { sys::map_code_at(&file, address, len) }.map_err(|e| {
-        // A refusal may come when what was there is gone. Should the range stay a hole, the VM's commits fill it just as well.
+        // `mmap` may fail after it has removed the reservation, so the range is reserved again.
+        // Even if that fails, the VM's commits can map the range.
         // SAFETY: as above.
         let _ = unsafe { sys::reserve_at(address, len) };
         refused("mmap of a memfd for execution", e)
@@ -49,8 +54,9 @@ pub unsafe fn back(low: u64, high: u64) -> Result<File, Error> {
     Ok(file)
 }
 
-/// What must not be tried: a file that is too long costs a signal, and a page of a file that the kernel does not have room for
-/// costs another when it is touched, where anonymous memory is refused beforehand.
+/// A reason not to try the mapping. A file beyond the limit costs a signal (SIGXFSZ). A page of
+/// a file for which the kernel has no room costs another one when it is touched (SIGBUS),
+/// whereas anonymous memory is refused when it is committed.
 fn obstacle(bytes: u64, limit: Option<u64>, overcommit: &str) -> Option<String> {
     if let Some(limit) = limit.filter(|&limit| limit < bytes) {
         return Some(format!("it has {bytes} bytes, and the limit on files (ulimit -f) is {limit}"));
@@ -68,7 +74,7 @@ mod tests {
 
     const LEN: usize = 64 << 12;
 
-    /// Address space of this test.
+    /// Reserves address space for a test.
     fn reservation() -> usize {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new range, which the test keeps.
@@ -115,14 +121,14 @@ mod tests {
     #[test]
     fn what_cannot_be_mapped_stays_reserved() {
         let at = reservation();
-        // SAFETY: just reserved; the file cannot be written to, so that it cannot be mapped like this.
+        // SAFETY: just reserved. The file is not writable, so that this mapping fails.
         unsafe { sys::map_code_at(&File::open("/proc/self/exe").unwrap(), at, LEN) }.unwrap_err();
-        // SAFETY: the range ends in a page of the reservation.
+        // SAFETY: the range is within the reservation.
         let refused = unsafe { back(at as u64 + 1, (at + LEN) as u64) };
         assert!(matches!(&refused, Err(Error::CodeMemory(why)) if why.contains("mmap")), "{refused:?}");
         assert_eq!(maps(at).len(), 1);
         assert!(maps(at)[0].starts_with("---p "), "{:?}", maps(at));
-        // And when what was there is gone already.
+        // The range can also be reserved again after the file was mapped.
         // SAFETY: as above.
         unsafe {
             back(at as u64, (at + LEN) as u64).unwrap();

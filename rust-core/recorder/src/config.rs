@@ -7,16 +7,16 @@ use std::path::PathBuf;
 /// Where PT comes from (`-XX:JPortalSource`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Source {
-    /// Intel PT where the kernel has it, else the emulated unit if the environment names one.
+    /// Intel PT if the kernel has it, else the emulated unit if the environment names one.
     #[default]
     Auto,
-    /// `perf_event_open`.
+    /// Intel PT through `perf_event_open`.
     Perf,
     /// The emulated unit.
     Emulated,
     /// No PT: metadata only.
     None,
-    /// No PT, but who ran when on each core: the part of `perf` that every machine has.
+    /// No PT, but the thread switches of each core: the part of `perf` that every machine has.
     Sideband,
 }
 
@@ -42,27 +42,28 @@ impl TryFrom<i32> for Source {
 
 /// Default size of the export ring, as in the paper.
 pub(crate) const DEFAULT_RING: u64 = 2 << 20;
-/// Smallest and largest ring.
+/// Smallest and largest size of the ring.
 const RING_LIMITS: std::ops::RangeInclusive<u64> = (64 << 10)..=(1 << 30);
 
-/// What to record and where to.
+/// What to record, and into which file.
 #[derive(Clone, Default)]
 pub struct Config {
-    /// The capture.
+    /// Path of the capture.
     pub path: PathBuf,
     /// Where PT comes from.
     pub source: Source,
     /// Bytes of the export ring, 0 for the default; rounded up to a power of two.
     pub ring_bytes: u64,
-    /// AUX bytes per core, 0 for the device's default: what the limit on locked memory allows. The emulated unit has its own
-    /// size.
+    /// AUX bytes per core, 0 for the device's default, which is what the limit on locked memory
+    /// allows. Ignored by the emulated unit, which has its own size.
     pub buffer_bytes: u64,
-    /// Flight recorder: keep the last so many bytes of each core for dumps, 0: record everything.
+    /// Flight recorder: the number of last bytes of each core to keep for dumps. 0: record
+    /// everything.
     pub snapshot_bytes: u64,
-    /// The VM runs already: its threads are traced, too, and not only the calling one and those that it makes. The emulated unit
-    /// traces them all anyway.
+    /// The VM is already running: all of its threads are traced, not only the calling thread
+    /// and those that it creates. The emulated unit always traces all threads.
     pub attach: bool,
-    /// For the capture's header.
+    /// For the capture's header: version of the VM.
     pub vm_version: String,
     /// For the capture's header: non-default flags.
     pub vm_flags: String,
@@ -73,7 +74,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The ring's size as it will be.
+    /// The ring's size after rounding.
     pub(crate) fn ring_size(&self) -> Result<u64, Error> {
         let bytes = if self.ring_bytes == 0 { DEFAULT_RING } else { self.ring_bytes };
         if bytes > *RING_LIMITS.end() {

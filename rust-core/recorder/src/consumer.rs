@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The thread that moves the export ring into the capture. It alone creates the file and ends
-//! it, so that every `write(2)` happens with signals blocked.
+//! The thread that moves the export ring into the capture. Only this thread creates and ends
+//! the file, so that every `write(2)` happens with signals blocked.
 
 use crate::error::Error;
 use crate::session::Session;
@@ -10,11 +10,11 @@ use jportal_capture::header::sources;
 use jportal_units::Tsc;
 use std::time::Duration;
 
-/// How long the consumer sleeps when nobody wakes it; a quarter-full ring does.
+/// How long the consumer sleeps unless it is woken. A quarter-full ring wakes it.
 const NAP: Duration = Duration::from_millis(10);
 /// Largest piece written at once.
 const PIECE: usize = 1 << 20;
-/// The same where little room is left.
+/// Largest piece written at once after a failure, when the disk may be nearly full.
 const SMALL_PIECE: usize = 16 << 10;
 
 /// Creates the capture and writes its header.
@@ -28,7 +28,7 @@ pub(crate) fn create(session: &Session) -> Result<(), Error> {
     if session.write_header() {
         return Ok(());
     }
-    // The failure is already told; give the caller the same words.
+    // `append` has reported the failure; the caller gets the same text.
     Err(Error::Unwritable(session.failure().unwrap_or_default()))
 }
 
@@ -50,7 +50,8 @@ pub(crate) fn run(session: &Session) {
         } else if last && !ring.is_crashed() {
             return;
         } else {
-            // Whoever reads a file that was cut off knows so up to when its trace can be decoded.
+            // The mark says until when the metadata is complete, so that a reader of a capture
+            // that was cut off knows up to which time its trace can be decoded.
             let chunks = session.written().chunks;
             if let Some(tsc) = ring.complete_until().filter(|_| chunks != described) {
                 session.append(|w| w.described(Tsc(tsc)));
@@ -61,13 +62,14 @@ pub(crate) fn run(session: &Session) {
     }
 }
 
-/// The recording failed: writes what was committed by then, which the trace in the file may need, as far as it fits.
+/// After a failed recording, writes the records committed by then, as far as they fit. The
+/// trace in the file may need them.
 pub(crate) fn save(session: &Session) {
     let ring = &session.ring;
     if session.failure().is_none() || ring.is_crashed() {
         return;
     }
-    // Behind the record that is being written.
+    // Waits for the record that is being written.
     ring.close();
     let mut piece = Vec::new();
     while ring.left() > 0 {

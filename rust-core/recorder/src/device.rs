@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where PT comes from. Every device offers the kernel's rings, so that one drain serves all.
+//! The sources of PT. Every device offers the kernel's rings, so that one drain serves all
+//! devices.
 
 mod emulated;
 mod perf;
@@ -22,7 +23,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The processor a device speaks for, as the capture's header names it.
+/// The processor that a device reports for the capture's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cpu {
     /// CPUID vendor string.
@@ -37,76 +38,86 @@ pub struct Cpu {
 
 /// A PT unit.
 ///
-/// Life: `rings` once, when every thread of the recorder exists and before the first byte flows; `enable` once the code cache is
-/// known, `disable`; after a disable the rings are drained until `is_quiet`, then `finish`.
+/// Order of calls: `rings` once, when every thread of the recorder exists and before the first
+/// byte is recorded; `enable` once the code cache is known; `disable`. After a disable the
+/// rings are drained until `is_quiet`; then comes `finish`.
 pub trait Device: Send + Sync {
-    /// For the header; the filter is filled in by the session. Before `rings` the number of cores is the most there can be.
+    /// For the header; the session fills in the filter. Before `rings`, the number of cores is
+    /// the largest possible one.
     fn config(&self) -> PtConfig;
-    /// For the header; `None`: the processor the VM runs on.
+    /// For the header; `None`: the processor on which the VM runs.
     fn cpu(&self) -> Option<Cpu>;
     /// TSC frequency in kHz, 0 when not known.
     fn tsc_khz(&self) -> u64;
-    /// For the header: perf's time by the TSC.
+    /// For the header: the relation of perf's clock and the TSC.
     fn time(&self) -> TimeConversion {
         TimeConversion::default()
     }
-    /// The consuming half of each core's rings, with the core's number. The calling thread and those it creates later are
-    /// traced, and with [`Config::attach`] those that are there when it is enabled, but for `own`, the recorder's.
+    /// Opens the device and returns the consuming half of each core's rings with the core's
+    /// number. The calling thread and those that it creates later are traced. With
+    /// [`Config::attach`], so are the threads that exist when the device is enabled, except
+    /// `own`, the recorder's threads.
     ///
     /// # Errors
-    /// When a ring cannot be had.
+    /// When a ring cannot be opened.
     fn rings(&self, own: &[u32]) -> Result<Vec<(u32, CoreConsumer)>, Error>;
-    /// Whether only the mapping of a file can be filtered: then the code cache should be one. Asked between `rings` and `enable`.
+    /// Whether only the mapping of a file can be filtered, so that the code cache should be
+    /// one. Called between `rings` and `enable`.
     fn filters_files_only(&self) -> bool {
         false
     }
-    /// Traces code in `low..high` from now on, of which `file` is the whole memory when it is no anonymous one. Returns what is
-    /// let through: nothing when nothing is filtered out. Of a VM that runs already: at a safepoint, so that few threads come meanwhile.
+    /// Starts tracing code in `low..high`. `file` is the file whose whole memory the range is,
+    /// or `None` for anonymous memory. Returns the ranges that are traced; an empty list means
+    /// that nothing is filtered out. In a VM that is already running, to be called at a
+    /// safepoint, so that few threads are created meanwhile.
     ///
     /// # Errors
     /// When the device refuses.
     fn enable(&self, low: u64, high: u64, file: Option<RawFd>) -> Result<Vec<FilterRange>, Error>;
-    /// The calling thread is new, and has inherited what is traced from the one that made it.
+    /// The calling thread is new; it has inherited the events of the thread that created it.
     fn thread_started(&self) {}
-    /// Turns the times of records that were just read from a core into the TSC.
+    /// Converts the times of records that were just read from a core's ring into TSC values.
     fn translate(&self, _core: u32, _records: &mut [u8]) {}
-    /// Called after each pass over a core's rings, some hundred times a second; `full`: trace was lost, or may be about to.
+    /// Called after each pass over a core's rings, a hundred to a thousand times a second.
+    /// `full`: trace was lost, or may be lost soon.
     fn keep_running(&self, _core: u32, _full: bool) {}
-    /// The TSC before which each core's rings hold all that it recorded or will record.
+    /// The TSC before which each core's rings contain everything that the core recorded or will
+    /// record.
     fn complete_until(&self) -> u64;
-    /// Of a device that overwrites the oldest trace: how many of the last bytes of each core are wanted. Its AUX rings are read
-    /// while it pauses.
+    /// For a device that overwrites the oldest trace: how many of the last bytes of each core
+    /// to keep. Its AUX rings are read while it pauses.
     fn keeps(&self) -> Option<u64> {
         None
     }
-    /// Stops tracing for a moment; [`Device::is_quiet`] tells when it stands still.
+    /// Stops tracing for a moment; [`Device::is_quiet`] says when the device has stopped.
     fn pause(&self) {}
-    /// Goes on after [`Device::pause`], unless it was disabled meanwhile.
+    /// Continues after [`Device::pause`], unless the device was disabled meanwhile.
     fn resume(&self) {}
-    /// Stops tracing. Async-signal-safe, may be repeated.
+    /// Stops tracing. Async-signal-safe; may be called repeatedly.
     fn disable(&self);
-    /// Whether, after the last `disable`, nothing more will be published.
+    /// Whether nothing more will be published after the last `disable` or `pause`.
     fn is_quiet(&self) -> bool;
     /// Why the device stopped working, if it did.
     fn failure(&self) -> Option<Error>;
     /// Figures for the end of the capture.
     fn counters(&self) -> Vec<(&'static str, u64)>;
-    /// Nothing more will be read.
+    /// Closes the device. Nothing more will be read.
     fn finish(&self);
 }
 
-/// Opens the device that the configuration asks for.
+/// Opens the device that the configuration selects.
 ///
 /// # Errors
-/// When there is none or it cannot be used; the message says what would help.
+/// When there is none or it cannot be used; the message names a remedy.
 pub fn open(config: &Config) -> Result<Box<dyn Device>, Error> {
     open_on(Arc::new(Linux), config, std::env::var_os(ENVIRONMENT))
 }
 
-/// [`open`] on a kernel that is given; `unit` is the path of the emulated unit, if the environment names one.
+/// Like [`open`], but on the given kernel; `unit` is the path of the emulated unit, if the
+/// environment names one.
 ///
 /// # Errors
-/// As there.
+/// As [`open`].
 pub fn open_on(
     kernel: Arc<dyn Kernel>,
     config: &Config,
@@ -132,18 +143,18 @@ pub fn open_on(
     })
 }
 
-/// Whether a recording that begins later could be filtered only if the code cache is the memory of a file
-/// ([`Device::filters_files_only`]).
+/// Whether a recording that starts later could be filtered only if the code cache is the memory
+/// of a file ([`Device::filters_files_only`]).
 pub fn will_filter_files_only(kernel: Arc<dyn Kernel>, config: &Config) -> bool {
     if !matches!(config.source, Source::Auto | Source::Perf) {
         return false;
     }
-    // Without PT, or the right to use it, there will be nothing to filter.
+    // Without PT, or the right to use it, there is nothing to filter.
     let Ok(Some(pmu)) = PtPmu::read(kernel.root()) else { return false };
     Perf::intel_pt(kernel, config, pmu).is_ok_and(|perf| perf.would_filter_files_only())
 }
 
-/// Why this machine has no Intel PT.
+/// Explains why this machine has no Intel PT.
 fn without_pt(kernel: &dyn Kernel) -> String {
     let processor = Machine::read(kernel.root()).processor;
     let why = match (processor.vendor.as_str(), processor.virtualised) {

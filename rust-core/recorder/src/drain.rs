@@ -15,39 +15,40 @@ use jportal_units::{Core, StreamOffset, Tsc};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-/// Cores that one thread serves.
+/// Number of cores that one thread serves.
 pub(crate) const CORES_PER_THREAD: usize = 8;
-/// Largest piece of trace taken at once: bounds memory and the time others wait for the file.
+/// Largest piece of trace taken at once. It bounds the memory, and the time for which other
+/// threads wait for the file.
 const PIECE: usize = 1 << 20;
-/// Sleep between passes: short while trace flows, longer when nothing comes.
+/// Sleep between passes: short while trace arrives, longer otherwise.
 const NAP: Duration = Duration::from_millis(1);
 const LONG_NAP: Duration = Duration::from_millis(10);
-/// How long a device that was told to stop may be silent before we stop waiting for it.
+/// How long a device may stay silent after it was stopped, before the drain gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One core's rings on their way into the capture.
+/// One core's rings, which the drain moves into the capture.
 pub(crate) struct CoreDrain {
     core: u32,
     rings: CoreConsumer,
     trace: Vec<u8>,
     records: Vec<u8>,
-    /// Of a flight recorder.
+    /// Present for a flight recorder.
     keeper: Option<Keeper>,
 }
 
 impl CoreDrain {
-    /// `keep`: the device overwrites its AUX rings, and so many of the last bytes are wanted.
+    /// `keep` is set if the device overwrites its AUX rings: the number of last bytes to keep.
     pub(crate) fn new(core: u32, rings: CoreConsumer, keep: Option<u64>) -> Self {
         let keeper = keep.map(|keep| Keeper::new(core, &rings.aux, keep, rdtsc()));
         Self { core, rings, trace: Vec::new(), records: Vec::new(), keeper }
     }
 
-    /// The trace of a flight recorder, while the device stands still.
+    /// The window of a flight recorder, taken while the device is stopped.
     fn window(&mut self) -> Option<CoreWindow> {
         Some(self.keeper.as_mut()?.window(&self.rings.aux, rdtsc()))
     }
 
-    /// Takes the records that are there; the trace stays in its ring.
+    /// Takes the records that are in the data ring; the trace stays in its ring.
     fn keep(&mut self, session: &Session) -> Result<usize, Error> {
         self.records.clear();
         self.rings.data.drain(&mut self.records, usize::MAX)?;
@@ -59,16 +60,17 @@ impl CoreDrain {
         Ok(self.records.len())
     }
 
-    /// Moves what is there now; returns the number of bytes.
+    /// Moves what is in the rings into the capture; returns the number of bytes.
     ///
-    /// Sideband goes first: its AUX records precede the `aux_head` noted before, so every trace
-    /// byte in the capture stands behind the record that names its thread.
+    /// The sideband is written before the trace. The AUX records of all bytes below `aux_head`
+    /// are published before it, and `aux_head` is read before the data ring is drained. So
+    /// every trace byte in the capture follows the record that names its thread.
     fn pass(&mut self, session: &Session) -> Result<usize, Error> {
         if self.keeper.is_some() {
             return self.keep(session);
         }
         let ready = usize::try_from(self.rings.aux.available()?).unwrap_or(usize::MAX).min(PIECE);
-        // Seven eighths of a ring: the kernel may find no room for its next region.
+        // Above seven eighths of the ring the kernel may find no room for its next region.
         let mut full = ready as u64 > self.rings.aux.size() / 8 * 7;
         self.records.clear();
         self.rings.data.drain(&mut self.records, usize::MAX)?;
@@ -90,7 +92,7 @@ impl CoreDrain {
         Ok(ready + self.records.len())
     }
 
-    /// Whether trace was lost.
+    /// Writes a loss note for each loss in the records; returns whether trace was lost.
     fn note_losses(&self, session: &Session) -> bool {
         let mut trace = false;
         for record in RecordReader::new(&self.records).flatten() {
@@ -120,7 +122,7 @@ impl CoreDrain {
     }
 }
 
-/// Drains `cores` until the device has been stopped and everything it had is in the capture.
+/// Drains `cores` until the device has been stopped and all its data is in the capture.
 pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
     let mut last_bytes = Instant::now();
     let mut answered = 0;
@@ -159,7 +161,9 @@ pub(crate) fn run(session: &Session, mut cores: Vec<CoreDrain>) {
 
 fn pass(session: &Session, cores: &mut [CoreDrain]) -> Result<usize, Error> {
     session.stats.drain_passes.fetch_add(1, Relaxed);
-    // Whoever reads a file that was cut off knows so up to when a core's silence means something. A flight recorder's is made at once.
+    // The mark lets a reader of a capture that was cut off know up to which time the absence of
+    // a core's trace is significant. The capture of a flight recorder is written at once and
+    // needs no marks.
     let complete = session.device.keeps().is_none().then(|| session.device.complete_until());
     let mut moved = 0;
     for core in &mut *cores {
@@ -175,7 +179,7 @@ fn windows(cores: &mut [CoreDrain]) -> Vec<CoreWindow> {
     cores.iter_mut().filter_map(CoreDrain::window).collect()
 }
 
-/// The device did not answer the last disable: the ends of its streams may be missing.
+/// The device did not confirm the last disable: the ends of its streams may be missing.
 fn give_up(session: &Session, cores: &[CoreDrain]) {
     for core in cores {
         let note = LossNote {

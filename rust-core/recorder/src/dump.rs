@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A dump of the flight recorder: the windows of all cores, and everything the VM has told.
+//! A dump of the flight recorder: the windows of all cores, and all metadata.
 //!
-//! The device pauses while the drain threads copy the windows, each those of its cores. Metadata is written to the capture all
-//! the time; a dump is a copy of that, with the windows behind.
+//! The device pauses while the drain threads copy the windows, each thread those of its cores.
+//! Metadata is written to the capture continuously; a dump is a copy of that capture with the
+//! windows appended.
 
 use crate::error::Error;
 use crate::log::Level;
@@ -18,7 +19,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-/// How long a device may take to stop, and a consumer to catch up.
+/// How long the device may take to stop, and the consumer to catch up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A call that took longer than it should.
@@ -26,15 +27,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct SlowCall {
     /// OS thread.
     pub tid: u32,
-    /// The method, as metadata names it.
+    /// The method: its `Method*`, as in the metadata.
     pub method: u64,
-    /// TSC at its beginning and its end.
+    /// TSC at the beginning of the call.
     pub began: u64,
-    /// As above.
+    /// TSC at the end of the call.
     pub ended: u64,
 }
 
-/// How the thread that dumps asks the drain threads for windows.
+/// The channel through which a dumping thread requests windows from the drain threads.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     number: AtomicU64,
@@ -47,7 +48,7 @@ impl Requests {
         self.number.load(Acquire)
     }
 
-    /// Answers the last request.
+    /// Sends the windows for the last request.
     pub(crate) fn answer(&self, windows: Vec<CoreWindow>) {
         if let Some(to) = lock(&self.to).as_ref() {
             let _ = to.send(windows);
@@ -66,8 +67,9 @@ impl Requests {
     }
 }
 
-/// Stops the device, has the windows copied by the drain threads, of which there are `threads` and which `wake` wakes, and
-/// lets the device go on. Returns the position in the metadata stream that belongs to them.
+/// Pauses the device, wakes the `threads` drain threads with `wake`, receives the windows that
+/// they copy, and resumes the device. Returns the windows and the position in the metadata
+/// stream that belongs to them.
 pub(crate) fn collect(
     session: &Session,
     threads: usize,
@@ -97,7 +99,7 @@ pub(crate) fn collect(
     got.map(|()| (windows, mark))
 }
 
-/// Writes a capture of what the VM told up to `mark`, and the windows.
+/// Writes a capture with the metadata up to `mark` and the windows.
 pub(crate) fn write(
     session: &Session,
     path: &Path,
@@ -126,7 +128,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Appends the windows to a capture.
+/// Appends the windows to a capture as sideband and trace.
 pub(crate) fn append(
     writer: &mut CaptureWriter,
     windows: &[CoreWindow],
@@ -139,7 +141,8 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// A copy of the capture as soon as all records up to `mark` are in it, and none in part.
+/// Copies the capture as soon as all records up to `mark` are in it, and it ends at a record
+/// boundary.
 fn copy_metadata(session: &Session, path: &Path, mark: u64) -> Result<CaptureWriter, Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {

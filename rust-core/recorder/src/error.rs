@@ -10,22 +10,22 @@ pub enum Error {
     /// A value from the command line cannot be used.
     #[error("{field}: {value} is not usable, {rule}")]
     Configuration {
-        /// Which one.
+        /// Name of the option or field.
         field: &'static str,
         /// As given.
         value: String,
-        /// What would be.
+        /// The rule that the value violates.
         rule: &'static str,
     },
-    /// There is nothing to record with.
+    /// There is neither Intel PT nor an emulated unit.
     #[error(
         "no source of Intel PT: {machine}, and the environment names no emulated unit ({variable}); run the program \
          through `jportal run --emulate`, or record metadata only with -XX:JPortalSource=none"
     )]
     NoSource {
-        /// Why there is no real one.
+        /// Why there is no Intel PT.
         machine: String,
-        /// The environment variable that would name an emulated one.
+        /// The environment variable that would name an emulated unit.
         variable: &'static str,
     },
     /// There is no Intel PT.
@@ -33,36 +33,36 @@ pub enum Error {
         "{0}; record with the emulated unit (`jportal run --emulate`), or metadata only with -XX:JPortalSource=none"
     )]
     NoIntelPt(String),
-    /// The emulated unit was asked for and is not there.
+    /// The emulated unit was selected, but the environment names none.
     #[error(
         "the environment names no emulated PT unit ({variable}); run the program through `jportal run --emulate`, or record \
          metadata only with -XX:JPortalSource=none"
     )]
     NoUnit {
-        /// The environment variable that would name it.
+        /// The environment variable that would name the unit.
         variable: &'static str,
     },
     /// The kernel refused a system call.
     #[error("{0}")]
     Refused(#[from] Refusal),
-    /// The kernel does not tell which cores there are.
+    /// The kernel does not report its cores.
     #[error("/sys/devices/system/cpu/possible names no core; mount sysfs, or use -XX:JPortalSource=none")]
     NoCores,
-    /// The kernel does not tell which threads there are.
+    /// The kernel does not report the threads of the process.
     #[error(
         "/proc/self/task: {0}; mount /proc in this mount namespace, or start the VM with -XX:+JPortalStart"
     )]
     Threads(std::io::Error),
-    /// Threads came while events were opened for those that were there.
+    /// New threads appeared while events were opened for the existing ones.
     #[error(
         "new threads of native code came each of the {attempts} times that events were opened for those that were there; try again, or \
          start the VM with -XX:+JPortalStart"
     )]
     ThreadsComing {
-        /// How often.
+        /// Number of attempts.
         attempts: usize,
     },
-    /// The emulated unit belongs to another process (inherited environment).
+    /// The emulated unit belongs to another process (the environment was inherited).
     #[error(
         "the emulated PT unit {path} traces process {owner}, this is {pid}: a child VM needs an emulated unit of its \
          own; start it with -XX:-JPortal or under `jportal run --emulate`"
@@ -78,7 +78,7 @@ pub enum Error {
     /// The device could not be opened or stopped working.
     #[error("PT device: {0}")]
     Device(#[from] jportal_perf_abi::Error),
-    /// The emulated unit gave up.
+    /// The emulated unit reported a failure.
     #[error("the emulated PT unit failed: {0}")]
     Unit(String),
     /// The capture could not be created or written.
@@ -86,7 +86,7 @@ pub enum Error {
     Capture {
         /// The capture.
         path: PathBuf,
-        /// What happened.
+        /// The capture's error.
         source: jportal_capture::Error,
     },
     /// The capture could be created but not written; the text is that of the first failure.
@@ -98,7 +98,7 @@ pub enum Error {
         /// Its ring file.
         path: PathBuf,
     },
-    /// The ring's file could not be made.
+    /// The ring file could not be created.
     #[error("ring file {path}: {source}; it needs {bytes} bytes beside the capture, see -XX:JPortalRingSize")]
     Ring {
         /// The file.
@@ -108,7 +108,7 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// The code cache stays anonymous memory.
+    /// The code cache cannot be the memory of a file and stays anonymous memory.
     #[error("the code cache cannot be the memory of a file: {0}")]
     CodeMemory(String),
     /// A thread could not be created.
@@ -119,19 +119,19 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// There is nothing to dump, or it could not be had.
+    /// There is nothing to dump, or the dump failed.
     #[error("no dump: {0}")]
     Dump(String),
     /// A bug in the recorder.
     #[error("internal error, please report: {0}")]
     Panic(String),
-    /// Recording was started before in this process.
+    /// A recording is running in this process.
     #[error("recording was already started in this process and has not been stopped")]
     AlreadyStarted,
 }
 
 impl Error {
-    /// The number the bridge returns (documented at [`crate::bridge`]).
+    /// The code that the bridge returns (listed in [`crate::bridge`]).
     pub fn code(&self) -> i32 {
         match self {
             Self::Configuration { .. } => 1,

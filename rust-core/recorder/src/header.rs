@@ -6,7 +6,7 @@ use crate::sys;
 use jportal_capture::Header;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The header as far as it is known when recording starts.
+/// The header with what is known when the recording starts.
 pub(crate) fn at_start(config: &Config, device: &dyn Device) -> Header {
     let cpu = device.cpu().unwrap_or_else(|| {
         let (vendor, family, model, stepping) = sys::cpu();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The recorder: the part of JPortal that lives inside the traced VM.
+//! The recorder: the part of JPortal that runs inside the traced VM.
 //!
-//! Linked into `libjvm.so` as a static library. HotSpot calls it through the one bridge in
-//! [`bridge`]; everything else is ordinary Rust that tests drive as [`Recorder`].
+//! It is linked into `libjvm.so` as a static library. HotSpot calls it through the bridge in
+//! [`bridge`] only; everything else is ordinary Rust that tests drive as [`Recorder`].
 //!
 //! ```text
 //!   VM threads ──write──► export ring (file-backed) ──consumer thread──┐
@@ -11,13 +11,13 @@
 //!   PT device: per core data ring and AUX ring ────drain threads───────┘
 //! ```
 //!
-//! Constraints: never hurts its host. No panic and no exception leaves the bridge; a failure
-//! (disk, device, a bug here) ends the *recording* with a reason in the log and, if it can be
-//! written, in the capture, and from then on every producer returns at once. Our threads take
-//! no VM lock and no signal. Metadata is never dropped while recording: a full ring makes its
-//! producer wait for the consumer, which depends on nothing but the file system.
+//! Constraints: the recorder never harms the VM. No panic and no exception leaves the bridge. A
+//! failure (disk, device, a bug here) ends the *recording* with a reason in the log and, if it
+//! can be written, in the capture; from then on every producer returns at once. The recorder's
+//! threads take no VM lock and no signal. Metadata is never dropped while recording: a full
+//! ring makes its producer wait for the consumer, which depends on nothing but the file system.
 //!
-//! Non-goals: decoding anything; knowing what a metadata record means.
+//! Non-goals: decoding; the meaning of metadata records.
 
 pub mod bridge;
 pub mod code_memory;

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How important a line is; the numbers are those of the VM's callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Recording does not start, or ended.
+    /// The recording does not start, or has ended because of an error.
     Error = 1,
-    /// Something is worth knowing.
+    /// Something that the user should know.
     Warning = 2,
     /// What was done.
     Info = 3,
 }
 
-/// Where log lines go: nowhere, to the VM, or to a test.
+/// The destination of log lines: none, the VM, or a test.
 #[derive(Clone, Default)]
 pub struct Log(Target);
 

@@ -29,14 +29,14 @@ use std::time::{Duration, Instant};
 pub enum StopReason {
     /// The VM exits.
     Exit,
-    /// Somebody asked for it.
+    /// A user or program requested the stop.
     Asked,
-    /// The VM ends with an error: do not wait long.
+    /// The VM ends with an error: the stop must not take long.
     VmError,
 }
 
 impl StopReason {
-    /// How long [`Recorder::stop`] may take; `None` as long as data flows.
+    /// How long [`Recorder::stop`] may take; `None`: as long as data arrives.
     const fn patience(self) -> Option<Duration> {
         match self {
             Self::VmError => Some(Duration::from_secs(2)),
@@ -55,9 +55,9 @@ impl StopReason {
 /// A running recording.
 pub struct Recorder {
     session: Arc<Session>,
-    /// `None` when the recording has been stopped.
+    /// `None` once the recording has been stopped.
     threads: Mutex<Option<Threads>>,
-    /// They write dumps.
+    /// Threads that write dumps.
     writers: Mutex<Vec<JoinHandle<()>>>,
     end: Arc<Mutex<StopReason>>,
 }
@@ -71,7 +71,7 @@ impl Recorder {
     /// Opens device, ring and capture, and starts the threads.
     ///
     /// # Errors
-    /// When one of them cannot be had; nothing is left running and no ring file stays.
+    /// When one of them cannot be opened; then nothing is left running and no ring file stays.
     pub fn start(config: Config) -> Result<Self, Error> {
         sys::with_signals_blocked(|| Self::start_blocked(config))
     }
@@ -89,8 +89,9 @@ impl Recorder {
         sys::with_signals_blocked(|| Self::start_on_blocked(config, device))
     }
 
-    /// Threads first: what the device begins to trace is this thread and those it creates from then on, not ours. When
-    /// something fails, their channels close and they end.
+    /// Creates the recorder's threads first: the device traces this thread and those that it
+    /// creates after `rings`, so the recorder's own are not traced. On an error the threads'
+    /// channels close and the threads end.
     fn start_on_blocked(config: Config, device: Box<dyn Device>) -> Result<Self, Error> {
         let end = Arc::new(Mutex::new(StopReason::Exit));
         let consumer = WaitingConsumer::spawn(Arc::clone(&end))?;
@@ -131,20 +132,20 @@ impl Recorder {
         })
     }
 
-    /// Whether records are taken.
+    /// Whether records are accepted.
     #[inline]
     pub fn is_active(&self) -> bool {
         self.session.ring.is_open()
     }
 
-    /// The calling thread is new, and will run Java code or work for the VM.
+    /// The calling thread is new and will run Java code or work for the VM.
     pub fn thread_started(&self) {
         if self.is_active() {
             self.session.device.thread_started();
         }
     }
 
-    /// Whether [`Recorder::stop`] has done its work.
+    /// Whether [`Recorder::stop`] has completed.
     pub fn is_stopped(&self) -> bool {
         self.threads.try_lock().is_ok_and(|threads| threads.is_none())
     }
@@ -155,13 +156,15 @@ impl Recorder {
         self.session.ring.write(kind, body)
     }
 
-    /// Whether a code cache of anonymous memory could not be filtered, while one that [`crate::code_memory`] has made can.
+    /// Whether the device cannot filter a code cache of anonymous memory, but can filter one
+    /// that [`crate::code_memory`] has made.
     pub fn filters_files_only(&self) -> bool {
         self.is_active() && self.session.device.filters_files_only()
     }
 
-    /// The code cache is `low..high`: filter and enable the device. `file` is what [`crate::code_memory::back`] made its memory,
-    /// and not needed any more when this has returned.
+    /// The code cache is `low..high`: sets the filter and enables the device. `file` is the
+    /// file that [`crate::code_memory::back`] returned for the range; it is not needed after
+    /// this call.
     ///
     /// # Errors
     /// For an empty range, or when the device refuses.
@@ -182,13 +185,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Ends the recording: stops the device, drains everything, ends the file. Later calls wait for
-    /// the first one (except with [`StopReason::VmError`]) and do nothing.
+    /// Ends the recording: stops the device, drains everything, ends the file. Later calls do
+    /// nothing; they wait for the first one, except with [`StopReason::VmError`].
     pub fn stop(&self, reason: StopReason) {
         if self.session.ring.is_crashed() {
             return; // what is left is in the ring file
         }
-        // Held to the end: that is what later calls wait for.
+        // The lock is held to the end, because later calls wait for it.
         let mut running = match reason.patience() {
             None => lock(&self.threads),
             Some(_) => match self.threads.try_lock() {
@@ -201,7 +204,8 @@ impl Recorder {
         *lock(&self.end) = reason;
         self.session.device.disable();
         self.session.stopping.store(true, Release);
-        // The metadata ring stays open until the trace has ended: every record the trace needs is in it.
+        // The metadata ring stays open until the trace has ended, so that it takes every record
+        // that the trace needs.
         for thread in threads.drains {
             thread.thread().unpark();
             join(thread, deadline);
@@ -216,11 +220,12 @@ impl Recorder {
         self.session.log.line(Level::Info, &self.summary());
     }
 
-    /// Writes what the flight recorder holds to a capture of its own, and goes on. `reason` stands in it, with the call that was
-    /// the cause if there was one.
+    /// Writes what the flight recorder holds to a separate capture; the recording continues.
+    /// The capture contains `reason` and, if a slow call was the cause, that call.
     ///
     /// # Errors
-    /// When nothing is recorded, everything is, or the capture cannot be written.
+    /// When nothing is recorded, when the recording is not that of a flight recorder, or when
+    /// the capture cannot be written.
     pub fn dump(&self, path: &Path, reason: &str, slow: Option<SlowCall>) -> Result<(), Error> {
         sys::with_signals_blocked(|| self.dump_blocked(path, reason, slow))
     }
@@ -233,7 +238,8 @@ impl Recorder {
             ));
         }
         Ring::check_unused(path)?;
-        // Held while windows are copied: a recording does not end meanwhile, and dumps take turns.
+        // The lock is held while windows are copied, so that the recording does not end
+        // meanwhile and dumps take turns.
         let running = lock(&self.threads);
         let Some(threads) = running.as_ref().filter(|_| self.is_active()) else {
             return Err(Error::Dump(self.failure().unwrap_or_else(|| "nothing is recorded".into())));
@@ -247,7 +253,8 @@ impl Recorder {
         if slow.is_none() {
             return dump::write(session, &path, &windows, mark, &reason, slow);
         }
-        // The thread whose call was slow may be one that others wait for.
+        // Another thread writes the dump, because others may wait for the thread whose call was
+        // slow.
         let own = Arc::clone(session);
         let write = move || {
             guarded(&own, || {
@@ -263,33 +270,35 @@ impl Recorder {
         Ok(())
     }
 
-    /// Async-signal-safe: the VM has met a fatal error. The device is told to stop and given time to, producers are let go, the
-    /// threads go on draining while the process lives; the ring file stays.
+    /// Async-signal-safe: the VM has met a fatal error. Stops the device and gives it time to
+    /// stop, then releases producers. The recorder's threads continue to drain while the
+    /// process lives; the ring file stays.
     pub fn emergency(&self) {
         let session = &self.session;
         session.device.disable();
         session.stopping.store(true, Release);
-        // What runs until then is traced, and decoding that may need what other threads have yet to record.
+        // Code that runs until the device stops is traced, and decoding it may need records
+        // that other threads commit meanwhile. So the ring stays open until then.
         give_time(500, || session.device.is_quiet());
         session.ring.mark_crashed();
         if session.device.keeps().is_some() {
-            // Drain threads write what a flight recorder holds.
+            // The drain threads write the windows of a flight recorder.
             let drains = session.drains.load(Relaxed);
             give_time(1000, || session.saved.load(Relaxed) >= drains);
         }
     }
 
-    /// Ends the recording because of an error outside of its threads.
+    /// Ends the recording because of an error outside its threads.
     pub(crate) fn fail(&self, error: &Error) {
         self.session.fail(error);
     }
 
-    /// Why the recording ended before its time.
+    /// Why the recording ended prematurely, if it did.
     pub fn failure(&self) -> Option<String> {
         self.session.failure()
     }
 
-    /// Lines "key: value".
+    /// The status as lines "key: value".
     pub fn status(&self) -> String {
         let s = &self.session;
         let written = s.written();
@@ -319,7 +328,8 @@ impl Recorder {
         lines.map(|(key, value)| format!("{key}: {value}\n")).concat()
     }
 
-    /// A unit that wrote nothing at all was not scheduled, or its filter matches nothing: no error of any call says so.
+    /// Warns if the unit wrote nothing at all: it was not scheduled, or its filter matches
+    /// nothing. No call reports this as an error.
     fn warn_of_silence(&self) {
         let pt = self.session.device.config();
         if pt.source == sources::PERF && self.session.written().pt == 0 && self.session.failure().is_none() {
@@ -341,7 +351,7 @@ impl Recorder {
     }
 }
 
-/// A drain thread that has nothing to do yet.
+/// A drain thread that waits for its work.
 struct WaitingDrain {
     thread: JoinHandle<()>,
     tid: u32,
@@ -361,7 +371,7 @@ impl WaitingDrain {
     }
 
     fn start(self, session: Arc<Session>, cores: Vec<CoreDrain>) -> JoinHandle<()> {
-        // The thread waits for this and nothing else.
+        // Cannot fail: the thread waits for this message only.
         let _ = self.work.send((session, cores));
         self.thread
     }
@@ -369,8 +379,8 @@ impl WaitingDrain {
 
 type Assignment = (Config, Box<dyn Device>);
 
-/// The consumer thread before it knows what it works for. It makes ring and capture itself: every write of ours happens with
-/// signals blocked.
+/// The consumer thread before it receives its work. It creates ring and capture itself, so that
+/// every write of the recorder happens with signals blocked.
 struct WaitingConsumer {
     thread: JoinHandle<()>,
     tid: u32,
@@ -402,7 +412,7 @@ impl WaitingConsumer {
         Ok(Self { thread, tid, work, answer })
     }
 
-    /// Gives the thread its work and waits until ring and capture are there.
+    /// Gives the thread its work and waits until it has created ring and capture.
     fn start(self, config: Config, device: Box<dyn Device>) -> Result<(Arc<Session>, JoinHandle<()>), Error> {
         let _ = self.work.send((config, device));
         match self.answer.recv() {
@@ -416,7 +426,7 @@ impl WaitingConsumer {
     }
 }
 
-/// Ring first: then no moment exists in which a new capture stands beside an old ring.
+/// Creates the ring before the capture, so that a new capture is never beside an old ring.
 fn open_session(config: &Config, device: Box<dyn Device>) -> Result<Arc<Session>, Error> {
     let ring = Ring::create(&config.path, config.ring_size()?).map_err(|e| blame(config, e))?;
     let header = header::at_start(config, &*device);
@@ -425,7 +435,8 @@ fn open_session(config: &Config, device: Box<dyn Device>) -> Result<Arc<Session>
     Ok(session)
 }
 
-/// A ring file that cannot be made for the same reason as the capture: name the capture.
+/// If a ring file cannot be created for the same reason as the capture, the error names the
+/// capture.
 fn blame(config: &Config, error: Error) -> Error {
     if !matches!(error, Error::Ring { .. }) {
         return error;
@@ -451,7 +462,7 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     thread.map_err(|source| Error::Thread { name: name.into(), source })
 }
 
-/// The same, with the thread's id.
+/// Like [`spawn`]; also returns the thread's id.
 fn spawn_known(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(JoinHandle<()>, u32), Error> {
     let (id, told) = mpsc::sync_channel(1);
     let thread = spawn(name, move || {
@@ -475,7 +486,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "panic without a message".into())
 }
 
-/// Waits until `done`, at most `turns` times two milliseconds. Async-signal-safe if that is.
+/// Waits until `done`, at most `turns` times two milliseconds. Async-signal-safe if `done` is.
 fn give_time(turns: u32, done: impl Fn() -> bool) {
     for _ in 0..turns {
         if done() {
@@ -491,7 +502,7 @@ fn join(thread: JoinHandle<()>, deadline: Option<Instant>) {
         std::thread::sleep(Duration::from_millis(2));
     }
     if deadline.is_none() || thread.is_finished() {
-        // A panic was caught inside.
+        // A panic of the thread was caught in it.
         let _ = thread.join();
     }
 }

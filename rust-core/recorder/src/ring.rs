@@ -3,9 +3,9 @@
 //! The export ring: many producers, one consumer, backed by a file.
 //!
 //! It carries the metadata stream, frame after frame (`FRAME_HEADER` of the schema). Producers
-//! take turns under a lock of our own, so that commit order, stream order and TSC order are
-//! one; the lock's holder waits for nothing but room. The layout and its recovery stand in
-//! [`jportal_capture::ring_file`].
+//! take turns under a lock of the recorder's own, so that commit order, stream order and TSC
+//! order are the same. The holder of the lock waits for nothing but room. The layout and its
+//! recovery are described in [`jportal_capture::ring_file`].
 
 use crate::Error;
 use crate::sys::rdtsc;
@@ -28,25 +28,25 @@ pub struct Ring {
     page: Block,
     bytes: Block,
     path: PathBuf,
-    /// Position behind the last byte written; published as the head word.
+    /// Position after the last byte written; published as the head word.
     producers: Mutex<u64>,
     consumer: OnceLock<Thread>,
-    /// The consumer has been told that it is needed and has not read since.
+    /// The consumer has been woken and has not read since.
     nudged: AtomicBool,
     records: AtomicU64,
     /// TSC of the last record, written under the lock.
     last: AtomicU64,
     waits: AtomicU64,
-    /// Holds the `flock` that says the VM lives.
+    /// Holds the `flock` that shows that the VM lives.
     _file: File,
 }
 
 impl Ring {
-    /// Makes the ring file of `capture` with `size` bytes (a power of two), replacing one that a
-    /// dead VM left.
+    /// Creates the ring file of `capture` with `size` bytes (a power of two). It replaces one
+    /// that a dead VM left.
     ///
     /// # Errors
-    /// When a living VM uses it, or the file system refuses.
+    /// When a living VM uses the file, or the file system refuses.
     pub fn create(capture: &Path, size: u64) -> Result<Self, Error> {
         let path = layout::path_of(capture);
         Self::check_unused(capture)?;
@@ -110,12 +110,12 @@ impl Ring {
         self.state().load(Relaxed) == states::CRASHED
     }
 
-    /// Records committed.
+    /// Number of records committed.
     pub fn records(&self) -> u64 {
         self.records.load(Relaxed)
     }
 
-    /// Position in the metadata stream behind the last record committed.
+    /// Position in the metadata stream after the last record committed.
     pub fn position(&self) -> u64 {
         self.word(layout::BOUNDARY).load(Acquire)
     }
@@ -125,20 +125,21 @@ impl Ring {
         self.waits.load(Relaxed)
     }
 
-    /// Commits one record, waiting for room if need be. `false` when the ring is closed.
+    /// Commits one record, and waits for room if necessary. `false` when the ring is closed.
     ///
-    /// The frame's TSC is read under the lock: stream order is time order.
+    /// The frame's TSC is read under the lock, so that stream order is time order.
     pub fn write(&self, kind: u16, body: &[u8]) -> bool {
         let Ok(len) = u32::try_from(FRAME_HEADER + body.len()) else { return false };
         let mut head = self.lock();
-        // A record that fits is written in one go: a killed VM leaves no part of it behind.
+        // A record that fits is written only when there is room for all of it, so that a killed
+        // VM leaves no part of it.
         if !self.is_open() || !self.wait_for_room(*head, u64::from(len).min(self.size())) {
             return false;
         }
         let mut frame = [0; FRAME_HEADER];
         frame[0..4].copy_from_slice(&len.to_le_bytes());
         frame[4..6].copy_from_slice(&kind.to_le_bytes());
-        // The instruction may be executed a little before the lock is seen to be taken.
+        // The processor may execute the instruction a little before the lock is acquired.
         let tsc = rdtsc().max(self.last.load(Relaxed));
         self.last.store(tsc, Relaxed);
         frame[8..16].copy_from_slice(&tsc.to_le_bytes());
@@ -155,7 +156,8 @@ impl Ring {
     }
 
     fn lock(&self) -> MutexGuard<'_, u64> {
-        // A panic of a producer cannot leave the position wrong: it is advanced after the bytes.
+        // A producer's panic cannot leave a wrong position: it is advanced after the bytes are
+        // written.
         self.producers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -163,8 +165,9 @@ impl Ring {
         self.size() - (head - self.word(layout::TAIL).load(Acquire))
     }
 
-    /// Writes the bytes behind `head`; when the ring is full in the middle, as only a record longer
-    /// than the ring finds it, publishes what is there and goes on when there is room again.
+    /// Writes the bytes at `head`. When the ring becomes full on the way, which happens only
+    /// for a record longer than the ring, publishes the bytes written and continues when there
+    /// is room again.
     fn put(&self, head: &mut u64, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             if self.room(*head) == 0 {
@@ -183,8 +186,8 @@ impl Ring {
         true
     }
 
-    /// Waits until `wanted` bytes are free; `false` when the ring was closed. Spins briefly, then
-    /// sleeps; the consumer needs no lock that a producer may hold.
+    /// Waits until `wanted` bytes are free; `false` when the ring was closed. Spins briefly,
+    /// then sleeps. The consumer needs no lock that a producer may hold.
     fn wait_for_room(&self, head: u64, wanted: u64) -> bool {
         for turn in 0u32.. {
             if self.room(head) >= wanted {
@@ -219,13 +222,15 @@ impl Ring {
         }
     }
 
-    /// Closes the ring behind the record that is being written. The consumer must be running.
+    /// Closes the ring after the record that is being written. The consumer must be running,
+    /// because that record may wait for room.
     pub fn close(&self) {
         let _no_record_is_half_written = self.lock();
         self.close_now();
     }
 
-    /// Closes the ring at once; producers that wait give up. A record in the making stays incomplete.
+    /// Closes the ring at once; producers that wait give up. A partly written record stays
+    /// incomplete.
     pub fn close_now(&self) {
         let _ = self.state().compare_exchange(states::OPEN, states::CLOSED, Release, Relaxed);
         self.wake_consumer();
@@ -236,37 +241,37 @@ impl Ring {
         self.state().store(states::CRASHED, Release);
     }
 
-    /// Removes the file: everything is in the capture.
+    /// Removes the file, once everything in it is in the capture.
     pub fn remove_file(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// A time before which all records were committed that ever will be, if all of them have been taken out. For the consumer
-    /// only; `None` when a producer is at work.
+    /// A time before which no further record will be committed; all earlier records have been
+    /// taken out. `None` when a producer is writing or records are left. For the consumer only.
     pub fn complete_until(&self) -> Option<u64> {
-        // A producer may wait for room under this lock.
+        // Only tries the lock, because its holder may wait for room.
         let head = self.producers.try_lock().ok()?;
         if *head != self.word(layout::TAIL).load(Relaxed) {
             return None;
         }
         let now = rdtsc().max(self.last.load(Relaxed));
-        // Whoever comes next is later.
+        // The next record will not be earlier.
         self.last.store(now, Relaxed);
         Some(now)
     }
 
-    /// Bytes that were published and not taken out. For the consumer only.
+    /// Number of bytes that were published and not taken out. For the consumer only.
     pub fn left(&self) -> usize {
         (self.word(layout::HEAD).load(Acquire) - self.word(layout::TAIL).load(Relaxed)) as usize
     }
 
-    /// The calling thread is the consumer from now on.
+    /// Makes the calling thread the consumer.
     pub fn attach_consumer(&self) {
         let _ = self.consumer.set(std::thread::current());
     }
 
-    /// Appends up to `limit` published bytes to `to`; returns how many. They keep their place
-    /// until [`Ring::free`]. For the consumer only.
+    /// Appends up to `limit` published bytes to `to`; returns their number. They occupy the
+    /// ring until [`Ring::free`]. For the consumer only.
     pub fn read(&self, to: &mut Vec<u8>, limit: usize) -> usize {
         self.nudged.store(false, Relaxed);
         let (head, tail) = (self.word(layout::HEAD).load(Acquire), self.word(layout::TAIL).load(Relaxed));
@@ -278,15 +283,15 @@ impl Ring {
         n
     }
 
-    /// Gives the room of the `n` oldest bytes back: they are in the capture. For the consumer only.
+    /// Frees the `n` oldest bytes, which are in the capture. For the consumer only.
     pub fn free(&self, n: usize) {
         let tail = self.word(layout::TAIL);
         tail.store(tail.load(Relaxed) + n as u64, Release);
     }
 }
 
-/// A new locked file of mode 0600 with all its blocks: a write to a mapped page without one
-/// would be a SIGBUS when the disk is full.
+/// A new locked file of mode 0600 with all its blocks allocated: on a full disk, a write to a
+/// mapped page without a block would raise SIGBUS.
 fn make_file(path: &Path, bytes: u64) -> io::Result<File> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),

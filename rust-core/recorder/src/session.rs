@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the threads of one recording share.
+//! The state that the threads of one recording share.
 
 use crate::config::Config;
 use crate::device::Device;
@@ -22,19 +22,20 @@ pub(crate) struct Session {
     pub(crate) log: Log,
     pub(crate) path: PathBuf,
     pub(crate) header: Mutex<Header>,
-    /// The header has changed since it was written.
+    /// The header has changed since it was last written.
     pub(crate) header_is_new: AtomicBool,
-    /// The device was told to stop: drain what is left.
+    /// The device was stopped: drain the rest.
     pub(crate) stopping: AtomicBool,
     pub(crate) stats: Stats,
-    /// Dumps of the flight recorder.
+    /// Requests for windows, made by dumps of the flight recorder.
     pub(crate) requests: Requests,
-    /// Drain threads that have written the windows of their cores at the end, and how many there are.
+    /// Number of drain threads that have written the windows of their cores at the end, and
+    /// number of all drain threads.
     pub(crate) saved: AtomicU64,
     pub(crate) drains: AtomicU64,
     pub(crate) dumps: AtomicU64,
     writer: Mutex<Option<CaptureWriter>>,
-    /// The capture refused something.
+    /// A write to the capture failed.
     broken: AtomicBool,
     written: Mutex<Written>,
     failure: Mutex<Option<String>>,
@@ -50,7 +51,7 @@ pub(crate) struct Stats {
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic under one of these locks ends the recording; the data behind it stays usable.
+    // A panic under one of these locks ends the recording; the protected data stays usable.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -82,7 +83,8 @@ impl Session {
         *lock(&self.writer) = Some(writer);
     }
 
-    /// Appends to the capture. `false` when it takes nothing any more; its first failure ends the recording.
+    /// Appends to the capture. `false` when it accepts nothing more; the first failure ends the
+    /// recording.
     pub(crate) fn append(
         &self,
         f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
@@ -98,7 +100,8 @@ impl Session {
         false
     }
 
-    /// As [`Session::append`] after a failure: what is smaller than what did not fit may. `false` when this does not, either.
+    /// Like [`Session::append`], but after a failure: a piece smaller than the one that did not
+    /// fit may fit. `false` when this one does not fit either.
     pub(crate) fn append_after_failure(
         &self,
         f: impl FnOnce(&mut CaptureWriter) -> Result<(), jportal_capture::Error>,
@@ -111,8 +114,9 @@ impl Session {
         done
     }
 
-    /// A copy of the capture at `path`, to be gone on with; `None` until it holds the metadata up to `mark`, and while its last
-    /// record is there in part. Others go on writing meanwhile.
+    /// A copy of the capture at `path`, with a writer that continues it. `None` while the
+    /// capture lacks metadata up to `mark` or ends inside a record. Other threads continue to
+    /// write meanwhile.
     pub(crate) fn copy_at(
         &self,
         path: &Path,
@@ -135,8 +139,8 @@ impl Session {
         self.append(|w| w.header(&header))
     }
 
-    /// Ends the recording with a reason: producers go on without us, the device stops, and the
-    /// consumer ends the capture if it still can. The first reason stays.
+    /// Ends the recording with a reason: producers continue without recording, the device
+    /// stops, and the consumer ends the capture if it still can. Only the first reason is kept.
     pub(crate) fn fail(&self, error: &Error) {
         let text = error.to_string();
         {
@@ -152,13 +156,14 @@ impl Session {
         self.ring.close_now();
     }
 
-    /// Why the recording ended before its time.
+    /// Why the recording ended prematurely, if it did.
     pub(crate) fn failure(&self) -> Option<String> {
         lock(&self.failure).clone()
     }
 
-    /// Ends the capture: as the failure says if there was one, otherwise as `reason` says. Tried even
-    /// when nothing else could be written, since a reason in the file is better than none.
+    /// Ends the capture with the failure if there was one, otherwise with `reason`. It is tried
+    /// even when nothing else could be written, because a reason in the file is better than
+    /// none.
     pub(crate) fn finish(&self, reason: EndReason, text: &str) {
         self.measure_tsc();
         self.write_header();
@@ -174,7 +179,8 @@ impl Session {
         }
     }
 
-    /// A device that does not know its TSC frequency gets the one seen over the recording.
+    /// If the device does not know its TSC frequency, measures it over a recording of at least
+    /// 100 ms.
     fn measure_tsc(&self) {
         let ms = self.started.elapsed().as_millis() as u64;
         let mut header = lock(&self.header);

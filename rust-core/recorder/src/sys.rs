@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The few things that need the machine or the C library directly.
+//! Functions that need the machine or the C library directly.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::raw::c_char;
 
-/// The time-stamp counter, the clock of every record.
+/// The time-stamp counter, which is the clock of every record.
 #[inline]
 pub(crate) fn rdtsc() -> u64 {
     // SAFETY: every x86-64 processor has the instruction; Linux leaves it enabled for user code
@@ -39,11 +39,14 @@ pub(crate) fn sleep_ms(ms: u32) {
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
-/// The signals of a thread's own faults. Blocked, such a fault would end the process without the VM's error report; and QEMU, which
-/// emulates the masks of SIGSEGV and SIGBUS, would leave one that was sent to the process with a thread that never takes it.
+/// Signals that a thread's own faults raise. If they were blocked, such a fault would end the
+/// process without the VM's error report. QEMU, moreover, emulates the masks of SIGSEGV and
+/// SIGBUS, and would leave such a signal, sent to the process, pending for a thread that never
+/// takes it.
 const FAULTS: [libc::c_int; 5] = [libc::SIGILL, libc::SIGTRAP, libc::SIGBUS, libc::SIGFPE, libc::SIGSEGV];
 
-/// Runs `f` with every signal blocked but those of faults, so that a thread created in it never takes what is meant for the VM's.
+/// Runs `f` with every signal blocked except those of faults, so that a thread created in `f`
+/// never takes a signal meant for the VM's threads.
 pub(crate) fn with_signals_blocked<T>(f: impl FnOnce() -> T) -> T {
     struct Restore(libc::sigset_t);
     impl Drop for Restore {
@@ -54,8 +57,8 @@ pub(crate) fn with_signals_blocked<T>(f: impl FnOnce() -> T) -> T {
     }
     let mut all = MaybeUninit::uninit();
     let mut old = MaybeUninit::uninit();
-    // SAFETY: both sets are writable; sigfillset initialises the first before it is changed and read,
-    // and pthread_sigmask with a valid `how` cannot fail, so it fills in the second.
+    // SAFETY: both sets are writable; sigfillset initialises the first before it is changed and
+    // read, and pthread_sigmask with a valid `how` cannot fail, so it fills in the second.
     let _restore = unsafe {
         libc::sigfillset(all.as_mut_ptr());
         for fault in FAULTS {
@@ -67,43 +70,43 @@ pub(crate) fn with_signals_blocked<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// A function of the VM that takes log lines.
+/// A function of the VM that receives log lines.
 #[derive(Clone, Copy)]
 pub(crate) struct Callback(extern "C" fn(i32, *const c_char));
 
 impl Callback {
-    /// From the address the bridge was given; `None` for 0.
+    /// The function at the address that the bridge received; `None` for 0.
     ///
     /// # Safety
-    /// `address` is 0 or that of an `extern "C" void(int, const char*)` that may be called from any
-    /// thread for the rest of the process's life.
+    /// `address` is 0 or that of an `extern "C" void(int, const char*)` that may be called from
+    /// any thread for the rest of the process's life.
     pub(crate) unsafe fn new(address: usize) -> Option<Self> {
         if address == 0 {
             return None;
         }
-        // SAFETY: not null, and of that type by the caller's word.
+        // SAFETY: not null, and the caller guarantees the type.
         Some(Self(unsafe { std::mem::transmute::<usize, extern "C" fn(i32, *const c_char)>(address) }))
     }
 
-    /// Hands over one line.
+    /// Passes one line to the VM.
     pub(crate) fn call(self, level: i32, text: &str) {
         let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
         (self.0)(level, text.as_ptr());
     }
 }
 
-/// How long a file of this process may be; `None`: as long as it likes.
+/// How long a file of this process may be; `None`: unlimited.
 pub(crate) fn file_size_limit() -> Option<u64> {
     let mut limit = MaybeUninit::uninit();
-    // SAFETY: the structure is writable, and initialised when the call answers 0.
+    // SAFETY: the structure is writable, and initialised when the call returns 0.
     let limit = unsafe {
         (libc::getrlimit(libc::RLIMIT_FSIZE, limit.as_mut_ptr()) == 0).then(|| limit.assume_init())
     };
     limit.map(|l: libc::rlimit| l.rlim_cur).filter(|&l| l != libc::RLIM_INFINITY)
 }
 
-/// An empty file that is in no file system, and that no child process inherits. It cannot be executed as a program, which
-/// `vm.memfd_noexec` wants of it; mapping it as code is something else.
+/// An empty file that is in no file system and that no child process inherits. It cannot be
+/// executed as a program, as `vm.memfd_noexec` requires; mapping it as code is still possible.
 pub(crate) fn memfd(name: &CStr) -> io::Result<File> {
     let mut made = -1;
     // Linux before 6.3 does not know the second flag.
@@ -117,22 +120,23 @@ pub(crate) fn memfd(name: &CStr) -> io::Result<File> {
     if made < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: just opened, and not owned elsewhere.
     Ok(unsafe { File::from_raw_fd(made) })
 }
 
-/// Puts a shared mapping of `file`, from its beginning, in the place of what is at `address`: code that can be written and run.
+/// Replaces what is at `address` by a shared mapping of `file` from its beginning, readable,
+/// writable and executable.
 ///
 /// # Safety
-/// The range is the caller's own, and nobody relies on what is in it.
+/// The range belongs to the caller, and nothing relies on its content.
 pub(crate) unsafe fn map_code_at(file: &File, address: usize, len: usize) -> io::Result<()> {
     let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let flags = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: by the caller's word nothing that is used is replaced.
+    // SAFETY: the caller guarantees that nothing in use is replaced.
     unsafe { map_at(address, len, protection, flags, file.as_raw_fd()) }
 }
 
-/// Puts address space without memory in the place of what is at `address`.
+/// Replaces what is at `address` by reserved address space without memory.
 ///
 /// # Safety
 /// As [`map_code_at`].
@@ -143,7 +147,7 @@ pub(crate) unsafe fn reserve_at(address: usize, len: usize) -> io::Result<()> {
 }
 
 /// # Safety
-/// What is at `address` may be replaced if `flags` say so.
+/// What is at `address` may be replaced if `flags` contains `MAP_FIXED`.
 unsafe fn map_at(address: usize, len: usize, protection: i32, flags: i32, fd: RawFd) -> io::Result<()> {
     // SAFETY: passed on from the caller.
     let mapped = unsafe { libc::mmap(address as *mut libc::c_void, len, protection, flags, fd, 0) };

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The flight recorder: of each core, the last bytes of a ring that is overwritten, and who they belong to.
+//! The flight recorder: for each core, the last bytes of a ring that is overwritten, and the
+//! threads to which they belong.
 //!
-//! The unit writes its ring in a circle. An AUX record says at each stop where in the ring the unit stands, so two records that
-//! follow each other tell how much was written between them, but for whole turns of the ring. [`Keeper`] keeps the records of
-//! the last turn; [`Keeper::window`] joins them with the bytes when the unit stands still. What begins at a PSB has a
-//! time, and that decides whether bytes are older or newer than a record, so a turn that nobody saw is found.
+//! The unit writes its ring in a circle. At each stop of the unit an AUX record states its
+//! place in the ring. Two consecutive records therefore determine how much was written between
+//! them, except for whole turns of the ring. [`Keeper`] keeps the records of the last turn;
+//! [`Keeper::window`] joins them with the bytes when the unit is stopped. The TSC after each
+//! PSB decides whether bytes are older or newer than a record, which reveals a turn that no
+//! record shows.
 
 use crate::error::Error;
 use jportal_perf_abi::record::{Body, Record, RecordReader, SampleId, aux_flags};
@@ -13,14 +16,14 @@ use jportal_perf_abi::ring::Consumer;
 use jportal_pt_packet::{Packet, PacketDecoder, find_psbs, nearest_tsc};
 use std::collections::VecDeque;
 
-/// A window of fewer PSB distances than this may have no PSB at all.
+/// A window shorter than this many PSB distances may contain no PSB.
 const LEAST_PSBS: u64 = 4;
-/// Clocks of records and of packets agree so far: ticks of the TSC.
+/// How much the clocks of records and of packets may differ, in TSC ticks.
 const CLOCK_SLACK: u64 = 1 << 18;
-/// PSB+ is no longer than this.
+/// Maximum length of PSB+.
 const PSB_PLUS: usize = 256;
 
-/// A window in which no PSB may be cannot be decoded.
+/// Refuses a window that may contain no PSB, because it could not be decoded.
 pub(crate) fn check_window(bytes: u64, psb_period: u8) -> Result<(), Error> {
     let least = LEAST_PSBS << (u32::from(psb_period) + 11);
     if bytes >= least {
@@ -30,16 +33,16 @@ pub(crate) fn check_window(bytes: u64, psb_period: u8) -> Result<(), Error> {
     Err(Error::Configuration { field: "JPortalSnapshot", value: format!("{bytes} bytes"), rule })
 }
 
-/// The records of one stop of the unit: its AUX record last.
+/// A stay: the records up to one stop of the unit. Its AUX record is the last one.
 #[derive(Debug)]
 struct Stay {
     records: Vec<Record>,
-    /// Position behind the bytes of the stay.
+    /// Position after the bytes of the stay.
     to: u64,
 }
 
 impl Stay {
-    /// When the thread came, or the first thing known of it.
+    /// When the thread was switched in, or the time of the first record.
     fn began(&self) -> u64 {
         self.records.first().map_or(0, |r| r.sample.time)
     }
@@ -53,39 +56,41 @@ impl Stay {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     core: u32,
-    /// Bytes of the ring, a power of two, and how many of them a window has.
+    /// Bytes of the ring, a power of two; `keep` is the length of a window.
     ring: u64,
     keep: u64,
     stays: VecDeque<Stay>,
-    /// Records behind the last AUX record.
+    /// Records after the last AUX record.
     open: Vec<Record>,
-    /// Position at the last stop: the place in the ring, and so many turns that it never is too small.
+    /// Position at the last stop: the place in the ring plus whole turns. It starts with one
+    /// turn, so that subtracting up to a turn does not underflow.
     head: u64,
     /// Position at which the first stay begins.
     from: u64,
-    /// Records that were let go since tracing began.
+    /// Number of records that were dropped since tracing began.
     forgotten: u64,
-    /// When tracing began: bytes of an earlier time are those of another recording.
+    /// When tracing began: bytes with an earlier time belong to another recording.
     since: u64,
 }
 
-/// What a dump has of one core.
+/// The part of a dump that concerns one core.
 #[derive(Debug, Default)]
 pub(crate) struct CoreWindow {
     pub(crate) core: u32,
-    /// From a PSB on; empty when there is none.
+    /// Begins with a PSB; empty when there is none.
     pub(crate) trace: Vec<u8>,
-    /// The records of those bytes; positions count from the first one.
+    /// The records of those bytes; their offsets count from the first byte.
     pub(crate) sideband: Vec<u8>,
-    /// Something was traced before the window: since when what ran is known.
+    /// Set if something was traced before the window: the time from which the running threads
+    /// are known.
     pub(crate) known_since: Option<u64>,
 }
 
-/// A PSB of the window: where, and when.
+/// A PSB of the window: its position and time.
 type Psb = (u64, u64);
 
 impl Keeper {
-    /// Keeps the last `keep` bytes of the AUX ring of `core`, whose unit stands still.
+    /// Keeps the last `keep` bytes of the AUX ring of `core`, whose unit is stopped.
     pub(crate) fn new(core: u32, aux: &Consumer, keep: u64, since: u64) -> Self {
         let ring = aux.size();
         let head = ring + aux.place();
@@ -108,7 +113,7 @@ impl Keeper {
             match record.body {
                 Body::Aux { offset, .. } => self.end_stay(offset, record),
                 Body::Switch { .. } | Body::Lost { .. } | Body::StaleBlock { .. } => self.open.push(record),
-                // Of threads the metadata tells.
+                // The metadata describes the threads.
                 _ => {}
             }
         }
@@ -117,7 +122,8 @@ impl Keeper {
     fn end_stay(&mut self, place: u64, aux: Record) {
         let to = self.head + self.ahead(place);
         if to == self.head {
-            // Nothing of it can be in a window; what is told besides goes with the next one.
+            // Without bytes the stay cannot be in a window. Its losses and stale blocks are
+            // kept for the next stay.
             self.open.retain(|r| matches!(r.body, Body::Lost { .. } | Body::StaleBlock { .. }));
             return;
         }
@@ -133,15 +139,16 @@ impl Keeper {
         }
     }
 
-    /// How far `place` is ahead of the last stop.
+    /// The distance from the last stop forward to `place`.
     fn ahead(&self, place: u64) -> u64 {
         place.wrapping_sub(self.head) & (self.ring - 1)
     }
 
-    /// What there is now, while the unit stands still and every record has been taken; nothing of it will be in the
-    /// next window. `now`: tracing begins anew.
+    /// The window up to the present. The unit must be stopped, and every record taken. None of
+    /// its content will be in the next window. `now`: the time from which tracing counts as
+    /// new.
     pub(crate) fn window(&mut self, aux: &Consumer, now: u64) -> CoreWindow {
-        // Zero unless a record was lost.
+        // The distance is 0 unless a record was lost.
         self.head += self.ahead(aux.place());
         let mut trace = Vec::new();
         aux.last(self.keep, &mut trace);
@@ -153,7 +160,9 @@ impl Keeper {
         window
     }
 
-    /// The PSBs of this recording, in order: going back in the ring they are older and older.
+    /// The PSBs of this recording, in order. Going back in the ring, their times must fall and
+    /// not precede `since`; the first PSB that violates this and all before it belong to older
+    /// content.
     fn psbs(&self, trace: &[u8], begin: u64, now: u64) -> Vec<Psb> {
         let found = find_psbs(trace).filter_map(|at| Some((begin + at as u64, time_of(&trace[at..], now)?)));
         let mut psbs: Vec<Psb> = found.collect();
@@ -167,7 +176,8 @@ impl Keeper {
         psbs
     }
 
-    /// Where the window begins, and whose what behind it is: the stays in order, each with its first byte.
+    /// The PSB at which the window begins, and the stays that wrote the bytes after it: in
+    /// order, each with the position of its first byte.
     fn owners(&mut self, psbs: Vec<Psb>) -> (Option<Psb>, Vec<(u64, Stay)>) {
         let Some(&first) = psbs.first() else { return (None, Vec::new()) };
         let mut owners = VecDeque::new();
@@ -177,13 +187,15 @@ impl Keeper {
             if stay.to <= first.0 {
                 break;
             }
-            // A stay of more than a turn has all of the window before its end, and then even the oldest PSB is younger than it.
+            // A stay that wrote more than a turn owns all of the window before its end. The
+            // sign of it is that even the oldest PSB is newer than the beginning of the stay.
             let whole = before > first.0 && first.1 > stay.began();
             let from = if whole { first.0 } else { before };
             let late =
                 psbs.iter().any(|p| (from..stay.to).contains(&p.0) && p.1 > stay.ended() + CLOCK_SLACK);
             if late {
-                // Who wrote that was not told.
+                // No record names the thread that wrote these bytes: begin at the next PSB
+                // after them.
                 match psbs.iter().find(|p| p.0 >= stay.to) {
                     Some(&psb) => start = psb,
                     None => return (None, Vec::new()),
@@ -208,7 +220,8 @@ impl Keeper {
         let last = self.stays.back().map_or(self.since, Stay::ended);
         let (from, known) = start.unwrap_or((self.head, last));
         let mut window = CoreWindow { core: self.core, ..CoreWindow::default() };
-        // The first PSB since tracing began, at the very place: nothing is missing.
+        // The window begins exactly where tracing began, and no record was dropped: nothing is
+        // missing.
         let whole = self.forgotten == 0 && from == self.from;
         let nothing = start.is_none() && self.head == self.from && self.forgotten == 0;
         if !whole && !nothing {
@@ -230,7 +243,8 @@ impl Keeper {
         window
     }
 
-    /// Writes the records of a stay, whose bytes in the window begin at `first`, as if nothing had been overwritten.
+    /// Writes the records of a stay, whose bytes in the window begin at `first`, as if nothing
+    /// had been overwritten.
     fn tell(&self, window: &mut CoreWindow, from: u64, first: u64, known: u64, stay: Stay) {
         for mut record in stay.records {
             match &mut record.body {
@@ -245,7 +259,8 @@ impl Keeper {
                     }
                     *offset = stay.to - back - from;
                 }
-                // Who had the core when the window begins has it since then, as far as the window tells.
+                // The thread that runs at the beginning of the window is shown as switched in
+                // at that time.
                 Body::Switch { out: false, .. } if window.known_since.is_some() => {
                     record.sample.time = record.sample.time.max(known);
                 }
@@ -257,7 +272,7 @@ impl Keeper {
     }
 }
 
-/// The time that the PSB+ at the beginning of `bytes` states.
+/// The time in the PSB+ at the beginning of `bytes`.
 fn time_of(bytes: &[u8], near: u64) -> Option<u64> {
     let mut packets = PacketDecoder::new(&bytes[..bytes.len().min(PSB_PLUS)]);
     while let Ok(Some((_, packet))) = packets.next_packet() {

@@ -9,7 +9,7 @@ use jportal_pt_packet::Encoder;
 const RING: u64 = 8192;
 const PSB_EVERY: u64 = 512;
 
-/// A unit that writes bytes of which each tells its position, with a PSB+ here and there.
+/// A unit that writes bytes that identify the running thread, with a PSB+ now and then.
 struct Unit {
     _dir: tempfile::TempDir,
     producer: CoreProducer,
@@ -38,7 +38,7 @@ impl Unit {
         self.last_psb = Some(self.producer.aux.position());
     }
 
-    /// Thread `tid` runs and writes at least `n` bytes. Time goes on with each.
+    /// Thread `tid` runs and writes at least `n` bytes. The time advances with each step.
     fn stay(&mut self, tid: u32, n: u64) {
         self.now += 10_000_000;
         self.producer.switch_in(tid, self.now).unwrap();
@@ -51,14 +51,15 @@ impl Unit {
             if self.last_psb.is_none_or(|p| self.producer.aux.position() - p >= PSB_EVERY) {
                 self.psb();
             }
-            // A long TNT; of the thread's number, to be recognised.
+            // Filler that is no packet; its first byte contains the thread id.
             self.producer.aux.overwrite(&[tid as u8 | 1, 0x55]);
         }
         self.now += 1000;
         self.leave(tid);
     }
 
-    /// As [`Unit::stay`], with a PSB+ as the last packet; the next one begins at the very same time.
+    /// Like [`Unit::stay`], with a PSB+ as the last packet; the next stay begins at the very
+    /// same time.
     fn stay_to_a_psb(&mut self, tid: u32, n: u64) {
         self.producer.switch_in(tid, self.now).unwrap();
         for _ in 0..n / 2 {
@@ -87,7 +88,8 @@ impl Unit {
     }
 }
 
-/// Whose each byte of the window is, by the AUX records; all of it must be named, in order.
+/// The thread and length of each part of the window, from the AUX records, which must cover all
+/// bytes in order.
 fn owners(window: &CoreWindow) -> Vec<(u32, u64)> {
     let (mut at, mut owners) = (0, Vec::new());
     for record in RecordReader::new(&window.sideband) {
@@ -102,7 +104,7 @@ fn owners(window: &CoreWindow) -> Vec<(u32, u64)> {
     owners
 }
 
-/// The bytes between PSB+ are those of the thread that the records name.
+/// Checks that the bytes between PSB+ are those of the thread that the records name.
 fn check_bytes(window: &CoreWindow) {
     let mut at = 0;
     for (tid, size) in owners(window) {
@@ -129,12 +131,12 @@ fn a_ring_that_is_not_full_is_told_whole() {
     assert_eq!(owners(&window).iter().map(|o| o.0).collect::<Vec<_>>(), [10, 14]);
     assert!(!lost(&window) && window.known_since.is_none());
     check_bytes(&window);
-    // The next one begins where this ended.
+    // The next window begins where this one ended.
     u.stay(16, 300);
     let next = u.window();
     assert_eq!(owners(&next).iter().map(|o| o.0).collect::<Vec<_>>(), [16]);
     assert!(!lost(&next));
-    // And one of nothing is empty.
+    // A window without new trace is empty.
     let nothing = u.window();
     assert!(nothing.trace.is_empty() && nothing.sideband.is_empty());
 }
@@ -152,7 +154,7 @@ fn of_a_ring_that_was_written_often_the_last_turn_is_told() {
         assert!(len <= keep && len + PSB_EVERY + 64 >= keep, "{len} of {keep}");
         assert!(lost(&window));
         check_bytes(&window);
-        // Nothing is told of a time before the window's.
+        // No record is earlier than the window.
         let known = window.known_since.unwrap();
         assert!(RecordReader::new(&window.sideband).all(|r| r.unwrap().sample.time >= known));
         assert!(u.keeper.stays.len() < 200);
@@ -193,7 +195,7 @@ fn a_psb_at_the_end_of_a_stay_is_not_of_the_next() {
 fn a_turn_to_the_byte_is_not_told_as_another_threads() {
     let mut u = unit(RING);
     u.stay(10, 3000);
-    // As if it had written nothing.
+    // Thread 12 writes whole turns, so that the place is as if it had written nothing.
     let at = u.producer.aux.position();
     u.stay(12, RING);
     let more = RING - (u.producer.aux.position() - at) % RING;
@@ -204,7 +206,7 @@ fn a_turn_to_the_byte_is_not_told_as_another_threads() {
     u.stay(10, 3000);
     let at = u.producer.aux.position();
     u.keeper.head = RING + (at & (RING - 1));
-    // The whole ring is younger than the only record.
+    // The whole ring is newer than the only record.
     u.now += 1 << 30;
     for _ in 0..40 {
         u.psb();

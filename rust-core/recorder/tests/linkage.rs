@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The archive as the VM's build uses it: linked by the C++ compiler, called through the generated
-//! header from code without exceptions, and leaving no trace in the exported symbols.
+//! The archive as the VM's build uses it: linked by the C++ compiler, called through the
+//! generated header from code without exceptions, and adding no exported symbols.
 
 use jportal_capture::{CaptureReader, EndReason, Record};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use std::time::SystemTime;
 
 const FLAGS: [&str; 8] =
     ["-std=c++14", "-O1", "-fno-exceptions", "-fno-rtti", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror"];
-/// What rustc names for this archive (`--print native-static-libs`), without the C++ library.
+/// The libraries that rustc lists for this archive (`--print native-static-libs`), without the
+/// C++ library.
 const LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
 /// The archive that cargo built for this test: the newest of its name beside the test program.

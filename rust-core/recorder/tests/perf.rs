@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The perf device with a kernel that is played: order of calls, every refusal, loss, and what the capture holds afterwards.
+//! The perf device with a fake kernel: order of calls, every refusal, loss, and the content of
+//! the capture.
 
 mod common;
 #[path = "common/fake_kernel.rs"]
@@ -76,7 +77,7 @@ impl Setting {
         let device = device::open_on(kernel, &config, None)?;
         Recorder::start_on(config, device)
     }
-    /// With the code cache known.
+    /// Starts and makes the code cache known.
     fn run(&self) -> Result<Recorder, Error> {
         let recorder = self.start()?;
         self.set_code_cache(&recorder)?;
@@ -111,7 +112,7 @@ fn the_steps_come_in_the_kernels_order() {
     let setting = Setting::new(Rules::default());
     let recorder = setting.start().unwrap();
     let opening = setting.kernel.calls();
-    // What kernel and processor take is tried first, and closed again.
+    // What kernel and processor accept is tried first, and closed again.
     let tried = [Call::Probe, Call::Close, Call::OpenPt(0), Call::OpenSideband(0), Call::Close, Call::Close];
     let each = |core| {
         [
@@ -195,7 +196,7 @@ fn the_header_holds_what_a_decoder_needs() {
         (1, 31, 0x3333_3333, 1_000)
     );
     assert_eq!(header.tsc_khz, 2_500_000);
-    // 516 KiB for each of two cores, four are possible.
+    // The limit is 516 KiB for each of two online cores, and four cores are possible.
     assert_eq!(pt.aux_bytes, 128 << 10);
     let found = records(&reader, 2);
     let tsc = |ns| header.time.ns_to_tsc(ns).unwrap();
@@ -207,7 +208,7 @@ fn the_header_holds_what_a_decoder_needs() {
     );
 }
 
-/// Starts and expects a refusal: of this cause, with nothing left behind.
+/// Starts and expects a refusal with this cause.
 fn expect_refusal(setting: &Setting, cause: Cause, words: &str) {
     let error = setting.run().err().unwrap_or_else(|| panic!("{cause:?} was not refused"));
     let text = error.to_string();
@@ -242,7 +243,7 @@ fn every_refusal_is_told_and_leaves_nothing_behind() {
         (At::SetOutput, libc::EINVAL, Cause::Internal, "report"),
     ];
     for (at, errno, cause, words) in rows {
-        // On the last core, where all the others are open; the probe has none.
+        // Also on the last core, where all the others are open; the probe has no core.
         for core in if at == At::Probe { vec![None] } else { vec![None, Some(3)] } {
             if cause == Cause::NoCore && core.is_some() {
                 continue; // one core that is not there is no reason to refuse
@@ -329,7 +330,7 @@ fn rings_that_nobody_asked_for_shrink_until_they_fit() {
     assert_eq!(aux(Rules::default(), &[online, raised]), (kib(4096), false));
     let root = ("proc/self/status", "CapEff:\t000001ffffffffff");
     assert_eq!(aux(Rules::default(), &[root]), (kib(4096), false));
-    // Somebody else uses some of it, or the capability counts in a container only.
+    // Another process uses a part of the limit, or the capability is valid in a container only.
     let short = Rules { locked: kib(1000), ..Rules::default() };
     assert_eq!(aux(short, &[online]), (kib(128), true));
     assert_eq!(aux(short, &[root]), (kib(128), true));
@@ -379,7 +380,7 @@ fn the_filter_has_the_form_that_the_kernel_takes() {
     assert!(without.reader().header().pt.filter.is_empty(), "the capture does not claim a filter");
 }
 
-/// Before anything runs the kernel is asked with a range that the real one replaces.
+/// Before anything runs, the kernel is tried with a range that the real one replaces.
 #[test]
 fn a_kernel_that_filters_files_only_is_known_before_the_code_cache_is() {
     let old = Rules { knows_plain_filters: false, ..Rules::default() };
@@ -400,7 +401,7 @@ fn a_kernel_that_filters_files_only_is_known_before_the_code_cache_is() {
         recorder.stop(StopReason::Exit);
         assert!(!recorder.filters_files_only(), "nothing is recorded any more");
     }
-    // Another refusal is no reason: whoever sets the filter is told of it.
+    // Another refusal is not taken for this one: the call that sets the filter reports it.
     let setting = Setting::new(Rules::default());
     setting.kernel.refuse(At::PlainFilter, libc::ENOMEM, None);
     assert!(!setting.start().unwrap().filters_files_only());
@@ -436,8 +437,8 @@ fn a_full_buffer_is_noted_and_tracing_goes_on() {
         wait_until(|| setting.kernel.is_on(1) && producer.aux.room() > 60_000);
         setting.kernel.forget_calls();
         write(&mut producer, &vec![round; 50_000], true);
-        // Nothing but an enable behind a disable brings back an event that overran (Linux before 6.16). The clock may enable it before
-        // the record is seen.
+        // Only an enable after a disable brings back an event that overran (Linux before 6.16).
+        // The timer may enable the event before the drain sees the record.
         wait_until(|| {
             let calls = setting.kernel.calls();
             let off = calls.iter().position(|c| *c == Call::Disable(1, true));
@@ -493,7 +494,7 @@ fn records_that_were_lost_are_noted() {
     let setting = Setting::new(Rules::default());
     let recorder = setting.run().unwrap();
     let mut producer = setting.kernel.producer(0);
-    // A storm: threads that begin, run once and end, faster than any drain.
+    // A burst of threads that begin, run once and end, faster than any drain.
     let (mut written, mut dropped, mut lost) = (0u64, 0u64, 0u64);
     let mut tid = 1000;
     while lost < 3 {
@@ -551,7 +552,8 @@ fn without_a_relation_of_the_clocks_times_are_calibrated() {
     assert_eq!(reader.header().time.valid, 0, "there is none that a reader could use");
     let found = records(&reader, 0);
     assert_eq!(found.len(), 399);
-    // 20 microseconds at 5 GHz: the two looks at the clocks are some hundred nanoseconds apart, unless interrupted.
+    // 20 microseconds at 5 GHz: the two readings of the clocks are hundreds of nanoseconds
+    // apart, unless interrupted.
     let slack = 100_000;
     let out = found.iter().filter(|r| {
         let (before, after) = brackets[&r.sample.tid];
@@ -568,7 +570,7 @@ fn nothing_stays_on_behind_a_stop() {
         let recorder = setting.run().unwrap();
         let mut producer = setting.kernel.producer(0);
         for _ in 0..round {
-            // Full all the time: every pass of the drain disables and enables.
+            // The ring is full all the time: every pass of the drain disables and enables.
             let room = producer.aux.room() as usize;
             let _ = producer.aux.write(&vec![0; room]);
             setting.kernel.overrun(&mut producer, 0, 1, 1);
@@ -584,7 +586,7 @@ fn nothing_stays_on_behind_a_stop() {
     }
 }
 
-/// A drain has looked whether it shall enable, and is told to stop before it does.
+/// A drain has decided to enable, and is stopped before it does.
 #[test]
 fn a_stop_in_the_middle_of_an_enable_wins() {
     let setting = Setting::new(Rules::default());
@@ -672,7 +674,8 @@ fn the_source_is_chosen_by_what_is_there() {
     assert!(open(kernel, Source::Perf, None).unwrap_err().1.contains("names no core"));
 }
 
-/// Writes what the kernel's driver does in an AUX ring that is mapped read-only: a stay of thread `tid` from `tsc` on.
+/// Writes what the kernel's driver writes to an AUX ring that is mapped read-only: a stay of
+/// thread `tid` that begins at `tsc`.
 fn overwrite(p: &mut CoreProducer, tid: u32, tsc: u64, bytes: usize) {
     let mut packets = Encoder::new();
     packets.psb();
@@ -707,7 +710,8 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
     let calls: Vec<Call> = setting.kernel.calls();
     let place = |call: &Call| calls.iter().position(|c| c == call);
     for core in 0..CORES {
-        // PT stands still until every window is there; who runs is told all the time.
+        // PT is off until every window is copied; the sideband records the switches all the
+        // time.
         let (off, on) = (place(&Call::Disable(core, true)), place(&Call::Enable(0, true)));
         assert!(off.is_some() && !calls.contains(&Call::Disable(core, false)), "{calls:?}");
         let last = calls.iter().rposition(|c| *c == Call::Enable(core, true));
@@ -727,7 +731,7 @@ fn a_flight_recorder_maps_aux_read_only_and_pauses_pt_for_a_dump() {
             .collect();
         assert_eq!((aux.len(), aux.iter().sum::<u64>()), (26, trace.len() as u64));
     }
-    // A dump again has nothing, and the end of the recording neither.
+    // A second dump has no trace, and neither has the end of the recording.
     recorder.dump(&dump, "again", None).unwrap();
     assert_eq!(CaptureReader::open(&dump).unwrap().completeness().end.as_ref().unwrap().pt_bytes, 0);
     overwrite(&mut producers[2], 50, setting.kernel.moment().tsc, 500);
@@ -746,7 +750,8 @@ fn a_window_without_psbs_is_refused() {
     assert!(error.starts_with("JPortalSnapshot: "), "{error}");
 }
 
-/// A VM that runs already, with threads 61, 62 and 63 beside the one that starts the recording.
+/// A VM that is already running, with threads 61, 62 and 63 beside the one that starts the
+/// recording.
 fn running() -> Setting {
     let setting = Setting { attach: true, ..Setting::new(Rules::default()) };
     setting.kernel.have_threads(&[61, 62, 63]);
@@ -770,7 +775,7 @@ fn threads_that_are_there_get_events_of_their_own() {
     setting.set_code_cache(&recorder).unwrap();
     check_attached(&setting, &[61, 62, 63]);
     let calls = setting.kernel.calls();
-    // What a thread's events write goes to the core's ring before anything runs.
+    // The output of a thread's events is set to the core's ring before anything runs.
     let each = |tid, core| {
         [
             Call::AttachPt(tid, core),
@@ -784,7 +789,7 @@ fn threads_that_are_there_get_events_of_their_own() {
     assert_eq!(calls[..expected.len()], expected);
     let filters = calls.iter().filter(|c| matches!(c, Call::SetFilter(..))).count();
     let enables = |pt| calls.iter().filter(|c| matches!(c, Call::Enable(_, p) if *p == pt)).count();
-    // A drain may have enabled one once more meanwhile.
+    // A drain may have enabled an event again meanwhile.
     assert!(filters == 16 && enables(true) >= 16 && enables(false) >= 16, "{calls:?}");
     assert!(recorder.status().contains("state: recording"));
     recorder.stop(StopReason::Asked);
@@ -815,7 +820,7 @@ fn events_of_all_threads_run_again_after_a_loss() {
 #[test]
 fn a_thread_that_comes_meanwhile_begins_it_anew() {
     let setting = running();
-    // 70 inherits its events or does not: all are opened once more when it is seen.
+    // Thread 70 inherits its events or does not: all are opened again when it is seen.
     setting.kernel.change_thread(9, 70);
     let recorder = setting.run().unwrap();
     check_attached(&setting, &[61, 62, 63, 70]);
@@ -833,7 +838,7 @@ fn a_thread_that_ends_meanwhile_is_left_out() {
     assert_eq!(setting.kernel.open_events(), 0);
 }
 
-/// All others have events, and that one some at most.
+/// All other threads have events; the one that has ended may have some.
 fn check_attached_but(setting: &Setting, gone: u32) {
     for core in 0..CORES {
         let mut all = setting.kernel.attached(core, true).0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 //! The recorder in a process of its own (`examples/fake_vm.rs`): killed, crashed, with a full
-//! disk, and under QEMU's user mode as the emulated recording has it.
+//! disk, and under QEMU's user mode, as in an emulated recording.
 
 mod common;
 
@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// Cargo builds examples beside its tests: `<profile>/deps/<test>` and `<profile>/examples/fake_vm`.
+/// Cargo builds examples beside its tests: `<profile>/deps/<test>` and
+/// `<profile>/examples/fake_vm`.
 fn fake_vm() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().parent().unwrap().join("examples/fake_vm");
@@ -51,7 +52,8 @@ fn a_guest_of_qemu_records() {
     check_recorded(&capture);
 }
 
-/// Kills the process at a random moment; everything it had reported as committed must be there.
+/// Kills the process at a random moment; everything that it had reported as committed must be
+/// in the capture.
 fn kill_and_recover(after: Duration) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("a.jportal");
@@ -63,7 +65,7 @@ fn kill_and_recover(after: Duration) -> u64 {
     assert_eq!(ring_file::recover(&capture).unwrap(), Recovery::Live, "hands off while it lives");
     vm.kill().unwrap();
     assert_eq!(vm.wait().unwrap().signal(), Some(libc::SIGKILL));
-    // The last line may be cut: its digits are those of a number the process was about to pass.
+    // The last line may be cut off: its digits are then a prefix, hence a smaller number.
     let last: u64 = reader.join().unwrap().expect("more than one line").parse().unwrap();
 
     let Recovery::Done { bytes, crashed: false } = ring_file::recover(&capture).unwrap() else {
@@ -85,7 +87,8 @@ fn what_was_committed_before_a_kill_is_found_again() {
     assert!(recovered > 0, "in a hundred kills the ring was never found with something in it");
 }
 
-/// Ends of a process that no code of the recorder sees, a hundred of each, with the consumer wherever it is then: every record is there.
+/// Ends of a process that no code of the recorder notices, a hundred of each kind, at whatever
+/// point the consumer then is: every record is in the capture.
 #[test]
 fn what_was_committed_before_any_end_is_found_again() {
     let mut random = common::Random::new(11);
@@ -122,7 +125,7 @@ fn a_crash_leaves_a_ring_that_completes_the_capture() {
     assert!(reader.completeness().end.as_ref().unwrap().text.text().contains("crashed"));
 }
 
-/// Runs a VM that goes on when the recording ends, its files limited to `limit` bytes.
+/// Runs a VM that continues when the recording ends, with its files limited to `limit` bytes.
 fn survive(capture: &Path, limit: Option<u64>) -> Output {
     let mut command = Command::new(fake_vm());
     command.arg("survive").arg(capture).arg("200000");
@@ -139,7 +142,7 @@ fn survive(capture: &Path, limit: Option<u64>) -> Output {
     command.output().unwrap()
 }
 
-/// The VM does not start: it exits by itself with `message`.
+/// Checks that the VM did not start: it exited by itself with `message`.
 fn refused(output: &Output, message: &str) {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(101) && told.contains(message), "{:?} {told}", output.status);
@@ -165,8 +168,8 @@ fn a_capture_that_cannot_be_written_is_told_at_start() {
     refused(&survive(&dir.path().join("folder"), None), "Is a directory");
 }
 
-/// A file-size limit stands for a full disk: `write(2)` fails in the middle of a recording. The
-/// process must run on to its own end, and the file tells why it is short.
+/// A file-size limit simulates a full disk: `write(2)` fails in the middle of a recording. The
+/// process must run to its own end and report why the recording ended.
 #[test]
 fn a_full_disk_ends_the_recording_not_the_vm() {
     let dir = tempfile::tempdir().unwrap();

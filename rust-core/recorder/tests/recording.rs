@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The recorder with a device whose output is known: what goes in is what can be read back.
+//! The recorder with a device whose output is known: the capture contains exactly that output.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The environment belongs to the whole process: one test at a time names a unit in it.
+/// The environment belongs to the whole process: only one test at a time names a unit in it.
 static ENVIRONMENT_LOCK: Mutex<()> = Mutex::new(());
 
 fn start_with_unit(config: Config, unit: &Path) -> Result<Recorder, Error> {
@@ -26,7 +26,7 @@ fn start_with_unit(config: Config, unit: &Path) -> Result<Recorder, Error> {
     started
 }
 
-/// Shorter than the drain waits for a unit that may still say something.
+/// Shorter than the time for which the drain waits for a silent unit.
 const PATIENCE: Duration = Duration::from_secs(9);
 
 struct Place(tempfile::TempDir);
@@ -226,7 +226,7 @@ fn threads_take_no_signals_but_of_their_own_faults() {
     let recorder = start_with_unit(place.config(Source::Emulated), &path).unwrap();
     let mut seen = [false; 2];
     for task in std::fs::read_dir("/proc/self/task").unwrap() {
-        // Those of other tests end meanwhile.
+        // Threads of other tests may end meanwhile.
         let Ok(status) = std::fs::read_to_string(task.unwrap().path().join("status")) else { continue };
         let value = |key: &str| status.lines().find_map(|l| l.strip_prefix(key)).unwrap().trim();
         let Some(which) = ["jportal-drain", "jportal-export"].iter().position(|n| *n == value("Name:"))

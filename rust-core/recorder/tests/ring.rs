@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The export ring under many producers, a slow consumer, records beyond its size, and an end
-//! in the middle.
+//! The export ring with many producers, a slow consumer, records longer than the ring, and an
+//! end while producers write.
 
 mod common;
 
@@ -29,7 +29,8 @@ impl Place {
     }
 }
 
-/// Reads until the ring is closed and empty, in pieces of random size, now and then slowly.
+/// Reads until the ring is closed and empty, in pieces of random size, with an occasional
+/// pause.
 fn consume(ring: &Ring, seed: u64) -> Vec<u8> {
     ring.attach_consumer();
     let mut random = Random::new(seed);
@@ -66,7 +67,7 @@ fn frames(stream: &[u8]) -> Vec<Frame> {
     frames
 }
 
-/// The body that producer `kind` commits as its `n`-th.
+/// The `n`-th body that producer `kind` commits.
 fn body(kind: u16, n: u64, len: usize) -> Vec<u8> {
     let mut body = n.to_le_bytes().to_vec();
     body.extend((0..len).map(|i| (i as u64 ^ n ^ u64::from(kind)) as u8));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What projection and recovery cost on a made-up program of a real one's size.
+//! Measures the cost of placing and filling on a random program of realistic size.
 //!
-//! `cargo run --release -p jportal-recover --example scale -- [METHODS] [INSTRUCTIONS]`. The program is random, and so is
-//! most of what it does: times and memory mean something here, accuracy does not.
+//! `cargo run --release -p jportal-recover --example scale -- [METHODS] [INSTRUCTIONS]`. The
+//! program is random, and so is most of its execution: times and memory are meaningful,
+//! accuracy is not.
 
 use jportal_bytecode::{
     ByName, EdgeKind, ExceptionRow, Icfg, InvokeRef, Method, MethodTable, Node, Transfer, instructions,
@@ -27,7 +28,7 @@ impl Random {
     }
 }
 
-/// Forty instructions or so, some of them branches and calls.
+/// A method of about forty instructions, some of them branches and calls.
 fn method(random: &mut Random, number: usize, methods: usize) -> Method {
     let mut code = Vec::new();
     let mut starts = Vec::new();
@@ -60,7 +61,8 @@ fn method(random: &mut Random, number: usize, methods: usize) -> Method {
                 code[at + 1..at + 3].copy_from_slice(&offset.to_be_bytes());
             }
             Transfer::Invoke => {
-                // Virtual calls share a hundred names, static ones go to methods of higher numbers.
+                // Virtual calls share a hundred names; static calls go to methods with higher
+                // numbers.
                 let name = match code[at] {
                     182 => format!("v{}", random.below(100)),
                     _ => format!("s{}", (number + 1 + random.below(200)).min(methods - 1)),
@@ -96,8 +98,8 @@ fn method(random: &mut Random, number: usize, methods: usize) -> Method {
     }
 }
 
-/// Runs `count` instructions from random entries; branches have their habits. Where a run from an entry ends, its last
-/// outcome is `None`.
+/// Runs `count` instructions from random entries; each branch has a preferred direction. Where
+/// a run from an entry ends, its last outcome is `None`.
 fn run(g: &Icfg, random: &mut Random, count: usize) -> (Vec<Node>, Vec<Option<Outcome>>) {
     let entries = g.outside_entries();
     let hot: Vec<Node> = (0..200).map(|_| entries[random.below(entries.len())]).collect();
@@ -279,7 +281,8 @@ fn fill(g: &Icfg, nodes: &[Node], lose: usize) {
     print_right(pairs, gaps.len());
 }
 
-/// How much of what was lost is in the fills: at both ends in a row, and anywhere.
+/// Prints how many of the lost instructions are in the fills: contiguously at both ends, and
+/// anywhere.
 fn print_right<'n>(fills: impl Iterator<Item = (&'n [Node], &'n [Node])>, gaps: usize) {
     let (mut ends, mut anywhere, mut lost, mut filled) = (0, 0, 0, 0);
     for (fill, truth) in fills {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From the flow of a thread to segments: what was captured between gaps, with the frames on both sides.
+//! Cuts the flow of a thread into pieces: the instructions that were captured between gaps,
+//! with the frames on both sides.
 
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
@@ -8,77 +9,84 @@ use jportal_flow::{Entry, Event, EventKind, Exit, Gap, GapReason, Orphan, Proven
 use jportal_units::{Bci, MethodId, Tsc};
 use std::ops::{Deref, Range};
 
-/// Call sites of frames, as far as they are known.
+/// The known call sites of frames.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sites {
     /// Outermost first.
     pub sites: Vec<Node>,
-    /// Whether nothing lies below.
+    /// Whether there are no further frames below.
     pub whole: bool,
 }
 
 impl Sites {
-    /// The frames as projection and recovery take them.
+    /// The frames as the input of placing and filling.
     pub fn below(&self) -> Below<'_> {
         if self.whole { Below::Frames(&self.sites) } else { Below::Top(&self.sites) }
     }
 }
 
-/// What ended a piece.
+/// The cause of a piece's end.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Behind {
-    /// The flow ends, or goes on behind what is no gap: an unresolved stretch, a bytecode that the graph does not hold.
+    /// The flow ends, or it continues after something that is no gap: an unresolved stretch, or
+    /// a bytecode that the graph does not have.
     #[default]
     Nothing,
-    /// Data were lost. Gaps without an instruction between them are one.
+    /// A gap: data were lost. Several gaps without an instruction between them are joined to
+    /// one.
     Gap(Box<Gap>),
-    /// The frame of what follows was found and does not go on where the last one ended: behind a gap the decoder says
-    /// nothing of interpreted frames whose method it does not know.
+    /// The next frame was found and does not continue where the last one ended: after a gap the
+    /// decoder does not report interpreted frames whose method it does not know.
     Found,
-    /// Only the piece's length: what follows goes on.
+    /// The piece has reached the maximum length; the flow continues.
     More,
 }
 
 /// A stretch of a thread's flow without a gap.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Piece {
-    /// What was executed.
+    /// The executed instructions.
     pub nodes: Vec<Node>,
-    /// Index into `nodes` and time.
+    /// Times: index into `nodes`, and the time there.
     pub marks: Vec<(usize, u64)>,
-    /// The numbers of the thread's events from the first instruction up to the last one, counted from 0.
+    /// The numbers of the thread's events from the first instruction to the last one, counted
+    /// from 0.
     pub events: Range<u64>,
-    /// Bytecodes without a place since the piece before.
+    /// Orphans since the previous piece.
     pub orphans: u64,
     /// The frames below the first instruction.
     pub first: Sites,
-    /// The frames below the last one.
+    /// The frames below the last instruction.
     pub last: Sites,
-    /// How many frames deeper the last one is than the first instruction behind the last gap, native ones aside; `None` where frames were
-    /// found in between that do not tell.
+    /// How many frames deeper the last instruction is than the first instruction after the last
+    /// gap, not counting native frames. `None` if frames were found in between that do not say
+    /// so.
     pub depth: Option<isize>,
-    /// The method that has been called in front of the gap behind it, of which nothing was executed there.
+    /// The method that was called before the gap after this piece and has executed nothing
+    /// there.
     pub entered: Option<MethodId>,
-    /// How many paths fitted where the first and the last instruction are: 1 where they were decoded, 0 in an empty piece.
+    /// How many paths fitted at the first and at the last instruction: 1 where they were
+    /// decoded, 0 in an empty piece.
     pub paths: (u32, u32),
-    /// What ended it.
+    /// The cause of its end.
     pub behind: Behind,
 }
 
 impl Piece {
-    /// The gap behind it. Its beginning is not known where frames that nobody knows may have run in front of it.
+    /// The gap after the piece. Its beginning is not known if unknown frames may have run
+    /// before it.
     pub const fn gap(&self) -> Option<&Gap> {
         match &self.behind {
             Behind::Gap(gap) => Some(gap),
             _ => None,
         }
     }
-    /// How long the gap behind it took, if that is known.
+    /// The duration of the gap after the piece, if known.
     pub fn lost_time(&self) -> Option<u64> {
         let gap = self.gap()?;
         Some(gap.until?.get().saturating_sub(gap.since?.get()))
     }
-    /// Puts what `clock` says of each time, which ascends as they do, in its place.
+    /// Replaces each time by that of `clock`, which must be monotonic.
     pub fn retime(&mut self, clock: impl Fn(Tsc) -> u64) {
         self.marks.iter_mut().for_each(|mark| mark.1 = clock(Tsc(mark.1)));
         if let Behind::Gap(gap) = &mut self.behind {
@@ -91,53 +99,57 @@ impl Piece {
 #[derive(Clone, Copy, Debug)]
 struct Activation {
     method: MethodId,
-    /// Its last instruction seen.
+    /// The last instruction that was seen to run in it.
     at: Option<Node>,
 }
 
-/// Cuts one thread's flow. `G` holds the graph: a reference, or what a sink can own.
+/// Cuts one thread's flow. `G` holds the graph: a reference, or a type that a sink can own.
 #[derive(Debug)]
 pub struct Cutter<G> {
     icfg: G,
-    /// A piece with so many instructions is cut.
+    /// The number of instructions at which a piece is cut.
     longest: usize,
     stack: Vec<Activation>,
     whole: bool,
-    /// Frames that go on in another kind of frame, innermost first.
+    /// Frames that continue in a frame of another tier, innermost first.
     replaced: Vec<Activation>,
-    /// Of the frames at the last instruction, how many have stayed, and the others in the order in which they left.
+    /// How many of the frames at the last instruction are still there, and the others in the
+    /// order in which they left.
     stayed: usize,
     left: Vec<Activation>,
-    /// `whole` at the last instruction.
+    /// The value of `whole` at the last instruction.
     was_whole: bool,
-    /// A frame was given up since the last instruction: the decoder knew up to there what ran.
+    /// Whether a frame was given up since the last instruction: until then the decoder knew
+    /// what ran.
     given_up: bool,
-    /// A frame was found since the last instruction; its callers may have been, too.
+    /// Whether a frame was found since the last instruction; its callers may have been found,
+    /// too.
     found: bool,
-    /// The frames below the last instruction, where frames were found since.
+    /// The frames below the last instruction, if frames were found since.
     before_found: Option<Sites>,
-    /// [`Piece::depth`] now, and that of the last instruction.
+    /// The current [`Piece::depth`], and that of the last instruction.
     depth: Option<isize>,
     last_depth: Option<isize>,
-    /// No instruction has been executed since the last gap.
+    /// Whether no instruction has been executed since the last gap.
     behind_gap: bool,
-    /// What has been entered since the last instruction and is still there: the method, if it was called.
+    /// The frames that were entered since the last instruction and are still there: the method,
+    /// if it was called.
     entered: Vec<Option<MethodId>>,
-    /// Number of the next event.
+    /// The number of the next event.
     number: u64,
-    /// Bytecodes without a place since the last piece was cut.
+    /// Orphans since the last piece was cut.
     orphans: u64,
     piece: Piece,
     done: Vec<Piece>,
 }
 
 impl<G: Deref<Target = Icfg>> Cutter<G> {
-    /// For a flow from the thread's beginning on.
+    /// Cuts a flow that starts at the thread's beginning.
     pub fn new(icfg: G) -> Self {
         Self::with_longest(icfg, usize::MAX)
     }
-    /// The same with pieces that end with the event that brings them to `longest` instructions, so that they can be
-    /// [drained](Self::drain) before a gap comes.
+    /// Like [`Self::new`], but a piece ends with the event that brings it to `longest`
+    /// instructions, so that it can be [drained](Self::drain) before a gap comes.
     pub fn with_longest(icfg: G, longest: usize) -> Self {
         Self {
             icfg,
@@ -161,7 +173,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             done: Vec::new(),
         }
     }
-    /// The next event.
+    /// Takes the next event.
     pub fn event(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Enter { method, entry, .. } => self.enter(*method, *entry),
@@ -173,7 +185,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             EventKind::Unresolved { .. } => self.cut(Behind::Nothing),
             EventKind::Gap(gap) => {
                 let mut behind = gap.clone();
-                // Frames that nobody knows may have run between the last instruction and the gap.
+                // Unknown frames may have run between the last instruction and the gap.
                 behind.since = gap.since.filter(|_| self.given_up || !self.stack.is_empty());
                 self.cut(Behind::Gap(behind));
                 (self.found, self.behind_gap) = (false, true);
@@ -191,13 +203,13 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         }
         self.number += 1;
     }
-    /// The pieces that are complete and were not drained before. The last one is held back as long as a further gap may
-    /// join the one behind it.
+    /// The complete pieces that were not drained before. The last one is held back as long as a
+    /// further gap may join the gap that ended it.
     pub fn drain(&mut self) -> impl Iterator<Item = Piece> + '_ {
         let held = usize::from(self.piece.nodes.is_empty());
         self.done.drain(..self.done.len().saturating_sub(held))
     }
-    /// The pieces that were not drained, when the flow is over.
+    /// The pieces that were not drained, at the end of the flow.
     pub fn finish(&mut self) -> Vec<Piece> {
         if !self.piece.nodes.is_empty() {
             self.cut(Behind::Nothing);
@@ -218,7 +230,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         }
         if entry != Entry::Found {
             self.go_deeper(method, 1);
-            // Behind what was given up nothing leaves this list again before the next instruction.
+            // After frames were given up, nothing leaves this list before the next instruction.
             if !self.given_up {
                 self.entered.push(Some(method).filter(|_| matches!(entry, Entry::Call | Entry::Upcall)));
             }
@@ -249,7 +261,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             self.replaced.push(top);
         }
     }
-    /// The frame of `method` came, or left: so many frames more.
+    /// Adds `frames` to the depth, if `method` is not native.
     fn go_deeper(&mut self, method: MethodId, frames: isize) {
         if let Some(depth) = self.depth.as_mut().filter(|_| self.icfg.entry(method).is_some()) {
             *depth += frames;
@@ -317,14 +329,15 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         let below = self.stack.split_last().map_or(&[][..], |(_, below)| below);
         self.sites_of(below.iter().rev(), self.whole)
     }
-    /// Those below the frame of the last instruction, whatever has left or come since.
+    /// The call sites below the frame of the last instruction, whatever was left or entered
+    /// since.
     fn last_sites(&self) -> Sites {
         let stayed = &self.stack[..self.stayed.min(self.stack.len())];
         let innermost_first = self.left.iter().chain(stayed.iter().rev());
         self.sites_of(innermost_first.skip(1), self.was_whole)
     }
-    /// Call sites of frames, given innermost first. A native method has none: what it calls is called from its own call
-    /// site.
+    /// The call sites of frames, given innermost first. A native method has none: its callees
+    /// count as called from its own call site.
     fn sites_of<'a>(
         &self,
         innermost_first: impl Iterator<Item = &'a Activation> + Clone,
@@ -355,7 +368,8 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         let mut piece = std::mem::take(&mut self.piece);
         piece.last = before_found.unwrap_or_else(|| self.last_sites());
         let len = piece.nodes.len();
-        // A time behind the last instruction is that of the next one, unless data were lost in between.
+        // A time after the last instruction is that of the next instruction, unless data were
+        // lost in between.
         let next = piece.marks.pop_if(|m| m.0 >= len).filter(|_| !is_gap);
         self.piece.marks = next.map(|m| (0, m.1)).into_iter().collect();
         piece.behind = behind;
@@ -366,7 +380,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
     }
 }
 
-/// What two ends with nothing between them amount to: that of which less is known.
+/// The number of paths that fitted at a bytecode with this provenance.
 const fn paths_of(provenance: Provenance) -> u32 {
     match provenance {
         Provenance::Projected { paths } if paths > 1 => paths,
@@ -374,6 +388,8 @@ const fn paths_of(provenance: Provenance) -> u32 {
     }
 }
 
+/// Joins two causes of an end with no instruction between them: the result is the one of which
+/// less is known.
 fn joined(first: Behind, second: Behind) -> Behind {
     match (first, second) {
         (Behind::Gap(mut first), Behind::Gap(second)) => {
@@ -397,7 +413,7 @@ mod tests {
     use jportal_flow::{GapReason, Tier};
     use jportal_units::{Core, StreamOffset, Tsc};
 
-    /// 0: main calls f and native; 1: f; 2: native.
+    /// 0 main calls f and native; 1 f; 2 native.
     fn program() -> Icfg {
         let main = calling(method("main", &[184, 0, 1, 184, 0, 2, 177]), &["f", "native"]);
         let mut native = method("native", &[]);
@@ -496,7 +512,7 @@ mod tests {
             code(1, 0),
         ];
         assert_eq!(cut(&g, events)[1].last, Sites { sites: at(&g, 0, &[3]), whole: false });
-        // A frame that is found may have any below it.
+        // A frame that is found may have any frames below it.
         let events = vec![enter(0, Entry::Upcall), code(0, 0), enter(1, Entry::Found), code(1, 0)];
         let pieces = cut(&g, events);
         assert_eq!(
@@ -504,7 +520,7 @@ mod tests {
             (&Behind::Found, &Sites { sites: vec![], whole: true })
         );
         assert_eq!(pieces[1].first, Sites { sites: vec![], whole: false });
-        // main was entered, but where it stands nobody saw.
+        // main was entered, but its position is unknown.
         let events = vec![enter(0, Entry::Upcall), enter(1, Entry::Call), code(1, 0)];
         assert_eq!(cut(&g, events)[0].last, Sites { sites: vec![], whole: false });
     }
@@ -571,13 +587,13 @@ mod tests {
         let events = |what: EventKind| [&[enter(0, Entry::Upcall), what][..], &rest].concat();
         let pieces = cut(&g, events(run(0, 6, 3)));
         assert_eq!((&pieces[0].nodes, &pieces[0].events), (&at(&g, 0, &[0, 3, 6]), &(1..2)));
-        // One that the graph has otherwise.
+        // A run that does not match the graph.
         assert_eq!(cut(&g, events(run(0, 6, 4))).len(), 1);
         let entered = vec![enter(0, Entry::Upcall), run(0, 3, 2), enter(1, Entry::Call), code(1, 0)];
         assert_eq!(cut(&g, entered)[0].last, Sites { sites: at(&g, 0, &[3]), whole: true });
     }
 
-    /// The events in front of a gap as the decoder tells them: all frames are given up.
+    /// The events before a gap as the decoder reports them: all frames are given up.
     fn lost_in_f() -> Vec<EventKind> {
         vec![
             enter(0, Entry::Upcall),
@@ -598,7 +614,7 @@ mod tests {
         let pieces = cut(&g, events);
         assert_eq!(pieces[0].last, Sites { sites: at(&g, 0, &[0]), whole: true });
         assert_eq!((pieces[0].events.clone(), pieces[1].events.clone()), (1..4, 8..9));
-        // What came and left behind the last instruction is not below it.
+        // A frame that was entered and left after the last instruction is not below it.
         let events = vec![
             enter(0, Entry::Upcall),
             code(0, 0),
@@ -662,7 +678,7 @@ mod tests {
         feed(vec![code(1, 1)]);
         assert_eq!(drained, [0, 0, 1, 0, 1]);
         assert_eq!(cutter.finish().len(), 1);
-        // The same again, to see them.
+        // The same events again, to examine the pieces.
         let mut cutter = Cutter::with_longest(&g, 2);
         let events = [enter(1, Entry::Upcall), EventKind::Time(Tsc(5)), code(1, 0), code(1, 1)];
         let more =
@@ -699,7 +715,7 @@ mod tests {
         assert_eq!(called(EventKind::Time(Tsc(1))), Some(MethodId(1)));
         assert_eq!(called(leave(1, Exit::Lost)), Some(MethodId(1)));
         assert_eq!(called(leave(1, Exit::Return)), None);
-        // What came afterwards says nothing of the gap's beginning, however often it came.
+        // Calls after that say nothing about the beginning of the gap, however many they are.
         let mut events = lost_in_f();
         events.truncate(6);
         events.extend([

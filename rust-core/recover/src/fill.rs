@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Recovery: what ran in the gap between two segments (paper §5).
+//! Recovery: infers what ran in the gap between two segments (paper §5).
 //!
 //! | method | how it finds a fill |
 //! |---|---|
-//! | [`Basic`] | Algorithm 3: of all places with the same anchor instructions the one with the longest common suffix |
-//! | [`Tiered`] | Algorithm 4: the same, compared on call structure and control structure first; the best N are tried |
+//! | [`Basic`] | Algorithm 3: of all places with the same anchor instructions, takes the one with the longest common suffix |
+//! | [`Tiered`] | Algorithm 4: the same, but compares call structure and control structure first, and tries the best N |
 //! | [`Follower`] | our own: follows places in the same context from both ends, for as long as the gap took, where the frames allow it |
 //!
-//! The words are the paper's. The *incomplete segment* (IS) ends where data was lost (⋄). Its last instructions are the
-//! *anchor instructions*. A *complete segment* (CS) is any place in what was captured where the same instructions are followed
-//! by others; what follows there is read until it joins what follows the gap.
+//! The words are the paper's. The *incomplete segment* (IS) ends where data was lost (⋄). Its
+//! last instructions are the *anchor instructions*. A *complete segment* (CS) is any place in
+//! the captured data where the same instructions are followed by others. What follows there is
+//! read until it joins what follows the gap.
 //!
-//! Definition 5.1 counts the anchor instructions to the common suffix, the text around Figure 6 does not. Here they count,
-//! or else a place that agrees in nothing but them could never be chosen: Algorithm 3 asks for more than 0.
+//! Definition 5.1 counts the anchor instructions as part of the common suffix, the text around
+//! Figure 6 does not. Here they count. Otherwise Algorithm 3, which asks for a suffix longer
+//! than 0, could never choose a place that agrees in nothing but the anchor instructions.
 
 mod ancestors;
 mod back;
@@ -56,27 +58,28 @@ pub use walk::Walker;
 
 use jportal_bytecode::Node;
 
-/// What the paper leaves to the user, and what bounds the search.
+/// What the paper leaves to the user, and the bounds of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters {
     /// `x`: number of anchor instructions.
     pub anchors: usize,
-    /// `y`: number of instructions behind ⋄ that a fill must run into. Where fewer were captured, all of them.
+    /// `y`: number of instructions after ⋄ that a fill must run into; all of them if fewer were
+    /// captured.
     pub join: usize,
-    /// `N`: number of complete segments tried, best first. Algorithm 3 has 1.
+    /// `N`: number of complete segments tried, best first. Algorithm 3 uses 1.
     pub top: usize,
-    /// Whether `d`, the time that the gap took, bounds what is read of a CS.
+    /// Whether `d`, the time that the gap took, bounds how much of a CS is read.
     pub time: bool,
-    /// Whether a path through the ICFG is the last resort.
+    /// Whether a path through the ICFG is used as the last resort.
     pub walk: bool,
-    /// Instructions of the IS in front of ⋄ that are compared; the paper compares all.
+    /// Number of instructions of the IS before ⋄ that are compared; the paper compares all.
     pub context: usize,
-    /// Complete segments looked at for a gap; the paper looks at all. Beyond that the later ones are left out, and
-    /// [`FillWork::left_out`] says how many.
+    /// Number of complete segments considered for a gap; the paper considers all. Later ones
+    /// are left out, and [`FillWork::left_out`] counts them.
     pub candidates: usize,
-    /// Instructions read of a CS; the paper knows no bound but `d`.
+    /// Number of instructions read of a CS; the paper has no bound but `d`.
     pub longest: usize,
-    /// Nodes that the path through the ICFG may visit.
+    /// Number of nodes that the path through the ICFG may visit.
     pub visits: usize,
 }
 
@@ -103,7 +106,8 @@ pub struct Hole {
     pub before: SegmentId,
     /// What follows the gap.
     pub after: SegmentId,
-    /// `d`: how long the gap took, if the time is known on both sides, in units of the marks of [`Captured::push`].
+    /// `d`: how long the gap took, in the unit of the marks of [`Captured::push`]; `None` if
+    /// the time is not known on both sides.
     pub time: Option<u64>,
 }
 
@@ -112,16 +116,16 @@ pub struct Hole {
 pub enum Source {
     /// From a complete segment.
     Captured {
-        /// Which.
+        /// The segment.
         segment: SegmentId,
-        /// First instruction taken, counted in its segment.
+        /// Index in that segment of the first instruction taken.
         at: usize,
         /// Length of the common suffix, anchor instructions included.
         matched: usize,
-        /// How many complete segments were tried in vain before.
+        /// Number of complete segments tried before without success.
         rank: usize,
     },
-    /// A path through the ICFG that connects both ends: possible, but one of many.
+    /// A path through the ICFG that connects both ends. It is possible, but one of many.
     Walk,
 }
 
@@ -134,27 +138,27 @@ pub struct Fill {
     pub source: Source,
 }
 
-/// What a recovery cost; sums of several may be formed with [`FillWork::add`].
+/// The cost of a recovery; [`FillWork::add`] sums several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FillWork {
     /// Complete segments whose anchor instructions match.
     pub candidates: u64,
-    /// Those beyond [`Parameters::candidates`].
+    /// Complete segments left out because of [`Parameters::candidates`].
     pub left_out: u64,
-    /// Those compared on the concrete tier. The others were pruned (Theorem 5.5).
+    /// Complete segments compared on the concrete tier. The others were pruned (Theorem 5.5).
     pub compared: u64,
     /// Instructions compared, by tier: call structure, control structure, concrete.
     pub instructions: [u64; 3],
     /// Complete segments that were read.
     pub tried: u64,
-    /// Instructions read of them.
+    /// Instructions read of complete segments.
     pub read: u64,
     /// Nodes visited by the path through the ICFG.
     pub visited: u64,
 }
 
 impl FillWork {
-    /// Adds what another one cost.
+    /// Adds the cost of another recovery.
     pub fn add(&mut self, other: &Self) {
         self.candidates += other.candidates;
         self.left_out += other.left_out;
@@ -166,27 +170,28 @@ impl FillWork {
     }
 }
 
-/// What came of a gap, and what it cost.
+/// The result for one gap, and its cost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Filled {
-    /// The fill; `None` where nothing fits: the gap stays a gap.
+    /// The fill; `None` if nothing fits.
     pub fill: Option<Fill>,
-    /// What it took.
+    /// The cost.
     pub work: FillWork,
 }
 
 /// A complete segment with the common suffix that it shares with the IS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ranked {
-    /// Where the instruction behind the anchor instructions stands in what was captured.
+    /// Position in the captured data of the instruction after the anchor instructions.
     pub position: u32,
-    /// `|IS ∘ CS|`.
+    /// `|IS ∘ CS|`, the length of the common suffix.
     pub matched: usize,
 }
 
 /// A way to choose complete segments.
 pub trait Choose {
-    /// The best of `candidates` for the gap behind `before`, best first; of equal ones the first.
+    /// Chooses the best of `candidates` for the gap after `before`, best first; equal ones keep
+    /// their order.
     fn choose(
         &self,
         captured: &Captured,
@@ -197,7 +202,7 @@ pub trait Choose {
     ) -> Vec<Ranked>;
 }
 
-/// Fills `holes`, one result each.
+/// Fills `holes`; one result each, in order.
 pub fn recover(
     captured: &Captured,
     holes: &[Hole],

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the hardware lost: projection of segments onto the ICFG and recovery of what lies between them.
+//! Handles data loss: places segments in the ICFG and fills the gaps between them.
 //!
-//! Data loss cuts the trace of a thread into segments. *Projection* asks where in the program a segment lies whose
-//! bytecodes are known but not their positions ([`project`], paper §4). *Recovery* asks what ran in the gap between two
-//! segments whose positions are known ([`fill`], paper §5). For each there are the paper's algorithms, as it has them,
-//! and one of our own that uses what the paper's tracer does not see.
+//! Data loss cuts the trace of a thread into segments. For a segment whose bytecodes are known
+//! but not their positions, *projection* finds where in the program it lies ([`project`], paper
+//! §4). For a gap between two segments whose positions are known, *recovery* infers what ran in
+//! it ([`fill`], paper §5). Both modules have the paper's algorithms unchanged, and one of our
+//! own that uses information that the paper's tracer does not see.
 //!
-//! The crate knows no packets, no machine code, no file and no clock but the numbers it is handed. It spends bounded time
-//! and memory whatever it is handed: where a [limit](project::Limits) is met it says so. Where nothing fits it says
-//! that, too, and where several paths fit, how many.
+//! The crate does not know packets, machine code, files or clocks; times are plain numbers from
+//! the caller. Its time and memory are bounded for any input. It reports where it met a
+//! [limit](project::Limits), where nothing fits, and, where several paths fit, how many.
 #![forbid(unsafe_code)]
 
-// The programs of the tests beside the crate are those of the tests in it.
+// The unit tests share the example programs in `tests/support` with the integration tests,
+// which name this crate `jportal_recover`.
 #[cfg(test)]
 extern crate self as jportal_recover;
 #[cfg(test)]

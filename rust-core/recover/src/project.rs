@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Projection: where a segment lies in the ICFG (paper §4).
+//! Placing: finds where a segment lies in the ICFG (paper §4, *projection*).
 //!
 //! | method | how it finds the starting nodes |
 //! |---|---|
 //! | [`Enumerate`] | Algorithm 1: tries every node |
 //! | [`Guided`] | Algorithm 2: tries every node on the abstraction first |
+//! | [`Indexed`] | JPortal's own: looks up a part, resolves it backwards, pairs calls with returns |
 //!
-//! | [`Indexed`] | our own: looks a part of the segment up, resolves it backwards; pairs calls with returns |
-//!
-//! All go by the same nondeterministic automaton ([`nfa`]) and hand starts to the same search for paths ([`paths`]). The
-//! paper's two differ in work and not in what they find; ours leaves out paths that return to where they were not called
-//! from.
+//! All use the same nondeterministic automaton ([`nfa`]) and pass the starts to the same search
+//! for paths ([`paths`]). The paper's two algorithms differ in work, not in results.
+//! [`Indexed`] excludes paths that return to a place from which they were not called.
 
 mod anfa;
 pub mod backwards;
@@ -35,24 +34,25 @@ use crate::Segment;
 use jportal_bytecode::Node;
 use std::ops::Range;
 
-/// How many starts a projection looks for.
+/// The number of starts that a projection looks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
     /// The first one that is accepted, as the paper's algorithms return it.
     First,
-    /// All of them, so that the number of paths is that of all that fit.
+    /// All starts, so that the number of paths is that of all paths that fit.
     All,
 }
 
-/// The path that a segment took, or one of those that it may have taken.
+/// The path of a segment, or one of the paths that fit it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Projection {
     /// A node for each symbol.
     pub nodes: Vec<Node>,
-    /// How many paths fit, one that starts elsewhere being another; saturates.
+    /// The number of paths that fit; paths with different starts are different. The number
+    /// saturates.
     pub paths: u64,
-    /// Symbols where paths that fit have different nodes, ascending and disjoint. Outside of these the position is
-    /// certain whatever the number of paths.
+    /// The symbols at which paths that fit have different nodes, ascending and disjoint. At all
+    /// other symbols the position is certain, whatever the number of paths.
     pub ambiguous: Vec<Range<u32>>,
 }
 
@@ -64,35 +64,37 @@ impl Projection {
     }
 }
 
-/// What came of a projection.
+/// The result of a projection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fit {
     /// Some paths fit.
     Paths(Projection),
     /// No path fits.
     Nowhere {
-        /// The longest prefix that some path fits, in symbols; behind it a new segment may begin (§4, *Challenges*).
+        /// The longest prefix that some path fits, in symbols; a new segment may begin after it
+        /// (§4, *Challenges*).
         matched: usize,
     },
-    /// A limit was met first.
+    /// A limit was reached first.
     GivenUp {
-        /// The paths of the first symbols, which end in one place, or in few where they never are in one.
+        /// The paths of the first symbols: up to the last symbol at which all paths are in one
+        /// place or, if there is none, in few places.
         front: Option<Projection>,
-        /// The symbol behind these; where there are none, one from which on more is known, not 0.
+        /// The symbol after these. Without `front`: a symbol from which more is known, never 0.
         resume: usize,
     },
 }
 
-/// A result and its price.
+/// A result and its cost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Projected {
-    /// What was found.
+    /// The result.
     pub fit: Fit,
-    /// What it took.
+    /// The cost.
     pub work: Work,
 }
 
-/// A way to project segments.
+/// A method of placing segments.
 pub trait Project {
     /// Looks for the paths of `segment`.
     fn project(&mut self, segment: &Segment, limits: &Limits) -> Projected;

@@ -6,33 +6,37 @@ use crate::Error;
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
 use jportal_units::{Bci, MethodId};
 
-/// How a bytecode ended, as far as the trace tells.
+/// How a bytecode ended, if the trace says so.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Outcome {
-    /// Without an exception; which way a conditional branch or a switch went is not told.
+    /// It ended without an exception; the direction of a conditional branch or a switch is not
+    /// known.
     #[default]
     Open,
-    /// The conditional branch was not taken: the instruction behind it followed.
+    /// The conditional branch was not taken: the next instruction followed.
     NotTaken,
     /// The conditional branch was taken.
     Taken,
     /// It threw, and a handler of its own method follows.
     Thrown,
-    /// It threw, the exception left its method and perhaps callers of it, and a handler of a caller follows.
+    /// It threw, the exception left its method and perhaps callers of it, and a handler of a
+    /// caller follows.
     Unwound,
-    /// The invoke called a method that returned; what ran in between is not part of the segment, and the instruction behind
-    /// the invoke follows.
+    /// The invoke called a method that returned, and the instruction after the invoke follows.
+    /// The bytecodes in between are not part of the segment.
     Returned,
 }
 
-/// A letter of Σ (paper, Definition 4.1): a bytecode instruction as the trace shows it, without its position.
+/// A letter of Σ (paper, Definition 4.1): a bytecode instruction as the trace shows it, without
+/// its position.
 ///
-/// The outcomes are those of the bytecode. The bits in the paper's Figure 2(d) are those of the interpreter's machine
-/// code, whose templates jump where the bytecode does *not*: its bit 0 of `ifeq` is [`Outcome::Taken`].
+/// The outcomes are those of the bytecode. The bits in the paper's Figure 2(d) are those of the
+/// interpreter's machine code, whose templates jump where the bytecode does *not*: its bit 0 of
+/// `ifeq` is [`Outcome::Taken`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Symbol {
-    /// Which instruction.
+    /// The instruction.
     pub opcode: Opcode,
     /// How it ended.
     pub outcome: Outcome,
@@ -51,10 +55,11 @@ impl Symbol {
     pub const fn throws(self) -> bool {
         matches!(self.outcome, Outcome::Thrown | Outcome::Unwound)
     }
-    /// Whether the symbol belongs to the abstraction α_s (Definition 4.2: jumps, branches, calls, returns).
+    /// Whether the symbol belongs to the abstraction α_s (Definition 4.2: jumps, branches,
+    /// calls, returns).
     ///
-    /// The paper does not say where exceptions belong. Whatever throws transfers control here, so a symbol that threw
-    /// is one of them.
+    /// The paper does not say whether exceptions belong to it. An exception transfers control,
+    /// so a symbol that threw belongs to it here.
     pub fn is_control(self) -> bool {
         self.throws() || self.opcode.transfer() != Transfer::None
     }
@@ -62,8 +67,8 @@ impl Symbol {
 
 /// A stretch of one thread's trace with no data missing: ω of the paper.
 ///
-/// What the paper's tracer does not see restricts the positions further: [anchors](Self::anchor), [callees](Self::call),
-/// and the calls at either [end](Self::ends).
+/// Knowledge that the paper's tracer does not have restricts the positions further:
+/// [anchors](Self::anchor), [callees](Self::call), and the calls at either [end](Self::ends).
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Segment {
     symbols: Vec<Symbol>,
@@ -75,11 +80,12 @@ pub struct Segment {
 /// Calls that lead out of a segment at its ends.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Ends {
-    /// The first symbol stands behind a call of this method.
+    /// The first symbol follows a call of this method.
     pub after: Option<MethodId>,
-    /// A frame of this method returned to the first symbol; it may have been called from outside of the graph.
+    /// A frame of this method returned to the first symbol; the method may have been called
+    /// from outside the graph.
     pub returned: Option<MethodId>,
-    /// The last symbol, a return, leads behind this invoke.
+    /// The last symbol, a return, leads to the instruction after this invoke.
     pub into: Option<Node>,
 }
 
@@ -91,7 +97,7 @@ impl Segment {
     /// Notes that symbol `index`, an invoke, called `method`. Calls come in ascending order.
     ///
     /// # Errors
-    /// When `index` is out of order or no invoke.
+    /// If `index` is out of order or its symbol is no invoke.
     pub fn call(&mut self, index: usize, method: MethodId) -> Result<(), Error> {
         let last = self.callees.last().map(|c| c.0 as usize);
         let invoke = |s: &&Symbol| s.opcode.transfer() == Transfer::Invoke;
@@ -102,7 +108,7 @@ impl Segment {
         self.callees.push((index as u32, method));
         Ok(())
     }
-    /// Notes what calls lead out of it at its ends.
+    /// Notes the calls that lead out of the segment at its ends.
     pub const fn end(&mut self, ends: Ends) {
         self.ends = ends;
     }
@@ -110,11 +116,12 @@ impl Segment {
     pub fn callees(&self) -> &[(u32, MethodId)] {
         &self.callees
     }
-    /// The calls that lead out of it at its ends.
+    /// The calls that lead out of the segment at its ends.
     pub const fn ends(&self) -> Ends {
         self.ends
     }
-    /// Whether symbol `index` may be `node`, whose opcode it has, by what is known beside the symbols.
+    /// Whether symbol `index` may be `node`, by the knowledge beside the symbols. The caller
+    /// must have compared the opcodes.
     pub fn admits(&self, icfg: &Icfg, index: usize, node: Node) -> bool {
         let is_last = index + 1 == self.symbols.len();
         let calls = || match self.callees.binary_search_by_key(&(index as u32), |c| c.0) {
@@ -129,10 +136,11 @@ impl Segment {
             && (index > 0 || self.ends.after.is_none_or(follows) && self.ends.returned.is_none_or(returned))
             && (!is_last || self.ends.into.is_none_or(returns))
     }
-    /// Notes that symbol `index` is the instruction at `bci` of `method`. Anchors come in ascending order.
+    /// Notes that symbol `index` is the instruction at `bci` of `method`. Anchors come in
+    /// ascending order.
     ///
     /// # Errors
-    /// When the ICFG has no such instruction there, or `index` is out of order.
+    /// If the ICFG has no such instruction there, or `index` is out of order.
     pub fn anchor(&mut self, icfg: &Icfg, index: usize, method: MethodId, bci: Bci) -> Result<(), Error> {
         let last = self.anchors.last().map(|a| a.0 as usize);
         let Some(symbol) = self.symbols.get(index).filter(|_| last.is_none_or(|l| l < index)) else {
@@ -150,11 +158,11 @@ impl Segment {
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
-    /// Symbols whose position is known, ascending.
+    /// The symbols whose position is known, ascending.
     pub fn anchors(&self) -> &[(u32, Node)] {
         &self.anchors
     }
-    /// The position of symbol `index`, if the trace tells it.
+    /// The position of symbol `index`, if known.
     pub fn anchor_at(&self, index: usize) -> Option<Node> {
         let at = self.anchors.binary_search_by_key(&(index as u32), |a| a.0).ok()?;
         Some(self.anchors[at].1)
@@ -203,20 +211,21 @@ mod tests {
 
     #[test]
     fn the_last_return_leads_into_its_caller() {
-        // f0 calls f1; f2 is called by nobody.
+        // f0 calls f1; f2 is never called.
         let caller = crate::support::calling(crate::support::method("f0", &[184, 0, 1, 172]), &["f1"]);
         let leaf = |name| crate::support::method(name, &[172]);
         let g = graph(vec![caller, leaf("f1"), leaf("f2")]);
         let mut segment = open(&[Opcode::IRETURN]);
         segment.end(Ends { into: Some(Node(0)), ..Ends::default() });
         let admitted: Vec<u32> = g.nodes().filter(|n| segment.admits(&g, 0, *n)).map(|n| n.0).collect();
-        // f0's own nodes are no callee's; the symbol is not compared.
+        // f0's own nodes are not in a callee; the symbols are not compared.
         assert_eq!(admitted, [2]);
     }
 
     #[test]
     fn a_return_leads_to_the_first_symbol() {
-        // f0 calls f1; f2 may be called from outside alone, and so behind f3, which calls what the graph does not hold.
+        // f0 calls f1. f2 can be called only from outside, and so may return to f3, which calls
+        // a method that the graph does not have.
         let calling = |name, callee| {
             crate::support::calling(crate::support::method(name, &[184, 0, 1, 172]), &[callee])
         };

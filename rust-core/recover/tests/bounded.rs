@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Time and memory are bounded, whatever comes.
+//! Time and memory are bounded for any input.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn a_segment_that_fits_everywhere_is_counted() {
     let found = Indexed::new(&g).project(&rounds(20), &Limits::default());
     let Fit::Paths(paths) = found.fit else { panic!() };
     assert_eq!((paths.paths, paths.nodes.len()), (20_000, 100));
-    // Twenty thousand paths at five hundred symbols are more than is kept.
+    // Twenty thousand paths of five hundred symbols are more than the limits allow.
     assert!(matches!(Indexed::new(&g).project(&rounds(100), &Limits::default()).fit, Fit::GivenUp { .. }));
 }
 
@@ -60,8 +60,9 @@ fn limits_end_a_search_that_is_too_wide() {
     assert!(matches!(Indexed::new(&g).project(&rounds(100), &narrow).fit, Fit::GivenUp { .. }));
 }
 
-/// `count` methods, each called by the next, which may catch what it throws: 0 invokestatic; 3 aconst_null; 4 athrow;
-/// 5 astore_0; 6 return. An exception may get to half of the handlers on average.
+/// `count` methods, each called by the next, which may catch its exception: 0 invokestatic; 3
+/// aconst_null; 4 athrow; 5 astore_0; 6 return. On average an exception may reach half of the
+/// handlers.
 #[test]
 fn exceptions_that_may_get_everywhere_meet_the_limits() {
     let count = 2_000;
@@ -82,42 +83,45 @@ fn exceptions_that_may_get_everywhere_meet_the_limits() {
         assert!(matches!(found.fit, Fit::GivenUp { .. }));
         assert!(found.work.transitions < 510_000, "{}", found.work.transitions);
     }
-    // Enough steps, and too much to be kept: it ends at what is kept, long before all have been looked at.
+    // With enough transitions, the search ends at the limit on what is kept, long before it has
+    // examined everything.
     let found =
         Indexed::new(&g).project(&Segment::new(thrown.to_vec()), &Limits { transitions: 1 << 40, ..limits });
     assert!(matches!(found.fit, Fit::GivenUp { .. }));
     assert!(found.work.transitions < 1_000_000, "{}", found.work.transitions);
 }
 
-/// What is wide in the middle is told: up to there the path is one.
+/// A search that becomes too wide reports the part before, where there is only one path.
 #[test]
 fn where_a_search_gives_up_its_begin_may_be_known() {
-    // main calls f0, whose return leads behind every call of it: main's alone is followed by `bipush`.
+    // main and 3000 other methods call f. Its return may lead to the code after any of these
+    // calls, which is the same everywhere.
     let callers = (0..3_000).map(|i| calling(method(&format!("c{i}"), &[184, 0, 1, 4, 87, 177]), &["f"]));
     let main = calling(method("main", &[16, 7, 87, 184, 0, 1, 4, 87, 177]), &["f"]);
     let g = graph([main, method("f", &[3, 87, 177])].into_iter().chain(callers).collect());
-    // In f, then behind one of the calls, of which nothing tells which.
+    // The segment begins in f and continues after one of the calls; the symbols do not say
+    // which.
     let open = |all: &[Opcode]| Segment::new(all.iter().map(|o| Symbol::open(*o)).collect());
     let segment = open(&[Opcode::ICONST_0, Opcode::POP, Opcode::RETURN, Opcode::ICONST_1, Opcode::POP]);
     let narrow = Limits { width: 100, cached: 100, ..Limits::default() };
     let fit = Indexed::new(&g).project(&segment, &narrow).fit;
     let Fit::GivenUp { front: Some(front), resume: 3 } = &fit else { panic!("{fit:?}") };
     assert_eq!((front.paths, front.nodes.len()), (1, 3));
-    // Where it is to go no further than to few places, it does not look at the others.
+    // With a limit on returns, the search does not examine the places after the calls.
     let few = Limits { returns: 16, ..Limits::default() };
     let found = Indexed::new(&g).project(&segment, &few);
     assert_eq!(found.fit, fit);
     assert!(found.work.transitions < 10, "{}", found.work.transitions);
     let Fit::Paths(paths) = Indexed::new(&g).project(&segment, &Limits::default()).fit else { panic!() };
     assert_eq!(paths.paths, 3_001);
-    // What is behind the return has these places by itself, too.
+    // The part after the return has the same number of places when it is alone.
     let mut rest = open(&[Opcode::ICONST_1, Opcode::POP]);
     rest.end(Ends { returned: Some(MethodId(1)), ..Ends::default() });
     let Fit::Paths(paths) = Indexed::new(&g).project(&rest, &few).fit else { panic!() };
     assert_eq!(paths.paths, 3_001);
 }
 
-/// A loop of one method that has a copy: two paths however long it is.
+/// A loop of a method that has a copy: two paths, however long the loop runs.
 #[test]
 fn copies_of_a_method_are_told_apart_nowhere() {
     // 0 iconst_0; 1 pop; 2 goto 0
@@ -127,7 +131,7 @@ fn copies_of_a_method_are_told_apart_nowhere() {
     let limits = Limits { cached: 1 << 15, width: 1 << 14, ..Limits::default() };
     let Fit::Paths(paths) = Indexed::new(&g).project(&segment, &limits).fit else { panic!() };
     assert_eq!((paths.paths, paths.nodes.len(), paths.is_certain(59_999)), (2, 60_000, false));
-    // Up to where it would be looked for in too many places.
+    // The front part ends where the limit on transitions was reached.
     let few = Limits { transitions: 50_000, ..limits };
     let Fit::GivenUp { front: Some(front), resume } = Indexed::new(&g).project(&segment, &few).fit else {
         panic!()
@@ -150,11 +154,12 @@ fn ten_thousand_tiny_segments() {
         assert_eq!(paths.paths, 2_000);
         transitions += found.work.transitions;
     }
-    // Two for each of the places.
+    // Two transitions for each place.
     assert!(transitions <= 10_000 * 2_000 * 2, "{transitions}");
 }
 
-/// Two methods that differ in their last instruction only: a loop stays ambiguous until it is left.
+/// Two methods that differ only in their last instruction: a loop stays ambiguous until it is
+/// left.
 #[test]
 fn a_long_segment_is_settled_where_its_paths_meet() {
     let code = |last: u8| [26, 153, 0, 8, 27, 0, 167, 0xff, 0xfa, 3, last];
@@ -181,13 +186,13 @@ fn a_long_segment_is_settled_where_its_paths_meet() {
         assert_eq!((paths.nodes.len(), paths.paths, paths.ambiguous.len()), (len, 1, 0));
         assert!(paths.nodes.iter().all(|n| g.method(*n).0 < 2));
     }
-    // Without the end nothing tells the two apart.
+    // Without the end, the segment does not distinguish the two methods.
     let open_end = Segment::new(rounds(3_000).symbols().to_vec());
     let Fit::Paths(paths) = Indexed::new(&g).project(&open_end, &Limits::default()).fit else { panic!() };
     assert_eq!((paths.paths, paths.ambiguous.len(), paths.ambiguous[0].clone()), (2, 1, 0..15_000));
 }
 
-/// Nothing but tiny segments of one loop: every one fits behind every other.
+/// Only tiny segments of one loop: each fits after every other.
 #[test]
 fn ten_thousand_tiny_segments_are_recovered_or_not() {
     let g = loops(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Our own recovery.
+//! The filling method of [`Follower`].
 
 mod support;
 
@@ -25,12 +25,12 @@ fn rounds(g: &Icfg, count: usize) -> Vec<Node> {
 }
 
 fn push(captured: &mut Captured, g: &Icfg, nodes: &[Node], from: u64) -> SegmentId {
-    // An instruction takes 10.
+    // One instruction takes 10 ticks.
     let marks: Vec<(usize, u64)> = (0..nodes.len()).map(|i| (i, from + 10 * i as u64)).collect();
     captured.push(g, nodes, &marks).unwrap()
 }
 
-/// So many rounds, and 20 on each side of a gap.
+/// `seen` captured rounds, and 20 rounds on each side of a gap.
 fn lost_rounds(g: &Icfg, seen: usize) -> (Captured, SegmentId, SegmentId) {
     let mut captured = Captured::default();
     let later = 100 * seen as u64;
@@ -52,7 +52,7 @@ fn unknown(hole: Hole) -> Gap<'static> {
     gap(hole, Below::Unknown, Below::Unknown)
 }
 
-/// With the length that there was time for.
+/// A gap with the length that there was time for.
 fn gap<'a>(hole: Hole, before: Below<'a>, after: Below<'a>) -> Gap<'a> {
     let expected = hole.time.map(|time| Expected { instructions: time as f64 / 10.0, slack: 0.0 });
     Gap { hole, before, entered: None, after, sure: (1.0, 1.0), expected }
@@ -68,7 +68,7 @@ fn loops_make_the_rounds_there_was_time_for() {
         assert_eq!(fill.nodes, rounds(&g, lost));
         assert!(fill.misfit.is_some_and(|m| m < 0.05), "{fill:?}");
         assert_eq!(fill.confidence.len(), fill.nodes.len());
-        // Algorithm 3 joins at the first place.
+        // Algorithm 3 joins at the first possible place.
         let basic = recover(&captured, &[hole], &Basic, None, &Parameters::default()).remove(0);
         assert_eq!(basic.fill.unwrap().nodes.len(), 0);
     }
@@ -84,15 +84,16 @@ fn a_trail_ends_where_no_better_joint_can_come() {
     for len in [3000, 10_000] {
         let hole = Hole { before, after, time: Some(10 * len as u64) };
         let (fill, work) = follower.recover_gap(&unknown(hole));
-        // Joints that are little better are not looked for.
+        // Joints that are only a little better are not looked for.
         let found = fill.unwrap().nodes.len();
         assert!(found.abs_diff(len) < len / 50, "{found} for {len}");
-        // All of it backwards, and little more than half of it forwards from each place.
+        // The follower reads the whole length backwards, and little more than half of it
+        // forwards from each place.
         assert!(work.read > len as u64 && work.read < 9 * len as u64 / 4, "{} for {len}", work.read);
     }
 }
 
-/// Without the ICFG.
+/// Settings that exclude paths through the ICFG.
 fn seen_only() -> Settings {
     Settings { visits: 0, ..Settings::default() }
 }
@@ -120,7 +121,7 @@ fn nothing_is_read_for_a_gap_that_is_too_long() {
     let settings = Settings { longest: 1000, ..Settings::default() };
     let learned = Learned::new(&g, &captured);
     let follower = Follower::new(&g, &captured, &learned, settings);
-    // Half of it may be missing.
+    // A fill may be half as long as expected.
     for (instructions, fits) in [(1990, true), (2010, false)] {
         let hole = Hole { before, after, time: Some(10 * instructions) };
         let (fill, work) = follower.recover_gap(&unknown(hole));
@@ -138,14 +139,16 @@ fn the_icfg_leads_where_nothing_was_seen_to_go() {
     for lost in [1, 10, 100] {
         let time = Some(10 * (5 * lost + 2) as u64);
         let fill = one(&g, &captured, unknown(Hole { before, after, time })).unwrap();
-        // The more rounds, the less one of them matters.
+        // The more rounds, the less a single one matters.
         let most = fill.nodes.len() / 5;
         assert_eq!(fill.nodes, [rounds(&g, most), at(&g, 0, &[0, 1])].concat());
         assert!(most.abs_diff(lost) <= lost / 20, "{most} rounds instead of {lost}");
-        // Ten other places went round there, and nobody says otherwise; the first two are all there is to do.
+        // Ten other places continued with another round, and no place did otherwise; the first
+        // two instructions are the only possible ones.
         assert!(fill.confidence.iter().skip(2).all(|c| c < 0.92), "{:?}", fill.confidence);
     }
-    // Ten thousand are too many to visit: rounds that were seen, and then out of the loop.
+    // Ten thousand rounds are too many to visit in the ICFG: the fill has captured rounds, and
+    // then the way out of the loop.
     let gap = unknown(Hole { before, after, time: Some(500_000) });
     let fill = one(&g, &captured, gap).unwrap();
     let most = fill.nodes.len() / 5;
@@ -185,7 +188,7 @@ fn what_cannot_be_reached_stays_a_gap() {
     }
 }
 
-/// f calls h from 0 and goes on with iconst_1, g calls it from 0 and goes on with iconst_2.
+/// f calls h at 0 and continues with iconst_1; g calls it at 0 and continues with iconst_2.
 fn two_callers() -> Icfg {
     let caller =
         |name: &str, constant: u8| calling(method(name, &[184, 0, 1, constant, 0, 0, 0, 172]), &["h"]);
@@ -198,7 +201,7 @@ fn a_method_returns_to_where_the_thread_called_it() {
     let call = |m: u32| [at(&g, m, &[0]), at(&g, 2, &[0, 1, 2, 3, 4]), at(&g, m, &[3, 4, 5, 6, 7])].concat();
     let mut captured = Captured::default();
     push(&mut captured, &g, &call(0), 0);
-    // Called from g more often, and most lately.
+    // The calls from g are more frequent and more recent.
     for _ in 0..500 {
         push(&mut captured, &g, &call(1), 1000);
     }
@@ -208,14 +211,15 @@ fn a_method_returns_to_where_the_thread_called_it() {
     let hole = Hole { before, after, time: Some(50) };
     let fill = one(&g, &captured, gap(hole, Below::Frames(&site), Below::Unknown)).unwrap();
     assert_eq!(fill.nodes, [at(&g, 2, &[2, 3, 4]), at(&g, 0, &[3, 4])].concat());
-    // The interrupted call was g's: then f cannot follow so soon.
+    // If the interrupted call was g's, f cannot follow so soon.
     let site = at(&g, 1, &[0]);
     assert_eq!(one(&g, &captured, gap(hole, Below::Frames(&site), Below::Unknown)), None);
 }
 
 #[test]
 fn a_method_that_has_been_called_is_gone_through() {
-    // The VM initialises a class, c, behind f's first instruction; mostly it need not.
+    // The VM initialises a class, c, after f's first instruction; in most runs of f it does not
+    // need to.
     let g = graph(vec![method("f", &[26, 27, 177]), method("c", &[4, 177])]);
     let f = at(&g, 0, &[0, 1, 2]);
     let mut captured = Captured::default();
@@ -248,14 +252,14 @@ fn a_call_of_what_was_never_loaded_is_not_gone_past() {
     };
     let fill = fills(vec![f.clone(), native]).unwrap();
     assert!(fill.nodes.contains(&Node(2)) && fill.broken.is_none(), "{:?}", &fill.nodes[..8]);
-    // Both loops, and nobody knows how the thread came from the one to the other.
+    // The fill has both loops and a break between them: no way from one to the other is known.
     let fill = fills(vec![f]).unwrap();
     let (front, back) = fill.nodes.split_at(fill.broken.unwrap());
     assert_eq!((front, back), (&fills_of(0, front.len())[..], &fills_of(3, back.len())[..]));
     assert!(front.len() >= 2000 && fill.nodes.len().abs_diff(4000) < 100, "{}", fill.nodes.len());
 }
 
-/// Nodes `first` and the one behind it in turn.
+/// Node `first` and the next one in turn.
 fn fills_of(first: u32, len: usize) -> Vec<Node> {
     [Node(first), Node(first + 1)].into_iter().cycle().take(len).collect()
 }
@@ -275,7 +279,7 @@ fn frames_behind_the_gap_must_be_reached() {
     let fill = |after: &[Node]| one(&g, &captured, gap(hole, Below::Frames(&[]), Below::Frames(after)));
     assert_eq!(fill(&f).unwrap().nodes, at(&g, 2, &[0, 1]));
     assert_eq!(fill(&other), None);
-    // What follows the gap shows where h returns to, though nobody said.
+    // The instructions after the gap show where h returns to, although no frames are given.
     let settings = Settings { join: 2, ..Settings::default() };
     let mut fills = |to: u32| {
         let after = push(&mut captured, &g, &[at(&g, 2, &[2, 3, 4]), at(&g, to, &[3])].concat(), 3000);
@@ -370,7 +374,7 @@ fn confidence_is_what_other_places_say() {
     let gap = unknown(Hole { before, after, time: None });
     let fill = recovered(&g, &captured, settings, gap).unwrap();
     assert_eq!(fill.nodes, one_way[2..3]);
-    // Nothing else leads to 5.
+    // Only the instruction at 4 leads to 5.
     assert_eq!(fill.confidence, Confidence::uniform(1, 0.99));
 }
 
@@ -389,12 +393,13 @@ fn what_led_to_other_places_is_asked_too() {
     let gap = unknown(Hole { before, after, time: None });
     let fill = recovered(&g, &captured, settings, gap).unwrap();
     assert_eq!(fill.nodes, at(&g, 0, &[1, 4, 5]));
-    // Beside the one followed, four came from there, and one did not; what was in front of that, it had too.
+    // Besides the place that was followed, four places came the same way, and one did not. The
+    // instruction before the branch is common to all.
     let expected = [0.99, 5.0 / 7.0, 5.0 / 7.0];
     let close =
         |sure: &Confidence, part: f32| sure.iter().zip(expected).all(|(a, b)| (a - part * b).abs() < 1e-6);
     assert!(close(&fill.confidence, 1.0), "{:?}", fill.confidence);
-    // What hangs on places that are one of two.
+    // Each end of the gap is one of two possible places.
     let fill = recovered(&g, &captured, settings, Gap { sure: (0.5, 0.5), ..gap }).unwrap();
     assert!(close(&fill.confidence, 0.5), "{:?}", fill.confidence);
     let fill = recovered(&g, &captured, settings, Gap { sure: (0.5, 1.0), ..gap }).unwrap();
@@ -405,7 +410,7 @@ fn what_led_to_other_places_is_asked_too() {
     );
 }
 
-/// 0 main: calls a, then b. 1 a and 2 b: loops.
+/// 0 main calls a, then b; 1 a and 2 b are loops.
 #[test]
 fn from_one_loop_to_another() {
     let main = calling(method("main", &[184, 0, 1, 184, 0, 2, 177]), &["a", "b"]);
@@ -422,17 +427,17 @@ fn from_one_loop_to_another() {
     let gap = gap(hole, Below::Frames(&frames[0]), Below::Frames(&frames[1]));
     let fill = one(&g, &captured, gap).unwrap();
     let out = fill.nodes.iter().position(|n| *n == at(&g, 0, &[3])[0]).unwrap();
-    // Some rounds of a, out of it, into b, some rounds of that.
+    // Some rounds of a, out of a, into b, some rounds of b.
     assert_eq!(fill.nodes[..out], rounds(1, out / 5).chain(at(&g, 1, &[0, 1, 9])).collect::<Vec<_>>());
     let rest = fill.nodes.len() - out - 1;
     let into_b: Vec<Node> = rounds(2, rest / 5).chain(at(&g, 2, &[0, 1])).collect();
     assert_eq!(fill.nodes[out + 1..], into_b);
     assert!(out > 1000 && rest > 1000 && fill.misfit.is_some_and(|m| m <= 0.5), "{out} {rest}");
-    // Without the ICFG it is none: nobody saw an end.
+    // Without the ICFG there is no fill: a was never seen to end.
     assert_eq!(recovered(&g, &captured, seen_only(), gap), None);
 }
 
-/// 0 main: calls mid, then b. 1 mid: calls a. 2 a and 3 b: loops. Nobody saw mid.
+/// 0 main calls mid, then b; 1 mid calls a; 2 a and 3 b are loops. mid was never captured.
 #[test]
 fn out_of_frames_that_nobody_knows() {
     let main = calling(method("main", &[184, 0, 1, 184, 0, 2, 177]), &["mid", "b"]);
@@ -441,7 +446,7 @@ fn out_of_frames_that_nobody_knows() {
     let rounds = |m: u32, count: usize| at(&g, m, &[0, 1, 4, 5, 6]).into_iter().cycle().take(5 * count);
     let mut captured = Captured::default();
     let before = push(&mut captured, &g, &rounds(2, 1000).collect::<Vec<_>>(), 0);
-    // When b returns it shows where that was called.
+    // The return of b shows where it was called.
     let after: Vec<Node> =
         rounds(3, 1000).skip(2).chain(at(&g, 3, &[0, 1, 9])).chain(at(&g, 0, &[6])).collect();
     let after = push(&mut captured, &g, &after, 200_000);
@@ -455,7 +460,8 @@ fn out_of_frames_that_nobody_knows() {
     assert!(out > 1000 && fill.nodes.len() - out > 1000, "{out} {}", fill.nodes.len());
 }
 
-/// 0 main: calls f, of which there are two. 1 f: returns. 2 f: calls g, returns. 3 g: nop, returns.
+/// 0 main calls f, of which there are two; 1 f returns; 2 f calls g and returns; 3 g: nop,
+/// return.
 #[test]
 fn a_callee_is_the_one_that_was_seen_most_with_all_that_it_calls() {
     let main = calling(method("main", &[184, 0, 1, 177]), &["f"]);
@@ -475,12 +481,12 @@ fn a_callee_is_the_one_that_was_seen_most_with_all_that_it_calls() {
         assert_eq!(follower.callee_of(site).as_ref(), Some(often));
         assert_eq!(follower.callee_of(at(&g, 2, &[0])[0]), Some(at(&g, 3, &[0, 1])));
     }
-    // Where no callee was seen, the program names some.
+    // Where no callee was captured, the graph names some.
     let captured = Captured::default();
     let learned = Learned::new(&g, &captured);
     let follower = Follower::new(&g, &captured, &learned, Settings::default());
     assert_eq!(follower.callee_of(site), Some(short));
-    // A callee that is never left is none.
+    // A callee that never returns is rejected.
     let main = calling(method("main", &[184, 0, 1, 177]), &["f"]);
     let g = graph(vec![main, method("f", &[167, 0, 0])]);
     let learned = Learned::new(&g, &captured);
@@ -488,7 +494,8 @@ fn a_callee_is_the_one_that_was_seen_most_with_all_that_it_calls() {
     assert_eq!(follower.callee_of(at(&g, 0, &[0])[0]), None);
 }
 
-/// 0 main: calls mid, then other. 1 mid: calls a. 2 other: calls b. 3 a and 4 b: loops. Nobody saw any frame but the loops.
+/// 0 main calls mid, then other; 1 mid calls a; 2 other calls b; 3 a and 4 b are loops. Only
+/// the loops were captured.
 #[test]
 fn by_way_of_a_caller_of_both() {
     let main = calling(method("main", &[184, 0, 1, 184, 0, 2, 177]), &["mid", "other"]);
@@ -506,7 +513,7 @@ fn by_way_of_a_caller_of_both() {
         [at(&g, 3, &[0, 1, 9]), at(&g, 1, &[3]), at(&g, 0, &[3]), at(&g, 2, &[0]), at(&g, 4, &[0, 1, 4])];
     assert_eq!(fill.nodes[out - 3..out + 6], way.concat());
     assert!(out > 1000 && fill.nodes.len() - out > 1000, "{out} {}", fill.nodes.len());
-    // From a frame below which nothing lies nobody comes to main.
+    // Without frames below, the thread cannot return to main.
     let gap = gap(hole, Below::Frames(&[]), Below::Unknown);
     let fill = one(&g, &captured, gap).unwrap();
     let (front, back) = fill.nodes.split_at(fill.broken.unwrap());
@@ -526,7 +533,7 @@ fn methods_that_call_each_other_have_an_end() {
     let follower = Follower::new(&g, &captured, &learned, Settings::default());
     let through_g = at(&g, 2, &[0, 1, 7]);
     let through_f = [at(&g, 1, &[0]), through_g.clone(), at(&g, 1, &[3])].concat();
-    // Whoever is asked for first.
+    // The result does not depend on the order of the requests.
     assert_eq!(follower.callee_of(at(&g, 2, &[4])[0]), Some(through_f.clone()));
     assert_eq!(follower.callee_of(at(&g, 0, &[0])[0]), Some(through_f));
     assert_eq!(follower.callee_of(at(&g, 1, &[0])[0]), Some(through_g));
@@ -557,7 +564,8 @@ fn frames_behind_a_gap_are_those_that_its_fill_leads_to() {
     let sites = [at(&g, 0, &[0]), at(&g, 1, &[0])].concat();
     let behind = |broken| follower.frames_behind(&gap, &fill(broken));
     assert_eq!(behind(None), Sites { sites: sites.clone(), whole: true });
-    // Where nothing leads on, only what comes behind is known.
+    // No frames lead to the instruction at the break, so only the frames entered after it are
+    // known.
     assert_eq!(behind(Some(1)), Sites::default());
     assert_eq!(behind(Some(0)), Sites { sites: sites[1..].to_vec(), whole: false });
 }

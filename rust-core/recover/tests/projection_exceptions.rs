@@ -9,7 +9,8 @@ use jportal_recover::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, 
 use jportal_recover::{Outcome, Segment, Symbol};
 use support::{at, calling, catching, graph, method, open, sym};
 
-/// main calls f, f calls g, g throws, main catches; h throws and catches, as does k, whose handler does something else.
+/// main calls f, f calls g, g throws, main catches; h throws and catches; so do k and l, whose
+/// handler has another constant.
 fn program() -> Icfg {
     let main = calling(method("main", &[184, 0, 1, 177, 75, 177]), &["f"]);
     let divides =

@@ -2,9 +2,10 @@
 
 //! The paper's Figures 2, 4 and 5.
 //!
-//! What its text and figures say of outcomes does not go together: in Figure 2(d) `ifne` has the bit 1, in 2(e) `ifne 0`,
-//! and both mean that it is not taken, while `ifeq 0` is a branch taken. The flow of 2(f) decides here. It numbers the
-//! last two instructions 22 and 23, which in 2(b) stand at 21 and 22.
+//! The paper's text and figures are inconsistent about outcomes: in Figure 2(d) `ifne` has the
+//! bit 1, in 2(e) it is `ifne 0`, and both mean that the branch is not taken, while `ifeq 0` is
+//! a branch taken. These tests follow the flow of 2(f). It numbers the last two instructions 22
+//! and 23, which are at 21 and 22 in 2(b).
 
 mod support;
 
@@ -70,7 +71,7 @@ fn figure_2_the_flow_of_an_interpreted_trace() {
 #[test]
 fn figure_2_without_its_head() {
     let g = graph(vec![fun()]);
-    // iload_1, iconst_2: both at 11 and at 15; isub tells them apart.
+    // iload_1, iconst_2 are both at 11 and at 15; isub distinguishes them.
     let tail = |from: usize, to: usize| Segment::new(trace().symbols()[from..to].to_vec());
     for mut p in projectors(&g) {
         let two = projected(&mut *p, &tail(2, 4));
@@ -80,7 +81,7 @@ fn figure_2_without_its_head() {
     }
 }
 
-/// The states of Figure 4(b) are between its labels: the nodes that may execute next.
+/// The nodes that may execute next. The states of Figure 4(b) are between its labels.
 fn after(g: &Icfg, node: Node, outcome: Outcome) -> Vec<Node> {
     let mut next = Vec::new();
     Nfa::new(g).successors(node, outcome, None, &mut |n, _| next.push(n));
@@ -107,7 +108,7 @@ fn figure_4_the_automaton_of_the_icfg() {
     step(24, Outcome::Open, &[]);
 }
 
-/// A state of Figure 5(b) has the instructions on the ε-lines, too.
+/// A state of Figure 5(b), which includes the instructions on the ε-lines.
 fn line(g: &Icfg, matched: &[Node], outcome: Outcome) -> Vec<Node> {
     let mut all = Vec::new();
     for node in matched {
@@ -135,7 +136,8 @@ fn figure_5_the_abstract_automaton_and_its_dfa() {
     assert_eq!(line(&g, &at(&g, 0, &[1]), ifeq_taken.outcome), at(&g, 0, &[11, 12, 13, 14, 15, 16, 17, 18]));
     // {q0} -ifeq-> {q7..q11}: the arm with iadd.
     assert_eq!(line(&g, &at(&g, 0, &[1]), ifeq_not.outcome), at(&g, 0, &[4, 5, 6, 7, 8]));
-    // {q7..q11} -goto 15-> {q12..q15}, which the figure merges with the first arm: both go on with ifne alone.
+    // {q7..q11} -goto 15-> {q12..q15}, which the figure merges with the first arm: both
+    // continue only with ifne.
     assert_eq!(step(&[1], ifeq_not, goto), at(&g, 0, &[8]));
     assert_eq!(line(&g, &at(&g, 0, &[8]), Outcome::Open), at(&g, 0, &[15, 16, 17, 18]));
     assert_eq!(step(&[1], ifeq_taken, goto), []);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Theorem 4.4, and that the projections agree, on random programs.
+//! Theorem 4.4, and the agreement of the methods of placing, on random programs.
 
 mod support;
 
@@ -24,7 +24,8 @@ fn paths(fit: &Fit) -> Option<&Projection> {
     }
 }
 
-/// Without the nodes of which there are several: which of them is shown depends on where the search began.
+/// The result without the ambiguous nodes: the node shown there depends on where the search
+/// began.
 fn told(fit: &Fit) -> Fit {
     let mut fit = fit.clone();
     if let Fit::Paths(found) = &mut fit {
@@ -34,7 +35,7 @@ fn told(fit: &Fit) -> Fit {
     fit
 }
 
-/// All paths of `segment` from `start` on, one by one.
+/// The number of paths of `segment` from `at` on, counted one by one.
 fn count(g: &Icfg, segment: &Segment, index: usize, at: Node) -> u64 {
     let symbols = segment.symbols();
     if g.opcode(at) != symbols[index].opcode {
@@ -47,7 +48,7 @@ fn count(g: &Icfg, segment: &Segment, index: usize, at: Node) -> u64 {
     g.nodes().filter(|n| is_edge(g, at, outcome, *n)).map(|n| count(g, segment, index + 1, n)).sum()
 }
 
-/// A walk's segment, changed in one place if `change` says so.
+/// A walk's segment, changed at one symbol if `change` is set.
 fn changed(segment: Segment, change: Option<(usize, u8)>) -> Segment {
     let mut symbols = segment.symbols().to_vec();
     if let Some((at, opcode)) = change.filter(|_| !symbols.is_empty()) {
@@ -62,7 +63,7 @@ fn change() -> impl Strategy<Value = Option<(usize, u8)>> {
     prop::option::of((any::<usize>(), opcode))
 }
 
-/// The search from every node, and ours.
+/// The search from every node, and [`Indexed`].
 fn everywhere_and_indexed(g: &Icfg, segment: &Segment) -> (Projected, Projected) {
     let limits = Limits { stacked: 100, ..Limits::default() };
     let everywhere: Vec<Node> = g.nodes().collect();
@@ -74,7 +75,7 @@ fn everywhere_and_indexed(g: &Icfg, segment: &Segment) -> (Projected, Projected)
 proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
-    /// Theorem 4.4: what the abstract automaton does not accept, the concrete one does not either.
+    /// Theorem 4.4: the concrete automaton accepts nothing that the abstract one rejects.
     #[test]
     fn acceptance_by_the_abstraction_is_necessary(
         drafts in drafts(),
@@ -94,7 +95,8 @@ proptest! {
         }
     }
 
-    /// Algorithm 2 finds what Algorithm 1 finds, with a cache that is emptied all the time, too.
+    /// Algorithm 2 finds what Algorithm 1 finds, even with a cache that is emptied all the
+    /// time.
     #[test]
     fn guided_finds_what_enumeration_finds(
         drafts in drafts(),
@@ -118,7 +120,7 @@ proptest! {
         }
     }
 
-    /// A walk is among the paths found, each path found is one, and where all are said to agree the walk does, too.
+    /// The path shown fits the segment, and at certain symbols it agrees with the walk.
     #[test]
     fn the_walk_is_found(
         drafts in drafts(),
@@ -136,7 +138,7 @@ proptest! {
         }
     }
 
-    /// The number of paths is that of paths written down one by one.
+    /// The number of paths is that of the paths counted one by one.
     #[test]
     fn paths_are_counted(
         drafts in drafts(),
@@ -145,14 +147,15 @@ proptest! {
     ) {
         let g = program(&drafts);
         let segment = walk(&g, &choices).segment(&g, 0, hidden);
-        // Stacks after an exception that left frames are no part of a path.
+        // `is_edge` does not check which frames an exception leaves, so it would count other
+        // paths.
         prop_assume!(!segment.symbols().iter().any(|s| s.outcome == Outcome::Unwound));
         let found = Enumerate::new(&g, Extent::All).project(&segment, &Limits::default());
         let one_by_one: u64 = g.nodes().map(|n| count(&g, &segment, 0, n)).sum();
         prop_assert_eq!(paths(&found.fit).map(|p| p.paths), Some(one_by_one));
     }
 
-    /// A node precedes another one exactly if that one succeeds it.
+    /// A node precedes another one exactly if the other one succeeds it.
     #[test]
     fn backwards_is_forwards(drafts in drafts()) {
         let g = program(&drafts);
@@ -199,7 +202,7 @@ proptest! {
         }
     }
 
-    /// Divided behind returns to frames of which nothing is known, a segment has the same paths.
+    /// A segment that is divided after returns to unknown frames has the same paths.
     #[test]
     fn what_is_divided_behind_returns_loses_no_path(
         drafts in drafts(),
@@ -233,7 +236,7 @@ proptest! {
         prop_assert_eq!((count, nodes), (whole.paths, certain(whole)));
     }
 
-    /// Pairing calls with returns leaves the walk and takes others away.
+    /// Pairing calls with returns keeps the walk and excludes other paths.
     #[test]
     fn a_known_stack_constrains_returns(
         drafts in drafts(),
@@ -264,8 +267,8 @@ proptest! {
         }
     }
 
-    /// The same where calls out of the segment are left out, their callees named, and the call known behind which it begins or
-    /// into which it returns; what is certain is the walk.
+    /// No path is lost if the segment omits the bytecodes of calls but names the callees, and
+    /// says after which call it begins. Certain symbols agree with the walk.
     #[test]
     fn calls_that_are_left_out_lose_no_path(
         drafts in drafts(),
@@ -283,7 +286,7 @@ proptest! {
         if all.work.forgotten + found.work.forgotten == 0 {
             prop_assert_eq!(told(&found.fit), told(&all.fit));
         }
-        // With less room it may find nothing, but no less than all.
+        // With a smaller width it may find nothing, but never only some of the paths.
         let narrow = Indexed::new(&g).project(&segment, &Limits { width, stacked: 100, ..Limits::default() });
         if paths(&narrow.fit).is_some() && all.work.forgotten + narrow.work.forgotten == 0 {
             prop_assert_eq!(told(&narrow.fit), told(&all.fit));
@@ -292,7 +295,7 @@ proptest! {
         for (index, node) in nodes.iter().enumerate() {
             prop_assert!(!fits.is_certain(index) || fits.nodes[index] == *node, "symbol {index}");
         }
-        // Another callee than the one named is not called.
+        // A node that cannot call the named callee is not admitted.
         if let Some((at, method)) = segment.callees().first().filter(|_| others) {
             let at = *at as usize;
             prop_assert!(g.may_call_method(nodes[at], *method) && segment.admits(&g, at, nodes[at]));
@@ -302,12 +305,13 @@ proptest! {
     }
 }
 
-/// The walk from `cut` on, without what ran between calls and their returns, and the nodes that are left.
+/// The walk from `cut` on, without the bytecodes between calls and their returns, and the nodes
+/// that remain.
 fn without_visits(g: &Icfg, walk: &Walk, cut: usize, hidden: u64) -> (Segment, Vec<Node>) {
     let whole = walk.segment(g, cut, hidden);
     let mut symbols: Vec<Symbol> = Vec::new();
     let (mut nodes, mut callees) = (Vec::new(), Vec::new());
-    // Of each frame entered since: the index of its invoke.
+    // For each frame entered since: the index of its invoke.
     let mut calls: Vec<usize> = Vec::new();
     let mut after = None;
     for (index, node) in walk.nodes.iter().enumerate().skip(cut) {
@@ -316,11 +320,11 @@ fn without_visits(g: &Icfg, walk: &Walk, cut: usize, hidden: u64) -> (Segment, V
         let transfer = g.opcode(*node).transfer();
         let Some(next) = walk.nodes.get(index + 1) else { break };
         match (walk.outcomes[index], transfer) {
-            // Frames that exceptions leave are left in.
+            // The bytecodes of frames that an exception leaves remain.
             (Outcome::Thrown | Outcome::Unwound, _) => calls.clear(),
             (_, Transfer::Invoke) if g.site_before(*next) != Some(*node) => calls.push(nodes.len() - 1),
             (_, Transfer::Return) => match calls.pop() {
-                // What comes back from outside is no callee of the site.
+                // A method that was called from outside is no callee of the site.
                 Some(site) if !g.may_call_method(nodes[site], g.method(*node)) => calls.clear(),
                 Some(site) => {
                     let callee = g.method(*node);
@@ -330,7 +334,7 @@ fn without_visits(g: &Icfg, walk: &Walk, cut: usize, hidden: u64) -> (Segment, V
                     callees.push((site, callee));
                     symbols[site].outcome = Outcome::Returned;
                 }
-                // The first frame returns: what follows begins behind a call.
+                // The first frame returns: the rest begins after a call.
                 None if callees.is_empty() && g.may_call_method(Node(next.0 - 1), g.method(*node)) => {
                     after = Some(g.method(*node));
                     nodes.clear();

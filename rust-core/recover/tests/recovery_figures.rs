@@ -60,7 +60,7 @@ fn figure_6_the_longest_common_suffix_wins() {
             let filled = one(&captured, hole, choose, &parameters);
             let Fill { nodes, source } = filled.fill.unwrap();
             assert_eq!(text(&nodes), "GHX");
-            // CD in front of the anchor instructions XEF.
+            // CD precedes the anchor instructions XEF.
             let Source::Captured { matched, rank, .. } = source else { panic!("{source:?}") };
             assert_eq!((matched, rank, filled.work.candidates), (2 + 3, 0, 2));
         }
@@ -95,7 +95,7 @@ fn the_next_best_is_read_when_the_best_does_not_join() {
         panic!("{filled:?}")
     };
     assert_eq!(text(nodes), "GHX");
-    // Algorithm 3 knows the best only, and so does Algorithm 4 with N = 1.
+    // Algorithm 3 reads only the best candidate, and so does Algorithm 4 with N = 1.
     assert_eq!(one(&captured, hole, &Basic, &Parameters::default()).fill, None);
     let top = Parameters { top: 1, ..Parameters::default() };
     assert_eq!(one(&captured, hole, &Tiered, &top).fill, None);

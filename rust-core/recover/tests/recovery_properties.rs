@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Theorem 5.5, and that every fill is a path that connects.
+//! Theorem 5.5, and the property that every fill is a path that connects.
 
 mod support;
 
@@ -74,8 +74,8 @@ proptest! {
         }
     }
 
-    /// Theorem 5.5: what Algorithm 4 prunes is no better than what it keeps, so its best N have the N longest common
-    /// suffixes; with N = 1 it is Algorithm 3.
+    /// Theorem 5.5: the candidates that Algorithm 4 prunes are no better than those it keeps,
+    /// so its best N have the N longest common suffixes; with N = 1 it is Algorithm 3.
     #[test]
     fn pruning_loses_nothing(segments in segments(), anchors in 1usize..4, top in 1usize..5) {
         let (captured, holes) = captured(&Few, &segments);
@@ -97,7 +97,7 @@ proptest! {
         }
     }
 
-    /// Every fill, of either algorithm and of the ICFG, is a path from the one end to the other.
+    /// Every fill, of either algorithm and of the ICFG, is a path from one end to the other.
     #[test]
     fn fills_are_paths_that_connect(
         drafts in drafts(),
@@ -124,8 +124,8 @@ proptest! {
 }
 
 proptest! {
-    /// Our own fills connect, and the frames in front of the gap lead to those behind it; where a gap stays inside of one, both parts are
-    /// paths from the ends.
+    /// The fills of [`Follower`] connect, and the frames before the gap lead to those after it.
+    /// Where a gap remains inside a fill, both parts are paths from the ends.
     #[test]
     fn followed_fills_connect_with_their_frames(
         drafts in drafts(),
@@ -169,7 +169,7 @@ proptest! {
         let follower = Follower::new(&g, &captured, &learned, settings);
         for (gap, (found, _)) in gaps.iter().zip(follower.recover(&gaps)) {
             let Some(found) = found else { continue };
-            // The way back tells what following the fill once more would.
+            // The way back reports the same frames as following the fill once more.
             let followed = Recovered { frames: None, ..found.clone() };
             prop_assert_eq!(follower.frames_behind(gap, &found), follower.frames_behind(gap, &followed));
             prop_assert_eq!(found.nodes.len(), found.confidence.len());
@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// Where the segments of [`cut`] begin and end.
+/// The beginning and end of each segment of [`cut`].
 fn ends_of(len: &usize, cuts: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut all = Vec::new();
     let mut at = 0;
@@ -205,7 +205,7 @@ fn ends_of(len: &usize, cuts: &[(usize, usize)]) -> Vec<(usize, usize)> {
     all
 }
 
-/// The frames at the end of `nodes`, if calls and returns are paired on it.
+/// The frames at the end of `nodes`, if calls and returns are paired on that path.
 fn paired(g: &Icfg, mut stack: Vec<Node>, nodes: &[Node]) -> Option<Vec<Node>> {
     for pair in nodes.windows(2) {
         let (from, to) = (pair[0], pair[1]);
@@ -226,7 +226,7 @@ fn paired(g: &Icfg, mut stack: Vec<Node>, nodes: &[Node]) -> Option<Vec<Node>> {
     Some(stack)
 }
 
-/// Leaves stretches out of `nodes`.
+/// Removes stretches from `nodes`.
 fn cut(nodes: &[Node], cuts: &[(usize, usize)]) -> Vec<Vec<Node>> {
     let mut rest = nodes;
     let mut segments = Vec::new();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Calls: who called whom, from where, how often.
+//! Calls: caller, call site, callee and count.
 //!
-//! Counts are what was seen. Where the flow says that it does not know what ran (module `hidden`), they are *at least* what
-//! happened, and each row says how many may be missing.
+//! Counts are what was seen. Where the flow says that it does not know what ran (module
+//! `hidden`), the counts are lower bounds, and each row says how many calls may be missing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,10 +19,10 @@ use crate::names::{Name, Names, Naming, Version, version_text};
 use crate::table::{Align, table};
 use crate::tally::{Exclude, Tally};
 
-/// Where a call comes from.
+/// The origin of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Site {
-    /// A bytecode; its bci is `None` when only the method is known.
+    /// A bytecode. Its bci is `None` when only the method is known.
     Java(MethodId, Option<Bci>),
     /// The VM or native code.
     Vm,
@@ -37,7 +37,7 @@ type Edges = HashMap<(Site, MethodId), Tally>;
 pub struct Call {
     /// `class.name(descriptor)`, `(VM)` or `(unknown)`.
     pub caller: String,
-    /// Which version of a redefined method.
+    /// The caller's version, if its method was redefined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller_version: Option<Version>,
     /// The calling bytecode.
@@ -46,14 +46,15 @@ pub struct Call {
     pub line: Option<u16>,
     /// `class.name(descriptor)`.
     pub callee: String,
-    /// Which version of a redefined method.
+    /// The callee's version, if its method was redefined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callee_version: Option<Version>,
-    /// How often.
+    /// Number of calls seen.
     pub count: Tally,
-    /// Whether these are all.
+    /// Whether the count is complete.
     pub exact: bool,
-    /// What may be missing, where the flow says so; besides, any number where trace was lost.
+    /// Calls that may be missing in places that the flow marks as unknown. Where trace was
+    /// lost, any number may be missing in addition.
     #[serde(skip_serializing_if = "Missing::is_none")]
     pub missing: Missing,
 }
@@ -61,20 +62,23 @@ pub struct Call {
 /// The report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Calls {
-    /// Whether the figures are all there is: of the calls asked for nothing is missing, inferred or lost.
+    /// Whether the figures are complete: of the requested calls nothing is missing, inferred or
+    /// lost.
     pub exact: bool,
-    /// Why not, in the threads shown.
+    /// Why the figures are not exact, in the threads shown.
     pub inexact: Inexact,
-    /// Calls of the whole recording.
+    /// Calls in the whole recording.
     pub total: Tally,
-    /// What of all may be missing, where the flow says so.
+    /// Calls of the whole recording that may be missing in places that the flow marks as
+    /// unknown.
     #[serde(skip_serializing_if = "Missing::is_none")]
     pub missing: Missing,
-    /// Call site and target pairs, of those asked for.
+    /// Number of requested pairs of call site and target with at least one call seen.
     pub pairs: usize,
-    /// Pairs of which no call was seen, but may be hidden, of those asked for; they come last.
+    /// Number of requested pairs without a call seen of which a call may be hidden. They come
+    /// last.
     pub perhaps_pairs: usize,
-    /// Most frequent first, as many as asked for.
+    /// The requested number of pairs, most frequent first.
     pub calls: Vec<Call>,
 }
 
@@ -94,23 +98,25 @@ pub struct CallsConsumer {
     naming: Naming,
 }
 
-/// A site as it is named: the caller, bci and line.
+/// The displayed form of a site: the caller, bci and line.
 type Place = (Option<Name>, &'static str, Option<u16>, Option<u16>);
 
-/// The first pair in the recording that has the name, how often it was seen, and what may be missing.
+/// The first pair of that name in the recording, how often calls were seen, and what may be
+/// missing.
 type Row = ((Site, MethodId), Tally, Missing);
 
 impl CallsConsumer {
-    /// For the methods of one recording, and what compilers put into which of them.
+    /// A consumer for the methods of one recording. `inlined` says which methods the compilers
+    /// inlined where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
         let (found, exclude, naming) = Default::default();
         Self { methods, inlined, found, exclude, naming }
     }
-    /// The same without some provenances.
+    /// The same consumer without events of some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
         Self { exclude, ..self }
     }
-    /// The same with methods named otherwise.
+    /// The same consumer with a different naming of methods.
     pub fn naming(self, naming: Naming) -> Self {
         Self { naming, ..self }
     }
@@ -124,7 +130,8 @@ impl CallsConsumer {
         });
         let seen = found.edges.iter().map(|(key, tally)| (*key, *tally, Missing::default()));
         let (mut total, mut total_missing) = (Tally::default(), Missing::default());
-        // What comes first in the recording stands for all that have its name.
+        // Pairs of the same name form one row, ordered by the pair that is first in the
+        // recording.
         let mut rows: HashMap<(Place, Name), Row> = HashMap::new();
         for (key, tally, missing) in seen.chain(hidden) {
             total.merge(&tally);
@@ -223,7 +230,7 @@ impl FlowSink for Sink {
 }
 
 impl Calls {
-    /// A table. A figure of which some may be missing is the least: `≥ 12 (at most 3 more)`.
+    /// The report as a table. An incomplete figure is a lower bound: `≥ 12 (at most 3 more)`.
     pub fn text(&self) -> String {
         let blind = self.inexact.is_blind();
         let row = |c: &Call| {

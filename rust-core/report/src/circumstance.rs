@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What stands in a flow between two things that are compared, and figures by who executed them: what a mismatch is
-//! put down to.
+//! The circumstances in a flow between two compared items, to which a mismatch is attributed,
+//! and figures by the tier that executed.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::table::{Align, percent, table};
 
-/// What happened in a flow since a certain event; a set.
+/// The set of circumstances in a flow since a certain event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Behind(u16);
 
@@ -41,7 +41,7 @@ impl Behind {
     fn add(&mut self, other: Self) {
         self.0 |= other.0;
     }
-    /// In words; empty when control went on in the ordinary way.
+    /// The names of the circumstances; empty when control continued in the ordinary way.
     pub(crate) fn names(self) -> Vec<&'static str> {
         Self::NAMES.iter().filter(|(bit, _)| self.0 & bit.0 != 0).map(|(_, name)| *name).collect()
     }
@@ -50,12 +50,12 @@ impl Behind {
 /// Follows the events of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Circumstances {
-    /// Who executes the frames on the stack.
+    /// The tiers that execute the frames on the stack.
     tiers: Vec<Tier>,
     behind: Behind,
     /// Unresolved stretches so far.
     pub(crate) unresolved: UnresolvedCounts,
-    /// The last one since it was asked for.
+    /// The last unresolved stretch since the last [`Self::take_hole`].
     hole: Option<(Tier, Cause)>,
 }
 
@@ -104,12 +104,12 @@ impl Circumstances {
             }
         }
     }
-    /// What happened since this was last asked.
+    /// Returns the circumstances since the last call, and resets them.
     #[inline]
     pub(crate) fn take(&mut self) -> Behind {
         std::mem::take(&mut self.behind)
     }
-    /// The last unresolved stretch since this was last asked.
+    /// Returns the last unresolved stretch since the last call, and resets it.
     #[inline]
     pub(crate) fn take_hole(&mut self) -> Option<(Tier, Cause)> {
         self.hole.take()
@@ -119,13 +119,13 @@ impl Circumstances {
 /// Figures of one tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TierFigures {
-    /// Right, in their place.
+    /// Both happened and are in the flow, in order.
     pub exact: u64,
-    /// Did happen and are not in the flow, though the flow claims to know.
+    /// Happened and are not in the flow, though the flow claims to be complete there.
     pub missing: u64,
     /// Are in the flow and did not happen.
     pub extra: u64,
-    /// Did happen where the flow says that it does not know.
+    /// Happened on an unresolved stretch of the flow.
     pub unresolved: u64,
 }
 
@@ -138,7 +138,8 @@ impl TierFigures {
     }
 }
 
-/// Figures by who executed. What the flow lacks counts for the tier that executed what it has in that place.
+/// Figures by the tier that executed. What the flow lacks counts for the tier that executed
+/// what the flow has at that place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ByTier {
     /// The template interpreter.
@@ -162,7 +163,7 @@ impl ByTier {
         self.c1.add(&other.c1);
         self.c2.add(&other.c2);
     }
-    /// As a table; `what` is counted.
+    /// As a table; `what` names the counted items.
     pub(crate) fn text(&self, what: &str) -> String {
         let rows =
             [("interpreter", &self.interpreter), ("C1", &self.c1), ("C2", &self.c2)].map(|(name, f)| {
@@ -191,17 +192,17 @@ fn fine_percent(part: u64, whole: u64) -> String {
 /// Unresolved stretches of one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UnresolvedGroup {
-    /// Who executed the frame.
+    /// The tier that executed the frame.
     pub tier: &'static str,
     /// Stable name ([`Cause::name`]).
     pub cause: &'static str,
-    /// Stretches in the flow, whether or not anything compared lies in them.
+    /// Stretches in the flow, including those without compared items.
     pub stretches: u64,
-    /// What was compared and lies in them.
+    /// Compared items that lie in them.
     pub hidden: u64,
 }
 
-/// What of what was compared lies in unresolved stretches, by tier and cause.
+/// Number of compared items that lie in unresolved stretches, by tier and cause.
 pub(crate) type Hidden = BTreeMap<(Tier, Cause), u64>;
 
 pub(crate) fn unresolved_groups(counts: &UnresolvedCounts, hidden: &Hidden) -> Vec<UnresolvedGroup> {
@@ -233,7 +234,7 @@ pub(crate) fn unresolved_text(groups: &[UnresolvedGroup], what: &str) -> String 
     table(&columns, &groups.iter().map(row).collect::<Vec<_>>())
 }
 
-/// In which way flow and truth differ at a place.
+/// How flow and truth differ at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Missing,
@@ -258,26 +259,28 @@ impl Kind {
     }
 }
 
-/// What makes mismatches alike: who executed, in which way they differ, behind what they stand.
+/// The properties by which mismatches are grouped: tier, kind of difference, and circumstances
+/// before the mismatch.
 pub(crate) type GroupKey = (Tier, Kind, Behind);
 
-/// Mismatches that are alike.
+/// A group of similar mismatches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MismatchGroup {
-    /// Who executed.
+    /// The tier that executed.
     pub tier: &'static str,
-    /// `missing`: the flow lacks what happened; `extra`: the flow has what did not happen; `other path`: both.
+    /// `missing`: the flow lacks something that happened; `extra`: the flow has something that
+    /// did not happen; `other path`: both.
     pub kind: &'static str,
-    /// What stands in the flow between the last agreement and the mismatch; empty when control went on in the
-    /// ordinary way.
+    /// The circumstances in the flow between the last agreement and the mismatch; empty when
+    /// control continued in the ordinary way.
     pub behind: Vec<&'static str>,
-    /// Places.
+    /// Number of places.
     pub places: u64,
-    /// Sum over the places.
+    /// Sum of the missing items over the places.
     pub missing: u64,
-    /// Sum over the places.
+    /// Sum of the extra items over the places.
     pub extra: u64,
-    /// The first of them, in words.
+    /// Description of the first place.
     pub first: String,
 }
 
@@ -300,7 +303,7 @@ pub(crate) fn group<T>(groups: &mut Groups<T>, key: GroupKey, (missing, extra): 
     g.extra += extra;
 }
 
-/// The groups, most places first; `words` says where a member is.
+/// The groups, most places first; `words` describes where a member is.
 pub(crate) fn mismatch_groups<T>(groups: &Groups<T>, words: impl Fn(&T) -> String) -> Vec<MismatchGroup> {
     let one = |(&(tier, kind, behind), g): (&GroupKey, &Grouped<T>)| MismatchGroup {
         tier: tier.name(),

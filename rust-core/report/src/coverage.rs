@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Coverage: which bytecodes, lines and branch outcomes were executed, of those present.
+//! Coverage: which of the bytecodes, lines and branch outcomes were executed.
 //!
 //! A line counts as executed when one of its bytecodes was. A branch outcome is one distinct
-//! successor of a conditional or switch; it counts when the flow has the successor directly
-//! behind the branch. Each counts under the best way it is known.
+//! successor of a conditional or switch. It counts when the flow has the successor directly
+//! after the branch. Each of them counts under the best provenance it is known by.
 //!
-//! What was not seen is *missed* or *unknown*. Unknown is what may have been executed where the flow says that it does
-//! not know (module `hidden`): so `executed` is at least what was executed, and `at_most` at most. Where trace was lost
-//! any method may have run; then what counts as missed was not seen, and may have been executed all the same.
+//! What was not seen is *missed* or *unknown*. It is unknown if it may have been executed in a
+//! place where the flow says that it does not know (module `hidden`). Therefore `executed` is a
+//! lower bound and `at_most` an upper bound. Where trace was lost, any method may have run.
+//! Then an item that counts as missed was not seen, but may have been executed nevertheless.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,20 +26,20 @@ use crate::shape::{Shape, Shapes};
 use crate::table::{Align, percent, table};
 use crate::tally::{Exclude, Tally, seen};
 
-/// How many were executed, of how many.
+/// The number of executed items and the number present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ratio {
-    /// Executed for certain, by the best way it is known.
+    /// Certainly executed, by the best provenance.
     pub executed: Tally,
-    /// In the class.
+    /// Present in the class.
     pub present: u64,
-    /// Perhaps executed, and never seen.
+    /// Possibly executed, but never seen.
     pub unknown: u64,
-    /// Executed at most: those that were seen and those that are unknown.
+    /// Upper bound of the executed items: those that were seen and those that are unknown.
     pub at_most: u64,
 }
 
-/// Set for what may have been executed, beside the bits of [`seen`].
+/// Set, in addition to the bits of [`seen`], for what may have been executed.
 const PERHAPS: u8 = 8;
 
 impl Ratio {
@@ -54,7 +55,7 @@ impl Ratio {
         self.unknown += other.unknown;
         self.at_most += other.at_most;
     }
-    /// `8/12` and `66.7%`, or `8–9/12` and `66.7–75.0%`.
+    /// The count and the percentage: `8/12` and `66.7%`, or `8–9/12` and `66.7–75.0%`.
     fn cells(&self) -> [String; 2] {
         let Self { present, at_most, .. } = *self;
         let done = self.executed.total();
@@ -94,15 +95,15 @@ impl Figures {
 pub struct MethodCoverage {
     /// Name and descriptor.
     pub name: String,
-    /// Which version of a redefined method.
+    /// The version, if the method was redefined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
     /// The figures.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Lines none of whose bytecodes was executed; see [`Coverage::missed_is_certain`].
+    /// Lines of which no bytecode was executed. See [`Coverage::missed_is_certain`].
     pub missed_lines: Vec<u16>,
-    /// Lines none of whose bytecodes was seen, and some of which may have been executed.
+    /// Lines of which no bytecode was seen, but some may have been executed.
     pub unknown_lines: Vec<u16>,
 }
 
@@ -111,14 +112,15 @@ pub struct MethodCoverage {
 pub struct ClassCoverage {
     /// Binary name (`java.lang.Object`).
     pub class: String,
-    /// Loader, empty for boot.
+    /// Loader, empty for the boot loader.
     pub loader: String,
-    /// `SourceFile`, may be empty.
+    /// The `SourceFile` attribute, possibly empty.
     pub source_file: String,
     /// Sum over the methods.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Its methods with bytecode, in order of definition. Of redefined ones each version that ran, and the last one.
+    /// Its methods with bytecode, in order of definition. A redefined method has a row for each
+    /// version that ran, and one for the last version.
     pub methods: Vec<MethodCoverage>,
 }
 
@@ -127,13 +129,14 @@ pub struct ClassCoverage {
 pub struct Coverage {
     /// Whether nothing is unknown in the classes shown, and nothing was lost or inferred.
     pub exact: bool,
-    /// Whether what counts as missed was not executed in the threads shown. It is not certain where trace was lost.
+    /// Whether everything that counts as missed was certainly not executed in the threads
+    /// shown. It is not certain where trace was lost.
     pub missed_is_certain: bool,
-    /// Why not, in the threads shown.
+    /// Why the report is not exact, in the threads shown.
     pub inexact: Inexact,
     /// Sum over the classes.
     pub total: Figures,
-    /// By name.
+    /// The classes, by name.
     pub classes: Vec<ClassCoverage>,
 }
 
@@ -181,7 +184,8 @@ pub struct CoverageConsumer {
 }
 
 impl CoverageConsumer {
-    /// For the methods of one recording, and what compilers put into which of them.
+    /// A consumer for the methods of one recording. `inlined` says which methods the compilers
+    /// inlined where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
         let shapes = Shapes::new(&methods);
         let (marks, hidden) = (Mutex::default(), Mutex::default());
@@ -191,11 +195,11 @@ impl CoverageConsumer {
             naming: Naming::default(),
         }
     }
-    /// The same without some provenances.
+    /// The same consumer without events of some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
         Self { exclude, ..self }
     }
-    /// The same with methods named otherwise.
+    /// The same consumer with a different naming of methods.
     pub fn naming(self, naming: Naming) -> Self {
         Self { naming, ..self }
     }
@@ -211,7 +215,7 @@ impl CoverageConsumer {
             let Some(shape) = shapes.get(methods, method.id) else { continue };
             let marks = marks.get(method.id.get() as usize).and_then(Option::as_deref);
             let marks = marks.cloned().unwrap_or_else(|| Marks::new(Some(method), shape));
-            // What was replaced before it ran has nothing to miss.
+            // A version that was replaced before it ran cannot have missed anything.
             if names.version(method.id).is_some_and(|v| v.number < v.of) && marks.is_empty() {
                 continue;
             }
@@ -228,7 +232,7 @@ impl CoverageConsumer {
             classes,
         }
     }
-    /// What was seen, and what may have been executed besides.
+    /// Marks for what was seen, and for what may have been executed in addition.
     fn marks(&self) -> MarkTable {
         let Shared { methods, inlined, shapes, marks, hidden } = &*self.shared;
         let mut marks = marks.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -251,7 +255,7 @@ impl CoverageConsumer {
     }
 }
 
-/// The marks of a method, made when first asked for.
+/// The marks of a method, created on first use.
 fn marks_of<'t>(
     table: &'t mut MarkTable,
     methods: &MethodTable,
@@ -265,10 +269,10 @@ fn marks_of<'t>(
     table[index].get_or_insert_with(|| Box::new(Marks::new(methods.get(id), shape)))
 }
 
-/// A row: methods of one name, each with different bytecodes.
+/// A row: the methods of one name, each with different bytecodes.
 type Row<'a> = Vec<(&'a Method, &'a Shape, Marks)>;
 
-/// Classes and their methods as they are named; what has the same name is one row.
+/// Classes and their methods under the displayed names. Methods of the same name form one row.
 #[derive(Default)]
 struct Rows<'a> {
     classes: BTreeMap<(String, String), ClassRows<'a>>,
@@ -310,12 +314,13 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Bytecodes and branches of different code add up; a line of the same number is the same line.
+/// Sums up one row. Bytecodes and branches of different code are added; equal line numbers are
+/// the same line.
 fn cover(name: String, version: Option<Version>, row: Row<'_>) -> MethodCoverage {
     let mut figures = Figures::default();
     let mut lines = BTreeMap::<u16, u8>::new();
     for (method, shape, mut marks) in row {
-        // Merging may have joined what was seen in one version with what is unknown in another one.
+        // Merging may have combined what one version saw with what is unknown in another.
         for bits in marks.bcis.iter_mut().chain(&mut marks.outcomes) {
             *bits = known(*bits);
         }
@@ -333,7 +338,7 @@ fn cover(name: String, version: Option<Version>, row: Row<'_>) -> MethodCoverage
     MethodCoverage { name, version, figures, missed_lines: of(0), unknown_lines: of(PERHAPS) }
 }
 
-/// What was seen is not unknown.
+/// Clears [`PERHAPS`] for what was seen: it is not unknown.
 const fn known(bits: u8) -> u8 {
     if bits == PERHAPS { PERHAPS } else { bits & !PERHAPS }
 }
@@ -353,7 +358,7 @@ impl FlowConsumer for CoverageConsumer {
 struct Sink {
     shared: Arc<Shared>,
     marks: MarkTable,
-    /// A branch whose outcome is the next bytecode of the same method, and how the branch is known.
+    /// A branch and its provenance bit. Its outcome is the next bytecode of the same method.
     branch: Option<(MethodId, Bci, u8)>,
     exclude: Exclude,
     follower: Follower,
@@ -369,7 +374,7 @@ impl Sink {
         let taken = self.branch.take().filter(|(m, ..)| *m == method);
         if let Some((slot, known)) = taken.and_then(|(_, from, known)| Some((shape.slot(from, bci)?, known)))
         {
-            // An outcome is known as surely as the less sure of its two ends.
+            // The provenance of an outcome is the less certain one of its two ends.
             marks.outcomes[slot] |= bit.max(known);
         }
         if shape.is_branch(bci) {
@@ -384,13 +389,14 @@ impl FlowSink for Sink {
         for e in events {
             self.follower.event(&self.shared.methods, e, self.exclude);
             match &e.kind {
-                // Time says nothing about branches, however it is known.
+                // Time, whatever its provenance, has no effect on branches.
                 EventKind::Time(_) => {}
                 _ if self.exclude.hides(e.provenance) => self.branch = None,
                 EventKind::Bytecode { method, bci, .. } => {
                     self.bytecode(*method, *bci, seen::bit(e.provenance))
                 }
-                // The activation goes on: OSR stands between a loop's branch and its target.
+                // The activation continues: OSR may come between a loop's branch and its
+                // target.
                 EventKind::Leave { exit: Exit::Replaced, .. }
                 | EventKind::Enter { entry: Entry::Osr | Entry::Deoptimisation, .. } => {}
                 _ => self.branch = None,
@@ -514,7 +520,8 @@ mod tests {
         let exclude = Exclude { recovered: true, ..Exclude::default() };
         let executed = |c: CoverageConsumer| {
             let mut c = c;
-            // Both ends of an outcome count, and what is left out joins nothing.
+            // Both ends of an outcome must count. An excluded event does not connect its
+            // neighbours.
             let events = [
                 bytecode(0, 0),
                 recovered(bytecode(0, 1)),
@@ -634,7 +641,7 @@ mod tests {
         let r = report(Naming::default());
         let rows: Vec<_> =
             r.classes[0].methods.iter().map(|m| (m.version.unwrap().number, &m.missed_lines[..])).collect();
-        // The first never ran; the last one is what would run now.
+        // The first version never ran. The last one is the version that would run next.
         assert_eq!(rows, [(2, &[11][..]), (3, &[]), (4, &[10, 11, 12])]);
         assert!(r.text(true).contains("  f(I)I [version 2 of 4]"));
         let r = report(Naming { merge_versions: true, stable: false });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Hot methods: bytecodes executed in each method itself, by who executed them, and calls.
+//! Hot methods: bytecodes executed in each method itself, by tier, and calls.
 //!
-//! Figures are what was seen. Where the flow says that it does not know what ran (module `hidden`), they are *at least* what
-//! happened, and each row says how much may be missing.
+//! Figures are what was seen. Where the flow says that it does not know what ran (module
+//! `hidden`), the figures are lower bounds, and each row says how much may be missing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,9 +34,9 @@ pub struct ByTier {
 pub struct Counts {
     /// Bytecodes executed in the method itself.
     pub bytecodes: Tally,
-    /// The same by tier.
+    /// The same bytecodes by tier.
     pub tiers: ByTier,
-    /// Times it was entered by a call; going on after OSR or deoptimisation is none.
+    /// Number of entries by a call. A continuation after OSR or deoptimisation does not count.
     pub calls: Tally,
 }
 
@@ -67,17 +67,18 @@ impl Counts {
 pub struct HotMethod {
     /// `class.name(descriptor)`.
     pub method: String,
-    /// Which version of a redefined method.
+    /// The version, if the method was redefined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
-    /// Loader, empty for boot.
+    /// Loader, empty for the boot loader.
     pub loader: String,
     /// The figures.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Whether these are all.
+    /// Whether the figures are complete.
     pub exact: bool,
-    /// What may be missing, where the flow says so; besides, any of it where trace was lost.
+    /// What may be missing in places that the flow marks as unknown. Where trace was lost, any
+    /// amount may be missing in addition.
     #[serde(skip_serializing_if = "Missing::is_none")]
     pub missing: Missing,
 }
@@ -85,20 +86,22 @@ pub struct HotMethod {
 /// The report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HotMethods {
-    /// Whether the figures are all there is: in the methods asked for nothing is missing, inferred or lost.
+    /// Whether the figures are complete: in the requested methods nothing is missing, inferred
+    /// or lost.
     pub exact: bool,
-    /// Why not, in the threads shown.
+    /// Why the figures are not exact, in the threads shown.
     pub inexact: Inexact,
     /// All methods of the recording together.
     pub total: Counts,
-    /// What of all may be missing, where the flow says so.
+    /// What may be missing of the total, in places that the flow marks as unknown.
     #[serde(skip_serializing_if = "Missing::is_none")]
     pub missing: Missing,
-    /// Methods that were executed, of those asked for.
+    /// Number of requested methods of which an execution was seen.
     pub executed: usize,
-    /// Methods of which no execution was seen, but may be hidden, of those asked for; they come last.
+    /// Number of requested methods of which no execution was seen but may be hidden. They come
+    /// last.
     pub perhaps_executed: usize,
-    /// Most bytecodes first, as many as asked for.
+    /// The requested number of methods, most bytecodes first.
     pub methods: Vec<HotMethod>,
 }
 
@@ -119,16 +122,17 @@ pub struct HotConsumer {
 }
 
 impl HotConsumer {
-    /// For the methods of one recording, and what compilers put into which of them.
+    /// A consumer for the methods of one recording. `inlined` says which methods the compilers
+    /// inlined where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
         let (found, exclude, naming) = Default::default();
         Self { methods, inlined, found, exclude, naming }
     }
-    /// The same without some provenances.
+    /// The same consumer without events of some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
         Self { exclude, ..self }
     }
-    /// The same with methods named otherwise.
+    /// The same consumer with a different naming of methods.
     pub fn naming(self, naming: Naming) -> Self {
         Self { naming, ..self }
     }
@@ -235,7 +239,7 @@ impl FlowSink for Sink {
 }
 
 impl HotMethods {
-    /// A table. A figure of which some may be missing is the least: `≥ 12 (at most 3 more)`.
+    /// The report as a table. An incomplete figure is a lower bound: `≥ 12 (at most 3 more)`.
     pub fn text(&self) -> String {
         let all = self.total.bytecodes.total();
         let mut rows = Vec::new();
@@ -267,7 +271,7 @@ impl HotMethods {
     }
 }
 
-/// Why figures are not all there is.
+/// A note on why the figures are incomplete. Empty if they are exact.
 pub(crate) fn least_note(inexact: &Inexact, exact: bool) -> String {
     let mut text = String::new();
     if exact {
@@ -290,7 +294,7 @@ pub(crate) fn least_note(inexact: &Inexact, exact: bool) -> String {
     text
 }
 
-/// `12`, or `≥ 12 (3–5 more)`, `≥ 12 (at most 5 more)`, `≥ 12`.
+/// A count and what may be missing: `12`, `≥ 12 (3–5 more)`, `≥ 12 (at most 5 more)` or `≥ 12`.
 pub(crate) fn at_least(tally: &Tally, missing: Bounds, silent: u64, blind: bool) -> String {
     let seen = tally.text();
     if missing.is_none() && silent == 0 {

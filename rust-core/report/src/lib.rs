@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Clients of the flow: coverage, hot methods, calls, text, and the comparison with the
-//! probes that really ran.
+//! Consumers of the flow: coverage, hot methods, calls, text output, and the comparison with
+//! the probes that actually ran.
 //!
-//! Every report is a [`FlowConsumer`](jportal_flow::FlowConsumer): the driver hands it the
-//! flows of all threads, possibly from several threads of its own, and the report is asked
-//! for its result when all are through. Memory is bounded by the number of methods and
+//! Every report is a [`FlowConsumer`](jportal_flow::FlowConsumer). The driver passes it the
+//! flows of all threads, possibly from several threads of its own. When all flows have ended,
+//! the caller asks the report for its result. Memory is bounded by the number of methods and
 //! call sites, never by the length of a flow.
 //!
-//! How an event is known is kept apart everywhere: *decoded*, *projected*, *recovered*
-//! (see [`Tally`]). The crate opens no files; where it reads or writes, the caller hands
-//! it the stream.
+//! All reports distinguish how an event is known: *decoded*, *projected* (placed) or
+//! *recovered* (filled), see [`Tally`]. The crate opens no files. Where it reads or writes, the
+//! caller passes the stream.
 #![forbid(unsafe_code)]
 
 pub mod accuracy;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What reports call classes and methods.
+//! The names of classes and methods in reports.
 //!
-//! A method is named by its class, its loader, name, descriptor and, where its class was redefined, version. Some names
-//! are made up by a run: the numbers and addresses of lambdas, hidden classes, proxies and accessors. [`stable`] takes
-//! these parts away, so that two runs can be compared; methods that fall together are added up.
+//! A method is named by its class, loader, name, descriptor and, if its class was redefined,
+//! version. Some names contain parts that differ from run to run: the numbers and addresses of
+//! lambdas, hidden classes, proxies and accessors. [`stable`] removes these parts, so that two
+//! runs can be compared. Methods whose names become equal are added up.
 
 use std::borrow::Cow;
 
@@ -16,18 +17,18 @@ use serde::Serialize;
 /// How methods are named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Naming {
-    /// Without what a run makes up.
+    /// Whether parts of names that differ from run to run are removed.
     pub stable: bool,
-    /// The versions of a redefined method are one.
+    /// Whether the versions of a redefined method count as one method.
     pub merge_versions: bool,
 }
 
-/// Which of the versions of a redefined method.
+/// The version of a redefined method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Version {
-    /// From 1 on, in order of definition.
+    /// The number, from 1, in order of definition.
     pub number: u32,
-    /// How many there are.
+    /// The number of versions.
     pub of: u32,
 }
 
@@ -36,11 +37,11 @@ pub struct Version {
 pub(crate) struct Name {
     /// Binary name of the class (`java.lang.Object`).
     pub(crate) class: String,
-    /// Loader, empty for boot.
+    /// Loader, empty for the boot loader.
     pub(crate) loader: String,
     /// Name and descriptor.
     pub(crate) method: String,
-    /// Set where there are several.
+    /// Set if there are several versions.
     pub(crate) version: Option<Version>,
 }
 
@@ -51,7 +52,7 @@ impl Name {
     }
 }
 
-/// ` [version 1 of 2]` where there are several.
+/// ` [version 1 of 2]` if there are several versions, otherwise empty.
 pub(crate) fn version_text(version: Option<Version>) -> String {
     version.map_or_else(String::new, |v| format!(" [version {} of {}]", v.number, v.of))
 }
@@ -61,7 +62,7 @@ pub(crate) fn version_text(version: Option<Version>) -> String {
 pub(crate) struct Names<'a> {
     methods: &'a MethodTable,
     naming: Naming,
-    /// Of redefined methods.
+    /// The versions of redefined methods.
     versions: HashMap<MethodId, Version>,
 }
 
@@ -78,7 +79,7 @@ impl<'a> Names<'a> {
         }
         Self { methods, naming, versions }
     }
-    /// Which version the method is, if there are several, whatever the naming.
+    /// The version of the method, if there are several, regardless of the naming.
     pub(crate) fn version(&self, id: MethodId) -> Option<Version> {
         self.versions.get(&id).copied()
     }
@@ -94,7 +95,7 @@ impl<'a> Names<'a> {
             version: self.version(m.id).filter(|_| !self.naming.merge_versions),
         }
     }
-    /// The same for a method that may be unknown.
+    /// Like `of`, for a method that may be unknown.
     pub(crate) fn get(&self, id: MethodId) -> Name {
         let unknown = || Name {
             class: String::new(),
@@ -106,7 +107,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What is followed by a number that a run makes up.
+/// Parts of names that are followed by a number that differs from run to run.
 const NUMBERED: [&str; 6] = [
     "$$Lambda$",
     "GeneratedMethodAccessor",
@@ -116,8 +117,9 @@ const NUMBERED: [&str; 6] = [
     "jdk.proxy",
 ];
 
-/// The name of a class or loader without what a run makes up: the address of a hidden class (`Main$$Lambda$14+0x…`), the
-/// numbers of lambdas, accessors and proxies, the identity of a loader (`app.Loader @1b2c`) and of a class without a name.
+/// The name of a class or loader without the parts that differ from run to run: the address of
+/// a hidden class (`Main$$Lambda$14+0x…`), the numbers of lambdas, accessors and proxies, and
+/// the identity of a loader (`app.Loader @1b2c`) and of a class without a name.
 pub fn stable(name: &str) -> Cow<'_, str> {
     let mut name = Cow::Borrowed(name);
     for mark in ["+0x", "/0x", ".0x", "@0x", " @"] {
@@ -131,7 +133,7 @@ pub fn stable(name: &str) -> Cow<'_, str> {
             let end = at + mark.len();
             let digits = name[end..].bytes().take_while(u8::is_ascii_digit).count();
             if digits > 0 {
-                // `$$Lambda$14` is `$$Lambda`.
+                // `$$Lambda$14` becomes `$$Lambda`.
                 let kept = if mark == "$$Lambda$" { end - 1 } else { end };
                 name = Cow::Owned(format!("{}{}", &name[..kept], &name[end + digits..]));
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The flow as text, or as one JSON object per line.
+//! Prints the flow as text, or as one JSON object per line.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,34 +15,34 @@ use serde_json::{Map, Value, json};
 use crate::stack::Stack;
 use crate::tally::Exclude;
 
-/// How fine the output is.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Calls, returns, exceptions.
     Call,
-    /// And the bytecode blocks that were entered.
+    /// Also the bytecode blocks that were entered.
     Block,
-    /// And every bytecode.
+    /// Also every bytecode.
     Bytecode,
 }
 
 /// What to print.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How fine.
+    /// The level of detail.
     pub level: Level,
     /// One JSON object per line instead of text.
     pub json: bool,
-    /// At most so many lines per thread.
+    /// Maximum number of lines per thread.
     pub limit: u64,
-    /// What is not printed.
+    /// Events that are not printed.
     pub exclude: Exclude,
 }
 
-/// Where a thread's lines go.
+/// Receives the lines of a thread.
 pub type Output = Box<dyn Write + Send>;
 
-/// Prints flows; each thread's to an output of its own, since flows arrive interleaved.
+/// Prints flows. Each thread has its own output, because flows arrive interleaved.
 pub struct Printer<F> {
     shared: Arc<Shared>,
     open: F,
@@ -56,12 +56,13 @@ struct Shared {
 }
 
 impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> Printer<F> {
-    /// `open` gives the output of a thread, `None` for a thread that is not wanted.
+    /// A printer. `open` returns the output of a thread, or `None` for a thread that is not
+    /// wanted.
     pub fn new(methods: Arc<MethodTable>, options: Options, open: F) -> Self {
         let blocks = (0..methods.len()).map(|_| OnceLock::new()).collect();
         Self { shared: Arc::new(Shared { methods, blocks, options, error: Mutex::new(None) }), open }
     }
-    /// The first error of any output; its thread's text is incomplete.
+    /// The first error of any output. The text of that thread is incomplete.
     pub fn error(&self) -> Option<io::Error> {
         self.shared.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -87,7 +88,7 @@ impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> FlowConsumer for Print
     }
 }
 
-/// Single events in words, as at the finest level.
+/// Describes single events as text, at the finest level.
 pub struct Words {
     shared: Arc<Shared>,
 }
@@ -100,7 +101,7 @@ impl Words {
         let blocks = Box::default();
         Self { shared: Arc::new(Shared { methods, blocks, options, error: Mutex::new(None) }) }
     }
-    /// The event with its method; `None` for what is only about time.
+    /// The event with its method. `None` for events that only state the time.
     pub fn of(&self, e: &Event) -> Option<String> {
         let s = &self.shared;
         let (text, _) = visible(s, &e.kind, 0, 0, false)?;
@@ -133,7 +134,7 @@ impl Shared {
         let code = &self.methods.get(id)?.code;
         Instruction::at(code, usize::from(bci.get())).ok().map(|i| i.opcode.name())
     }
-    /// `invokestatic java.lang.Math.abs(I)I`, `?` where the method's bytecodes are not known.
+    /// `invokestatic java.lang.Math.abs(I)I`. `?` where the method's bytecodes are not known.
     fn instruction(&self, id: MethodId, bci: Bci) -> String {
         let name = self.mnemonic(id, bci).unwrap_or("?");
         match self.methods.get(id).and_then(|m| m.invoke_at(bci)) {
@@ -147,7 +148,7 @@ impl Shared {
 struct Sink {
     shared: Arc<Shared>,
     tid: u32,
-    /// `None`: not wanted, or its limit or an error was met.
+    /// `None` if the thread is not wanted, its limit is reached, or an error occurred.
     out: Option<Output>,
     stack: Stack,
     /// Number of the next event in the thread's flow.
@@ -191,7 +192,7 @@ impl Sink {
         self.stack.follow(&e.kind);
         let after = self.stack.depth();
         if self.shared.options.exclude.hides_event(e) {
-            // What comes next does not follow on what was printed last.
+            // The next event does not directly follow the one printed last.
             self.resumed = true;
             return;
         }
@@ -215,7 +216,7 @@ impl Sink {
         let resumed = self.resumed;
         self.resumed = match kind {
             EventKind::Bytecode { .. } => false,
-            // Time says nothing about blocks.
+            // Time has no effect on blocks.
             EventKind::Time(_) => resumed,
             _ => true,
         };
@@ -251,7 +252,7 @@ impl Sink {
 
     fn put(&mut self, line: &str) {
         let Some(out) = &mut self.out else { return };
-        // JSON has escapes of its own.
+        // JSON has its own escapes.
         let line = if self.shared.options.json { line.into() } else { jportal_plain::line(line) };
         if let Err(e) = writeln!(out, "{line}") {
             self.shared.fail(e);
@@ -260,7 +261,7 @@ impl Sink {
     }
 }
 
-/// An event in words and its depth; `None` when it is finer than asked for.
+/// The text of an event and its depth. `None` when the event is finer than the level.
 fn visible(
     s: &Shared,
     kind: &EventKind,
@@ -287,7 +288,7 @@ fn visible(
             }
             Level::Block | Level::Call => return None,
         },
-        // This consumer takes none.
+        // This consumer does not accept runs, so none arrives.
         EventKind::Run { .. } => return None,
         EventKind::Unresolved { .. } if level == Level::Call => return None,
         EventKind::Unresolved { from, to, cause, callers, .. } => {
@@ -315,7 +316,7 @@ fn visible(
     })
 }
 
-/// Beyond this depth the depth is written as a number.
+/// Beyond this depth, the depth is written as a number.
 const MAX_INDENT: usize = 40;
 
 fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
@@ -378,7 +379,7 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
     }
 }
 
-/// A gap in words: reason, place, size, what it means for the frames.
+/// A gap as text: reason, place, size, and the effect on the frames.
 pub fn gap_text(gap: &Gap) -> String {
     let mut s = format!("-- gap: {}", gap.reason.name());
     if let Some(detail) = gap.reason.detail() {
@@ -501,7 +502,7 @@ mod tests {
         let text = without(Exclude { lost: true, ..Exclude::default() });
         assert_eq!((all.lines().count(), all.contains("gap")), (text.lines().count() + 1, true));
         assert!(!text.contains("gap") && text.contains("recovered"), "{text}");
-        // What is seen of the frames follows all the same.
+        // The depth still follows the frames.
         let text = without(Exclude { decoded: true, ..Exclude::default() });
         let lines: Vec<&str> = text.lines().skip(1).collect();
         let [block, gap] = lines[..] else { panic!("{text}") };

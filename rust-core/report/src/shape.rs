@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What a method has to cover: instructions, lines, branch outcomes.
+//! The items of a method that coverage counts: instructions, lines, branch outcomes.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ pub(crate) struct Branch {
     pub(crate) bci: Bci,
     /// Distinct successors, ascending.
     pub(crate) successors: Box<[Bci]>,
-    /// Number of the first successor among all of the method.
+    /// Number of the first successor among all branch outcomes of the method.
     pub(crate) slot: usize,
 }
 
@@ -22,13 +22,14 @@ pub(crate) struct Branch {
 pub(crate) struct Shape {
     /// Instruction starts, ascending.
     pub(crate) starts: Box<[Bci]>,
-    /// Ascending by bci.
+    /// Branches, ascending by bci.
     pub(crate) branches: Box<[Branch]>,
-    /// Conditionals that lead to the instruction behind them either way, ascending.
+    /// Conditionals whose target is the next instruction, so that both outcomes lead there.
+    /// Ascending.
     pub(crate) one_way: Box<[Bci]>,
-    /// Branch outcomes of the method.
+    /// Number of branch outcomes of the method.
     pub(crate) slots: usize,
-    /// Whether the bytecodes could not be parsed to their end.
+    /// Whether the bytecodes could not be parsed completely.
     pub(crate) malformed: bool,
 }
 
@@ -63,7 +64,7 @@ impl Shape {
         let branch = self.branch(from)?;
         branch.successors.binary_search(&to).ok().map(|n| branch.slot + n)
     }
-    /// The instruction behind the one at `bci`.
+    /// The instruction that follows the one at `bci`.
     pub(crate) fn next(&self, bci: Bci) -> Option<Bci> {
         let i = self.starts.binary_search(&bci).ok()?;
         self.starts.get(i + 1).copied()
@@ -79,7 +80,7 @@ impl Shape {
     }
 }
 
-/// Successors of a conditional or switch; `None` for other and malformed bytecodes.
+/// Successors of a conditional or switch. `None` for other bytecodes and malformed ones.
 fn successors(i: &jportal_bytecode::Instruction<'_>) -> Option<Vec<Bci>> {
     match i.opcode.transfer() {
         Transfer::If => Some(vec![i.branch_target().ok().flatten()?, i.next()]),
@@ -91,7 +92,7 @@ fn successors(i: &jportal_bytecode::Instruction<'_>) -> Option<Vec<Bci>> {
     }
 }
 
-/// The shapes of all methods, each worked out when first asked for.
+/// The shapes of all methods. Each is computed on first use.
 #[derive(Debug)]
 pub(crate) struct Shapes {
     shapes: Box<[OnceLock<Shape>]>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The frames of one thread as a report sees them.
+//! The shadow stack of one thread that the reports use.
 
 use jportal_flow::{Entry, EventKind, Exit};
 use jportal_units::{Bci, MethodId};
@@ -11,7 +11,7 @@ pub(crate) struct Frame {
     pub(crate) method: MethodId,
     /// Last bytecode executed in it.
     pub(crate) bci: Option<Bci>,
-    /// Its beginning was not seen.
+    /// The beginning of the frame was not seen.
     pub(crate) found: bool,
 }
 
@@ -21,11 +21,11 @@ pub(crate) struct Frame {
 pub(crate) struct Stack {
     frames: Vec<Frame>,
     beyond: u64,
-    /// The last bytecode of a frame that goes on in another kind of frame.
+    /// The popped frame, with its last bytecode, that continues as another kind of frame.
     replaced: Option<Frame>,
 }
 
-/// Far beyond what a Java thread's stack can hold.
+/// Maximum number of frames kept, far more than a Java thread's stack can hold.
 const MAX_DEPTH: usize = 1 << 20;
 
 impl Stack {
@@ -33,7 +33,7 @@ impl Stack {
     pub(crate) fn top(&self) -> Option<Frame> {
         if self.beyond > 0 { None } else { self.frames.last().copied() }
     }
-    /// The methods of the top frame and of so many below it.
+    /// The methods of the top frame and of the `below` frames under it.
     pub(crate) fn methods(&self, below: usize) -> impl Iterator<Item = MethodId> {
         self.frames.iter().rev().take(below + 1).map(|f| f.method)
     }
@@ -45,7 +45,7 @@ impl Stack {
     pub(crate) fn depth(&self) -> usize {
         self.frames.len()
     }
-    /// Follows one event; call it after having looked at the state before it.
+    /// Applies one event. Call it after reading the state before the event.
     pub(crate) fn follow(&mut self, kind: &EventKind) {
         match kind {
             EventKind::Enter { method, entry, .. } => self.push(*method, *entry),

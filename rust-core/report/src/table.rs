@@ -4,17 +4,17 @@
 
 use jportal_plain::{line, shortened};
 
-/// Which side a column is aligned to.
+/// The alignment of a column.
 #[derive(Clone, Copy)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// Characters of a cell: names may have 65,535.
+/// Maximum number of characters of a cell. Names may have 65,535.
 const WIDEST: usize = 200;
 
-/// Rows under a heading, columns as wide as their widest cell. Long cells are shortened.
+/// Rows under a heading. Each column is as wide as its widest cell. Long cells are shortened.
 pub(crate) fn table(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     let cell = |c: &String| shortened(&line(c), WIDEST).into_owned();
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(cell).collect()).collect();
@@ -40,7 +40,7 @@ pub(crate) fn table(columns: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// `part` of `whole` in per cent with one decimal; `-` of nothing.
+/// `part` of `whole` as a percentage with one decimal. `-` if `whole` is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { format!("{:.1}%", 100.0 * part as f64 / whole as f64) }
 }

@@ -5,14 +5,14 @@
 use jportal_flow::{Event, EventKind, Provenance};
 use serde::Serialize;
 
-/// A count of events by how they are known.
+/// A count of events by provenance.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// From packets and metadata alone.
     pub decoded: u64,
     /// By placing an orphan segment in the ICFG.
     pub projected: u64,
-    /// Inferred for lost data.
+    /// By filling a gap.
     pub recovered: u64,
 }
 
@@ -22,7 +22,7 @@ impl Tally {
     pub fn add(&mut self, provenance: Provenance) {
         self.add_all(provenance, 1);
     }
-    /// Counts so many that are known alike.
+    /// Counts `events` events of the same provenance.
     #[inline]
     pub fn add_all(&mut self, provenance: Provenance, events: u64) {
         match provenance {
@@ -37,7 +37,7 @@ impl Tally {
         self.projected += other.projected;
         self.recovered += other.recovered;
     }
-    /// All three together.
+    /// The sum of all three.
     pub const fn total(&self) -> u64 {
         self.decoded + self.projected + self.recovered
     }
@@ -56,15 +56,15 @@ impl Tally {
     }
 }
 
-/// Provenances that are left out: events that are known only so are neither shown nor counted. The frames follow them all
-/// the same.
+/// Provenances to leave out: events of these provenances are neither shown nor counted. The
+/// shadow stacks still follow them.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Exclude {
     /// What follows from packets and metadata alone.
     pub decoded: bool,
     /// What was found by placing an orphan segment.
     pub projected: bool,
-    /// What was inferred for lost data.
+    /// What was filled in for lost data.
     pub recovered: bool,
     /// Gaps.
     pub lost: bool,
@@ -80,7 +80,7 @@ impl Exclude {
             Provenance::Recovered { .. } => self.recovered,
         }
     }
-    /// Whether the event is left out. A gap is what is lost, however it is known.
+    /// Whether the event is left out. A gap counts as lost, whatever its provenance.
     #[inline]
     pub const fn hides_event(self, event: &Event) -> bool {
         match event.kind {
@@ -90,7 +90,7 @@ impl Exclude {
     }
 }
 
-/// Whether something was executed, by the best way it is known: one bit per provenance.
+/// Whether something was executed, as one bit per provenance.
 pub(crate) mod seen {
     use super::{Provenance, Tally};
 
@@ -101,7 +101,7 @@ pub(crate) mod seen {
             Provenance::Recovered { .. } => 4,
         }
     }
-    /// Counts one thing under its best provenance; nothing when it was not seen.
+    /// Counts one item under its best provenance. Counts nothing if it was not seen.
     pub(crate) fn tally(bits: u8, into: &mut Tally) {
         if bits & 1 != 0 {
             into.decoded += 1;

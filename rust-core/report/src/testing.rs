@@ -27,7 +27,8 @@ pub(crate) fn method(class: &str, name: &str, code: &[u8]) -> Method {
     }
 }
 
-/// m0 and m1 branchy, m2 of `java/lang/Math`, m3 with probes 1 and 0x12345.
+/// m0 and m1 are [`BRANCHY`], m2 is a method of `java/lang/Math`, m3 has the probes 1 and
+/// 0x12345.
 pub(crate) fn methods() -> Arc<MethodTable> {
     let line = |bci, line| LineRow { bci: Bci(bci), line };
     let lines = [line(0, 10), line(4, 11), line(8, 12)];
@@ -69,7 +70,7 @@ pub(crate) fn leave_as(m: u32, exit: Exit) -> Event {
 pub(crate) fn bytecode(m: u32, bci: u16) -> Event {
     Event::decoded(EventKind::Bytecode { method: MethodId(m), bci: Bci(bci), tier: Tier::Interpreter })
 }
-/// A probe call of method 3, its native method and back.
+/// A probe call of method 3, the native method, and the return from it.
 pub(crate) fn probe_call(bci: u16) -> [Event; 3] {
     let native = EventKind::Enter { method: MethodId(4), tier: Tier::Native, entry: Entry::Call };
     [bytecode(3, bci), Event::decoded(native), leave(4)]

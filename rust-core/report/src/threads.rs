@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Totals per thread: what `info` shows of a decoded flow.
+//! Totals per thread, which `info` shows for a decoded flow.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::tally::Tally;
 pub struct ThreadTotals {
     /// OS thread id.
     pub tid: u32,
-    /// `java.lang.Thread.getId()`, 0 unknown.
+    /// `java.lang.Thread.getId()`, 0 if unknown.
     pub java_tid: u64,
     /// Name.
     pub name: String,
@@ -22,11 +22,11 @@ pub struct ThreadTotals {
     pub started: u64,
     /// Bytecodes.
     pub bytecodes: Tally,
-    /// Frames entered, continuations excluded.
+    /// Frames entered. Continuations (OSR, deoptimisation) and found frames do not count.
     pub calls: u64,
-    /// Stretches of compiled code that more than one bytecode path fits.
+    /// Stretches of compiled code that fit more than one bytecode path.
     pub unresolved: u64,
-    /// Bytecodes of interpreted frames of which nothing is known.
+    /// Bytecodes of unknown interpreted frames.
     pub orphans: u64,
     /// Gaps by reason name.
     pub gaps: std::collections::BTreeMap<&'static str, u64>,
@@ -39,7 +39,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// By start, then thread id.
+    /// The totals, by start and then thread id.
     pub fn totals(&self) -> Vec<ThreadTotals> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner).clone();
         all.sort_by_key(|t| (t.started, t.tid));

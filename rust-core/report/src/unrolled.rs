@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Runs of bytecodes one by one, for consumers that want each of them.
+//! Splits runs into single bytecodes, for consumers that take every bytecode as an event.
 
 use jportal_bytecode::{Instruction, MethodTable};
 use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, Provenance, ThreadInfo, Tier};
 use jportal_units::{Bci, MethodId};
 use std::sync::Arc;
 
-/// Stands in front of a consumer that [takes no runs](FlowConsumer::takes_runs), and takes them.
+/// Accepts runs in place of a consumer that [takes no runs](FlowConsumer::takes_runs).
 pub struct Unrolled<'c> {
     methods: Arc<MethodTable>,
     to: &'c mut dyn FlowConsumer,
@@ -20,7 +20,7 @@ impl std::fmt::Debug for Unrolled<'_> {
 }
 
 impl<'c> Unrolled<'c> {
-    /// In front of `to`, for flows of `methods`.
+    /// An adapter that passes the flows of `methods` on to `to`.
     pub fn new(methods: Arc<MethodTable>, to: &'c mut dyn FlowConsumer) -> Self {
         Self { methods, to }
     }
@@ -62,7 +62,7 @@ impl Sink {
     fn run(&mut self, (method, tier): (MethodId, Tier), (first, last): (Bci, Bci), provenance: Provenance) {
         let code = self.methods.get(method).map_or(&[][..], |m| &m.code);
         let mut bci = first;
-        // Code that cannot be read had no runs.
+        // Code that cannot be parsed has no runs.
         while bci < last {
             self.out.push(Event { kind: EventKind::Bytecode { method, bci, tier }, provenance });
             bci = Instruction::at(code, bci.0.into()).map_or(last, |i| i.next());

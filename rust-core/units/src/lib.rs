@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Newtypes for the quantities JPortal counts.
+//! Newtypes for the quantities that JPortal counts.
 //!
-//! Every other crate speaks in these types, so that an address cannot be added to a
-//! timestamp and an offset into one core's trace cannot index another stream.
-//! The crate holds no logic beyond conversion, comparison and display.
+//! Every other crate uses these types, so that an address cannot be added to a timestamp and an
+//! offset into one core's trace cannot index another stream. The crate holds no logic beyond
+//! conversion, comparison and display.
 #![forbid(unsafe_code)]
 
 use core::fmt;
@@ -17,7 +17,7 @@ macro_rules! unit {
         pub struct $name(pub $repr);
 
         impl $name {
-            /// The bare number.
+            /// The plain number.
             #[inline]
             pub const fn get(self) -> $repr {
                 self.0
@@ -79,12 +79,13 @@ unit!(
     "{}"
 );
 unit!(
-    /// The VM's `Method*` as exported: a name for a method that is unique at one time only.
+    /// The VM's `Method*` as exported. It identifies a method only at a given time: the VM may
+    /// reuse the address.
     MethodPtr(u64),
     "{:#x}"
 );
 unit!(
-    /// The VM's `InstanceKlass*` as exported: unique at one time only.
+    /// The VM's `InstanceKlass*` as exported. It identifies a class only at a given time.
     KlassPtr(u64),
     "{:#x}"
 );
@@ -101,12 +102,12 @@ unit!(
 );
 
 impl Address {
-    /// The address `n` bytes further on; wraps as the machine's arithmetic does.
+    /// The address `n` bytes higher; wraps as the machine's arithmetic does.
     #[inline]
     pub const fn plus(self, n: u64) -> Self {
         Self(self.0.wrapping_add(n))
     }
-    /// Distance in bytes from `base`; wraps when `base` is the larger one.
+    /// Distance in bytes from `base`; wraps when `base` is larger.
     #[inline]
     pub const fn minus(self, base: Self) -> u64 {
         self.0.wrapping_sub(base.0)
@@ -118,12 +119,12 @@ impl Address {
 pub struct AddressRange {
     /// First address inside.
     pub start: Address,
-    /// First address behind.
+    /// First address after the range.
     pub end: Address,
 }
 
 impl AddressRange {
-    /// The range of `len` bytes from `start` on.
+    /// The range of `len` bytes that begins at `start`.
     #[inline]
     pub const fn at(start: Address, len: u64) -> Self {
         Self { start, end: start.plus(len) }

@@ -2,7 +2,9 @@
 
 //! Prints the machine code of compiled methods with their path markers.
 //!
-//! `cargo run -p jportal-vm-image --example markers -- CAPTURE [PART-OF-A-METHOD-NAME]`; without a name, sums only.
+//! `cargo run -p jportal-vm-image --example markers -- CAPTURE [PART-OF-A-METHOD-NAME]`
+//!
+//! Without a name, it prints only the sums.
 
 mod installed;
 

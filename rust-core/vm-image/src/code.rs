@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Versions of code blobs and what their addresses mean.
+//! Versions of code blobs and the meaning of their addresses.
 
 use crate::flaw::Flaw;
 use crate::markers::PathMarkers;
@@ -14,7 +14,7 @@ pub struct Scope {
     pub parent: Option<u32>,
     /// The frame's method; `None` if the VM never described it.
     pub method: Option<MethodId>,
-    /// Position; -1 before the first bytecode (HotSpot's `SynchronizationEntryBCI`).
+    /// Bci of the frame; -1 before the first bytecode (HotSpot's `SynchronizationEntryBCI`).
     pub bci: i32,
 }
 
@@ -32,45 +32,47 @@ pub struct PcPosition {
 /// Compiled code or a native wrapper.
 #[derive(Clone, Debug)]
 pub struct NMethod {
-    /// Outermost method.
+    /// Its method; for inlined code, the outermost method.
     pub method: Option<MethodId>,
     /// `nmethod*`.
     pub pointer: u64,
-    /// As `-XX:+PrintCompilation` shows it.
+    /// The number that `-XX:+PrintCompilation` shows.
     pub compile_id: u32,
     /// [`schema::compilers`].
     pub compiler: u8,
     /// `CompLevel`.
     pub level: u8,
-    /// Bci of the OSR entry.
+    /// Bci of the OSR entry; `None` for a normal compilation.
     pub osr_bci: Option<u16>,
-    /// Unverified entry.
+    /// Offset of the unverified entry.
     pub entry: u32,
-    /// Verified entry.
+    /// Offset of the verified entry.
     pub verified_entry: u32,
-    /// OSR entry.
+    /// Offset of the OSR entry.
     pub osr_entry: Option<u32>,
-    /// Exception handler.
+    /// Offset of the exception handler.
     pub exception_handler: Option<u32>,
-    /// Deopt handler.
+    /// Offset of the deoptimisation handler.
     pub deopt_handler: Option<u32>,
-    /// Deopt handler of method-handle call sites.
+    /// Offset of the deoptimisation handler for method-handle call sites.
     pub deopt_mh_handler: Option<u32>,
-    /// C1's unwind handler.
+    /// Offset of C1's unwind handler.
     pub unwind_handler: Option<u32>,
-    /// Start of the stub section.
+    /// Offset of the stub section.
     pub stub: u32,
     /// Scopes.
     pub scopes: Box<[Scope]>,
-    /// The positions of safepoints, by ascending offset; those in between (`-XX:+DebugNonSafepoints`) are only roughly right.
+    /// The positions of safepoints, in ascending order of offsets. Positions in between
+    /// (`-XX:+DebugNonSafepoints`) are left out, because they are only approximate.
     pub positions: Box<[PcPosition]>,
     /// Exception handlers.
     pub handlers: Box<[schema::HandlerEntry]>,
     /// Implicit exceptions.
     pub implicit: Box<[schema::ImplicitEntry]>,
-    /// Path markers; `None` where the VM recorded none.
+    /// Path markers; `None` if the VM recorded none.
     pub markers: Option<Box<PathMarkers>>,
-    /// Why nothing can be said of this code: no compiler made its debug info, or its path markers.
+    /// Why the meaning of this code is unknown: its debug info or its path markers cannot come
+    /// from a compiler.
     pub flaw: Option<Box<Flaw>>,
 }
 
@@ -85,8 +87,9 @@ impl NMethod {
     pub fn position_at(&self, offset: u32) -> Option<&PcPosition> {
         self.positions.binary_search_by_key(&offset, |p| p.offset).ok().map(|i| &self.positions[i])
     }
-    /// The position at `offset`, where an instruction has not executed. C2 has none for implicit exceptions; one that stands
-    /// there is that of the call laid out in front, at its return.
+    /// The position at `offset` for an instruction there that was not executed. C2 has no
+    /// positions for implicit exceptions. A position at such an offset belongs to the preceding
+    /// call, whose return address it is.
     pub fn position_of_fault(&self, offset: u32) -> Option<&PcPosition> {
         let implicit =
             || self.compiler == compilers::C2 && self.implicit.iter().any(|i| i.pc_offset == offset);
@@ -103,8 +106,8 @@ impl NMethod {
             Some(s)
         })
     }
-    /// Which methods the compiler put into which: caller, bci of the call, callee; also those that left no code behind.
-    /// Without path markers those that debug info names.
+    /// The calls that the compiler inlined: caller, bci of the call, callee; includes callees
+    /// that left no code. Without path markers, only the calls that the debug info names.
     pub fn inlined_calls(&self) -> impl Iterator<Item = (MethodId, Bci, MethodId)> + '_ {
         let contexts = self.markers.as_deref().map_or(&[][..], PathMarkers::contexts);
         let marked = contexts.iter().filter_map(|c| {
@@ -123,7 +126,7 @@ impl NMethod {
     }
 }
 
-/// What a piece of code is.
+/// The kind and the contents of a piece of code.
 #[derive(Clone, Debug)]
 pub enum CodeBody {
     /// An nmethod.
@@ -144,13 +147,13 @@ pub enum CodeBody {
 /// One installed version of a code blob.
 #[derive(Clone, Debug)]
 pub struct CodeVersion {
-    /// Its dense name.
+    /// Its number; numbers are dense.
     pub id: CodeId,
-    /// Where its code lies.
+    /// The addresses of its code.
     pub range: AddressRange,
-    /// When it was committed.
+    /// When it was installed.
     pub installed: Tsc,
-    /// What it is.
+    /// Its kind and contents.
     pub body: CodeBody,
 }
 
@@ -170,7 +173,7 @@ impl CodeVersion {
             CodeBody::Blob { name, .. } => format!("blob '{name}' {}", self.range.start),
         }
     }
-    /// Whether this is the block of method entry stubs.
+    /// Whether this blob holds the method entry stubs.
     pub fn is_method_stubs(&self) -> bool {
         matches!(self.body, CodeBody::Blob { kind: blob_kinds::METHOD_STUBS, .. })
     }

@@ -2,9 +2,9 @@
 
 //! Debug info and path markers that no compiler can have made.
 //!
-//! A record that passed its checksum may still be damaged, or made to do harm: a chain of frames 20,000 deep costs 20,000 events
-//! each time control passes it. What is refused here is refused once, with place and limit, and the code it belongs to is a gap
-//! wherever it runs.
+//! A record that passed its checksum may still be damaged or malicious. A chain of 20,000 frames,
+//! for example, costs 20,000 events each time control passes it. Each flaw is refused once, with
+//! its place and the limit, and the code with the flaw becomes a gap wherever it runs.
 
 use hashbrown::HashSet;
 use jportal_bytecode::{MethodTable, Opcode};
@@ -12,108 +12,112 @@ use jportal_capture::schema::{NMethodInstalled, NMethodMarkers, NO_CONTEXT, NO_S
 use jportal_units::MethodId;
 use std::hash::Hash;
 
-/// The most frames that one position may have. HotSpot inlines 15 deep by default (`MaxInlineLevel`), and method handles 100
-/// (`MaxForceInlineLevel`).
+/// Maximal number of frames at one position. HotSpot inlines up to 15 levels by default
+/// (`MaxInlineLevel`), and method handles up to 100 (`MaxForceInlineLevel`).
 pub const MAX_DEPTH: u32 = 1024;
-/// The most path markers that the VM keeps at one place (`MaxPathLength` in `jportalMarkers.cpp`).
+/// Maximal number of path markers that the VM keeps at one place (`MaxPathLength` in
+/// `jportalMarkers.cpp`).
 pub const MAX_MARKERS: u32 = 16 << 10;
 
-/// What cannot be in the debug info or the path markers of an nmethod.
+/// A flaw in the debug info or the path markers of an nmethod.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// A reference to a row that is not there, or that closes a circle.
+    /// A reference to a row that does not exist, or that closes a cycle.
     #[error("{list} {row} refers to row {to}, which is not there or leads back")]
     Dangling {
-        /// Which list.
+        /// Name of the list.
         list: &'static str,
-        /// Which row of it.
+        /// Index of the row.
         row: usize,
-        /// What it refers to.
+        /// The reference.
         to: u32,
     },
     /// More frames than a compiler inlines.
     #[error("{list} {row} is nested more than {MAX_DEPTH} frames deep")]
     TooDeep {
-        /// Which list.
+        /// Name of the list.
         list: &'static str,
-        /// Which row of it.
+        /// Index of the row.
         row: usize,
     },
-    /// A frame is inlined where its caller calls nobody.
+    /// A frame is inlined at a position of its caller that is not a call.
     #[error("{list} {row} is inlined at bci {bci} of {caller}, where no invoke stands")]
     NoCall {
-        /// Which list.
+        /// Name of the list.
         list: &'static str,
-        /// Which row of it.
+        /// Index of the row.
         row: usize,
-        /// Where.
+        /// The position.
         bci: i64,
         /// The caller.
         caller: String,
     },
-    /// A position behind the end of a method.
+    /// A position after the end of a method.
     #[error("{list} {row} stands at bci {bci} of {method}, whose code has {len} bytes")]
     OutsideMethod {
-        /// Which list.
+        /// Name of the list.
         list: &'static str,
-        /// Which row of it.
+        /// Index of the row.
         row: usize,
-        /// Where.
+        /// The position.
         bci: i64,
-        /// In which method.
+        /// The method.
         method: String,
-        /// How long that is.
+        /// Length of the method's code.
         len: usize,
     },
-    /// A place behind the end of the machine code.
+    /// An offset after the end of the machine code.
     #[error("{list} {row} stands at offset {offset} of code of {len} bytes")]
     OutsideCode {
-        /// Which list.
+        /// Name of the list.
         list: &'static str,
-        /// Which row of it.
+        /// Index of the row.
         row: usize,
-        /// Where.
+        /// The offset.
         offset: u32,
-        /// How long the code is.
+        /// Length of the machine code.
         len: u64,
     },
-    /// The same row as another one.
+    /// A row that equals another one.
     #[error("{list} {row} repeats another row")]
     Repeated {
-        /// Which list.
+        /// Name of the list.
         list: &'static str,
-        /// Which row of it.
+        /// Index of the row.
         row: usize,
     },
-    /// Lists that share markers: each has its own.
+    /// Lists that overlap; each list must have markers of its own.
     #[error("the marked offsets and edges have {wanted} path markers, of {there} that there are")]
     SharedMarkers {
-        /// How many they have together.
+        /// Sum of the lengths of the lists.
         wanted: u64,
-        /// How many there are.
+        /// Number of markers.
         there: usize,
     },
     /// More markers than the VM keeps at one place.
     #[error("{list} {row} has {count} path markers, the VM keeps {MAX_MARKERS} at most")]
     TooManyMarkers {
-        /// Which list.
+        /// Name of the list.
         list: &'static str,
-        /// Which row of it.
+        /// Index of the row.
         row: usize,
-        /// How many.
+        /// Number of its markers.
         count: u32,
     },
 }
 
-/// What resolves a `Method*` at the time of installation.
+/// The method table, and the resolution of a `Method*` at the time of installation.
 pub(crate) struct Methods<'a, F> {
+    /// The methods.
     pub table: &'a MethodTable,
+    /// Resolves a `Method*`.
     pub resolve: F,
 }
 
 impl<F: Fn(u64) -> Option<MethodId>> Methods<'_, F> {
-    /// Refuses a position that the method does not have; of a method that was never described nothing is known.
+    /// Refuses a position that the method does not have. Accepts every position of a method that
+    /// was never described.
     fn position(&self, list: &'static str, row: usize, pointer: u64, bci: i64) -> Result<(), Flaw> {
         let Some(m) = (self.resolve)(pointer).and_then(|id| self.table.get(id)) else { return Ok(()) };
         let len = m.code.len();
@@ -121,11 +125,12 @@ impl<F: Fn(u64) -> Option<MethodId>> Methods<'_, F> {
             Ok(at) if at >= len => {
                 Err(Flaw::OutsideMethod { list, row, bci, method: m.qualified_name(), len })
             }
-            // Positions in front of the first bytecode are negative.
+            // Positions before the first bytecode are negative.
             _ => Ok(()),
         }
     }
-    /// Refuses a frame that is inlined at `bci` of the method at `pointer`, unless that calls there.
+    /// Refuses a frame inlined at `bci` of the method at `pointer`, unless there is an invoke at
+    /// `bci`.
     fn call(&self, list: &'static str, row: usize, pointer: u64, bci: i64) -> Result<(), Flaw> {
         let Some(m) = (self.resolve)(pointer).and_then(|id| self.table.get(id)) else { return Ok(()) };
         let opcode = usize::try_from(bci).ok().and_then(|at| m.code.get(at));
@@ -163,7 +168,7 @@ fn check_scopes(
     }
 }
 
-/// The first flaw of path markers of code that is `len` bytes long.
+/// The first flaw in the path markers of code with a length of `len` bytes.
 pub(crate) fn of_markers(
     r: &NMethodMarkers,
     len: u64,
@@ -227,7 +232,8 @@ fn check_lists(r: &NMethodMarkers, len: u64) -> Result<(), Flaw> {
     }
 }
 
-/// Control may come from behind the last instruction, and go there.
+/// `len` itself is allowed: control may come from, and go to, the address after the last
+/// instruction.
 fn check_place(list: &'static str, row: usize, offset: u32, len: u64) -> Result<(), Flaw> {
     match u64::from(offset) > len {
         true => Err(Flaw::OutsideCode { list, row, offset, len }),
@@ -257,9 +263,9 @@ fn check_distinct<K: Eq + Hash>(list: &'static str, keys: impl Iterator<Item = K
     }
 }
 
-/// Refuses rows whose chain of parents does not end, leads nowhere, or is longer than [`MAX_DEPTH`].
+/// Refuses rows whose chain of parents is cyclic, dangling, or longer than [`MAX_DEPTH`].
 fn check_depths(list: &'static str, rows: usize, parent: impl Fn(usize) -> Option<u32>) -> Result<(), Flaw> {
-    // 0: not known yet.
+    // Depth of each row; 0 if not computed yet.
     let mut depths = vec![0u32; rows];
     let mut chain = Vec::new();
     for row in 0..rows {
@@ -272,7 +278,7 @@ fn check_depths(list: &'static str, rows: usize, parent: impl Fn(usize) -> Optio
             }
             chain.push(at);
             if chain.len() > MAX_DEPTH as usize {
-                // A circle is endless, too.
+                // A cycle ends here, too.
                 return Err(Flaw::TooDeep { list, row });
             }
             let Some(to) = parent(at) else { break };

@@ -61,9 +61,9 @@ fn flaw(change: impl FnOnce(&mut NMethodMarkers)) -> Option<Flaw> {
 #[test]
 fn what_the_vm_writes_has_no_flaw() {
     assert_eq!(flaw(|_| {}), None);
-    // A child may stand in front of its parent, and a position in front of the first bytecode.
+    // A child may precede its parent, and a position may precede the first bytecode.
     assert_eq!(of_scopes(&[(1, CALLEE, -1), (NO_SCOPE, CALLER, 1), (1, CALLEE, 1)]), None);
-    // Of a method that was never described nothing is known.
+    // Any position is accepted in a method that was never described.
     assert_eq!(of_scopes(&[(NO_SCOPE, UNKNOWN, 7000), (0, CALLEE, 0)]), None);
 }
 
@@ -75,7 +75,7 @@ fn frames_are_nested_as_deep_as_a_compiler_inlines() {
     };
     assert_eq!(nested(MAX_DEPTH), None);
     assert_eq!(nested(MAX_DEPTH + 1), Some(Flaw::TooDeep { list: "scope", row: MAX_DEPTH as usize }));
-    // The same from the other end.
+    // The same chain in the opposite order.
     let n = 20_000;
     let rows: Vec<_> = (1..=n).map(|i| (if i == n { NO_SCOPE } else { i }, CALLER, 1)).collect();
     assert_eq!(of_scopes(&rows), Some(Flaw::TooDeep { list: "scope", row: 0 }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The template interpreter: what its addresses mean.
+//! The template interpreter: the meaning of its addresses.
 
 use hashbrown::HashMap;
 use jportal_bytecode::Opcode;
@@ -12,30 +12,31 @@ use jportal_units::{Address, AddressRange};
 pub struct Template {
     /// HotSpot's `Bytecodes::Code`.
     pub code: u8,
-    /// The Java bytecode it stands for (`Bytecodes::java_code`).
+    /// The Java bytecode that it implements (`Bytecodes::java_code`).
     pub java: Opcode,
-    /// For templates that execute two bytecodes at once (`fast_iload2`, `fast_icaload`, `fast_xaccess_0`): the second, and where it
-    /// starts, relative to the first.
+    /// For templates that execute two bytecodes at once (`fast_iload2`, `fast_icaload`,
+    /// `fast_xaccess_0`): the second bytecode, and the distance of its bci from the first.
     pub second: Option<(u8, Opcode)>,
-    /// Reached through the `wide` table.
+    /// Whether it is reached through the `wide` table.
     pub wide: bool,
-    /// JVMTI's breakpoint: the original bytecode is dispatched next.
+    /// Whether it is JVMTI's breakpoint: the original bytecode is dispatched next.
     pub breakpoint: bool,
-    /// For a quickened `lookupswitch`: how it searches.
+    /// For a quickened `lookupswitch`: the kind of search.
     pub search: Option<SwitchSearch>,
 }
 
 /// How a template finds the case of a `lookupswitch`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwitchSearch {
-    /// `fast_linearswitch`: from the last pair down.
+    /// `fast_linearswitch`: from the last pair to the first.
     Linear,
     /// `fast_binaryswitch`: by bisection, without branches.
     Binary,
 }
 
-/// A value the interpreter makes visible as branch outcomes: a loop that shifts it out, lowest
-/// bit first, with one conditional jump for the bit (taken = 0) and one for "more bits follow".
+/// A value that the interpreter shows as branch outcomes. A loop shifts the value out, lowest bit
+/// first. It executes one conditional jump for the bit (taken = 0) and one for "more bits
+/// follow".
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reveal {
     /// Case index of a `tableswitch`.
@@ -44,26 +45,26 @@ pub enum Reveal {
     BinarySwitch,
     /// Bci to which `ret` returns.
     Ret,
-    /// Bci of the exception handler chosen by the VM.
+    /// Bci of the exception handler that the VM chose.
     ExceptionHandler,
-    /// Bci at or behind which a deoptimised frame goes on.
+    /// Bci at or after which a deoptimised frame resumes.
     Deopt,
     /// Bci of the invoke that is executed again after JVMTI's PopFrame.
     PopFrame,
 }
 
-/// What begins at an address of the interpreter or of a stub.
+/// The meaning of an address where code of the interpreter or of a stub begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Landmark {
     /// An entry of a bytecode template.
     Template(Template),
-    /// Where a dispatch goes while a safepoint is pending; the normal dispatch follows.
+    /// Target of a dispatch while a safepoint is pending; the normal dispatch follows.
     SafepointEntry,
     /// A call by the interpreter returns here.
     ReturnEntry,
-    /// A deoptimised frame goes on here, behind its bytecode.
+    /// A deoptimised frame resumes here, after its bytecode.
     DeoptEntry,
-    /// A deoptimised frame executes its bytecode again.
+    /// A deoptimised frame resumes here and executes its bytecode again.
     DeoptReexecute,
     /// A method of this `AbstractInterpreter::MethodKind` is entered.
     MethodEntry(u8),
@@ -71,13 +72,14 @@ pub enum Landmark {
     RethrowException,
     /// The interpreted frame itself throws.
     ThrowException,
-    /// A method finds the stack exhausted before its frame is built.
+    /// A method finds that the stack is exhausted, before it builds its frame.
     StackOverflow,
-    /// The interpreted frame is left by an exception.
+    /// An exception leaves the interpreted frame.
     RemoveActivation,
-    /// The interpreted frame is left and its bytecode executed again (JVMTI PopFrame).
+    /// The interpreted frame is popped, and its caller executes the invoke again (JVMTI PopFrame).
     RemoveActivationPreservingArgs,
-    /// The interpreted frame returns though it stands at no return (JVMTI ForceEarlyReturn).
+    /// The interpreted frame returns from a bytecode that is not a return (JVMTI
+    /// ForceEarlyReturn).
     EarlyReturn,
     /// The VM or native code calls Java.
     CallStub,
@@ -85,11 +87,11 @@ pub enum Landmark {
     CallStubReturn,
     /// A Java method called by the VM threw.
     CatchException,
-    /// An exception found by a stub goes to the caller's handler.
+    /// A stub passes an exception on to the caller's handler.
     ForwardException,
 }
 
-/// Everything known of the interpreter.
+/// Everything that is known of the interpreter.
 #[derive(Clone, Default, Debug)]
 pub struct Interpreter {
     codes: HashMap<u8, Template>,
@@ -97,25 +99,26 @@ pub struct Interpreter {
     codelets: Vec<(u64, u64, Box<str>)>,
     reveals: Vec<(Address, Reveal)>,
     asides: Vec<AddressRange>,
-    /// Template entries by address until all bytecodes have their names: address, code, wide.
+    /// Template entries: address, code, wide. Kept until the names of all bytecodes are known.
     templates: Vec<(u64, u8, bool)>,
 }
 
 impl Interpreter {
-    /// The code sequences that reveal a value, by their first instruction.
+    /// The code sequences that reveal a value, each with its first instruction.
     pub fn reveals(&self) -> &[(Address, Reveal)] {
         &self.reveals
     }
-    /// Code inside templates that decides nothing about the bytecode (what a debug VM verifies).
+    /// Code inside templates whose branches do not depend on the bytecode (checks of a debug VM).
     pub fn asides(&self) -> &[AddressRange] {
         &self.asides
     }
-    /// What begins at `at`.
+    /// The meaning of `at`, if code begins there.
     pub fn landmark(&self, at: Address) -> Option<Landmark> {
         self.landmarks.get(&at.0).copied()
     }
-    /// Whether the VM has said where it calls Java code and where that comes back to. Older VMs committed
-    /// that record after the first Java code had run: where such a VM was killed early it is missing.
+    /// Whether the VM has reported where it calls Java code and where those calls return. Older
+    /// VMs committed that record after the first Java code had run, so the record is missing if
+    /// such a VM was killed early.
     pub fn knows_upcalls(&self) -> bool {
         let needed = [Landmark::CallStub, Landmark::CallStubReturn, Landmark::CatchException];
         needed.iter().all(|n| self.landmarks.values().any(|l| l == n))
@@ -124,7 +127,7 @@ impl Interpreter {
     pub fn landmarks(&self) -> impl Iterator<Item = (Address, Landmark)> {
         self.landmarks.iter().map(|(&a, &l)| (Address(a), l))
     }
-    /// HotSpot's description of the codelet around `at`.
+    /// HotSpot's description of the codelet that contains `at`.
     pub fn codelet_at(&self, at: Address) -> Option<&str> {
         self.codelets.iter().find(|c| at.0 >= c.0 && at.0 < c.1).map(|c| &*c.2)
     }
@@ -144,8 +147,8 @@ impl Interpreter {
         let own = (code <= 201).then_some(Template::java(code, Opcode(code)));
         known.or(own).map(|t| Template { wide, ..t })
     }
-    /// Everything has been read: template entries become landmarks. An address shared by
-    /// several bytecodes means none of them (`_unimplemented_bytecode`).
+    /// Called after the last record: makes the template entries landmarks. An address that
+    /// several bytecodes share is an entry of none of them (`_unimplemented_bytecode`).
     pub(crate) fn finish(&mut self) {
         let mut shared = Vec::new();
         for (address, code, wide) in std::mem::take(&mut self.templates) {
@@ -183,9 +186,9 @@ impl Interpreter {
             self.put(e.address, landmark);
         }
     }
-    /// Method kinds without an entry of their own share one: the first kind names it. (The
-    /// safepoint table holds normal templates for bytecodes that never poll; templates are
-    /// entered last and win.)
+    /// Method kinds without an entry of their own share one; the first kind names it. (The
+    /// safepoint table holds normal templates for bytecodes that never poll. Templates are
+    /// entered last, so they replace it.)
     fn put(&mut self, address: u64, landmark: Landmark) {
         match self.landmarks.get(&address) {
             Some(Landmark::MethodEntry(_)) if matches!(landmark, Landmark::MethodEntry(_)) => {}
@@ -221,7 +224,7 @@ impl Template {
     }
 }
 
-/// Completes `t` by HotSpot's name for the bytecode (`bytecodes.cpp`).
+/// Adds to `t` what HotSpot's name for the bytecode says (`bytecodes.cpp`).
 fn named_template(name: &str, t: Template) -> Template {
     match name {
         "fast_iaccess_0" | "fast_aaccess_0" | "fast_faccess_0" => {
@@ -244,7 +247,7 @@ fn landmark_of(name: &str) -> Option<Landmark> {
         "throw_StackOverflowError_stub" | "throw_delayed_StackOverflowError" => Landmark::StackOverflow,
         "remove_activation" => Landmark::RemoveActivation,
         "remove_activation_preserving_args" => Landmark::RemoveActivationPreservingArgs,
-        // One for each TosState: `earlyret.itos`.
+        // One for each TosState: `earlyret.itos`, ...
         _ if name.starts_with("earlyret.") => Landmark::EarlyReturn,
         "deopt_reexecute_return" => Landmark::DeoptEntry,
         "call_stub" => Landmark::CallStub,

@@ -2,13 +2,13 @@
 
 //! The traced VM as a function of time.
 //!
-//! Feed every metadata record in commit order to [`Builder::record`]; the resulting
-//! [`VmImage`] answers what a `Method*` meant at a time, which template, stub or nmethod
-//! owns an address, and which threads ran. Bytes of code are handed on to a [`CodeSink`]
-//! (the code image of the machine flow); this crate keeps only what they mean.
+//! Pass every metadata record in commit order to [`Builder::record`]. The resulting [`VmImage`]
+//! says which method a `Method*` meant at a time, which template, stub or nmethod owns an
+//! address, and which threads ran. The bytes of code are passed on to a [`CodeSink`] (the code
+//! image of the machine flow); this crate keeps only their meaning.
 //!
-//! Constraints: records are untrusted; a record that contradicts an earlier one becomes a
-//! counted [`Oddity`], never a panic. Memory is bounded by the metadata, not by the trace.
+//! Constraints: records are untrusted; a record that contradicts an earlier one becomes a counted
+//! [`Oddity`], never a panic. Memory is bounded by the metadata, not by the trace.
 #![forbid(unsafe_code)]
 
 mod builder;

@@ -19,7 +19,7 @@ pub struct Context {
     pub method: Option<MethodId>,
 }
 
-/// What control passes.
+/// What control reaches at a marker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Marker {
     /// The bytecode block at `bci` of the frame `context` begins.
@@ -29,9 +29,10 @@ pub enum Marker {
         /// First bci of the block.
         bci: u16,
     },
-    /// From here to the next marker the path is not known; one of [`ambiguities`].
+    /// From here to the next marker the path is unknown; the cause is one of [`ambiguities`].
     Ambiguous(u16),
-    /// The state of the next safepoint poll stands here: if it deoptimises, what is passed in between has not happened.
+    /// The frame state of the next safepoint poll belongs here. If the poll deoptimises, the
+    /// markers between here and the poll have not happened.
     PollState,
 }
 
@@ -41,9 +42,9 @@ pub enum Marker {
 pub enum Outcome {
     /// The conditional branch was taken.
     Taken = edge_outcomes::TAKEN,
-    /// The next instruction followed.
+    /// Control continued at the next instruction.
     NotTaken = edge_outcomes::NOT_TAKEN,
-    /// The jump through a table.
+    /// The jump through a table was taken.
     JumpTable = edge_outcomes::JUMP_TABLE,
     /// The call returned; the edge starts at its return address.
     CallReturn = edge_outcomes::CALL_RETURN,
@@ -56,18 +57,18 @@ pub enum Outcome {
 /// The path markers of one nmethod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathMarkers {
-    /// Whether the compiler refused the folds that lose a path.
+    /// Whether the compiler avoided the folds that lose a path.
     pub exact: bool,
     contexts: Box<[Context]>,
     markers: Box<[Marker]>,
     offsets: Box<[MarkedOffset]>,
     edges: Box<[MarkedEdge]>,
-    /// By `to`; at the same `to` edges first.
+    /// Sorted by `to`; for equal `to`, edges come first.
     passes: Box<[Pass]>,
 }
 
-/// Markers between one instruction and the next of a run: those of an edge, or those of an offset, of which
-/// `from` and `to` are the same.
+/// Markers between two consecutive instructions of a run: those of an edge, or those of an
+/// offset. For an offset, `from` and `to` are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Pass {
     from: u32,
@@ -76,7 +77,7 @@ struct Pass {
     count: u32,
 }
 
-/// What a run passes that goes straight through all of the code.
+/// The markers that a run through all of the code passes if no branch is taken.
 fn passes(offsets: &[MarkedOffset], edges: &[MarkedEdge]) -> Box<[Pass]> {
     let straight = |e: &&MarkedEdge| e.outcome == Outcome::NotTaken as u8 && e.to > e.from;
     let edges = edges.iter().filter(straight);
@@ -112,15 +113,16 @@ impl PathMarkers {
         let first = first as usize;
         self.markers.get(first..first.saturating_add(count as usize)).unwrap_or(&[])
     }
-    /// Passed when control reaches the instruction at `offset`, whatever the way.
+    /// The markers that control passes when it reaches the instruction at `offset` by any path.
     pub fn at(&self, offset: u32) -> &[Marker] {
         match self.offsets.binary_search_by_key(&offset, |o| o.offset) {
             Ok(i) => self.list(self.offsets[i].first, self.offsets[i].count),
             Err(_) => &[],
         }
     }
-    /// The marked offsets with `from <= offset <= last`, ascending, each with its markers: what a run of
-    /// instructions passes that begins at `from` and whose last instruction, executed or not, is at `last`.
+    /// The marked offsets with `from <= offset <= last`, ascending, each with its markers. These
+    /// are the markers that a run of instructions passes if it begins at `from` and its last
+    /// instruction, executed or not, is at `last`.
     pub fn reached(&self, from: u32, last: u32) -> impl Iterator<Item = (u32, &[Marker])> {
         let a = self.offsets.partition_point(|o| o.offset < from);
         let b = self.offsets.partition_point(|o| o.offset <= last).max(a);
@@ -131,24 +133,26 @@ impl PathMarkers {
         let i = self.edges.binary_search_by_key(&key, |e| (e.from, e.outcome, e.to)).ok()?;
         self.edges.get(i)
     }
-    /// Passed when the instruction at `from` has this `outcome` and control goes on at `to`: behind what
-    /// [`Self::at`] names for `from`, before what it names for `to`.
+    /// The markers that control passes when the instruction at `from` has this `outcome` and
+    /// control continues at `to`: after the markers [`Self::at`] `from`, before the markers at
+    /// `to`.
     pub fn on_edge(&self, from: u32, outcome: Outcome, to: u32) -> &[Marker] {
         self.edge(from, outcome, to).map_or(&[], |e| self.list(e.first, e.count))
     }
-    /// Passed when control leaves the run of instructions `start..end` by its last instruction and goes on at
-    /// `to`. That instruction need not be known: no other one in its last 15 bytes has an edge to `to` that
-    /// leaves the run.
+    /// The markers that control passes when the last instruction of the run `start..end` leaves
+    /// the run for `to`. The offset of that instruction need not be known: no other instruction
+    /// in the last 15 bytes of the run has an edge to `to` that leaves the run.
     pub fn leaving(&self, start: u32, end: u32, outcome: Outcome, to: u32) -> &[Marker] {
         let mut last = self.edges_at_end(start, end).iter().rev();
         let edge = last.find(|e| e.outcome == outcome as u8 && e.to == to);
         edge.map_or(&[], |e| self.list(e.first, e.count))
     }
-    /// Whether [`PathMarkers::needs_direction`] holds for the branch that ends the run `start..end`.
+    /// Whether [`PathMarkers::needs_direction`] holds for the branch that ends the run
+    /// `start..end`.
     pub fn leaves_undirected(&self, start: u32, end: u32) -> bool {
         self.edges_at_end(start, end).iter().any(|e| e.to == end && self.needs_direction(e.from))
     }
-    /// Edges from where the last instruction of the run `start..end` can begin.
+    /// Edges from all offsets at which the last instruction of the run `start..end` can begin.
     fn edges_at_end(&self, start: u32, end: u32) -> &[MarkedEdge] {
         const LONGEST_INSTRUCTION: u32 = 15;
         let first = start.max(end.saturating_sub(LONGEST_INSTRUCTION));
@@ -156,15 +160,16 @@ impl PathMarkers {
         let b = self.edges.partition_point(|e| e.from < end).max(a);
         &self.edges[a..b]
     }
-    /// What the run of instructions `from..to` passes inside, in order, with the offset of the instruction that
-    /// follows: markers of offsets, and of edges from one instruction to the next.
+    /// The markers inside the run of instructions `from..to`, in order, each with the offset of
+    /// the instruction that follows: markers of offsets, and of edges to the next instruction.
     pub fn passed(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &[Marker])> {
         let first = self.passes.partition_point(|p| p.to < from);
         let inside = self.passes[first..].iter().take_while(move |p| p.to < to);
         inside.filter(move |p| p.from >= from).map(|p| (p.to, self.list(p.first, p.count)))
     }
-    /// Both outcomes of the conditional branch at `from` lead to one address, with different markers: a decoder
-    /// whose source does not tell taken from not taken there (the emulated unit) does not know the path.
+    /// Whether both outcomes of the conditional branch at `from` lead to the same address with
+    /// different markers. A decoder whose source does not distinguish taken from not taken there
+    /// (the emulated unit) does not know the path.
     pub fn needs_direction(&self, from: u32) -> bool {
         let a = self.edges.partition_point(|e| e.from < from);
         let at_branch = || self.edges[a..].iter().take_while(move |e| e.from == from);
@@ -184,7 +189,7 @@ impl PathMarkers {
     }
 }
 
-/// HotSpot-style name of a cause.
+/// A name for a cause of ambiguity.
 pub fn ambiguity_name(cause: u16) -> &'static str {
     match cause {
         ambiguities::CONDITIONAL_MOVE => "conditional move",

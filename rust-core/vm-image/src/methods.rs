@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From `Method*` to [`MethodId`]: the address of a method is its name only for a while.
+//! From `Method*` to [`MethodId`]: an address identifies a method only during the method's life.
 
 use hashbrown::HashMap;
 use jportal_bytecode::{ExceptionRow, InvokeRef, LineRow, Method, MethodTable};
@@ -8,7 +8,7 @@ use jportal_capture::codec::Str;
 use jportal_capture::schema::{ClassDefined, MethodDefined};
 use jportal_units::{Bci, MethodId, MethodPtr, Tsc};
 
-/// What the holder of a method is called.
+/// The holder of a method.
 #[derive(Clone, Debug, Default)]
 struct Class {
     number: u32,
@@ -17,16 +17,16 @@ struct Class {
     source_file: Box<str>,
 }
 
-/// All methods of the recording and the times at which a `Method*` named them.
+/// All methods of the capture, and the times at which a `Method*` meant them.
 #[derive(Default, Debug)]
 pub struct MethodIndex {
     table: MethodTable,
     classes: HashMap<u64, Class>,
-    /// Classes so far, described or not.
+    /// Number of classes up to here, described or not.
     count: u32,
     /// By pointer: definitions in commit order.
     spans: HashMap<u64, Vec<(Tsc, MethodId)>>,
-    /// By pointer: what lives there now.
+    /// By pointer: the method that lives there at present.
     live: HashMap<u64, MethodId>,
 }
 
@@ -37,7 +37,8 @@ fn text(s: &Str) -> Box<str> {
 impl MethodIndex {
     pub(crate) fn define_class(&mut self, c: &ClassDefined) {
         let (name, loader) = (text(&c.name), text(&c.loader_name));
-        // A class may be reported again; after it was unloaded, another one may live at its address.
+        // A class may be reported again. After a class was unloaded, another one may live at its
+        // address.
         let again = self.classes.get(&c.klass).filter(|k| (&k.name, &k.loader) == (&name, &loader));
         let number = again.map(|k| k.number).unwrap_or_else(|| self.next_number());
         let class = Class { number, name, loader, source_file: text(&c.source_file) };
@@ -67,30 +68,30 @@ impl MethodIndex {
         self.count += 1;
         self.count
     }
-    /// A method may be reported again (class re-linked, recording restarted): not a new one.
+    /// A method that is reported again (class re-linked, recording restarted) is not a new one.
     fn same_as_live(&self, ptr: u64, method: &Method) -> Option<MethodId> {
         let id = self.live(MethodPtr(ptr))?;
         let last = self.table.get(id)?;
         let same = Method { id, ..method.clone() } == *last;
         same.then_some(id)
     }
-    /// The `Method*` was freed; whatever comes to live there is another method.
+    /// The `Method*` was freed; a later method at that address is another one.
     pub(crate) fn freed(&mut self, ptr: MethodPtr) {
         self.live.remove(&ptr.0);
     }
-    /// The method that lives at `ptr` as far as records have been read.
+    /// The method that lives at `ptr` after the records read up to here.
     pub(crate) fn live(&self, ptr: MethodPtr) -> Option<MethodId> {
         self.live.get(&ptr.0).copied()
     }
-    /// The method that `ptr` named at `tsc`: the latest definition not after it, or the
-    /// first one when `tsc` precedes them all (a coarse clock may place a use before its
-    /// definition).
+    /// The method that `ptr` meant at `tsc`: the latest definition not after `tsc`. If `tsc`
+    /// precedes all definitions, the first one, because a coarse clock may date a use before the
+    /// definition.
     pub fn at(&self, ptr: MethodPtr, tsc: Tsc) -> Option<MethodId> {
         let spans = self.spans.get(&ptr.0)?;
         let n = spans.partition_point(|s| s.0 <= tsc);
         spans.get(n.saturating_sub(1)).map(|s| s.1)
     }
-    /// The methods.
+    /// The method table.
     pub fn table(&self) -> &MethodTable {
         &self.table
     }

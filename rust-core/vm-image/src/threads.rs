@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which Java thread an OS thread id stood for, and when.
+//! The Java thread that an OS thread id meant at a time.
 
 use hashbrown::HashMap;
 use jportal_capture::schema::{ThreadExited, ThreadRenamed, ThreadStarted};
@@ -13,13 +13,13 @@ pub struct ThreadSpan {
     pub tid: Tid,
     /// `java.lang.Thread.getId()`, 0 if unknown.
     pub java_tid: u64,
-    /// Last name known.
+    /// Last known name.
     pub name: String,
     /// [`jportal_capture::schema::thread_flags`].
     pub flags: u32,
     /// Start.
     pub started: Tsc,
-    /// End, if seen.
+    /// End, if it was reported.
     pub exited: Option<Tsc>,
 }
 
@@ -34,7 +34,7 @@ impl Threads {
     pub(crate) fn started(&mut self, tsc: Tsc, r: &ThreadStarted) {
         let open = self.last_open(r.tid);
         if let Some(span) = open {
-            // Reported twice: the later report knows more (the Java thread object exists).
+            // Reported twice: the later report knows more, because the Java thread object exists.
             span.java_tid = r.java_tid;
             span.name = r.name.text().into_owned();
             span.flags |= r.flags;
@@ -61,7 +61,8 @@ impl Threads {
         }
         true
     }
-    /// Another thread may give the name while this one ends: the record then follows that of the end.
+    /// Another thread may set the name while this one ends: that record then follows the record
+    /// of the end.
     pub(crate) fn renamed(&mut self, r: &ThreadRenamed) -> bool {
         let last = self.by_tid.get(&r.tid).and_then(|own| own.last());
         let Some(span) = last.and_then(|&i| self.spans.get_mut(i)) else { return false };
@@ -72,7 +73,8 @@ impl Threads {
         let &i = self.by_tid.get(&tid)?.last()?;
         self.spans.get_mut(i).filter(|s| s.exited.is_none())
     }
-    /// The thread that `tid` named at `tsc`: the last one started not after it, else the first.
+    /// The thread that `tid` meant at `tsc`: the last one that started not after `tsc`, else the
+    /// first.
     pub fn at(&self, tid: Tid, tsc: Tsc) -> Option<&ThreadSpan> {
         let spans = self.by_tid.get(&tid.0)?;
         let n = spans.partition_point(|&i| self.spans[i].started <= tsc);

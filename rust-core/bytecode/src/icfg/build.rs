@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From methods to the graph.
+//! Builds the graph from methods.
 
 use super::{CallSite, CalleeResolver, Callees, INSIDE, Icfg, Node, OUTSIDE, Sets, Target};
 use crate::cfg::{Cfg, EdgeKind, HandlerRow};
@@ -11,18 +11,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 impl Icfg {
-    /// The graph of `methods`, whose callees `resolver` knows. Methods with malformed bytecodes are left out.
+    /// The graph of `methods`, with the callees from `resolver`. Methods with malformed bytecodes
+    /// are left out.
     pub fn build(methods: &MethodTable, resolver: &mut dyn CalleeResolver) -> Self {
         let mut builder = Builder::default();
         builder.targets.push(None);
         let all: Vec<&Method> = methods.iter().collect();
         std::thread::scope(|scope| {
             let (send, receive) = sync_channel(AHEAD);
-            // Many are parsed on another thread.
+            // If there are many methods, another thread parses them.
             let parse = |send: SyncSender<_>| {
                 for some in all.chunks(SOME) {
                     let graphs: Vec<_> = some.iter().map(|method| (*method, Cfg::of(method).ok())).collect();
-                    // Who takes them is there until it has all.
+                    // The receiver stays until it has received all of them.
                     let _ = send.send(graphs);
                 }
             };
@@ -43,7 +44,8 @@ impl Icfg {
     }
 }
 
-/// Methods that are parsed at once, and how often that may be done ahead.
+/// Number of methods that are parsed in one batch; and (`AHEAD`) the number of batches that may
+/// wait.
 const SOME: usize = 256;
 const AHEAD: usize = 16;
 
@@ -59,15 +61,15 @@ struct Builder {
     row_first: Vec<u32>,
     rows: Vec<HandlerRow>,
     jumps: Vec<(Node, Node)>,
-    /// Targets by set; the set [`OUTSIDE`] has none.
+    /// The target of each set; the set [`OUTSIDE`] has none.
     targets: Vec<Option<Target>>,
     sets: HashMap<Target, u32>,
-    /// `(set, behind the site)`.
+    /// Pairs of a set and the node after a site.
     sites: Vec<(u32, Node)>,
     left_out: Vec<MethodId>,
 }
 
-/// A bit for each of `opcodes` that transfers control as `is` has it.
+/// One bit per opcode: whether `is` holds for its transfer.
 fn bits(opcodes: &[Opcode], is: impl Fn(Transfer) -> bool) -> Box<[u64]> {
     let word = |word: &[Opcode]| {
         word.iter().rev().fold(0, |bits, opcode| bits << 1 | u64::from(is(opcode.transfer())))
@@ -80,7 +82,7 @@ impl Builder {
         self.first.push(self.opcodes.len() as u32);
         self.row_first.push(self.rows.len() as u32);
     }
-    /// Whether nodes and edges can still be counted in 32 bits.
+    /// Whether 32 bits suffice to count the nodes and edges with those of `cfg`.
     fn has_room(&self, cfg: &Cfg) -> bool {
         let edges: usize = (0..cfg.starts().len() as u32).map(|i| cfg.edges(i).len() + 1).sum();
         self.edge_to.len() + edges < u32::MAX as usize
@@ -117,7 +119,7 @@ impl Builder {
             self.jumps.push((to, from));
         }
     }
-    /// The site's set stands in front of its edges.
+    /// Adds the site's set, which precedes its edges.
     fn add_site(&mut self, behind: Option<Node>, target: Target) {
         let next = self.targets.len() as u32;
         let set = *self.sets.entry(target).or_insert(next);
@@ -157,7 +159,7 @@ impl Builder {
             left_out: self.left_out,
         }
     }
-    /// Where the code of each method begins, and which of its nodes stands at each byte.
+    /// The start of each method's code, and the index of the node at each byte.
     fn by_bci(&self) -> (Box<[u32]>, Box<[u16]>) {
         let mut first = vec![0];
         let mut all: Vec<u16> = Vec::new();
@@ -189,7 +191,8 @@ impl Builder {
             entries.extend(self.entry(m.id).map(|e| (OUTSIDE, e)));
         }
         for (set, callees) in (0..).zip(&answers).skip(1) {
-            // A method without nodes cannot be seen; the resolver knows of those that have no bytecodes.
+            // A method without nodes cannot be seen. The resolver accounts for those without
+            // bytecodes, but not for those that were left out.
             let hidden = callees.methods.iter().any(|m| left_out.contains(m));
             members.extend(callees.methods.iter().map(|m| (m.0, set)));
             calling_any.extend(callees.any.then_some(set));
@@ -216,7 +219,7 @@ impl Builder {
     }
 }
 
-/// Rows of a table from pairs that ascend by row.
+/// Converts pairs that ascend by row to a table with rows.
 fn rows_of<T>(pairs: Vec<(u32, T)>, rows: usize) -> (Box<[u32]>, Box<[T]>) {
     let mut first = Vec::with_capacity(rows + 1);
     let mut all = Vec::with_capacity(pairs.len());
@@ -293,10 +296,11 @@ mod tests {
         assert_eq!(g.callees(Node(0)), [Node(6)]);
         assert!(!g.passes(Node(0)) && !g.is_outside(Node(0)));
         assert_eq!(g.edges(Node(0)).collect::<Vec<_>>(), [(EdgeKind::Behind, Node(1))]);
-        // Behind its own site, and behind the native call that may call back.
+        // After its own site, and after the native call that may call back.
         let behind: Vec<_> = g.behind_calls_of(MethodId(1)).collect();
         assert_eq!(behind, [&[Node(3)][..], &[Node(1)]]);
-        // The native method may be passed, and may call what can be entered from outside.
+        // Control may pass the native method, which may call methods that can be entered from
+        // outside.
         assert!(g.passes(Node(2)) && g.is_outside(Node(2)) && g.callees(Node(2)).is_empty());
         assert!(!g.calls_unknown(Node(0)) && !g.calls_unknown(Node(2)));
         assert!(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What an invoke may call: asked of the caller, with an answer from names alone.
+//! The possible callees of an invoke: an interface for resolvers, and a resolver that uses only
+//! names.
 
 use crate::method::{InvokeRef, Method, MethodTable};
 use crate::opcode::Opcode;
@@ -10,39 +11,39 @@ use std::collections::HashMap;
 /// An invoke instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct CallSite<'a> {
-    /// The method it stands in.
+    /// The method that contains it.
     pub caller: &'a Method,
-    /// Which of the five.
+    /// One of the five invoke opcodes.
     pub opcode: Opcode,
     /// Its symbolic target, if the VM described it.
     pub target: Option<&'a InvokeRef>,
 }
 
-/// Names a set of callees, in numbers of the resolver's choice.
+/// Identifies a set of callees. The resolver chooses the numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Target(pub u32);
 
-/// What the sites of one target may call.
+/// The possible callees of the sites with one target.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Callees {
-    /// Methods of the table.
+    /// Callees that are in the table.
     pub methods: Vec<MethodId>,
     /// Whether any method may be called.
     pub any: bool,
-    /// Whether control may come back with no bytecode of a callee seen.
+    /// Whether control may return without a visible bytecode of a callee.
     pub passes: bool,
-    /// Whether something that is not in the table may be called, and may call back.
+    /// Whether a method that is not in the table may be called. It may call back.
     pub outside: bool,
 }
 
-/// Knows the callees of the invoke instructions of a program.
+/// Finds the callees of the invoke instructions of a program.
 ///
-/// What it leaves out is no edge of the graph, so a real path that goes there will not be found; what it names in
-/// addition makes more paths fit.
+/// A callee that it leaves out has no edge in the graph, so a real path through that callee will
+/// not be found. A superfluous callee makes more paths fit.
 pub trait CalleeResolver {
     /// The target of `site`; sites with one target share their callees.
     fn target(&mut self, site: &CallSite<'_>) -> Target;
-    /// The callees of `target`, asked once.
+    /// The callees of `target`; called once per target.
     fn callees(&mut self, target: Target) -> Callees;
     /// Whether `method` can be entered from outside: by reflection, by native code or by the VM.
     fn enterable(&self, method: &Method) -> bool {
@@ -53,29 +54,31 @@ pub trait CalleeResolver {
 
 /// Resolves by name and descriptor.
 ///
-/// Selection keeps both (JVMS 5.4.6), and the class is kept where the named class declares the method and no
-/// subclass can come in between. Without a class hierarchy a virtual call may lead to every method of its name and
-/// descriptor. Method handles and `invokedynamic` lead to lambda forms, which lead anywhere; unknown names lead outside.
+/// Method selection preserves both (JVMS 5.4.6). The class is used where the named class declares
+/// the method and no subclass can override it. Without a class hierarchy, a virtual call may lead
+/// to every method with its name and descriptor. Method handles and `invokedynamic` lead to
+/// lambda forms, which may call anything. Unknown names lead outside.
 #[derive(Debug)]
 pub struct ByName<'a> {
     methods: &'a MethodTable,
     named: HashMap<(&'a str, &'a str), Vec<MethodId>>,
     targets: HashMap<Key, Target>,
     keys: Vec<Key>,
-    /// By what they take and give back; made when first asked for.
+    /// Methods by the types of their parameters and results; computed when first needed.
     linked: Option<HashMap<Box<str>, Vec<MethodId>>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Key {
-    /// Any method may be meant.
+    /// Any method is possible.
     Any,
-    /// A lambda form that takes and gives back such values, and goes on from there. One that was made for the call site may
-    /// take one reference more, its appendix.
+    /// A lambda form with these types of parameters and result, and everything it may call. A
+    /// form that was made for the call site may take one more reference, its appendix.
     Form { parameters: Box<str>, appendix: bool, result: char },
-    /// What a linker of a lambda form leads to: any method that takes and gives back such values, the receiver first.
+    /// The callee of a linker of a lambda form: any method with these types of parameters, the
+    /// receiver first, and result.
     Linked { values: Box<str> },
-    /// By name and descriptor; the class is set where it is settled.
+    /// By name and descriptor; the class is set if it is certain.
     Named { is_static: bool, class: Option<Box<str>>, name: Box<str>, signature: Box<str> },
 }
 
@@ -107,7 +110,7 @@ impl<'a> ByName<'a> {
         let is_static = site.opcode == Opcode::INVOKESTATIC;
         Key::Named { is_static, class, name: target.name.clone(), signature: target.signature.clone() }
     }
-    /// Whether the class that `target` names has such a method.
+    /// Whether the class that `target` names declares such a method.
     fn declares(&self, target: &InvokeRef) -> bool {
         let all = self.named.get(&(&*target.name, &*target.signature));
         let mut all = all.into_iter().flatten().filter_map(|id| self.methods.get(*id));
@@ -115,8 +118,9 @@ impl<'a> ByName<'a> {
     }
 }
 
-/// The values that a method takes and gives back, as lambda forms tell them apart: I for all that is an `int` on the stack, J, F, D, L
-/// for references, V (`LambdaForm.BasicType`).
+/// The types of a method's parameters and result as lambda forms distinguish them
+/// (`LambdaForm.BasicType`): I for all types that are an `int` on the stack; J, F, D; L for
+/// references; V.
 struct Values {
     parameters: String,
     result: char,
@@ -128,7 +132,8 @@ impl Values {
     }
 }
 
-/// Whether `target` is a signature-polymorphic method (JVMS 2.9.3), by its name: the VM need not have described the class.
+/// Whether `target` is a signature-polymorphic method (JVMS 2.9.3). Decided by name, because the
+/// VM need not have described the class.
 fn is_polymorphic(target: &InvokeRef) -> bool {
     let name = &*target.name;
     let begins = |all: &[&str]| all.iter().any(|begin| name.starts_with(begin));
@@ -145,7 +150,8 @@ fn is_polymorphic(target: &InvokeRef) -> bool {
     }
 }
 
-/// What an invoke with `descriptor` calls through a lambda form; `receiver` stands for the handle.
+/// The callees of an invoke with `descriptor` that goes through a lambda form. `receiver` is the
+/// type of the handle.
 fn form(descriptor: &str, receiver: &str, appendix: bool) -> Key {
     let form = |v: Values| Key::Form { parameters: v.parameters.into(), appendix, result: v.result };
     values(descriptor, receiver).map_or(Key::Any, form)
@@ -162,7 +168,7 @@ fn by_values(methods: &MethodTable) -> HashMap<Box<str>, Vec<MethodId>> {
     all
 }
 
-/// Those of a descriptor, behind `receiver`; `None` if it is malformed.
+/// The types of a descriptor, after `receiver`; `None` if the descriptor is malformed.
 fn values(descriptor: &str, receiver: &str) -> Option<Values> {
     let (parameters, result) = descriptor.strip_prefix('(')?.split_once(')')?;
     let mut values = Values { parameters: receiver.into(), result: basic(result.chars().next()?) };
@@ -188,7 +194,8 @@ const fn basic(c: char) -> char {
     }
 }
 
-/// Whether `m` is what the VM makes of a lambda form, or a method of the JDK that stands for one.
+/// Whether the VM may have generated `m` from a lambda form, or `m` is a method of the JDK that
+/// serves as one.
 fn is_form(m: &Method) -> bool {
     m.is_static() && m.class_name.starts_with("java/lang/invoke/")
 }
@@ -313,7 +320,7 @@ mod tests {
         }
         table.push(of(form, "f", "(Ljava/lang/Object;ILjava/lang/Object;)V", 8));
         table.push(of(form, "f", "(I[I)V", 8));
-        // Not static; not made of a form; abstract; signature-polymorphic itself.
+        // Not static; not from a form; abstract; signature-polymorphic itself.
         table.push(of(form, "f", "(I)V", 0));
         table.push(of("a/A", "f", "(Ljava/lang/Object;I)V", 8));
         table.push(Method { code: Box::new([]), ..of(handle, "rebind", "(I)V", 0x400) });
@@ -329,7 +336,7 @@ mod tests {
         assert_eq!(callees(Opcode::INVOKEVIRTUAL, handle, "invokeBasic", "(I)V"), [0]);
         assert_eq!(callees(Opcode::INVOKEDYNAMIC, "", "apply", "(C)V"), [4]);
         assert_eq!(callees(Opcode::INVOKEVIRTUAL, handle, "rebind", "(I)V"), [7]);
-        // A site may use the very descriptor of the declaration.
+        // A site may use exactly the descriptor of the declaration.
         assert_eq!(callees(Opcode::INVOKEVIRTUAL, handle, "invoke", "([Ljava/lang/Object;)V"), []);
     }
 

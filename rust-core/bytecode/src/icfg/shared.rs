@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A graph that others may hold before it is there.
+//! A handle for a graph that may not be finished.
 
 use super::{ByName, Icfg};
 use crate::method::MethodTable;
@@ -8,14 +8,14 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Scope;
 
-/// A graph that is there, or is being built on another thread. Clones are of the same one.
+/// A graph that is finished, or that another thread is building. Clones refer to the same graph.
 #[derive(Clone, Debug)]
 pub struct SharedIcfg(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     graph: OnceLock<Arc<Icfg>>,
-    /// Where it comes from, once; `None` if it was there from the beginning.
+    /// Receives the graph once; `None` if the graph was finished from the beginning.
     from: Mutex<Option<Receiver<Arc<Icfg>>>>,
 }
 
@@ -25,15 +25,15 @@ impl SharedIcfg {
         let (send, receive) = channel();
         scope.spawn(move || {
             let graph = Icfg::build(methods, &mut ByName::new(methods));
-            // Perhaps nobody needs it any more.
+            // If all handles are gone, nothing needs the graph.
             let _ = send.send(Arc::new(graph));
         });
         Self(Arc::new(Shared { graph: OnceLock::new(), from: Mutex::new(Some(receive)) }))
     }
-    /// The graph; waits until it is there.
+    /// The graph; waits until it is finished.
     ///
     /// # Panics
-    /// If the thread that builds it has.
+    /// If the thread that builds the graph has panicked.
     pub fn get(&self) -> &Arc<Icfg> {
         let Shared { graph, from } = &*self.0;
         graph.get_or_init(|| {
@@ -82,7 +82,7 @@ mod tests {
         let waits = std::thread::spawn(move || waiting.get().len());
         drop(send);
         assert!(waits.join().is_err());
-        // Nor does who comes later.
+        // A later caller does not wait either.
         assert!(std::thread::spawn(move || shared.get().len()).join().is_err());
     }
 }

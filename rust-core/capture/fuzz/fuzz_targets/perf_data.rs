@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Any bytes as a perf.data file: importing them never panics, and what is made of them is a capture.
+//! Imports any bytes as a perf.data file: the import never panics, and its result is a valid
+//! capture.
 #![no_main]
 
 use std::io::Cursor;
@@ -10,7 +11,7 @@ use std::sync::OnceLock;
 use jportal_capture::{CaptureReader, CaptureWriter, EndReason, Header};
 use libfuzzer_sys::fuzz_target;
 
-/// Metadata without a record: of a process 40 with a code cache at 4 MiB.
+/// A metadata capture without a record, of process 40 with a code cache at 4 MiB.
 fn metadata(folder: &tempfile::TempDir) -> CaptureReader {
     let path = folder.path().join("m.jportal");
     let header =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Any bytes as a capture file: opening it and walking everything in it never panics.
+//! Any bytes as a capture file: opening it and reading everything in it never panics.
 #![no_main]
 
 use std::io::Write;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Any bytes as framed metadata records: decoding never panics, and what decodes encodes
-//! to a prefix of what it came from.
+//! Any bytes as framed metadata records: decoding never panics, and a decoded record encodes to
+//! a prefix of the body that it was decoded from.
 #![no_main]
 
 use jportal_capture::schema::FRAME_HEADER;

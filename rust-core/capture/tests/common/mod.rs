@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A small capture with every kind of chunk, the same on every run.
+//! A small capture with every kind of chunk, identical on every run.
 #![allow(dead_code)]
 
 use std::path::Path;
@@ -26,6 +26,7 @@ pub fn noise(seed: u64, n: usize) -> Vec<u8> {
     out
 }
 
+/// The header of the small capture.
 pub fn header() -> Header {
     Header {
         pid: 4711,
@@ -62,6 +63,7 @@ pub fn header() -> Header {
     }
 }
 
+/// The metadata records of the small capture.
 pub fn records() -> Vec<Stamped> {
     let mut all = vec![Stamped {
         tsc: 1,
@@ -89,6 +91,7 @@ pub fn records() -> Vec<Stamped> {
     all
 }
 
+/// [`records`] as a metadata stream.
 pub fn stream() -> Vec<u8> {
     let mut bytes = Vec::new();
     for r in records() {
@@ -106,15 +109,17 @@ pub fn perf_record(kind: u32, size: u16, fill: u8) -> Vec<u8> {
     b
 }
 
+/// One piece of sideband of a core.
 pub fn sideband(core: u32) -> Vec<u8> {
     [perf_record(14, 40, core as u8), perf_record(11, 64, 9), perf_record(12, 48, 3)].concat()
 }
 
+/// The PT bytes of a core.
 pub fn pt(core: u32) -> Vec<u8> {
     noise(u64::from(core) + 100, 700)
 }
 
-/// Writes the capture in pieces that cut records, up to but without the end chunk.
+/// Writes everything but the end chunk, the metadata in pieces that cut records.
 pub fn write_body(w: &mut CaptureWriter) {
     w.header(&header()).unwrap();
     for (i, part) in stream().chunks(61).enumerate() {
@@ -141,13 +146,14 @@ pub fn write_body(w: &mut CaptureWriter) {
     w.header(&Header { java_command: "Main later".into(), ..header() }).unwrap();
 }
 
+/// Writes the whole small capture to `path`.
 pub fn write(path: &Path) {
     let mut w = CaptureWriter::create(path).unwrap();
     write_body(&mut w);
     w.finish(EndReason::Exit, "done", vec![Counter { name: "waits".into(), value: 3 }]).unwrap();
 }
 
-/// Everything a reader can give; returns the records and how many errors there were.
+/// Reads everything that a reader offers; returns the records and the number of errors.
 pub fn read_all(r: &CaptureReader) -> (Vec<Stamped>, usize) {
     let mut errors = r.check().len();
     let mut records = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal doctor`: what this machine can record with, and what to change.
+//! `jportal doctor`: the kinds of recording that this machine supports, and what to change.
 
 mod real;
 
@@ -14,31 +14,31 @@ use crate::args::DoctorArgs;
 use crate::run::locate;
 use crate::{Outcome, put_json, put_text, sys};
 
-/// What something is needed for.
+/// The kind of recording that a check is relevant for.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Use {
-    /// Any recording.
+    /// Every recording.
     All,
-    /// Intel PT of this machine.
+    /// Recording with this machine's Intel PT.
     Perf,
-    /// The emulated unit.
+    /// Recording with the emulated unit.
     Emulated,
 }
 
-/// One thing looked at.
+/// The result of one check.
 #[derive(Serialize)]
 struct Check {
     name: &'static str,
-    /// Recording is possible as far as this goes.
+    /// Whether the check passed.
     ok: bool,
-    /// Recording of this kind needs it; otherwise it is better with it.
+    /// Whether the recording kind requires it. If not, the recording is only better with it.
     needed: bool,
-    /// Which kind.
+    /// The kind of recording.
     #[serde(rename = "for")]
     of: Use,
     found: String,
-    /// What to change.
+    /// What to change if the check failed.
     remedy: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Check {
     }
 }
 
-/// What a program can be recorded with here.
+/// The sources with which a program can be recorded on this machine.
 #[derive(Serialize)]
 struct Sources {
     /// `-XX:JPortalSource=perf`.
@@ -73,7 +73,7 @@ struct Sources {
 #[derive(Serialize)]
 struct Diagnosis {
     can_record: bool,
-    /// What `-XX:JPortalSource=auto` or `jportal run` would take.
+    /// The source that `-XX:JPortalSource=auto` or `jportal run` would choose.
     source: &'static str,
     sources: Sources,
     checks: Vec<Check>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What this machine can do with Intel PT through the kernel: each condition by itself, and the system calls themselves.
+//! What this machine can do with Intel PT through the kernel. Each condition is checked
+//! separately, and the system calls themselves are tried.
 
 use std::io;
 
@@ -13,15 +14,15 @@ use jportal_perf_abi::{attr, attr::Common};
 
 use super::{Check, Use};
 
-/// What was found.
+/// The facts that the checks use.
 pub(super) struct Facts {
     machine: Machine,
     pmu: Result<Option<PtPmu>, String>,
     locked_limit: Option<u64>,
     files_limit: Option<u64>,
-    /// An event without PT can be opened.
+    /// Whether an event without PT can be opened.
     sideband: Result<(), Refusal>,
-    /// A PT event can be opened; not tried where there is none.
+    /// Whether a PT event can be opened. `None`: not tried because there is no PT.
     pt: Option<Result<(), Refusal>>,
 }
 
@@ -49,7 +50,7 @@ impl Facts {
         matches!(self.pt, Some(Ok(())))
     }
 
-    /// Whether the VM can record who ran when.
+    /// Whether the VM can record thread switches.
     pub(super) fn can_record_switches(&self) -> bool {
         self.sideband.is_ok()
     }
@@ -168,7 +169,8 @@ impl Facts {
         )
     }
 
-    /// What the calls themselves say: seccomp, security modules and other users of PT show nowhere else.
+    /// The results of the calls themselves. Only they show seccomp, security modules and other
+    /// users of PT.
     fn calls(&self) -> Check {
         let name = "perf calls";
         let seccomp = match self.machine.seccomp {
@@ -218,7 +220,7 @@ impl Facts {
     }
 
     fn files(&self) -> Check {
-        /// Beside the events: what a JVM opens.
+        /// Files that a JVM opens in addition to the events.
         const OTHERS: u64 = 256;
         let wanted = 2 * self.machine.possible.len() as u64 + OTHERS;
         let limit = self.files_limit.unwrap_or(u64::MAX);
@@ -232,7 +234,7 @@ impl Facts {
         Check::bad("open files", found, format!("`ulimit -n {wanted}`"))
     }
 
-    /// Not needed: without a filter everything is traced.
+    /// Optional: without a filter everything is traced.
     fn filter(&self) -> Check {
         let name = "filter";
         let m = &self.machine;
@@ -249,7 +251,7 @@ impl Facts {
         }
     }
 
-    /// Not needed: without MTC, time is told by PSBs alone.
+    /// Optional: without MTC, only PSBs give the time.
     fn timing(&self) -> Check {
         let name = "timing";
         let Some(pmu) = self.pmu() else {
@@ -278,7 +280,7 @@ fn common(machine: &Machine) -> Common {
     Common { threads_only: machine.version() >= THREADS_ONLY_SINCE, raw_clock: false }
 }
 
-/// Opens an event and closes it again, never enabled.
+/// Opens an event and closes it again without enabling it.
 fn attempt(
     kernel: &dyn Kernel,
     attr: &jportal_perf_abi::bindings::perf_event_attr,

@@ -7,7 +7,7 @@ use jportal_perf_abi::memory::Block;
 use jportal_perf_abi::testing::{MACHINE, SKYLAKE_PMU, write_tree};
 use std::path::Path;
 
-/// A machine of files, whose kernel gives every call the same answer.
+/// A machine simulated by files. Its kernel gives every call the same answer.
 struct Machinery {
     root: tempfile::TempDir,
     errno: i32,
@@ -122,7 +122,7 @@ fn limits_that_are_too_low_are_counted_out() {
     let none =
         Machinery { locked: 0, ..machinery(0, true, &[("proc/sys/kernel/perf_event_mlock_kb", "16")]) };
     let (_, checks) = look(&none);
-    // Four cores, each a page, 16 KiB of records and 8 KiB of trace.
+    // Four cores. Each needs a page, 16 KiB of records and 8 KiB of trace.
     assert!(check(&checks, "locked memory").remedy.as_ref().unwrap().contains("ulimit -l 112"));
 }
 

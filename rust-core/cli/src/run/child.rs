@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The traced process: started, waited for, signals handed on.
+//! The traced process: starts it, waits for it, and passes signals on.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -11,9 +11,9 @@ use crate::sys::{Watch, send};
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By exit.
+    /// By exit, with this status.
     Code(u8),
-    /// Killed.
+    /// By this signal.
     Signal(i32),
 }
 
@@ -24,10 +24,10 @@ pub(crate) struct Finished {
     pub(crate) end: End,
 }
 
-/// Runs `command` with our stdin, stdout and stderr to its end.
+/// Runs `command` to its end with our stdin, stdout and stderr.
 ///
-/// A signal that a process sends to us goes on to the program. One from the terminal has gone
-/// to the program already, since it is in our process group.
+/// A signal that a process sends to us is passed on to the program. A signal from the terminal
+/// has already reached the program, because it is in our process group.
 pub(crate) fn run(command: &mut Command) -> io::Result<Finished> {
     let watch = Watch::begin()?;
     watch.restore_in(command);
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &mut Command) -> io::Result<Finished> {
 
 fn wait(watch: &Watch, child: &mut Child) -> io::Result<ExitStatus> {
     loop {
-        // Before the first wait too: SIGCHLD may have been ignored where we come from.
+        // Check before the first wait too: our parent process may have made us ignore SIGCHLD.
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }

@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail};
 use super::locate::{self, QEMU_REMEDY, qemu_value};
 use crate::args::{OnFull, RunArgs, Timing};
 
-/// Tells the VM where the unit's rings are.
+/// The environment variable that passes the location of the unit's rings to the VM.
 const ENVIRONMENT: &str = "JPORTAL_EMULATED_PT";
 
-/// A prepared unit. Its shared memory is gone when this is dropped.
+/// A prepared unit. Dropping it removes its shared memory.
 pub(crate) struct Unit {
     qemu: PathBuf,
     plugin: OsString,
@@ -22,7 +22,7 @@ pub(crate) struct Unit {
     _dir: tempfile::TempDir,
 }
 
-/// Memory-backed where there is such a place: the rings are written all the time.
+/// A memory-backed directory if one is available, because the rings are written constantly.
 pub(crate) fn shared_memory_root() -> PathBuf {
     let shm = Path::new("/dev/shm");
     let usable = shm.is_dir() && tempfile::tempfile_in(shm).is_ok();
@@ -30,7 +30,7 @@ pub(crate) fn shared_memory_root() -> PathBuf {
 }
 
 impl Unit {
-    /// Finds QEMU and the plugin and makes a private directory for the shared memory.
+    /// Finds QEMU and the plugin, and creates a private directory for the shared memory.
     pub(crate) fn prepare(args: &RunArgs) -> Result<Self> {
         let qemu =
             locate::qemu().with_context(|| format!("the emulated PT unit needs QEMU ({QEMU_REMEDY})"))?;
@@ -44,7 +44,7 @@ impl Unit {
         let plugin = option(&plugin, &shared, args)?;
         Ok(Self { qemu: qemu.path, plugin, shared, _dir: dir })
     }
-    /// QEMU running `java`, without the arguments of the latter.
+    /// QEMU running `java`, without the arguments of `java`.
     pub(crate) fn command(&self, java: &Path) -> Command {
         let mut command = Command::new(&self.qemu);
         command.arg("-plugin").arg(&self.plugin).arg(java).env(ENVIRONMENT, &self.shared);
@@ -52,7 +52,7 @@ impl Unit {
     }
 }
 
-/// The value of `-plugin`.
+/// The value of QEMU's `-plugin` option.
 fn option(plugin: &Path, shared: &Path, args: &RunArgs) -> Result<OsString> {
     let mut all = qemu_value(plugin.as_os_str());
     let mut put = |key: &str, value: OsString| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where the JDK, QEMU and the emulated unit are.
+//! Finds the JDK, QEMU and the emulated unit.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,12 +10,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-/// What to do without QEMU.
+/// How to install QEMU.
 pub(crate) const QEMU_REMEDY: &str = "apt-get install qemu-user";
 
-/// Names the recording JDK's home.
+/// The environment variable with the home of the recording JDK.
 const JAVA_HOME: &str = "JPORTAL_JAVA_HOME";
-/// Names the plugin.
+/// The environment variable with the path of the plugin.
 const PLUGIN: &str = "JPORTAL_EMULATOR";
 const PLUGIN_FILE: &str = "libjportal_emulator.so";
 
@@ -24,8 +24,8 @@ pub(crate) fn has_intel_pt() -> bool {
     Path::new("/sys/bus/event_source/devices/intel_pt").exists()
 }
 
-/// The `java` of a JDK with JPortal: as given, else by the environment, else `build/jdk`
-/// beside the command or above the working directory.
+/// The `java` of a JDK with JPortal: the given path, else the path from the environment, else
+/// `build/jdk` beside the command or above the working directory.
 pub(crate) fn java(given: Option<&Path>) -> Result<PathBuf> {
     if let Some(path) = given {
         return with_jportal(java_of(path).with_context(|| format!("--java {}", path.display()))?);
@@ -41,20 +41,20 @@ pub(crate) fn java(given: Option<&Path>) -> Result<PathBuf> {
     with_jportal(java)
 }
 
-/// Directories above the command and the working directory.
+/// All ancestor directories of the command and of the working directory.
 fn roots() -> Vec<PathBuf> {
     let places = [std::env::current_exe().ok(), std::env::current_dir().ok()];
     places.into_iter().flatten().flat_map(|p| p.ancestors().map(Path::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// `path` may be a JDK's home or its `java`.
+/// The `java` of `path`, which may be a JDK's home or the `java` itself.
 fn java_of(path: &Path) -> Result<PathBuf> {
     let java = if path.is_dir() { path.join("bin/java") } else { path.to_owned() };
     let java = java.canonicalize().with_context(|| format!("no java at {}", java.display()))?;
     Ok(java)
 }
 
-/// Refuses a JDK whose VM does not know our flags.
+/// Refuses a JDK whose VM does not know JPortal's flags.
 fn with_jportal(java: PathBuf) -> Result<PathBuf> {
     let home = java.parent().and_then(Path::parent).context("java lies outside a JDK")?;
     let vm = home.join("lib/server/libjvm.so");
@@ -68,7 +68,7 @@ fn with_jportal(java: PathBuf) -> Result<PathBuf> {
     Ok(java)
 }
 
-/// Whether a file holds these bytes.
+/// Whether a file contains these bytes.
 fn contains(path: &Path, wanted: &[u8]) -> std::io::Result<bool> {
     const BLOCK: usize = 1 << 20;
     let mut file = File::open(path)?;
@@ -106,7 +106,7 @@ pub(crate) struct Qemu {
     pub(crate) version: String,
 }
 
-/// Finds `qemu-x86_64` on the PATH and asks whether it takes plugins.
+/// Finds `qemu-x86_64` on the PATH and checks that it supports plugins.
 pub(crate) fn qemu() -> Result<Qemu> {
     let path = on_path("qemu-x86_64").ok_or_else(|| anyhow!("qemu-x86_64 is not on the PATH"))?;
     let ask = |argument| -> Result<String> {
@@ -128,7 +128,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|p| p.is_file())
 }
 
-/// The emulated unit: by the environment, else beside the command.
+/// The emulated unit: from the environment, else beside the command.
 pub(crate) fn plugin() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os(PLUGIN).filter(|p| !p.is_empty()) {
         let found = Path::new(&path).canonicalize();
@@ -145,7 +145,7 @@ pub(crate) fn plugin() -> Result<PathBuf> {
     })
 }
 
-/// A value in an option of QEMU: commas are doubled.
+/// A value for a QEMU option: commas are doubled.
 pub(crate) fn qemu_value(value: &OsStr) -> std::ffi::OsString {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut out = Vec::with_capacity(value.len());

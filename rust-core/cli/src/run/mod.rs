@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal run`: starts the program under the recording VM and gets out of its way.
+//! `jportal run`: starts the program under the recording VM and otherwise stays out of its way.
 //!
-//! The program keeps stdin, stdout and stderr, gets the signals sent to us, and we end as it
-//! ends, by exit status or by signal. Our own words go to stderr and can be silenced.
+//! The program keeps stdin, stdout and stderr and receives the signals that are sent to us. The
+//! command ends as the program ends, by exit status or by signal. Our own messages go to stderr
+//! and can be silenced.
 
 mod child;
 pub(crate) mod emulate;
@@ -22,13 +23,13 @@ use crate::args::RunArgs;
 use crate::{decode, say};
 use child::End;
 
-/// Runs it; the exit code is the program's.
+/// Runs the program. The exit code is the program's.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     match record(args) {
         Ok(End::Code(code)) => ExitCode::from(code),
         Ok(End::Signal(signal)) => {
             crate::sys::die_by(signal);
-            // A signal that does not kill us: what a shell would say.
+            // The signal did not kill us, so use the exit status that a shell would use.
             ExitCode::from(128u8.wrapping_add(signal as u8))
         }
         Err(e) => {
@@ -45,7 +46,7 @@ fn record(args: &RunArgs) -> Result<End> {
     if !args.quiet {
         say(source.message(args.emulate));
     }
-    // The unit's shared memory lives as long as this.
+    // The unit's shared memory exists as long as `unit` does.
     let (unit, mut command) = match source {
         Source::Emulated => {
             let unit = emulate::Unit::prepare(args)?;
@@ -65,7 +66,7 @@ fn record(args: &RunArgs) -> Result<End> {
     Ok(outcome.end)
 }
 
-/// Where the trace comes from.
+/// The source of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Perf,
@@ -77,7 +78,7 @@ impl Source {
         if present && !emulate { Self::Perf } else { Self::Emulated }
     }
 
-    /// As `-XX:JPortalSource` has it.
+    /// The name in `-XX:JPortalSource`.
     fn name(self) -> &'static str {
         match self {
             Self::Perf => "perf",
@@ -96,7 +97,7 @@ impl Source {
     }
 }
 
-/// Refuses options that say something of the emulated unit alone.
+/// Refuses options that concern only the emulated unit.
 fn needs_no_unit(args: &RunArgs) -> Result<()> {
     let given = [
         ("--cores", args.cores.is_some()),
@@ -117,25 +118,27 @@ fn needs_no_unit(args: &RunArgs) -> Result<()> {
 fn java_flags(args: &RunArgs, output: &Path, source: Source) -> Vec<OsString> {
     let mut file = OsString::from("-XX:JPortalFile=");
     file.push(output);
-    // The VM logs to stdout by default, which is the program's: what the recorder has to say goes to stderr.
+    // The VM logs to stdout by default, which belongs to the program. The recorder's messages
+    // go to stderr.
     let mut flags = vec![
         "-XX:+JPortal".into(),
         format!("-XX:JPortalSource={}", source.name()).into(),
         "-Xlog:jportal*=off:stdout".into(),
-        // What the kernel does not let a recording have is a warning, and is of use.
+        // With perf, warnings are useful: they report what the kernel does not permit the
+        // recording.
         if source == Source::Perf { "-Xlog:jportal*=warning:stderr" } else { "-Xlog:jportal*=error:stderr" }
             .into(),
         file,
     ];
-    // The unit has its size from us; the VM is told so that the two agree. Its flag takes no
-    // smaller buffers.
+    // The plugin takes the buffer size from its own option, so the VM gets the same size. The
+    // VM's flag accepts no smaller buffers.
     if let Some(size) = args.aux.filter(|&n| n >= 64 << 10) {
         flags.push(format!("-XX:JPortalBufferSize={size}").into());
     }
     flags
 }
 
-/// Says what became of the capture; `written` is where the VM put it.
+/// Reports the state of the capture. `written` is the file that the VM wrote.
 fn after(args: &RunArgs, output: &Path, written: Option<PathBuf>) {
     let Some(path) = written else {
         say(&format!("warning: no capture was written to {}", output.display()));

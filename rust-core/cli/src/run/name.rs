@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The name of the capture: the VM expands patterns in it, and the command has to find what the VM wrote.
+//! The name of the capture. The VM expands patterns in it, and the command has to find the file
+//! that the VM wrote.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// `%t` as the VM writes it, the digits as `0` (`strftime` with `%Y-%m-%d_%H-%M-%S`).
+/// The form in which the VM writes `%t`, with each digit as `0` (`strftime` with
+/// `%Y-%m-%d_%H-%M-%S`).
 const TIME: &[u8] = b"0000-00-00_00-00-00";
 
 /// A piece of a file name.
@@ -17,8 +19,8 @@ enum Piece {
     Time,
 }
 
-/// The pieces of the last component of a path, which alone is a pattern (`expand_path` in
-/// `jportalRecording.cpp`).
+/// The pieces of the last component of a path. Only that component is a pattern (`expand_path`
+/// in `jportalRecording.cpp`).
 fn pieces(name: &OsStr, pid: u32) -> Vec<Piece> {
     let (mut all, mut text) = (Vec::new(), Vec::new());
     let mut rest = name.as_bytes();
@@ -46,7 +48,7 @@ fn pieces(name: &OsStr, pid: u32) -> Vec<Piece> {
     all
 }
 
-/// Whether the VM may have made the name of the pieces.
+/// Whether the VM may have made `name` from the pieces.
 fn fits(pieces: &[Piece], name: &OsStr) -> bool {
     let mut rest = name.as_bytes();
     for piece in pieces {
@@ -68,8 +70,8 @@ fn is_time(text: &[u8]) -> bool {
     text.iter().zip(TIME).all(|(c, shape)| if *shape == b'0' { c.is_ascii_digit() } else { c == shape })
 }
 
-/// The file that the VM of process `pid`, started at `since`, made of `pattern`: the newest that fits, if
-/// there is one.
+/// The file that the VM of process `pid`, started at `since`, made from `pattern`: the newest
+/// one that fits, if there is one.
 pub(crate) fn find(pattern: &Path, pid: u32, since: SystemTime) -> Option<PathBuf> {
     let pieces = pieces(pattern.file_name()?, pid);
     if let [Piece::Text(text)] = &pieces[..] {

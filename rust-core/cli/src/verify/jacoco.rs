@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal verify --jacoco`: coverage beside JaCoCo's.
+//! `jportal verify --jacoco`: compares coverage with JaCoCo's.
 //!
-//! What is in an .exec file only JaCoCo's own library can tell. A small Java program of ours asks it
-//! (`java/JacocoListing.java`, run from its source by the recording JDK) and prints a listing, which is compared.
+//! Only JaCoCo's own library can read an .exec file. A small Java program
+//! (`java/JacocoListing.java`, which the recording JDK runs from its source) uses that library
+//! and prints a listing, which is then compared.
 
 use std::collections::BTreeSet;
 use std::io::{BufReader, Write};
@@ -21,7 +22,7 @@ use crate::run::locate;
 use crate::{Outcome, decode, put_json, put_text, say};
 
 const LISTING: &str = include_str!("../../java/JacocoListing.java");
-/// Where Debian's packages libjacoco-java and libasm-java have their jars.
+/// The directory of the jars of Debian's packages libjacoco-java and libasm-java.
 const DEBIAN: &str = "/usr/share/java";
 const JARS: [&str; 4] = ["org.jacoco.core.jar", "asm.jar", "asm-tree.jar", "asm-commons.jar"];
 
@@ -61,7 +62,7 @@ pub(super) fn verify(args: &VerifyArgs, exec: &Path) -> Result<Outcome> {
     Ok(if comparison.equal() && clean { Outcome::Done } else { Outcome::Findings })
 }
 
-/// Runs the Java program.
+/// Runs the Java program and reads its listing.
 fn list(args: &VerifyArgs, exec: &Path, names: &BTreeSet<&str>) -> Result<Listing> {
     if !exec.is_file() {
         bail!("{}: no such file; record one with JaCoCo's agent", exec.display());
@@ -80,7 +81,7 @@ fn list(args: &VerifyArgs, exec: &Path, names: &BTreeSet<&str>) -> Result<Listin
         .context("cannot start java")?;
     let mut input = child.stdin.take().ok_or_else(|| anyhow!("java has no standard input"))?;
     let all: String = names.iter().map(|n| format!("{n}\n")).collect();
-    // A program that fails at once reads nothing; what it says is on stderr.
+    // A Java program that fails immediately does not read its input. Its message is on stderr.
     let feeder = std::thread::spawn(move || input.write_all(all.as_bytes()));
     let output = child.stdout.take().ok_or_else(|| anyhow!("java has no standard output"))?;
     let listing = Listing::read(BufReader::new(output));
@@ -92,7 +93,7 @@ fn list(args: &VerifyArgs, exec: &Path, names: &BTreeSet<&str>) -> Result<Listin
     Ok(listing?)
 }
 
-/// JaCoCo's and ASM's jars.
+/// The class path of JaCoCo's and ASM's jars.
 fn class_path(folder: Option<&Path>) -> Result<String> {
     let folder = folder.unwrap_or(Path::new(DEBIAN));
     let jars: Vec<PathBuf> = JARS.iter().map(|jar| folder.join(jar)).collect();

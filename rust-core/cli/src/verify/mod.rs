@@ -33,7 +33,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
     }
 }
 
-/// Whether the arguments ask for the method's class.
+/// Whether the arguments select the method's class.
 fn is_wanted(args: &VerifyArgs, method: &Method) -> bool {
     if args.class.is_empty() {
         return decode::is_application(method);
@@ -42,7 +42,8 @@ fn is_wanted(args: &VerifyArgs, method: &Method) -> bool {
     args.class.iter().any(|prefix| name.starts_with(prefix.as_str()))
 }
 
-/// Compares the thread named by `--thread` (default `main`) with the same one of another recording.
+/// Compares the thread named by `--thread` (default `main`) with the same thread of another
+/// recording.
 fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
     let thread = match &args.decode.threads[..] {
         [] => "main",
@@ -58,7 +59,7 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
             let (to, from) = sync_channel(BATCHES);
             let recording: &jportal_reconstruct::Recording<'_> = recording;
             let mut consumer = StepsConsumer::new(recording.methods(), wanted, thread, to);
-            // The consumer goes with the decoder, so that the receiver sees the end.
+            // The consumer moves into the decoder's thread, so that the receiver sees the end.
             let decoded = scope.spawn(move || decode::decode(&args.decode, recording, &mut consumer));
             (from, decoded)
         };
@@ -102,7 +103,7 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     let recording = decode::recording(&reader)?;
     check_process(oracle, reader.header().pid)?;
     if !args.decode.threads.is_empty() {
-        // The logs of threads that are not looked at must not count as missing.
+        // The logs of threads that were not selected must not count as missing.
         let threads = &recording.image().threads;
         let named = |tid: u32| {
             let tid_text = tid.to_string();
@@ -136,13 +137,13 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
         return Ok(Outcome::Findings);
     }
     let clean = check.is_none_or(|c| c.is_clean());
-    // A decoder that contradicts itself is not right, though no probe may lie where it does.
+    // A decoder that contradicts itself is wrong, even if no probe lies at the contradiction.
     let sound = errors.native_flow + errors.reconstruct == 0;
     let passed = if args.allow_gaps { verdict.exact } else { verdict.complete && sound };
     Ok(if passed && clean { Outcome::Done } else { Outcome::Findings })
 }
 
-/// Where the decoder contradicts itself; the flow has a gap there.
+/// Number of places where the decoder contradicts itself. The flow has a gap there.
 #[derive(Clone, Copy, serde::Serialize)]
 struct Errors {
     native_flow: u64,
@@ -199,7 +200,7 @@ fn open_logs(dir: &Path) -> Result<Vec<ProbeLog>> {
     Ok(logs)
 }
 
-/// A log of another process says nothing about this capture.
+/// Refuses a log of another process, which is not about this capture.
 fn check_process(dir: &Path, pid: u32) -> Result<()> {
     let Ok(facts) = std::fs::read_to_string(dir.join("agent.tsv")) else { return Ok(()) };
     let logged = facts.lines().find_map(|l| l.strip_prefix("pid\t")?.trim().parse::<u32>().ok());

@@ -3,7 +3,7 @@
 //! The PT unit of one core: which packets it sends for which event.
 //!
 //! SDM means Intel's Software Developer's Manual, volume 3, chapter "Intel Processor Trace".
-//! The unit traces user mode only with one filter range: "enabled" (PacketEn) means that the
+//! The unit traces user mode only, with one filter range: "enabled" (PacketEn) means that the
 //! core executes inside that range. Deferred TIPs, TraceStop, TSX, PTWRITE and power events are
 //! not emulated.
 
@@ -61,7 +61,7 @@ pub struct Unit {
     out: Encoder,
     /// Stream position of the first byte in `out`.
     base: u64,
-    /// Stream position from which on a PSB is due.
+    /// Stream position from which a PSB is due.
     psb_due: u64,
     psb_distance: u64,
     tnt: u64,
@@ -73,7 +73,7 @@ pub struct Unit {
     pop: Pop,
     returns: ReturnStack,
     timing: TimingState,
-    /// The clock stands still from this TSC on.
+    /// The unit's clock does not pass this TSC.
     clock_limit: u64,
     sent: Sent,
 }
@@ -100,13 +100,14 @@ impl Unit {
         }
     }
 
-    /// Nothing is sent with a time behind `tsc`.
+    /// From this call on, no time later than `tsc` is sent.
     pub fn limit_clock(&mut self, tsc: u64) {
         self.clock_limit = tsc;
     }
 
-    /// An event of the running thread: see [`TimingState::look`]. Where no packet depends on the time, reading it at each block
-    /// would cost a sixth of the run.
+    /// An event of the running thread, see [`TimingState::look`]. If no packet depends on the
+    /// time, the clock is not read: to read it at each block would cost a sixth of the run
+    /// time.
     #[inline]
     pub fn look(&mut self) {
         if self.timing.runs() {
@@ -115,7 +116,7 @@ impl Unit {
         }
     }
 
-    /// No event of the running thread came later.
+    /// A time that no event of the running thread exceeds.
     pub fn looked(&self) -> u64 {
         if self.timing.runs() { self.timing.looked() } else { self.now() }
     }
@@ -137,7 +138,7 @@ impl Unit {
         self.out.clear();
     }
 
-    /// Stream position behind the last byte.
+    /// Stream position after the last byte.
     #[inline]
     pub fn position(&self) -> u64 {
         self.base + self.out.len() as u64
@@ -170,8 +171,8 @@ impl Unit {
         self.timing.latest()
     }
 
-    /// TraceEn goes from 0 to 1 at `tsc`. `fresh`: the byte counter was cleared, so a PSB+ comes first;
-    /// otherwise the time is restated.
+    /// TraceEn changes from 0 to 1 at `tsc`. `fresh` says that the byte counter was cleared, so
+    /// a PSB+ comes first; otherwise the time is restated.
     pub fn start(&mut self, fresh: bool, tsc: u64) {
         debug_assert!(!self.enabled);
         if fresh {
@@ -186,7 +187,8 @@ impl Unit {
         self.mode_sent = false;
     }
 
-    /// PSB+ when the byte counter says so; `ip` is the next instruction.
+    /// Sends a PSB+ if the byte counter requires one; `ip` is the next instruction. Returns
+    /// whether it was sent.
     #[inline]
     pub fn psb_if_due(&mut self, ip: u64) -> bool {
         if self.position() < self.psb_due {
@@ -197,8 +199,8 @@ impl Unit {
         true
     }
 
-    /// PSB+: PSB, TSC, TMA, CBR, with PacketEn also MODE.Exec and FUP, PSBEND. The last IP and the
-    /// return stack start afresh (SDM, "PSB").
+    /// Sends a PSB+: PSB, TSC, TMA, CBR, with PacketEn also MODE.Exec and FUP, PSBEND. The last
+    /// IP and the return stack are reset (SDM, "PSB").
     #[cold]
     fn psb(&mut self, ip: Option<u64>, now: u64) {
         self.flush_tnt();
@@ -217,7 +219,8 @@ impl Unit {
         self.out.psbend();
     }
 
-    /// MTC follows a packet: the branch of that belongs to a block that began earlier, and code may have changed since.
+    /// Sends the MTC packets that are due. A branch packet comes before them, because the
+    /// branch belongs to a block that began earlier, and code may have changed since.
     #[inline]
     fn mtc(&mut self) {
         if self.timing.runs() {
@@ -243,7 +246,7 @@ impl Unit {
         self.tnt_len = 0;
     }
 
-    /// A conditional branch or, as taken, a compressed return.
+    /// A conditional branch, or a compressed return, which counts as taken.
     #[inline]
     pub fn conditional(&mut self, taken: bool) {
         self.sent.tnt_bits += 1;
@@ -255,8 +258,8 @@ impl Unit {
         }
     }
 
-    /// An indirect branch to `ip`. Buffered outcomes go first: a decoder that meets a return takes a
-    /// pending TNT bit for a compressed one (SDM, "RET Compression").
+    /// An indirect branch to `ip`. Buffered outcomes are sent first: a decoder that reaches a
+    /// return takes a pending TNT bit for a compressed return (SDM, "RET Compression").
     #[inline]
     pub fn indirect(&mut self, ip: u64) {
         self.flush_tnt();
@@ -292,8 +295,8 @@ impl Unit {
         self.indirect(ip);
     }
 
-    /// Execution enters the range at `ip`: TIP.PGE, behind MODE.Exec where the decoder cannot know
-    /// the mode (a decoder without it starts in 32-bit mode).
+    /// Execution enters the range at `ip`: TIP.PGE, after MODE.Exec if the decoder cannot know
+    /// the mode (without MODE.Exec, a decoder starts in 32-bit mode).
     pub fn enter(&mut self, ip: u64) {
         debug_assert!(!self.enabled && self.tnt_len == 0);
         self.cyc();
@@ -338,7 +341,7 @@ impl Unit {
         self.returns.clear();
     }
 
-    /// Packets begin to be lost inside the unit. Buffered outcomes are among them.
+    /// The unit begins to lose packets internally. Buffered outcomes are lost as well.
     pub fn begin_overflow(&mut self) {
         self.lose();
     }
@@ -354,8 +357,8 @@ impl Unit {
         }
     }
 
-    /// Output stopped at stream position `at` because the buffer is full: what was not written is
-    /// gone, and tracing is off until [`Unit::start`].
+    /// Output stopped at stream position `at` because the buffer is full: bytes that were not
+    /// written are lost, and tracing is off until [`Unit::start`].
     pub fn stop(&mut self, at: u64) {
         self.lose();
         self.out.clear();

@@ -20,7 +20,7 @@ impl Default for ReturnStack {
 }
 
 impl ReturnStack {
-    /// Remembers where a call returns to.
+    /// Pushes the return address of a call.
     #[inline]
     pub fn push(&mut self, address: u64) {
         self.top = (self.top + 1) % DEPTH;
@@ -43,7 +43,7 @@ impl ReturnStack {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all addresses.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;

@@ -49,7 +49,7 @@ fn shown(u: &Unit) -> Vec<String> {
     list
 }
 
-/// What comes behind the start sequence.
+/// The packets after the first `skip` ones.
 fn after(u: &Unit, skip: usize) -> Vec<String> {
     shown(u).split_off(skip)
 }
@@ -78,7 +78,7 @@ fn psb_plus_inside_the_range_carries_mode_and_the_next_instruction() {
     let fup = format!("FUP {:x}", A + n);
     assert_eq!(tail[psb..], ["PSB", "TSC", "CBR", "MODE.Exec", fup.as_str(), "PSBEND"]);
     assert!(u.bytes().len() >= 256 && u.bytes().len() < 256 + 64, "{}", u.bytes().len());
-    // The mode is known now: no MODE.Exec before the next TIP.PGE.
+    // The PSB+ stated the mode, so there is no MODE.Exec before the next TIP.PGE.
     u.leave(1);
     u.enter(A);
     assert_eq!(shown(&u).split_off(tail.len()), ["TIP.PGD 1", "TIP.PGE 4000001000"]);
@@ -160,7 +160,8 @@ fn addresses_are_compressed_against_the_last_one_sent() {
         lens.push(d.offset().get() - at);
         at = d.offset().get();
     }
-    // MODE.Exec; PGE 48 bits, TIP 16, 32, 48, 64; FUP 16; PGD suppressed, which leaves the last IP; PGE 16.
+    // MODE.Exec; PGE 48 bits, TIP 16, 32, 48, 64; FUP 16; PGD suppressed, which leaves the last
+    // IP; PGE 16.
     assert_eq!(lens, [2, 7, 3, 5, 7, 9, 3, 1, 3]);
     assert_eq!(shown(&u).last().unwrap(), "TIP.PGE 1234800000000002");
 }
@@ -256,7 +257,7 @@ fn mtc_and_cyc_accompany_packets() {
     let begin = shown(&u).len();
     u.conditional(true);
     u.indirect(A);
-    // An MTC may come in between, with a CYC of its own.
+    // An MTC with its own CYC may come in between.
     let mut all = Vec::new();
     for packet in after(&u, begin) {
         match packet.as_str() {
@@ -281,7 +282,7 @@ fn mtc_behind_a_long_silence_restates_the_time() {
     mtc(&mut t, &mut out, 3 << 7);
     assert_eq!(out.bytes(), [0x59, 1, 0x59, 2, 0x59, 3]);
     out.clear();
-    // A jump is told with the next packet.
+    // A jump of the clock is sent with the next event.
     mtc(&mut t, &mut out, 1000 << 7);
     assert_eq!(out.bytes(), [0u8; 0]);
     mtc(&mut t, &mut out, 1000 << 7);
@@ -313,7 +314,7 @@ fn cycles_are_counted_up_to_the_time_that_is_sure() {
     let mut out = Encoder::new();
     let start = 1 << 30;
     t.tsc(&mut out, start);
-    // A packet that follows soon, and one behind a jump of the clock.
+    // An event that follows soon, one after a jump of the clock, and one soon after that.
     for (now, sure) in [(1000, 1000), (1 << 20, 1000), ((1 << 20) + 500, (1 << 20) + 500)] {
         out.clear();
         t.look(start + now);

@@ -7,17 +7,19 @@ use jportal_pt_packet::Encoder;
 use crate::clock::CTC_SHIFT;
 use crate::config::{Config, Timing};
 
-/// MTC carries 8 bits; behind a longer silence TSC and TMA restate the time.
+/// Maximum number of MTC periods to catch up with. MTC carries 8 bits; after a longer pause,
+/// TSC and TMA restate the time.
 const MTC_CATCH_UP: u64 = 200;
-/// TSC ticks between two packets that are a jump of the clock.
+/// The clock has jumped if more than this many TSC ticks lie between two events.
 const JUMP: u64 = 1 << 14;
-/// The same if it may be that the host did not run the guest's code meanwhile: twenty microseconds, for a frequency in kHz. Eight
-/// tenths of the time in which QEMU translates is told so.
+/// The same limit for a jump during which the host may not have run the guest's code: 20
+/// microseconds, for a TSC of `khz` kHz. Eight tenths of the time in which QEMU translates lies
+/// in jumps above this limit and is therefore recorded.
 pub const fn held_up(khz: u64) -> u64 {
     khz / 50
 }
 
-/// What the timing packets of one core remember.
+/// State of the timing packets of one core.
 #[derive(Debug)]
 pub struct TimingState {
     timing: Timing,
@@ -29,12 +31,16 @@ pub struct TimingState {
     last_tsc: u64,
     /// The time of the last event ([`TimingState::look`]).
     looked: u64,
-    /// The time at which the block that begins with that event was surely chosen.
+    /// The time that may be sent for the block that begins with the last event: normally the
+    /// time of that event.
     ///
-    /// When the clock has jumped since the event before, the host may have suspended the thread after QEMU's choice of the
-    /// block: for that block the time of the event before is the sure one, and the next event tells the jump.
+    /// If the clock has jumped since the previous event, the host may have suspended the thread
+    /// after QEMU chose the block, and code may have changed before the thread resumed. Then
+    /// the time of the previous event is the sure one for that block, and the jump is sent with
+    /// the next event.
     sure: u64,
-    /// The time of the event before the clock made a jump of more than [`held_up`], until it is asked for; 0: none did.
+    /// The time of the event before the clock jumped by more than [`held_up`], until
+    /// [`TimingState::take_jump`] takes it; 0 if the clock did not jump.
     held_since: u64,
     held_up: u64,
     /// TSC at the last CYC.
@@ -42,7 +48,7 @@ pub struct TimingState {
 }
 
 impl TimingState {
-    /// A clock that has sent nothing yet.
+    /// The state before the first packet.
     pub fn new(config: &Config) -> Self {
         let mtc_shift = CTC_SHIFT + u32::from(config.mtc_freq);
         TimingState {
@@ -59,7 +65,7 @@ impl TimingState {
         }
     }
 
-    /// CBR.
+    /// Sends CBR.
     pub fn cbr(&self, out: &mut Encoder) {
         out.cbr(self.cbr);
     }
@@ -69,13 +75,13 @@ impl TimingState {
         self.last_tsc.max(self.last_mtc << self.mtc_shift).max(self.last_cyc)
     }
 
-    /// Whether packets in mid-stream depend on the time.
+    /// Whether MTC or CYC packets are sent, so that the time of every event matters.
     #[inline]
     pub fn runs(&self) -> bool {
         self.timing != Timing::Tsc
     }
 
-    /// TSC, and TMA where MTC is on. Decoders count cycles from here on.
+    /// Sends TSC, and TMA if MTC is on. Decoders count cycles from this packet on.
     pub fn tsc(&mut self, out: &mut Encoder, now: u64) {
         out.tsc(now);
         self.last_tsc = now;
@@ -88,8 +94,9 @@ impl TimingState {
         }
     }
 
-    /// An event of the running thread at `now`: a block begins, or control leaves the range. What happened before it happened
-    /// no later than the event before, but for the block that began with that.
+    /// An event of the running thread at `now`: a block begins, or control leaves the range.
+    /// What happened before this event happened no later than the previous event, except for
+    /// the execution of the block that began with the previous event.
     #[inline]
     pub fn look(&mut self, now: u64) {
         let passed = now.saturating_sub(self.looked);
@@ -106,7 +113,7 @@ impl TimingState {
         self.looked
     }
 
-    /// The MTC packets due.
+    /// Sends the MTC packets that are due.
     #[inline]
     pub fn mtc(&mut self, out: &mut Encoder) {
         let ticks = self.sure >> self.mtc_shift;
@@ -117,7 +124,7 @@ impl TimingState {
 
     #[cold]
     fn mtc_due(&mut self, out: &mut Encoder, now: u64, ticks: u64) {
-        // Read on another processor of the host the counter may lag by a few ticks.
+        // The counter may lag by a few ticks when it is read on another processor of the host.
         if ticks < self.last_mtc {
             return;
         }
@@ -125,7 +132,7 @@ impl TimingState {
             self.tsc(out, now);
             return;
         }
-        // Decoders count cycles from the last MTC, too.
+        // Decoders count cycles from the last MTC as well.
         if self.counts_cycles() {
             self.cycles_to(out, now);
         }
@@ -135,7 +142,7 @@ impl TimingState {
         self.last_mtc = ticks;
     }
 
-    /// Whether the clock has made a jump since this was asked last; the time of the event before it.
+    /// If the clock has jumped since the last call: the time of the event before the jump.
     #[inline]
     pub fn take_jump(&mut self) -> Option<u64> {
         if self.held_since == 0 {
@@ -150,7 +157,7 @@ impl TimingState {
         self.timing == Timing::Cyc
     }
 
-    /// CYC, which precedes every packet that cycles are counted for.
+    /// Sends CYC, which precedes every packet that cycles are counted for.
     pub fn cyc(&mut self, out: &mut Encoder) {
         self.cycles_to(out, self.sure);
     }

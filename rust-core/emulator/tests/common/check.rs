@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Decodes with libipt's instruction flow decoder in step with the record of executed blocks.
+//! Decodes with libipt's instruction flow decoder, in step with the record of executed blocks.
 //!
-//! libipt follows the code bytes, the packets and nothing else. The bytes are those of the block
-//! that is known to run next, so code that changes is seen as it was.
+//! libipt uses only the code bytes and the packets. The bytes are those of the block that
+//! executes next according to the record, so code that changes is decoded as it was executed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -22,15 +22,21 @@ use libipt::status::Status;
 use super::truth::{Block, Entry, read_code, read_core};
 use super::{CoreTrace, Run, switch};
 
-/// What was compared.
+/// Results of a comparison.
 #[derive(Debug, Default, Clone)]
 pub struct Matched {
+    /// Instructions that were decoded as executed.
     pub instructions: u64,
-    /// Instructions that were executed, but are missing because the buffer was full.
+    /// Instructions that were executed, but are missing because of an overflow or because the
+    /// buffer was full.
     pub lost: u64,
+    /// Decoders that were started at a PSB within the stream.
     pub cold_starts: u64,
+    /// Overflows that were decoded.
     pub overflows: u64,
+    /// Segments that end with a truncation.
     pub truncations: u64,
+    /// Switches to a core.
     pub switches: u64,
     /// Threads seen per core.
     pub tids: Vec<Vec<u32>>,
@@ -115,7 +121,8 @@ impl Expected {
         }
     }
 
-    /// Goes behind the next end of a loss; returns the instructions passed.
+    /// Skips everything up to the end of the next loss; returns the number of instructions
+    /// skipped.
     fn skip_loss(&mut self) -> u64 {
         let mut n = 0;
         loop {
@@ -133,7 +140,7 @@ impl Expected {
     }
 }
 
-/// A decoder over `bytes`; `mtc` is MTCFreq where MTC is on.
+/// A decoder of `bytes` that reads code from `memory`.
 fn decoder<'a>(bytes: &'a mut [u8], run: &Run, memory: &Memory) -> InsnDecoder<'a> {
     let mut builder: EncoderDecoderBuilder<InsnDecoder<'_>> = InsnDecoder::builder();
     let config = run.unit.config();
@@ -149,7 +156,8 @@ fn decoder<'a>(bytes: &'a mut [u8], run: &Run, memory: &Memory) -> InsnDecoder<'
     decoder
 }
 
-/// Checks every core; panics at the first difference.
+/// Checks every core; panics at the first difference. Every `cold_every`-th PSB of a segment is
+/// also decoded from a cold start; 0: none.
 pub fn check(run: &Run, cold_every: usize) -> Matched {
     let directory = run.truth_directory();
     let blocks = read_code(&directory);
@@ -181,7 +189,7 @@ pub fn check(run: &Run, cold_every: usize) -> Matched {
     sum
 }
 
-/// Where the stream breaks off: behind each truncation, and its end.
+/// Stream positions at which segments end: after each truncation, and at the end of the stream.
 fn segment_ends(core: &CoreTrace) -> Vec<u64> {
     let mut ends: Vec<u64> = core
         .records
@@ -197,10 +205,10 @@ fn segment_ends(core: &CoreTrace) -> Vec<u64> {
     ends
 }
 
-/// Bytes that a packet may have (SDM, table "PSB Packet Definition").
+/// Maximum number of bytes of a packet (SDM, table "PSB Packet Definition").
 const LONGEST: u64 = 16;
 
-/// Whether no further packet is whole, of `len` bytes.
+/// Whether the decoder is so close to the end of `len` bytes that the next packet may be cut.
 fn ends(decoder: &InsnDecoder<'_>, len: u64) -> bool {
     decoder.offset().is_ok_and(|at| at + LONGEST > len)
 }
@@ -233,8 +241,9 @@ impl Segment<'_> {
                     status = after;
                 }
                 Err(e) if e.code() == PtErrorCode::Eos => break,
-                // The last packets of a truncated segment lead to code that no thread comes to before the loss: what they
-                // lacked to be complete, the end of a packet or the TIP.PGD behind a FUP, is part of it.
+                // The last packets of a truncated segment may lead to code that no thread
+                // reaches before the loss: what completes them, the end of a packet or the
+                // TIP.PGD after a FUP, is lost.
                 Err(e) if e.code() == PtErrorCode::Nomap && ends(&decoder, len) => break,
                 Err(e) if self.expected.peek() == Next::Lost => panic!("{e} while packets are lost"),
                 Err(e) => self.fail(&decoder, &e.to_string()),
@@ -278,7 +287,7 @@ impl Segment<'_> {
                 *self.sum.counts.entry(ip).or_default() += 1;
                 self.expected.skip();
             }
-            // Beyond the loss of packets a decoder runs on to the next branch.
+            // After packets are lost, a decoder continues up to the next branch.
             Next::Lost | Next::Truncated(_) => {}
             other => self.fail(decoder, &format!("decoded {ip:#x}, executed {other:x?}")),
         }
@@ -298,13 +307,13 @@ impl Segment<'_> {
         )
     }
 
-    /// Decodes a stretch from the PSB at `offset` alone.
+    /// Decodes some instructions from the PSB at `offset`, without earlier state.
     fn cold_start(&mut self, bytes: &mut [u8], offset: u64) {
         let mut expected = self.expected.clone();
         let mut decoder = decoder(bytes, self.run, &expected.memory);
         match decoder.sync_set(offset) {
             Ok(()) => self.sum.cold_starts += 1,
-            // The stream may break off inside this very PSB+.
+            // The stream may end inside this PSB+.
             Err(e) if e.code() == PtErrorCode::Eos => return,
             Err(e) => self.fail(&decoder, &format!("cold start: {e}")),
         }
@@ -335,7 +344,8 @@ impl Segment<'_> {
         }
     }
 
-    /// At a truncation the rest up to the recovery was executed without packets.
+    /// If the segment ends with a truncation, the instructions up to the recovery were executed
+    /// without packets.
     fn end_of_segment(&mut self) {
         let mut probe = self.expected.clone();
         loop {
@@ -350,7 +360,8 @@ impl Segment<'_> {
     }
 }
 
-/// AUX records cover the stream once, each within one thread's stay; switches alternate.
+/// Checks that AUX records cover the stream exactly once, each within one thread's stay, and
+/// that switches alternate.
 fn check_records(n: usize, core: &CoreTrace, entries: &[Entry], sum: &mut Matched) {
     let mut position = 0;
     let mut running = None;
@@ -386,8 +397,8 @@ fn check_records(n: usize, core: &CoreTrace, entries: &[Entry], sum: &mut Matche
     sum.tids.push(tids);
 }
 
-/// One clock: TSC packets and records of a core are stamped by the host's counter, in order, and the
-/// packets of a record are not younger than the record.
+/// Checks that there is one clock: the host's counter stamps the TSC packets and the records of
+/// a core, in order, and the packets of a record are not later than the record.
 fn check_times(n: usize, core: &CoreTrace) {
     let mut last_record = 0;
     let mut last_packet = 0;
@@ -411,7 +422,7 @@ fn check_times(n: usize, core: &CoreTrace) {
     assert!(last_packet > 0, "core {n}: no TSC packet");
 }
 
-/// (stream position of its end, thread) of each stay.
+/// (stream position of the end, thread) of each stay.
 fn stays(entries: &[Entry]) -> Vec<(u64, u32)> {
     let mut tid = 0;
     let mut list = Vec::new();

@@ -16,29 +16,39 @@ use jportal_perf_abi::record::RecordReader;
 use jportal_perf_abi::ring::CoreConsumer;
 use jportal_perf_abi::{Body, Record};
 
-/// What one core's rings held.
+/// What one core's rings contained.
 #[derive(Debug, Default)]
 pub struct CoreTrace {
+    /// The AUX stream.
     pub aux: Vec<u8>,
+    /// The records of the data ring.
     pub records: Vec<Record>,
 }
 
 /// A finished run.
 #[derive(Debug)]
 pub struct Run {
+    /// Directory of the run's files.
     pub directory: tempfile::TempDir,
+    /// One trace per virtual core.
     pub cores: Vec<CoreTrace>,
+    /// Exit status and output of the guest.
     pub output: Output,
+    /// The shared file of the unit.
     pub unit: EmulatedUnit,
+    /// The emulator's log.
     pub log: String,
+    /// Duration of the run.
     pub elapsed: Duration,
 }
 
 impl Run {
+    /// A counter of the unit.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.unit.counter(counter)
     }
 
+    /// Directory of the record of executed blocks.
     pub fn truth_directory(&self) -> PathBuf {
         self.directory.path().join("truth")
     }
@@ -56,16 +66,20 @@ impl Run {
     }
 }
 
-/// How to run.
+/// Settings of a run.
 pub struct Setup {
+    /// Further arguments of the plugin.
     pub arguments: String,
-    /// Sleep between two rounds of draining; long ones make rings full.
+    /// Pause between two rounds of draining. A long pause makes rings full.
     pub drain_pause: Duration,
+    /// Whether to keep the record of executed blocks.
     pub truth: bool,
+    /// Maximum duration of the run.
     pub patience: Duration,
 }
 
 impl Setup {
+    /// Settings with these arguments of the plugin and the record of executed blocks.
     pub fn new(arguments: &str) -> Setup {
         Setup {
             arguments: arguments.into(),
@@ -76,7 +90,7 @@ impl Setup {
     }
 }
 
-/// The plugin that `cargo test` built beside this test.
+/// Path of the plugin that `cargo test` built beside this test.
 pub fn plugin() -> PathBuf {
     let exe = std::env::current_exe().unwrap();
     let directory = exe.parent().unwrap();
@@ -111,7 +125,7 @@ pub fn run_guest(scenario: &str, n: u64, setup: &Setup) -> Run {
     run(&[guest().to_str().unwrap(), scenario, &number], setup)
 }
 
-/// Runs a program under QEMU, draining its rings meanwhile.
+/// Runs a program under QEMU and drains its rings meanwhile.
 pub fn run(program: &[&str], setup: &Setup) -> Run {
     let directory = tempfile::tempdir().unwrap();
     let rings = directory.path().join("rings");
@@ -187,7 +201,7 @@ fn take(consumer: &mut CoreConsumer, records: &mut Vec<u8>, aux: &mut Vec<u8>) {
     consumer.aux.drain(aux, available as usize).unwrap();
 }
 
-/// A switch record's direction.
+/// Whether a switch record reports a thread that leaves the core; `None` for other records.
 pub fn switch(record: &Record) -> Option<bool> {
     match record.body {
         Body::Switch { out, .. } => Some(out),

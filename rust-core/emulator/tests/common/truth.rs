@@ -11,12 +11,15 @@ use jportal_emulator::truth::{FIRST_MARKER, LOST, PSB, RECOVERED, SWITCH_IN, SWI
 /// A translated block.
 #[derive(Debug)]
 pub struct Block {
+    /// Address of the first instruction.
     pub address: u64,
+    /// Code bytes.
     pub bytes: Vec<u8>,
+    /// Offsets of the instructions in `bytes`.
     pub offsets: Vec<u16>,
 }
 
-/// All blocks; number 1 is the first.
+/// All translated blocks. Block number 1 is the first element.
 pub fn read_code(directory: &Path) -> Rc<Vec<Block>> {
     let data = std::fs::read(directory.join("code")).unwrap();
     let mut rest = &data[..];
@@ -37,12 +40,19 @@ pub fn read_code(directory: &Path) -> Rc<Vec<Block>> {
 /// One entry of a core's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
+    /// The first `n` instructions of block `id` retired.
     Retired { id: u32, n: u32 },
+    /// This thread entered the core.
     SwitchIn(u32),
+    /// The thread left the core; stream position after its last byte.
     SwitchOut(u64),
+    /// Packets are lost from this point on.
     Lost,
+    /// Packets are sent again from this stream position on.
     Recovered(u64),
+    /// A PSB+ follows at this stream position.
     Psb(u64),
+    /// Output stopped at this stream position.
     Truncated(u64),
 }
 

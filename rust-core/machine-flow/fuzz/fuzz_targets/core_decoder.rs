@@ -19,7 +19,7 @@ fuzz_target!(|input: (Vec<u8>, Vec<(u16, u16, Vec<u8>)>, Vec<u8>, u8)| {
     for (i, (time, at, bytes)) in changes.iter().enumerate() {
         let (time, at) = (Tsc((*time).into()), Address(LOW + u64::from(*at)));
         let since = (flags & 32 != 0).then_some(Tsc(time.0.saturating_sub(u64::from(flags))));
-        // What lies outside is refused; that is part of the test.
+        // Ranges outside the code cache are refused; that is part of the test.
         let _ = match i % 3 {
             0 => history.patch(time, since, at, bytes, (flags & 16 != 0).then_some(Tid(1)), KINDS[i / 3 % 3]),
             1 => history.install(time, at, bytes, CodeId(2 + i as u32)),

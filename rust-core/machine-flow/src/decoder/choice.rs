@@ -2,35 +2,43 @@
 
 //! Versions of code that time alone does not decide between.
 //!
-//! A change of code becomes visible to a core between the time when its store had not begun and the time of its record, and the
-//! trace says the time only now and then. In between both the old and the new bytes are possible. If they make a difference
-//! for the flow, the decoder takes the likelier version, remembers the other one with its whole state ([`Choice`]), and
-//! comes back to it when packets and code contradict each other later on, or when a return doubts it ([`super::doubt`]). What a
-//! core has seen it does not unsee: once the new bytes are taken, the choice does not come again.
+//! A change of code becomes visible to a core at some time between a moment at which its store
+//! had not begun and the time of its record. The trace states the time only at some packets.
+//! Within that interval both the old and the new bytes are possible. If the difference matters
+//! for the flow, the decoder takes the likelier version and remembers the other one with its
+//! whole state ([`Choice`]). It returns to the other version when packets and code contradict
+//! each other later, or when a return casts doubt on the choice ([`super::doubt`]). A core does
+//! not lose sight of a change that it has seen: once the new bytes are taken, the same choice
+//! does not arise again.
 //!
-//! Captures before version 2.2 do not say when a store began. There a record is taken to come at most [`Slack::before`] after it,
-//! and sixteen times as much for each level that is needed to explain a contradiction.
+//! Captures before version 2.2 do not say when a store began. For them the decoder assumes that a
+//! record follows its store within [`Slack::before`]. Each level that it needs to explain a
+//! contradiction multiplies that limit by sixteen.
 //!
 //! [`Slack::before`]: crate::Slack::before
 //!
-//! *Which version is the likelier.* Versions of a block often differ in what packets do not show: a call leads to the one
-//! callee or to the other, each is left by some TIP, and no contradiction ever comes. What stands then, in this order:
-//! * The thread's own calls. The VM resolves a call when a thread goes through it, and the record names the thread: the
-//!   destination is not there before the thread passed the call as it was, and a second one not before it passed the call
-//!   with the first ([`CoreDecoder::possibly_called`]). A thread that takes its own new destination has made the record:
-//!   the present time is at least the record's, and all calls that it resolved before are seen ([`CoreDecoder::execute`]).
-//! * Where branches lead. The code that a branch leads to stood there when the branch was written, and nothing else takes
-//!   its place before the branch is written anew: stubs of inline caches share addresses within microseconds
-//!   ([`CoreDecoder::led_here`]).
+//! *Which version is likelier.* The packets often do not show the difference between versions of
+//! a block: a call leads to one callee or to another, some TIP leaves each of them, and no
+//! contradiction ever arises. These criteria decide then, in this order:
+//! * The thread's own calls. The VM resolves a call when a thread executes it, and the record
+//!   names the thread. The destination is not visible before the thread executed the call in its
+//!   previous version, and a second destination is not visible before the thread executed the
+//!   call with the first ([`CoreDecoder::possibly_called`]). A thread that executes a destination
+//!   which it wrote itself has already made the record: the present time is at least the
+//!   record's, and all calls that the thread resolved earlier are seen
+//!   ([`CoreDecoder::execute`]).
+//! * The targets of branches. The code at a branch's target was there when the branch was
+//!   written, and no other code takes its place before the branch is written again. (Stubs of
+//!   inline caches reuse the same addresses within microseconds; [`CoreDecoder::led_here`].)
 //! * The place in the trace between two known times ([`CoreDecoder::likely_seen`]).
 //!
-//! Where the VM says which calls it resolved for a thread, the first of these is certain for those calls:
-//! [`super::resolutions`].
+//! Where the VM records which calls it resolved for a thread, the first criterion is certain for
+//! those calls: see [`super::resolutions`].
 //!
 //! *When an item is settled.* Choices and checkpoints are kept until [`SETTLED`] further branch
-//! packets (TNT or TIP) have agreed with them, or until the thread's turn on the core is over;
-//! items are handed out only as far as the oldest one kept. A wrong version of a branch leads
-//! into other code, in which a packet of the wrong kind or an address that does not fit comes
+//! packets (TNT or TIP) have agreed with them, or until the thread's turn on the core is over.
+//! Only items older than the oldest kept choice are handed out. A wrong version of a branch leads
+//! into other code. A packet of the wrong kind, or an address that does not fit, follows there
 //! within a few branches: one TNT bit too many or too few suffices.
 
 use super::resolutions::Made;
@@ -49,29 +57,31 @@ use jportal_units::{CodeId, StreamOffset};
 const SETTLED: u64 = 2048;
 /// Branch packets between checkpoints.
 const CHECKPOINT: u64 = 1024;
-/// Branch packets behind a contradiction that prove a trial right.
+/// Branch packets after a contradiction that must agree before a trial counts as right.
 const CONVINCING: u64 = 64;
-/// Alternatives tried for one contradiction, per level of tolerance; each contradiction on this
-/// core that nothing explained halves the number, down to [`MIN_TRIALS`]: a trace that was
-/// damaged all over must not take for ever.
+/// Alternatives tried for one contradiction, per level of tolerance. Each contradiction on this
+/// core that nothing explained halves the number, down to [`MIN_TRIALS`]: decoding a trace that
+/// is damaged throughout must not take forever.
 const MAX_TRIALS: u32 = 1 << 13;
-/// See [`MAX_TRIALS`].
+/// Lower limit of the number of trials; see [`MAX_TRIALS`].
 const MIN_TRIALS: u32 = 64;
-/// Each level multiplies the tolerance before a change by sixteen.
+/// Highest level of tolerance. Each level multiplies the tolerance before a change by sixteen.
 const MAX_LEVEL: u32 = 4;
 /// Pending changes considered together at one place.
 const MAX_PENDING: usize = 32;
-/// Pending changes at one place of which each set that times allow is tried, not only those in the order of records.
+/// If at most this many changes are pending at one place, the decoder tries each subset that the
+/// times allow, not only those in the order of the records.
 const MAX_UNORDERED: usize = 4;
-/// Items among which the latest execution of a call is looked for.
+/// Number of latest items that are searched for the last execution of a call.
 const MAX_ITEMS_BACK: usize = 4096;
 const BLOCK_BYTES: usize = (MAX_BLOCK + MAX_INSTRUCTION) as usize;
 
-/// A point to come back to.
+/// A state to come back to, with the alternatives that were not taken there.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
+    /// The decoder's state at that point.
     pub state: State,
-    /// Items there were, those handed out included.
+    /// Number of items at that point, including those handed out.
     pub items: u64,
     seen: Seen,
     /// Untried alternatives, the likeliest last.
@@ -81,8 +91,9 @@ pub(super) struct Choice {
     window: Window,
 }
 
-/// A version of a block: of the changes pending there, those with lower numbers than `until` are visible, except for `late`. (Not how
-/// many are visible: when the decoder comes back, time may say more of them than it did.)
+/// A version of a block: of the changes pending at the block, those with numbers below `until`
+/// are visible, except those in `late`. It names the changes rather than their count, because the
+/// time may be known more exactly, and fewer changes be pending, when the decoder comes back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Alternative {
     until: u32,
@@ -90,51 +101,53 @@ pub(super) struct Alternative {
 }
 
 impl Alternative {
-    /// Those of `pending` that are visible.
+    /// The changes of `pending` that are visible in this version.
     fn visible(&self, pending: &[u32]) -> Vec<u32> {
         pending.iter().copied().filter(|c| *c < self.until && !self.late.contains(c)).collect()
     }
 }
 
-/// The versions of a block.
+/// The possible versions of a block.
 struct Versions {
     /// The pending changes that touch the block in any of its versions and may be visible.
     pending: Vec<u32>,
-    /// The block with none, the first, the first two ... of them visible.
+    /// The block with none, the first, the first two, ... of them visible.
     in_order: Vec<Result<Block, Error>>,
-    /// Versions in which a change is visible and one with an earlier record is not.
+    /// Versions in which a change is visible and another one with an earlier record is not.
     out_of_order: Vec<(Alternative, Block)>,
-    /// No pending change touches the block, visible now or not.
+    /// No pending change touches the block, whether it may be visible at the present time or not.
     lasts: bool,
 }
 
 impl Choice {
+    /// The untried alternatives, the likeliest last.
     pub fn alternatives(&self) -> &[Alternative] {
         &self.alternatives
     }
 
+    /// Whether an alternative is untried.
     pub fn has_alternatives(&self) -> bool {
         !self.alternatives.is_empty()
     }
 
-    /// After `alternative` has been taken.
+    /// The choice after `alternative` has been taken.
     pub fn without(mut self, alternative: &Alternative) -> Self {
         self.alternatives.retain(|a| a != alternative);
         self
     }
 }
 
-/// A contradiction that is being worked on: the latest choice with an untried alternative is
-/// changed, and so on back (depth first), until [`CONVINCING`] branch packets behind the
-/// furthest contradiction agree.
+/// A contradiction that is being resolved. The decoder changes the latest choice that has an
+/// untried alternative, then the one before it, and so on (depth first), until [`CONVINCING`]
+/// branch packets after the furthest contradiction agree.
 #[derive(Clone, Debug)]
 pub(super) struct Trouble {
-    /// Branch packets at the furthest contradiction.
+    /// Number of branch packets up to the furthest contradiction.
     reached: u64,
     trials: u32,
-    /// Packet of the first one.
+    /// Stream offset of the packet at the first contradiction.
     packet: u64,
-    /// Latest time at the furthest one.
+    /// Latest possible time at the furthest contradiction.
     latest: u64,
 }
 
@@ -143,22 +156,24 @@ pub(super) struct Trouble {
 pub(super) struct Window {
     since: u64,
     since_at: u64,
+    /// The present time is not later than this, according to the next PSB+ or the sideband.
     pub latest: u64,
     latest_at: u64,
-    /// Time of the record that the thread's next visit to the VM makes.
+    /// Time of the record that the thread's next visit makes.
     resolution: u64,
     known: bool,
 }
 
 impl Window {
-    /// The trace or the sideband has more to say about time.
+    /// Recomputes the bounds at the next use: the trace or the sideband has new information on
+    /// time.
     pub fn forget(&mut self) {
         self.known = false;
     }
 }
 
 impl CoreDecoder {
-    /// After a PSB+: time is known well, and the flow was just confirmed.
+    /// Called after a PSB+: the time is well known, and the flow was just confirmed.
     pub(super) fn at_sync(&mut self, image: &CodeHistory) {
         if self.state.enabled && self.state.own.since == u64::MAX {
             self.state.own.since = self.state.clock.now();
@@ -174,7 +189,7 @@ impl CoreDecoder {
         self.checkpoint();
     }
 
-    /// Takes in which changes of code are near the present time.
+    /// Updates the set of code changes that are near the present time.
     pub(super) fn update_window(&mut self, image: &CodeHistory) {
         let now = self.state.now();
         if now != self.window.since {
@@ -214,7 +229,7 @@ impl CoreDecoder {
         self.view.settle(image, |tsc| tsc < oldest.saturating_sub(slack.after));
     }
 
-    /// The present time is not later.
+    /// Upper bound of the present time.
     fn upper(&self) -> u64 {
         self.window.latest.min(self.window.resolution)
     }
@@ -224,12 +239,13 @@ impl CoreDecoder {
         image.changes()[change as usize].earliest(self.before()) <= self.upper()
     }
 
-    /// How long after its store a record may have been made of which that is not known.
+    /// Longest time from a store to its record, for changes that do not say when their store
+    /// began.
     fn before(&self) -> u64 {
         self.config.slack.before << (4 * self.level)
     }
 
-    /// Marks pending changes that are older than `surely`.
+    /// Marks pending changes whose record is older than `surely` as seen.
     fn see_old(&mut self, image: &CodeHistory, surely: u64) {
         let changes = image.changes();
         let pending = self.view.pending().iter().copied();
@@ -237,7 +253,7 @@ impl CoreDecoder {
         old.into_iter().for_each(|c| self.see(c));
     }
 
-    /// From here on this core executes what `change` wrote.
+    /// Marks `change` as seen: from this point this core executes what it wrote.
     fn see(&mut self, change: u32) {
         self.view.see(change);
         self.log(change);
@@ -247,7 +263,7 @@ impl CoreDecoder {
         self.decide(|| Decided::Seen(change));
     }
 
-    /// Keeps a decision, if that is asked for.
+    /// Keeps a decision, if [`crate::Config::record_decisions`] is set.
     fn decide(&mut self, what: impl FnOnce() -> Decided) {
         if self.config.record_decisions {
             self.decisions.push(Decision {
@@ -260,7 +276,8 @@ impl CoreDecoder {
         }
     }
 
-    /// Upper bound of the present time: the TSC of the next PSB+, or what sideband knows.
+    /// Finds the upper bound of the present time: the TSC of the next PSB+, or a time from the
+    /// sideband.
     fn find_latest(&mut self) {
         let (latest, until) = self.stretch.map_or((u64::MAX, u64::MAX), |s| (s.latest.0, s.until.0));
         self.window.known = true;
@@ -287,7 +304,8 @@ impl CoreDecoder {
         self.window.latest = self.window.latest.max(self.state.now());
     }
 
-    /// Whether the trace's place in the window suggests that a change at `tsc` is over.
+    /// Whether the trace's position in the window suggests that a change recorded at `tsc` is
+    /// visible.
     fn likely_seen(&self, tsc: u64) -> bool {
         let w = &self.window;
         let latest = w.latest.min(w.resolution);
@@ -300,10 +318,10 @@ impl CoreDecoder {
         part(self.state.packet, w.since_at, end) >= part(tsc, w.since, w.latest)
     }
 
-    /// Decodes the block at `state.ip`; chooses if several versions are possible.
+    /// Decodes the block at `state.ip`. Chooses a version if several are possible.
     pub(super) fn resolve(&mut self, image: &CodeHistory) -> Result<u32, Error> {
         let ip = self.state.ip;
-        // For this block and no other.
+        // A forced alternative applies to this block only.
         let forced = self.forced.take();
         if let Some(stale) = self.stale_bytes(ip) {
             let bytes = stale.into();
@@ -332,7 +350,8 @@ impl CoreDecoder {
         Ok(SCRATCH)
     }
 
-    /// The versions of the block at `state.ip`, which is `old` if no pending change is visible.
+    /// The possible versions of the block at `state.ip`; `old` is the version without any pending
+    /// change.
     fn versions(&self, old: Result<Block, Error>, image: &CodeHistory) -> Versions {
         let ip = self.state.ip;
         let mut end = old.as_ref().map_or(ip + 1, |b| b.end);
@@ -357,8 +376,9 @@ impl CoreDecoder {
         }
     }
 
-    /// Versions of the block at `state.ip` in which one of `pending` is visible and one with an earlier record is not: a store may be
-    /// much older than its record.
+    /// Versions of the block at `state.ip` in which one of `pending` is visible and another one
+    /// with an earlier record is not. They are possible because a store may be much older than
+    /// its record.
     fn out_of_order(&self, pending: &[u32], image: &CodeHistory) -> Vec<(Alternative, Block)> {
         let considered = &pending[..pending.len().min(MAX_UNORDERED)];
         let overtakes = |later: u32, earlier: u32| {
@@ -384,7 +404,7 @@ impl CoreDecoder {
             let late = unseen.iter().map(|&(_, &c)| c).filter(|&c| c < last).collect();
             let alternative = Alternative { until: last + 1, late };
             let visible = alternative.visible(pending);
-            // A version without an instruction there is none.
+            // A set of changes that leaves no valid instruction here is not a version.
             if let Ok(block) = self.decode_at(self.state.ip, image, &visible) {
                 versions.push((alternative, block));
             }
@@ -392,7 +412,7 @@ impl CoreDecoder {
         versions
     }
 
-    /// The block at `ip` if, of the pending changes, those in `new` are visible.
+    /// The block at `ip` if exactly those pending changes that `new` contains are visible.
     fn decode_at(&self, ip: u32, image: &CodeHistory, new: &[u32]) -> Result<Block, Error> {
         let visible = |r: &Recent| r.seen || new.contains(&r.change);
         let offset = StreamOffset(self.state.packet);
@@ -406,14 +426,14 @@ impl CoreDecoder {
             .map_err(|NoInstruction { at }| Error::NoInstruction { address: self.address(at), offset })
     }
 
-    /// The bytes that the unit said the next block consisted of, if it begins at `ip`.
+    /// The bytes that the unit reported for the next block, if that block begins at `ip`.
     fn stale_bytes(&self, ip: u32) -> Option<&[u8]> {
         let (stale, blocks) = self.state.stale?;
         let stale = self.stale.get(stale).filter(|s| s.start == ip && blocks == self.state.blocks)?;
         Some(&stale.bytes)
     }
 
-    /// The block at `state.ip` as the unit said.
+    /// The block at `state.ip`, decoded from the bytes that the unit reported.
     fn decode_stale(&self, image: &CodeHistory) -> Result<Block, Error> {
         let (ip, offset) = (self.state.ip, StreamOffset(self.state.packet));
         let Some((code, end)) = self.view.owner(image, ip, |r| r.seen) else {
@@ -426,7 +446,7 @@ impl CoreDecoder {
             .map_err(|NoInstruction { at }| Error::NoInstruction { address: self.address(at), offset })
     }
 
-    /// The bytes from `at` on as this core executes them next.
+    /// The bytes from `at` that this core executes next.
     pub(super) fn read_seen(&self, at: u32, image: &CodeHistory, out: &mut [u8]) {
         self.view.read(image, at, out, |r| r.seen);
         if let Some(stale) = self.stale_bytes(at) {
@@ -435,7 +455,7 @@ impl CoreDecoder {
         }
     }
 
-    /// Takes the likeliest version of the block at `state.ip` and remembers the others.
+    /// Takes the likeliest version of the block at `state.ip` and remembers the other versions.
     fn choose(
         &mut self,
         versions: &Versions,
@@ -459,7 +479,8 @@ impl CoreDecoder {
         let versions_of_all = all;
         let all = &all[..=pending.len()];
         let changes = image.changes();
-        // That the thread brought the destination of a call along is rarer than that it is yet to resolve it.
+        // A thread seldom comes to this core with the call already executed elsewhere and only
+        // the destination left to write. Usually it still has to execute the call here.
         let seen = |&c: &u32| {
             let change = &changes[c as usize];
             if let Some(made) = self.made(change, image) {
@@ -478,18 +499,20 @@ impl CoreDecoder {
         let most = again.unwrap_or(most).clamp(least, most);
         let likely = pending.iter().take_while(|c| seen(c)).count().clamp(least, most);
         let (mut versions, refused) = flows(all, least);
-        // The code that branched here was not replaced before it did.
+        // The code from which control branched here was not replaced before the branch.
         if let Some(from) = self.running_code()
             && versions.iter().any(|(_, b)| b.code == from)
         {
             versions.retain(|(_, b)| b.code == from);
         }
-        // A jump to itself (the placeholder in a call's stub) goes nowhere; a trap is a rare way on.
+        // A jump to itself (the placeholder in a call's stub) never ends, so the flow does not
+        // continue there. A trap is an unlikely version.
         let circle = |b: &Block| b.kind == Kind::Jump && b.target == b.start;
         if versions.iter().any(|(_, b)| !circle(b)) {
             versions.retain(|(_, b)| !circle(b));
         }
-        // The likeliest last: the greatest number visible that is not above `likely`, then others.
+        // Sorts the likeliest version last: the one with the most visible changes that does not
+        // exceed `likely`, then the others.
         let rank = |&(n, ref b): &(usize, Block)| {
             let odd = !(least..=most).contains(&n);
             (b.kind == Kind::Far, odd, if n <= likely { likely - n } else { pending.len() + n })
@@ -499,7 +522,8 @@ impl CoreDecoder {
             let offset = StreamOffset(self.state.packet);
             return Err(refused.unwrap_or(Error::NoCode { address: self.address(self.state.ip), offset }));
         };
-        // Those that are out of order are the least likely, and come first.
+        // Versions out of the order of records are the least likely. They come first, so that they
+        // are tried last.
         let other = |(a, b): &(Alternative, Block)| {
             let flows = || versions.iter().map(|(_, b)| b).chain([&block]);
             let called = a.visible(near).iter().all(|c| pending.contains(c));
@@ -519,8 +543,8 @@ impl CoreDecoder {
         Ok(block)
     }
 
-    /// The block runs without `unseen`: notes those that make a difference for the flow. `versions` are the block without
-    /// them, with the first, the first two …
+    /// The block runs without `unseen`: records those of them that make a difference for the
+    /// flow. `versions` holds the block without them, with the first, the first two, ...
     fn pass_over(&mut self, unseen: &[u32], versions: &[Result<Block, Error>]) {
         for (&change, pair) in unseen.iter().zip(versions.windows(2)) {
             let neutral = matches!(pair, [Ok(without), Ok(with)] if without.same_flow(with));
@@ -535,21 +559,23 @@ impl CoreDecoder {
         change.writer != 0 && self.stretch.is_some_and(|s| s.tid.0 == change.writer)
     }
 
-    /// Whether it is the destination of a call, too: one that the thread has resolved.
+    /// Whether the running thread wrote `change` and it is the destination of a call, that is,
+    /// the thread resolved that call.
     fn is_own_call(&self, change: &Change) -> bool {
         change.is_call() && self.is_own(change)
     }
 
-    /// How many of `pending` this core can have seen as far as the thread's own calls tell: the destination
-    /// of a call that the thread itself has resolved is not there before the thread went through the call
-    /// as it was.
+    /// How many of `pending` this core can have seen, according to the thread's own calls: the
+    /// destination of a call that the thread itself resolved is not visible before the thread
+    /// executed the call in its previous version.
     fn possibly_called(&mut self, pending: &[u32], image: &CodeHistory) -> usize {
         let changes = image.changes();
         if !pending.iter().any(|&c| self.is_own(&changes[c as usize])) {
             return pending.len();
         }
         let brought = self.brought(image);
-        // A destination whose record came late, behind the switch to this core, is the first one there.
+        // A destination that was stored before the switch to this core and recorded after it is the
+        // first own destination after the switch, which is `brought`.
         let before = match self.level {
             0 if brought != u32::MAX => 0,
             _ => self.before(),
@@ -568,7 +594,8 @@ impl CoreDecoder {
         pending.iter().position(to_come).unwrap_or(pending.len())
     }
 
-    /// The call whose destination the thread may have brought along to this core; `u32::MAX` for none.
+    /// The call that the thread may have executed elsewhere, before it came to this core to write
+    /// the destination; `u32::MAX` for none.
     fn brought(&mut self, image: &CodeHistory) -> u32 {
         let since = self.state.own.since;
         let first = self.state.own.brought.unwrap_or_else(|| {
@@ -580,9 +607,10 @@ impl CoreDecoder {
         first
     }
 
-    /// How many of `pending`, which touch the block at `state.ip`, ought to be seen at least and at most, if a branch led
-    /// here: its destination stood there when the branch was written, and nothing else took the place before the branch
-    /// was written anew (the VM gives memory back when nothing leads there any more).
+    /// The least and the greatest number of `pending`, which touch the block at `state.ip`, that
+    /// should be seen if a branch leads here. The destination was there when the branch was
+    /// written, and no other code took its place before the branch was written again: the VM does
+    /// not free memory while a branch leads to it.
     fn led_here(&self, pending: &[u32], image: &CodeHistory) -> (usize, usize) {
         let all = (0, pending.len());
         let mut back = self.items.iter().rev().filter(|i| !matches!(i, Item::Time(_)));
@@ -601,8 +629,9 @@ impl CoreDecoder {
         (least, most.unwrap_or(pending.len()).max(least))
     }
 
-    /// The block runs without `unseen`: calls whose destinations they are may be resolved now. What the same thread wrote
-    /// there later ought to come of going through the call once more.
+    /// The block runs without `unseen`. If some of them are destinations of calls in this block,
+    /// the VM may resolve those calls from this point. A later destination that the same thread
+    /// wrote for the same call requires that the thread executes the call once more.
     fn visit(&mut self, unseen: &[u32], block: &Block, image: &CodeHistory) {
         let changes = image.changes();
         let pending = self.view.pending();
@@ -624,9 +653,10 @@ impl CoreDecoder {
         }
     }
 
-    /// Whether the thread went through the call whose destination `change` is, and out of the range after that. If time still
-    /// excluded the change when the call ran, it was not [visited](Self::visit): the store is made outside the range, later. Of
-    /// several changes of a call this says nothing of any but the first.
+    /// Whether the thread executed the call whose destination `change` is, and left the range
+    /// after that. If the time still excluded the change when the call ran, [`Self::visit`] did
+    /// not note the call; the store is made later, outside the range. If a call has several
+    /// changes, this applies to the first of them only.
     fn left_from(&self, change: u32, pending: &[u32], image: &CodeHistory) -> bool {
         let changes = image.changes();
         let call = &changes[change as usize];
@@ -642,14 +672,16 @@ impl CoreDecoder {
         })
     }
 
-    /// Whether the flow went through the call whose destination `change` is, and whether it ought to do so again.
+    /// If the flow executed the call whose destination `change` is: whether it should do so once
+    /// more before the change is visible. `None` if the flow did not execute the call.
     fn visited(&self, change: u32) -> Option<bool> {
         self.state.visited.iter().find(|v| v.change == change).map(|v| v.again)
     }
 
-    /// This core executes what `changes`, in order of time, wrote. That tells the present time and so settles earlier
-    /// changes elsewhere, too: a thread sees its own changes in order, and comes back from writing one when the record
-    /// is made; what another one wrote may have been there before its record's time, within the tolerance.
+    /// This core executes what `changes`, in order of time, wrote. That bounds the present time
+    /// and so settles earlier changes elsewhere, too. A thread sees its own changes in order, and
+    /// it returns from writing one after the record is made. A change by another thread may have
+    /// been visible before the time of its record, within the tolerance.
     fn execute(&mut self, changes: &[u32], image: &CodeHistory) {
         let all = image.changes();
         let own = |c: &u32| self.is_own(&all[*c as usize]);
@@ -669,8 +701,8 @@ impl CoreDecoder {
         }
     }
 
-    /// The code that was running when the flow came to `state.ip`: from which a branch led here,
-    /// or which was interrupted here.
+    /// The code that was running when the flow reached `state.ip`: the code that branched here,
+    /// or that was interrupted here.
     fn running_code(&self) -> Option<CodeId> {
         let mut back = self.items.iter().rev().filter(|i| !matches!(i, Item::Time(_)));
         match (back.next()?, back.next(), back.next()) {
@@ -694,7 +726,7 @@ impl CoreDecoder {
         });
     }
 
-    /// A point to come back to without an alternative of its own.
+    /// Adds a state to come back to that has no alternatives of its own.
     pub(super) fn checkpoint(&mut self) {
         self.next_checkpoint = self.state.branches + CHECKPOINT;
         if self.state.demand == Demand::None {
@@ -703,7 +735,7 @@ impl CoreDecoder {
         }
     }
 
-    /// Forgets choices that enough packets agreed with.
+    /// Drops choices that enough packets have agreed with.
     pub(super) fn settle_choices(&mut self) {
         self.surrender &= self.state.packet <= self.give_up_at;
         if self.trouble.as_ref().is_some_and(|t| self.state.branches > t.reached + CONVINCING) {
@@ -728,7 +760,8 @@ impl CoreDecoder {
         if self.doubt(&error, image) {
             return;
         }
-        // The second time round nothing else is tried, whatever was settled in between.
+        // At the second failure at this packet nothing else is tried, whatever was settled in
+        // between.
         if self.surrender || self.give_up_at == packet {
             return self.give_up(error, image);
         }
@@ -748,14 +781,15 @@ impl CoreDecoder {
         if untouched {
             return self.give_up(error, image);
         }
-        // Nothing explains the trace: decode once more as far as the likeliest versions lead.
+        // Nothing explains the trace: decode once more with only the likeliest versions, as far as
+        // they lead.
         self.level = 0;
         self.surrender = true;
         self.give_up_at = packet;
         self.start_over(image);
     }
 
-    /// Goes back to the latest choice that has another alternative.
+    /// Goes back to the latest choice that has an untried alternative.
     fn next_trial(&mut self, image: &CodeHistory) -> bool {
         let unexplained = self.statistics.errors.min(31) as u32;
         let limit = (MAX_TRIALS >> unexplained).max(MIN_TRIALS);
@@ -777,7 +811,7 @@ impl CoreDecoder {
         true
     }
 
-    /// Widens the clock tolerance if that brings further changes into view.
+    /// Widens the clock tolerance if further changes become possible by it.
     fn widen(&mut self, image: &CodeHistory) -> bool {
         let Some(trouble) = self.trouble.as_ref().filter(|_| !self.choices.is_empty()) else { return false };
         if !image.is_vague() {
@@ -799,7 +833,7 @@ impl CoreDecoder {
         true
     }
 
-    /// Decodes once more from the earliest point kept.
+    /// Decodes once more from the earliest kept choice.
     fn start_over(&mut self, image: &CodeHistory) {
         self.choices.truncate(1);
         if let Some(first) = self.choices.pop() {
@@ -814,7 +848,7 @@ impl CoreDecoder {
         self.come_back(&choice.state, &choice.seen, choice.window, image);
     }
 
-    /// Takes up decoding from `state`; items and decisions are as they were.
+    /// Resumes decoding from `state`; does not restore items and decisions.
     pub(super) fn come_back(&mut self, state: &State, seen: &Seen, window: Window, image: &CodeHistory) {
         self.state = state.clone();
         self.forced = None;
@@ -832,7 +866,7 @@ impl CoreDecoder {
 
     fn give_up(&mut self, error: Error, image: &CodeHistory) {
         let address = self.state.enabled.then(|| self.address(self.state.ip));
-        // A PSB+ that contradicts the flow before it is as good a start as any other.
+        // A PSB+ that contradicts the flow before it is still a good place to resume.
         if matches!(self.state.demand, Demand::Sync(_)) && self.state.psb >= self.base {
             self.state.at = self.state.psb;
         }
@@ -845,8 +879,8 @@ impl CoreDecoder {
         self.surrender = false;
         self.give_up_at = u64::MAX;
         self.state.lose();
-        // What the flow seemed to prove about changes that time leaves open, or puts in the future, it
-        // did not.
+        // The flow seemed to prove that some changes were visible whose records are later than the
+        // present time. The contradiction makes that void.
         let now = self.state.clock.now();
         let changes = image.changes();
         for number in self.view.unsee(|c| changes[c as usize].tsc > now) {
@@ -858,8 +892,10 @@ impl CoreDecoder {
     }
 }
 
-/// Of the versions of a block, with none, the first, the first two … of the pending changes visible, one for each different
-/// flow, with the number visible: the smallest, but `least` if it is the same flow. And why others are none.
+/// Takes the versions of a block with none, the first, the first two, ... of the pending changes
+/// visible. Returns one version for each different flow, with the number of visible changes: the
+/// smallest number, but `least` if the flow is the same at `least`. Also returns the last error,
+/// if some version does not decode.
 fn flows(all: &[Result<Block, Error>], least: usize) -> (Vec<(usize, Block)>, Option<Error>) {
     let mut flows: Vec<(usize, Block)> = Vec::new();
     let mut refused = None;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Returns that doubt a choice.
+//! Returns that cast doubt on a choice.
 //!
-//! Two versions of a call may lead to code that sends the same packets, until a return: it leads to a caller that, in this flow,
-//! has not called ([`Error::OtherCaller`]), or out of the code cache although the caller is inside. Mostly that proves the
-//! choice wrong. It may also be right: exceptions and deoptimisation remove frames without a return, and only the last calls are
-//! remembered. So a doubt tries the other versions, one choice at a time. If none explains the return, the flow stays as it was.
+//! Two versions of a call may lead to code that sends the same packets up to a return. In the
+//! wrong version, that return leads to a caller that has not called in this flow
+//! ([`Error::OtherCaller`]), or out of the code cache although the caller is inside. Usually such
+//! a return proves that the choice was wrong. The choice may also be right: exceptions and
+//! deoptimisation remove frames without a return, and the decoder remembers only the latest
+//! calls. A doubt therefore tries the other versions, one choice at a time. If none of them
+//! explains the return, the flow stays as it was.
 
 use super::choice::{Alternative, Choice, Trouble, Window};
 use super::state::State;
@@ -18,22 +21,23 @@ use crate::view::Seen;
 /// Alternatives tried for one return.
 const MAX_TRIALS: usize = 16;
 
-/// A return that is being looked into.
+/// A return that is being examined.
 #[derive(Clone, Debug)]
 pub(super) struct Doubt {
-    /// Branch packets up to the return, itself included.
+    /// Number of branch packets up to and including the return.
     branches: u64,
-    /// Choices of [`Before`] and alternatives of them that are yet to be tried, the next one last.
+    /// The untried alternatives, each with the index of its choice in [`Before`]. The next one to
+    /// try is last.
     trials: Vec<(usize, Alternative)>,
     before: Before,
 }
 
-/// The decoder when it met the return.
+/// The state of the decoder when it reached the return.
 #[derive(Clone, Debug)]
 struct Before {
     state: State,
     choices: Vec<Choice>,
-    /// Those since the first choice.
+    /// The items since the first choice.
     items: Vec<Item>,
     decisions: Vec<Decision>,
     seen: Seen,
@@ -43,21 +47,23 @@ struct Before {
 }
 
 impl Doubt {
-    /// Whether the flow has gone past the return, after `branches` packets: its caller has called.
+    /// Whether the flow, after `branches` packets, has passed the return. The caller has called
+    /// then.
     pub fn is_over(&self, branches: u64) -> bool {
         branches > self.branches
     }
 }
 
 impl CoreDecoder {
-    /// Whether a return can be a reason to try another version of the code.
+    /// Whether a doubtful return may lead to another try, because an untried version is left.
     pub(super) fn may_doubt(&self) -> bool {
         let is_settled =
             self.surrender || self.give_up_at == self.state.packet || self.trusted_at == self.state.packet;
         !is_settled && self.choices.iter().any(Choice::has_alternatives)
     }
 
-    /// Takes `error` as a reason to try another version, or for the end of such a trial; `false`: it is neither.
+    /// Starts or continues a doubt: `error` is the reason to try another version, or ends such a
+    /// trial. Returns `false` if it is neither.
     pub(super) fn doubt(&mut self, error: &Error, image: &CodeHistory) -> bool {
         if self.doubt.as_ref().is_some_and(|d| d.is_over(self.state.branches)) {
             self.doubt = None;
@@ -110,7 +116,7 @@ impl CoreDecoder {
         self.doubt = Some(doubt);
     }
 
-    /// Nothing else explains the return: the flow is as it was.
+    /// Nothing else explains the return: restores the flow as it was and accepts the return.
     fn trust(&mut self, doubt: Doubt, image: &CodeHistory) {
         self.rewind(&doubt.before, image);
         self.trusted_at = self.state.packet;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! One core's trace, followed through the code image.
+//! Follows one core's trace through the code image.
 //!
-//! The decoder is driven by packets: each packet moves the walk through the code exactly as far
-//! as it decides (`walk`), so that what was handed out never has to be taken back because of an
-//! interrupt that came later. Where the code image is not known for certain, `choice` remembers
-//! the alternatives.
+//! Packets drive the decoder: each packet moves the walk through the code exactly as far as the
+//! packet decides (`walk`). So a later interrupt never takes back a block that was handed out.
+//! Where the code image is not known for certain, `choice` remembers the alternatives.
 
 mod choice;
 mod doubt;
@@ -28,18 +27,18 @@ use jportal_units::{Address, StreamOffset, Tsc};
 use state::{Mode, OwnCalls, Resolutions, State};
 use std::collections::VecDeque;
 
-/// About as many items are handed out at a time.
+/// Approximate number of items that are handed out at a time.
 const BATCH: usize = 1 << 12;
 
 /// Counts of what a decoder did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Packets read; those read again after a wrong choice count again.
+    /// Packets read. Packets that are read again after a wrong choice count again.
     pub packets: u64,
     /// Blocks handed out.
     pub blocks: u64,
-    /// Places where the time did not decide between versions of the code.
+    /// Places where the time did not select one version of the code.
     pub choices: u64,
     /// Alternatives tried after a contradiction.
     pub backtracks: u64,
@@ -53,30 +52,31 @@ pub struct Statistics {
     pub skipped: u64,
 }
 
-/// What code a core executed, as far as time alone did not say it.
+/// A decision about the code that a core executed, which the time alone did not determine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// Number of [`Item::Block`]s before.
+    /// Number of [`Item::Block`]s before the decision.
     pub block: u64,
-    /// The packet for which the next block runs; if not [`Decision::walking`], it is a later one.
+    /// The packet for which the next block runs. If [`Decision::walking`] is false, the next
+    /// block runs for a later packet.
     pub packet: StreamOffset,
-    /// The walk for that packet was under way.
+    /// Whether the walk for that packet had begun.
     pub walking: bool,
-    /// Branch outcomes of TNTs up to that packet that were not used up yet.
+    /// Outcomes of TNT packets up to that packet that were not used yet.
     pub outcomes_left: u8,
-    /// What from there on.
+    /// What was decided.
     pub what: Decided,
 }
 
-/// See [`Decision`].
+/// What a [`Decision`] decided.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Decided {
-    /// The core sees this change of code ([`CodeHistory::change`]).
+    /// From here, the core sees this change of code ([`CodeHistory::change`]).
     Seen(u32),
-    /// The next block is one for whose flow this change makes a difference, and runs as it was before.
+    /// The next block runs without this change, which would have altered the flow of the block.
     NotYet(u32),
-    /// The next block, and only that, consists of the bytes that the unit named
+    /// The next block, and only that one, consists of these bytes, which the unit reported
     /// ([`CoreDecoder::stale`]).
     Stale {
         /// Offset from the start of the code cache.
@@ -86,7 +86,7 @@ pub enum Decided {
     },
 }
 
-/// A block that ran although it stood in memory no more.
+/// A block that ran although memory did not hold its bytes at that time.
 #[derive(Clone, Debug)]
 struct Stale {
     offset: u64,
@@ -94,7 +94,7 @@ struct Stale {
     bytes: Vec<u8>,
 }
 
-/// A gap that is not over.
+/// A gap that has not ended.
 #[derive(Clone, Debug)]
 struct Lost {
     reason: MachineGapReason,
@@ -102,7 +102,8 @@ struct Lost {
     resumed: Option<u64>,
     address: Option<Address>,
     since: u64,
-    /// Began in an earlier stretch, which has its own gap: nothing new unless bytes are skipped.
+    /// The gap began in an earlier stretch and was reported there. It is reported again only if
+    /// bytes are skipped.
     carried: bool,
 }
 
@@ -111,7 +112,8 @@ impl Lost {
         Self { reason, offset, resumed: None, address, since, carried: false }
     }
 
-    /// The same for a thread that came while it lasted: the address was another thread's.
+    /// The same gap for a thread that came to the core during it. The address was another
+    /// thread's.
     fn of(self, came: Option<Tsc>) -> Self {
         match came {
             Some(Tsc(since)) if self.carried => Self { since, address: None, ..self },
@@ -122,19 +124,19 @@ impl Lost {
 
 /// Follows one core's trace.
 ///
-/// See the crate's documentation for the order of calls. Memory is bounded by what was pushed
-/// and not yet decoded, the code image, and the decoded blocks.
+/// See the crate's documentation for the order of calls. Memory is bounded by the trace that was
+/// pushed and not decoded yet, the code image, and the decoded blocks.
 #[derive(Debug)]
 pub struct CoreDecoder {
     config: Config,
     bounds: Bounds,
-    /// Contiguous trace from stream offset `base` on.
+    /// Contiguous trace from stream offset `base`.
     buffer: Vec<u8>,
     base: u64,
-    /// Runs of trace behind holes.
+    /// Contiguous trace after holes: stream offset and bytes of each part.
     later: VecDeque<(u64, Vec<u8>)>,
     losses: VecDeque<u64>,
-    /// In order of place.
+    /// In order of stream offset.
     stale: Vec<Stale>,
     state: State,
     view: View,
@@ -147,14 +149,14 @@ pub struct CoreDecoder {
     next_checkpoint: u64,
     trouble: Option<Trouble>,
     doubt: Option<Box<Doubt>>,
-    /// The return of the packet there is taken as it is.
+    /// The return at this packet is accepted without doubt.
     trusted_at: u64,
-    /// Widening of the clock tolerance in force.
+    /// Current level of the widened clock tolerance.
     level: u32,
-    /// Nothing explains the trace: no alternatives up to `give_up_at`.
+    /// Nothing explains the trace: no alternatives are remembered up to `give_up_at`.
     surrender: bool,
     give_up_at: u64,
-    /// How many of the changes pending at the next choice to take as seen.
+    /// The alternative to take for the next block that has several versions.
     forced: Option<choice::Alternative>,
     window: Window,
     stretch: Option<Stretch>,
@@ -204,12 +206,13 @@ impl CoreDecoder {
         }
     }
 
-    /// What was done so far.
+    /// Counts of the work done so far.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// The changes of code this core came to see, in order, if [`Config::record_decisions`].
+    /// The decisions on the code that this core executed, in order, if
+    /// [`Config::record_decisions`] is set.
     pub fn decisions(&self) -> &[Decision] {
         &self.decisions
     }
@@ -229,15 +232,15 @@ impl CoreDecoder {
         if offset.0 > end {
             self.later.push_back((offset.0, bytes.to_vec()));
         } else {
-            // Bytes pushed twice are taken once.
+            // Bytes that are pushed twice are used once.
             let known = (end - offset.0) as usize;
             run.extend_from_slice(bytes.get(known..).unwrap_or(&[]));
         }
         self.window.forget();
     }
 
-    /// Trace was lost behind `offset` (`PERF_AUX_FLAG_TRUNCATED`): what comes next does not
-    /// continue what came before. Decoding goes on at the next PSB.
+    /// Trace was lost at `offset` (`PERF_AUX_FLAG_TRUNCATED`): the bytes from there on do not
+    /// continue the bytes before. Decoding resumes at the next PSB.
     pub fn loss(&mut self, offset: StreamOffset) {
         let at = self.losses.partition_point(|&l| l < offset.0);
         if offset.0 >= self.state.at && self.losses.get(at) != Some(&offset.0) {
@@ -245,14 +248,16 @@ impl CoreDecoder {
         }
     }
 
-    /// The thread of the next stretch came to the core at `tsc`, when trace was being lost there: what it did before
-    /// decoding goes on is a gap of its own, however that began. To be called before the stretch is decoded.
+    /// The thread of the next stretch came to the core at `tsc`, while trace was being lost. The
+    /// part of the loss before decoding resumes becomes a gap of its own for this thread,
+    /// whatever caused the loss. Call this before the stretch is decoded.
     pub fn came_while_lost(&mut self, tsc: Tsc) {
         self.came = Some(tsc);
     }
 
-    /// Nothing is known of the trace behind all that was decoded, up to `until`: records about it were lost. Decoding goes on at
-    /// the first PSB that is not earlier. `since`: when knowledge ended.
+    /// Sideband records were lost: nothing is known of the trace that follows the decoded part,
+    /// up to the time `until`. Decoding resumes at the first PSB that is not earlier. `since` is
+    /// the time at which knowledge ended.
     pub fn blind(&mut self, since: Tsc, until: Tsc) {
         let at = self.state.at;
         self.lost = None;
@@ -261,9 +266,10 @@ impl CoreDecoder {
         self.blind_until = until;
     }
 
-    /// The unit says that the first block behind `offset` to which a TIP.PGE leads and that begins at
-    /// `address` executed `bytes`, whatever the code image has there. Emulated units have to say so
-    /// now and then; no processor has. To be called before the trace at `offset` is decoded.
+    /// The unit reports that the block entered by the first TIP.PGE at or after `offset` executed
+    /// `bytes`, whatever the code image holds there. The report has no effect if that block does
+    /// not begin at `address`. Emulated units need this occasionally; processors never report it.
+    /// Call this before the trace at `offset` is decoded.
     pub fn stale(&mut self, offset: StreamOffset, address: Address, bytes: &[u8]) {
         let start = self.bounds.offset(address.0);
         let at = self.stale.partition_point(|s| s.offset <= offset.0);
@@ -301,7 +307,7 @@ impl CoreDecoder {
         Progress::Done
     }
 
-    /// The core's trace is over: hands out what was held back.
+    /// The core's trace is over: hands out the items that were held back.
     pub fn finish(&mut self, out: &mut Vec<Item>) {
         self.end_turn();
         self.hand_out(out);
@@ -333,7 +339,7 @@ impl CoreDecoder {
         }
     }
 
-    /// The thread that ran on the core runs there no more: no item of it may come later.
+    /// The current thread's turn on the core is over. No item of this thread may come later.
     fn end_turn(&mut self) {
         self.choices.clear();
         self.trouble = None;
@@ -356,7 +362,7 @@ impl CoreDecoder {
             None => self.items.len(),
         };
         if out.is_empty() && ready > 0 {
-            // What stays is the smaller part.
+            // The items that stay are usually fewer.
             std::mem::swap(out, &mut self.items);
             self.items.extend(out.drain(ready..));
         } else {
@@ -368,7 +374,8 @@ impl CoreDecoder {
 
     fn drop_consumed(&mut self) {
         let oldest = self.choices.first().map_or(self.state.at, |c| c.state.at).min(self.state.at);
-        // A PSB+ under way may turn out to contradict the flow; decoding then begins with it.
+        // A PSB+ that is not complete may turn out to contradict the flow. Decoding then resumes
+        // at it.
         let oldest = match self.state.mode {
             Mode::PsbPlus { .. } => oldest.min(self.state.psb),
             _ => oldest,
@@ -380,7 +387,7 @@ impl CoreDecoder {
         }
     }
 
-    /// Decodes up to `until`, a loss, or until enough items wait (`false`).
+    /// Decodes up to `until` or a loss (`true`), or until enough items are waiting (`false`).
     fn advance(&mut self, until: u64, image: &CodeHistory) -> Result<bool, Error> {
         self.walk(image)?;
         loop {
@@ -411,7 +418,7 @@ impl CoreDecoder {
         }
     }
 
-    /// Everything behind `offset` follows a loss.
+    /// Trace was lost at `offset`: the bytes from there on follow the loss.
     fn lose(&mut self, offset: u64) {
         let address = self.state.enabled.then(|| self.address(self.state.ip));
         let since = self.state.clock.now();
@@ -426,7 +433,7 @@ impl CoreDecoder {
         self.state.lose();
     }
 
-    /// Decodes all whole packets below `limit`; `false` when enough items wait.
+    /// Decodes all complete packets below `limit`; `false` when enough items are waiting.
     fn packets_below(&mut self, limit: u64, image: &CodeHistory) -> Result<bool, Error> {
         let end = limit.saturating_sub(self.base) as usize;
         loop {
@@ -452,7 +459,7 @@ impl CoreDecoder {
         }
     }
 
-    /// The short way for the packets that most of a trace consists of; `false` for others.
+    /// Fast path for the packets that make up most of a trace; `false` for other packets.
     #[inline(always)]
     fn hot_packet(&mut self, from: usize, end: usize, image: &CodeHistory) -> Result<bool, Error> {
         let Some(head) = self.buffer.get(from..from + HEAD) else { return Ok(false) };
@@ -473,7 +480,7 @@ impl CoreDecoder {
         Ok(true)
     }
 
-    /// One packet; `false` if it is not whole yet.
+    /// Decodes one packet; `false` if the packet is incomplete.
     fn any_packet(&mut self, from: usize, end: usize, image: &CodeHistory) -> Result<bool, Error> {
         let offset = StreamOffset(self.state.at);
         match decode_packet(&self.buffer[from..end], offset, &mut self.state.block_items) {
@@ -487,7 +494,8 @@ impl CoreDecoder {
         }
     }
 
-    /// Moves to the next PSB before index `end`; if there is none, to where one may still begin.
+    /// Moves to the next PSB before index `end`. If there is none, moves to the first place at
+    /// which an incomplete PSB may begin.
     fn find_sync(&mut self, end: usize) -> bool {
         let from = (self.state.at - self.base) as usize;
         if from >= end {
@@ -505,7 +513,7 @@ impl CoreDecoder {
         }
     }
 
-    /// Decoding goes on after a gap.
+    /// Decoding resumes after a gap.
     fn resumed(&mut self) {
         let skipped = self.stale[self.state.next_stale..].iter();
         self.state.next_stale += skipped.take_while(|s| s.offset < self.state.psb).count();

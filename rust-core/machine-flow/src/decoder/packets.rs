@@ -12,7 +12,7 @@ use jportal_pt_packet::{CodeSize, Packet, Tnt};
 use jportal_units::{Address, StreamOffset, Tsc};
 
 impl CoreDecoder {
-    /// Takes one packet in, whose first byte is at `state.packet` and whose successor at
+    /// Processes one packet, whose first byte is at `state.packet` and whose successor is at
     /// `state.at`.
     #[inline]
     pub(super) fn packet(&mut self, packet: Packet, image: &CodeHistory) -> Result<(), Error> {
@@ -31,7 +31,7 @@ impl CoreDecoder {
         self.other(packet, image)
     }
 
-    /// The branch of a packet that is sent with it has been followed.
+    /// The walk has followed the branch with which the current packet was sent.
     #[inline]
     fn pass(&mut self, image: &CodeHistory) {
         self.state.sent = self.state.clock.now();
@@ -47,7 +47,7 @@ impl CoreDecoder {
         }
     }
 
-    /// The flow begins here, or is known to be here now.
+    /// The flow begins here, or is known to be here at the present time.
     pub(super) fn begin_now(&mut self) {
         self.state.sent = self.state.clock.now();
         self.state.passed = self.state.sent;
@@ -97,7 +97,7 @@ impl CoreDecoder {
             return self.odd_tip(ip, image);
         }
         if self.state.outcomes != 0 && !self.config.deferred_tips {
-            // The branch at hand should have come before these outcomes.
+            // The current branch should have come before these outcomes.
             return Err(self.bad_state("TIP", "outcomes of the TNT before it wait for it"));
         }
         self.state.demand = Demand::Target(ip);
@@ -109,7 +109,7 @@ impl CoreDecoder {
     fn odd_tip(&mut self, ip: u64, image: &CodeHistory) -> Result<(), Error> {
         self.enabled("TIP")?;
         if let Pending::Event(from) = self.state.pending {
-            // An asynchronous branch to a place inside the range.
+            // An asynchronous branch to a target inside the range.
             self.items.push(Item::Interrupt { ip: Address(from) });
             self.state.pending = Pending::No;
             self.enter(ip)?;
@@ -122,7 +122,8 @@ impl CoreDecoder {
         Ok(())
     }
 
-    /// A branch packet came: an event's FUP must not be open, that of an OVF is done with.
+    /// A branch packet came: the FUP of an event must not be waiting for its TIP or TIP.PGD; the
+    /// FUP of an OVF needs no further packet.
     fn settle_pending(&mut self, packet: &'static str) -> Result<(), Error> {
         match self.state.pending {
             Pending::Event(_) => Err(self.bad_state(packet, "a FUP waits for its TIP or TIP.PGD")),
@@ -146,7 +147,7 @@ impl CoreDecoder {
         Error::UnexpectedState { packet, offset: StreamOffset(self.state.packet), state }
     }
 
-    /// Execution goes on at `ip`.
+    /// Execution resumes at `ip`.
     fn enter(&mut self, ip: u64) -> Result<(), Error> {
         let at = self.bounds.offset(ip);
         if at >= self.bounds.len {
@@ -219,7 +220,8 @@ impl CoreDecoder {
 
     fn psb_end(&mut self, fresh: bool, fup: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
         self.state.mode = Mode::Running;
-        // Here the flow begins; what leads to the FUP of a PSB+ in mid-stream ran before it.
+        // The flow begins here. In mid-stream, the branches that lead to the FUP of a PSB+ ran
+        // before it.
         if fresh || !self.state.enabled {
             self.begin_now();
         }
@@ -249,7 +251,7 @@ impl CoreDecoder {
         Ok(())
     }
 
-    /// Packets that mean the same in PSB+ and elsewhere and are no branches.
+    /// Packets that are not branches and have the same meaning in PSB+ and elsewhere.
     fn common(&mut self, packet: Packet) -> Result<(), Error> {
         match packet {
             Packet::Tsc(tsc) => self.state.clock.tsc(tsc),
@@ -325,8 +327,8 @@ impl CoreDecoder {
         Ok(())
     }
 
-    /// Whether the unit said that the block just entered is an old one. What it said about places
-    /// before, where decoding did not come by, is passed over.
+    /// Finds out whether the unit reported the block just entered as stale. Skips reports for
+    /// earlier places that decoding did not reach.
     fn find_stale(&mut self) {
         self.state.stale = None;
         while let Some(s) = self.stale.get(self.state.next_stale).filter(|s| s.offset <= self.state.packet) {
@@ -364,7 +366,7 @@ impl CoreDecoder {
 
     fn fup(&mut self, ip: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
         let Some(ip) = ip else {
-            // A suppressed FUP belongs to an event outside of the range.
+            // A FUP without an address belongs to an event outside the range.
             self.state.pending = Pending::No;
             return Ok(());
         };
@@ -402,7 +404,7 @@ impl CoreDecoder {
         self.push_gap(lost, Some(Tsc(until)));
     }
 
-    /// Says the time if it has gone on.
+    /// Emits the time if it has advanced.
     pub(super) fn tell_time(&mut self) {
         let now = self.state.clock.now();
         if now > self.state.told {

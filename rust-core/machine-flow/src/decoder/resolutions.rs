@@ -2,19 +2,24 @@
 
 //! Visits to the VM for the destinations of calls and the instructions of patch stubs.
 //!
-//! A call that is not resolved leads to a stub, and that calls the VM. Which call it was packets do not say: if there are two
-//! versions of one, unresolved and leading to a callee, and the callee begins with an unresolved call, both leave the range in
-//! the same way and come back to the same place; so do two patch stubs of C1, one behind the other. The VM says it
-//! ([`CodeHistory::resolution`]): each visit makes one record, before the thread is back, and a thread makes its records in the
-//! order of its visits.
+//! An unresolved call leads to a stub that calls the VM. The packets do not say which call it
+//! was. Suppose that a call has two versions: one is unresolved, and the other leads to a callee
+//! that begins with an unresolved call. Both versions leave the range in the same way and return
+//! to the same place. The same holds for two consecutive patch stubs of C1. The VM says which
+//! call it was ([`CodeHistory::resolution`]): each visit makes one record before the thread
+//! returns, and a thread makes its records in the order of its visits.
 //!
-//! *Which record is the next.* When a thread comes to a core or goes on there, and at a PSB+ inside the range, all records of
-//! earlier visits are made, and none of a later one: time tells. From there they are counted. A thread that comes in the middle
-//! of a visit, that is, enters the range in the stub that called the VM or by an upcall, may yet make its record; mostly it has.
+//! *Which record is next.* When a thread comes to a core or resumes on it, and at a PSB+ inside
+//! the range, the records of all earlier visits exist and none of a later visit does. So the time
+//! gives the number of records. From that point the decoder counts visits. A thread can come to
+//! the core in the middle of a visit: it then enters the range in the stub that called the VM, or
+//! by an upcall. The record of that visit may not exist at that time, although usually it does.
 //!
-//! *What a record proves.* The call of the visit. Time: the next visit is not over before its record, the last one is. And what
-//! the thread itself wrote behind a visit's record is not there before that visit; it is there after it if it is the call of the
-//! visit or was written by a patch stub.
+//! *What a record proves.* It proves which call the visit was for. It also bounds the time: the
+//! next visit is not over before the time of its record, and the last visit is. Changes that the
+//! thread itself wrote after a visit's record are not visible before that visit. Such a change is
+//! visible after the visit if it is the destination of the visit's call or was written by a patch
+//! stub.
 
 use super::CoreDecoder;
 use super::state::Resolutions;
@@ -23,10 +28,11 @@ use crate::image::{Change, ChangeKind, CodeHistory, Patch, Resolution};
 use crate::item::{Exit, Item};
 use jportal_units::{CodeId, StreamOffset};
 
-/// Branches between a call and the stub (the entry of an nmethod that is not entrant, of an adapter).
+/// Maximal number of branches between a call and the stub (the entry of an nmethod that is not
+/// entrant, of an adapter).
 const MAX_BRANCHES: usize = 4;
 
-/// Visits inside of a visit that are looked through for it.
+/// Maximal number of nested visits that are searched for the visit around them.
 const MAX_NESTED: usize = 1024;
 
 /// Whether the running thread has made a change of code.
@@ -36,20 +42,22 @@ pub(super) enum Made {
     Yes,
     /// It has not.
     NotYet,
-    /// It has not, or a visit was under way when the thread came, whose record was yet to be made.
+    /// It has not made the change, unless a visit was under way when the thread came to the core
+    /// and the record of that visit was not made by then.
     HardlyYet,
 }
 
 /// How a thread came to a stub that calls the VM.
 enum Way {
-    /// By a call, or by branches from where one led.
+    /// By a call, or by branches from a call's target.
     Call {
         /// Where it returns.
         returns: u32,
     },
-    /// It came back from outside: the visit is over (the fastdebug VM's stubs go out once more, for assertions).
+    /// It came back from outside: the visit is over. (The stubs of the fastdebug VM leave the
+    /// range once more, for assertions.)
     Back,
-    /// That is not known any more.
+    /// The items that would show it are not kept.
     Unknown,
 }
 
@@ -64,8 +72,8 @@ impl CoreDecoder {
         self.state.resolutions.next = (now != 0 && !records.is_empty()).then_some(made as u32);
     }
 
-    /// A PSB+ or a switch said the time. A visit that was under way is over: the thread was in the range, and has not gone on
-    /// another since.
+    /// A PSB+ or a switch gave the time. A visit that was under way is over: the thread was in
+    /// the range, and has not begun another one since.
     pub(super) fn count_resolutions(&mut self, image: &CodeHistory) {
         let known = &mut self.state.resolutions;
         if !known.came && (known.next.is_none() || known.under_way) {
@@ -91,23 +99,25 @@ impl CoreDecoder {
         }
     }
 
-    /// Time of the record that the next visit makes.
+    /// Time of the record that the next visit makes; `u64::MAX` if unknown.
     pub(super) fn next_resolution(&self, image: &CodeHistory) -> u64 {
         let known = &self.state.resolutions;
         let next = known.next.map(|n| n as usize + usize::from(known.under_way));
         next.and_then(|n| self.records(image).get(n)).map_or(u64::MAX, |r| r.tsc)
     }
 
-    /// Whether the running thread has made `change` by now, as far as the visits tell. `None` if they do not: another call is
-    /// changed by a stub that comes back to it at once (`SharedRuntime::fixup_callers_callsite`), code that became not entrant
-    /// at any time, or another thread made the change.
+    /// Whether the running thread has made `change` by the present time, according to its visits.
+    /// `None` if the visits do not say: a stub that returns to a call at once may change another
+    /// call (`SharedRuntime::fixup_callers_callsite`), code may become not entrant at any time,
+    /// or another thread made the change.
     pub(super) fn made(&self, change: &Change, image: &CodeHistory) -> Option<Made> {
         let known = &self.state.resolutions;
         let next = known.next.filter(|_| self.is_own(change))? as usize;
         let records = self.records(image);
         let last = records.partition_point(|r| r.tsc <= change.tsc).checked_sub(1)?;
         match change.kind {
-            // Most of a visit lies behind its record.
+            // Most of a visit follows its record. So a visit that was under way had probably made
+            // its record when the thread came, and `next` is the record of a later visit.
             _ if last == next && known.under_way => Some(Made::HardlyYet),
             _ if last >= next => Some(Made::NotYet),
             ChangeKind::Patch(Patch::Call) => (records[last].returns == change.end()).then_some(Made::Yes),
@@ -116,8 +126,9 @@ impl CoreDecoder {
         }
     }
 
-    /// Whether the thread was on its visit for the call that `change` is the destination of when it came to this core. The visit may
-    /// be that of an initialiser: what runs in it makes visits of its own.
+    /// Whether the thread was on its visit for the call whose destination `change` is when it
+    /// came to this core. The visit may be the one that runs a class initialiser; the code of the
+    /// initialiser makes visits of its own.
     pub(super) fn was_on_its_way(&self, change: &Change, image: &CodeHistory) -> bool {
         let records = self.records(image);
         let made = records.partition_point(|r| r.tsc <= change.tsc);
@@ -139,7 +150,7 @@ impl CoreDecoder {
         let records = self.records(image).get(next as usize..).unwrap_or(&[]);
         let under_way = self.state.resolutions.under_way;
         let (record, after) = match records {
-            // The recording ends before the trace does.
+            // The metadata ends before the trace does.
             [] => {
                 self.state.resolutions = Resolutions::UNKNOWN;
                 return Ok(());
@@ -160,7 +171,7 @@ impl CoreDecoder {
         Ok(())
     }
 
-    /// How the flow came to the stub `code`, in which it stands.
+    /// How the flow reached the stub `code`, where it is at present.
     fn way_to(&self, code: CodeId) -> Way {
         let mut branches = 0;
         let mut back = self.items.iter().rev().filter(|i| !matches!(i, Item::Time(_)));

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the decoder knows at one point of the trace: all that a choice must bring back.
+//! The decoder's state at one point of the trace: everything that a choice must restore.
 
 use crate::clock::Clock;
 use jportal_pt_packet::{BlockItemSize, LastIp};
 
-/// What the packet at hand still demands of the walk through the code.
+/// What the current packet still requires of the walk through the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Demand {
     /// Nothing.
     None,
     /// TIP: the next branch that needs a target goes here.
     Target(u64),
-    /// FUP of an asynchronous event: go on to this instruction, and cut the block there.
+    /// FUP of an asynchronous event: walk to this instruction, and cut the block there.
     Event(u64),
     /// FUP in PSB+: the next instruction is this one.
     Sync(u64),
@@ -35,54 +35,60 @@ impl Demand {
     }
 }
 
-/// Where the decoder stands in the packet grammar.
+/// The decoder's position in the packet grammar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     /// Looking for a PSB.
     Lost,
-    /// Between PSB and PSBEND; whether this is a resynchronisation, and the FUP if it came.
+    /// Between PSB and PSBEND. `fresh`: this is a resynchronisation. `fup`: the address of the
+    /// FUP, if it has come.
     PsbPlus { fresh: bool, fup: Option<u64> },
-    /// Elsewhere.
+    /// Outside PSB+, in step with the trace.
     Running,
 }
 
-/// Next FUP or TIP.PGD's special meaning.
+/// The special meaning of the next FUP or TIP.PGD.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pending {
-    /// None.
+    /// It has none.
     No,
     /// The next FUP belongs to a packet that is no branch (PTW, EXSTOP …).
     OwnedFup,
-    /// After OVF: the next FUP or TIP.PGE says where execution goes on.
+    /// After OVF: the next FUP or TIP.PGE says where execution resumes.
     Overflow,
-    /// That FUP came; a TIP.PGD may follow at once (erratum APL11).
+    /// The FUP after an OVF came, with this address; a TIP.PGD may follow at once (erratum
+    /// APL11).
     OverflowFup(u64),
-    /// An asynchronous event's FUP came: TIP.PGD or TIP follows.
+    /// The FUP of an asynchronous event came, with this address; TIP.PGD or TIP follows.
     Event(u64),
 }
 
-/// Entries of the unit's return stack (SDM, "Indirect Transfer Compression for Returns").
+/// Number of entries of the unit's return stack (SDM, "Indirect Transfer Compression for
+/// Returns").
 const DEPTH: usize = 64;
 
-/// Return stack; the oldest entry is dropped when it is full.
+/// A return stack; the oldest entry is dropped when it is full.
 #[derive(Clone, Debug)]
 pub(crate) struct ReturnStack {
     entries: [u32; DEPTH],
     top: u8,
     len: u8,
-    /// Entries above the mark, `len` at most.
+    /// Number of entries above the mark, `len` at most.
     above: u8,
 }
 
 impl ReturnStack {
+    /// A stack without entries.
     pub const EMPTY: Self = Self { entries: [0; DEPTH], top: 0, len: 0, above: 0 };
 
+    /// Pushes an entry above the mark; drops the oldest entry if the stack is full.
     pub fn push(&mut self, offset: u32) {
         self.top = (self.top + 1) % DEPTH as u8;
         self.entries[self.top as usize] = offset;
         self.len = (self.len + 1).min(DEPTH as u8);
         self.above = (self.above + 1).min(DEPTH as u8);
     }
+    /// Removes the last entry and returns it.
     pub fn pop(&mut self) -> Option<u32> {
         self.len = self.len.checked_sub(1)?;
         self.above = self.above.saturating_sub(1);
@@ -90,21 +96,24 @@ impl ReturnStack {
         self.top = (self.top + DEPTH as u8 - 1) % DEPTH as u8;
         Some(offset)
     }
+    /// Removes all entries.
     pub fn clear(&mut self) {
         (self.len, self.above) = (0, 0);
     }
-    /// Sets the mark on top of the last entry.
+    /// Sets the mark above the last entry.
     pub fn mark(&mut self) {
         self.above = 0;
     }
-    /// Whether an entry stands above the mark.
+    /// Whether an entry lies above the mark.
     pub fn is_above_mark(&self) -> bool {
         self.above > 0
     }
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Takes entries away down to `offset`, which goes, too; `false`, and nothing is taken, if it is not there.
+    /// Removes the entries down to `offset`, inclusive. If there is no entry `offset`, removes
+    /// nothing and returns `false`.
     pub fn unwind_to(&mut self, offset: u32) -> bool {
         let place = |depth: u8| usize::from((self.top + DEPTH as u8 - depth) % DEPTH as u8);
         let Some(depth) = (0..self.len).find(|&depth| self.entries[place(depth)] == offset) else {
@@ -117,104 +126,121 @@ impl ReturnStack {
     }
 }
 
-/// Since when all that the running thread executed is in this core's trace.
+/// The time since which all that the running thread executed is in this core's trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnCalls {
-    /// A call whose destination the thread wrote later was executed here before; `u64::MAX` if not known.
+    /// If the thread wrote the destination of a call after this time, it executed the call on this
+    /// core before that; `u64::MAX` if the time is unknown.
     pub since: u64,
-    /// But not this one (offset of the change), on whose way out of the range the thread may have come to
-    /// this core; `None` until it is asked for.
+    /// The exception (offset of the change): the thread may have executed this call elsewhere,
+    /// left the range by it, and come to this core before it wrote the destination. `None` until
+    /// it is computed.
     pub brought: Option<u32>,
 }
 
 impl OwnCalls {
-    /// Nothing can be said.
+    /// Nothing is known.
     pub const UNKNOWN: Self = Self { since: u64::MAX, brought: Some(u32::MAX) };
 }
 
-/// A pending destination of a call that was executed as it was before.
+/// A pending destination of a call that was executed in its previous version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visited {
     /// Number of the change.
     pub change: u32,
-    /// The same thread wrote another destination there in between: it ought to go through the call with that first.
+    /// The same thread wrote another destination of the call before this one, and that one is
+    /// pending, too: the thread should execute the call with that destination first.
     pub again: bool,
 }
 
-/// The visits of the running thread to the VM for the destinations of calls (see [`super::resolutions`]).
+/// The visits of the running thread to the VM for the destinations of calls (see
+/// [`super::resolutions`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Resolutions {
-    /// Index of the next one's record in [`crate::CodeHistory::resolutions`]; `None` if not known.
+    /// Index of the next visit's record in [`crate::CodeHistory::resolutions`]; `None` if
+    /// unknown.
     pub next: Option<u32>,
-    /// The thread has come to this core and not entered the range yet.
+    /// The thread has come to this core and has not entered the range since.
     pub came: bool,
-    /// The thread came in the middle of a visit: the next record may be that one's.
+    /// The thread came in the middle of a visit: the next record may be the record of that visit.
     pub under_way: bool,
-    /// Time of the last record: it has passed when the thread is back.
+    /// Time of the last visit's record: it has passed when the thread returns to the range.
     pub made: u64,
 }
 
 impl Resolutions {
-    /// Nothing can be said.
+    /// Nothing is known.
     pub const UNKNOWN: Self = Self { next: None, came: false, under_way: false, made: 0 };
     /// A thread has come to the core.
     pub const CAME: Self = Self { came: true, ..Self::UNKNOWN };
 }
 
-/// One point of the trace.
+/// The decoder's state at one point of the trace.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     /// Stream offset of the next packet.
     pub at: u64,
-    /// Stream offset of the packet being followed.
+    /// Stream offset of the current packet.
     pub packet: u64,
     /// Stream offset of the last PSB.
     pub psb: u64,
-    /// Between BBP and BEP.
+    /// The size of block items, between BBP and BEP.
     pub block_items: Option<BlockItemSize>,
     /// Start of the block that executes next.
     pub ip: u32,
     /// Its index in the cache, or [`crate::cache::NONE`].
     pub block: u32,
-    /// TNT outcomes not consumed: the oldest in bit `outcomes - 1`.
+    /// Unused TNT outcomes: the oldest in bit `outcomes - 1`.
     pub tnt: u64,
+    /// Number of unused TNT outcomes.
     pub outcomes: u8,
+    /// What the current packet still requires of the walk.
     pub demand: Demand,
+    /// Position in the packet grammar.
     pub mode: Mode,
+    /// Special meaning of the next FUP or TIP.PGD.
     pub pending: Pending,
     /// PacketEn: execution is inside the range.
     pub enabled: bool,
+    /// Last IP, from which compressed IPs are computed.
     pub last_ip: LastIp,
+    /// Time according to the timing packets.
     pub clock: Clock,
-    /// The last branch that was followed came no earlier. A TIP, FUP or TIP.PGD is sent with its branch. A TNT is sent when it is full, or
-    /// before another packet: its outcomes may be older than the timing packets before it, so it says the time of its last branch only if
-    /// a TNT follows (SDM, "Packet Generation", "TNT Packet", "CYC").
+    /// The branch that the walk followed last was executed at or after this time. A TIP, FUP or
+    /// TIP.PGD is sent with its branch. A TNT is sent when it is full or before another packet.
+    /// Its outcomes may be older than the timing packets before it, so the time of a TNT applies
+    /// to its last branch only if another TNT follows (SDM, "Packet Generation", "TNT Packet",
+    /// "CYC").
     pub passed: u64,
     /// Time at the last branch packet.
     pub sent: u64,
-    /// Time at the last MTC or TSC packet that may make changes visible, until it has passed; 0 for none.
+    /// Time at the last MTC or TSC packet, which may make changes visible once the flow has
+    /// passed it; 0 for none.
     pub later: u64,
-    /// Time that must have passed because of the versions of code that ran.
+    /// A time that must have passed because of the versions of code that ran.
     pub floor: u64,
-    /// What is known of the calls that the running thread has resolved.
+    /// Since when the calls that the running thread resolved can be checked against this core's
+    /// trace.
     pub own: OwnCalls,
     /// What is known of the running thread's visits to the VM.
     pub resolutions: Resolutions,
-    /// Pending destinations of calls that this core has executed as they were before.
+    /// Pending destinations of calls that this core has executed in their previous versions.
     pub visited: Vec<Visited>,
-    /// Last time said in an item.
+    /// The last time that was emitted as an item.
     pub told: u64,
-    /// The unit's, if it compresses returns.
+    /// The unit's return stack, if it compresses returns.
     pub stack: ReturnStack,
-    /// Where the calls return that the running thread has made on this core; marked where tracing was switched on last.
+    /// The return offsets of the calls that the running thread has made on this core. The mark is
+    /// set where tracing was last switched on.
     pub calls: ReturnStack,
-    /// Number of the next stale block the unit told of ([`super::CoreDecoder::stale`]).
+    /// Index of the next stale block that the unit reported ([`super::CoreDecoder::stale`]).
     pub next_stale: usize,
-    /// The next block is this one of them, if so many blocks came before.
+    /// Index of the report and number of blocks: the next block is that stale block, if the
+    /// number of blocks before it equals [`State::blocks`].
     pub stale: Option<(usize, u64)>,
-    /// TNT and TIP packets so far.
+    /// Number of TNT and TIP packets up to here.
     pub branches: u64,
-    /// Block items so far.
+    /// Number of block items up to here.
     pub blocks: u64,
 }
 
@@ -252,13 +278,13 @@ impl State {
         }
     }
 
-    /// The time that has passed at least, from packets, sideband and code.
+    /// Lower bound of the present time, from packets, sideband and code.
     pub fn now(&self) -> u64 {
         let packets = if self.enabled { self.passed } else { self.clock.now() };
         packets.max(self.floor)
     }
 
-    /// Forgets everything about the flow, keeps place and time.
+    /// Forgets everything about the flow; keeps the position and the time.
     pub fn lose(&mut self) {
         self.mode = Mode::Lost;
         self.floor = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The walk through the code that satisfies the packet at hand.
+//! The walk through the code as far as the current packet requires.
 
 use super::CoreDecoder;
 use super::state::{Demand, Pending};
@@ -13,13 +13,13 @@ use crate::item::{Exit, Item, Target};
 use crate::view::Recent;
 use jportal_units::{Address, StreamOffset};
 
-/// Most direct branches in a row without a packet.
+/// Maximal number of consecutive direct branches without a packet.
 const MAX_STEPS: u32 = 1 << 12;
 /// Room for a block's bytes.
 const BLOCK_BYTES: usize = (MAX_BLOCK + MAX_INSTRUCTION) as usize;
 
 impl CoreDecoder {
-    /// Walks until the packet at hand is satisfied.
+    /// Walks until the requirements of the current packet are met.
     pub(super) fn walk(&mut self, image: &CodeHistory) -> Result<(), Error> {
         match self.state.demand {
             Demand::None => {}
@@ -33,7 +33,7 @@ impl CoreDecoder {
         self.walk_outcomes(image)
     }
 
-    /// Consumes TNT outcomes, up to the last one or a branch that needs a TIP.
+    /// Uses up TNT outcomes, until none is left or a branch needs a TIP.
     #[inline]
     pub(super) fn walk_outcomes(&mut self, image: &CodeHistory) -> Result<(), Error> {
         let tnt = self.state.tnt;
@@ -98,7 +98,7 @@ impl CoreDecoder {
         Ok(())
     }
 
-    /// Exit and link of a branch that needs no packet; keeps the return stack.
+    /// The exit and the link index of a branch that needs no packet. Updates the return stack.
     #[inline]
     fn direct(&mut self, block: &Block) -> Result<(Exit, usize), Error> {
         Ok(match block.kind {
@@ -113,7 +113,7 @@ impl CoreDecoder {
         })
     }
 
-    /// Sets out for the successor of `block` on `side`; its index if it is cached already.
+    /// Moves to the successor of `block` on `side`; returns its index in the cache, or [`NONE`].
     fn link(&mut self, block: &Block, side: usize) -> Result<u32, Error> {
         let to = if side == 0 { block.target } else { block.end };
         if to >= self.bounds.len {
@@ -127,7 +127,7 @@ impl CoreDecoder {
         let index = self.cache.find(to);
         if index != NONE {
             let from = self.cache.find(block.start);
-            // A block that is valid only once may stand beside a cached one.
+            // The cache may hold another block at this place if `block` is valid only once.
             if from != NONE && self.cache.blocks[from as usize].same_flow(block) {
                 self.cache.blocks[from as usize].links[side] = index;
             }
@@ -153,7 +153,7 @@ impl CoreDecoder {
         Ok(self.cache.blocks[index as usize])
     }
 
-    /// Emits `block`, which ends with a direct branch or none, and goes on behind it.
+    /// Emits `block`, which ends with a direct branch or none, and moves to its successor.
     fn follow(&mut self, block: &Block, steps: &mut u32) -> Result<(), Error> {
         *steps += 1;
         if *steps > MAX_STEPS {
@@ -223,9 +223,9 @@ impl CoreDecoder {
         self.state.calls.push(block.end);
     }
 
-    /// `block` returns to `to`. If that is behind a call of compiled code, the thread has made it. A flow without it went
-    /// through another version of a call, as long as there is one that was not tried; else the call was made before what is
-    /// known of the thread begins.
+    /// `block` returns to `to`. If a call of compiled code ends at `to`, the thread has made that
+    /// call. A flow without the call took the wrong version of a call, if an untried version is
+    /// left; otherwise the call was made before the decoder's knowledge of the thread begins.
     fn returned(&mut self, block: &Block, to: u32, image: &CodeHistory) -> Result<(), Error> {
         if self.state.calls.unwind_to(to) || self.state.calls.is_empty() {
             return Ok(());
@@ -237,8 +237,8 @@ impl CoreDecoder {
         Ok(())
     }
 
-    /// `block` returns to `ip`, out of the range. A thread that was called from there and has made a call since returns from
-    /// that call first.
+    /// `block` returns to `ip`, out of the range. A thread that entered the range by a call from
+    /// outside and has made a call since must return from that call first.
     fn returned_out(&self, block: &Block, ip: u64) -> Result<(), Error> {
         if self.state.calls.is_above_mark() && self.may_doubt() {
             return Err(self.other_caller(block, Address(ip)));
@@ -251,12 +251,13 @@ impl CoreDecoder {
         Error::OtherCaller { offset, address: self.address(block.start), returns }
     }
 
-    /// Whether `to` is compiled code, and a direct call ends there: other places that control returns to in compiled code are
-    /// handlers of deoptimised frames, whose return addresses the VM has changed (`frame::deoptimize`).
+    /// Whether `to` is in compiled code and a direct call ends there. The other places in
+    /// compiled code that control returns to are handlers of deoptimised frames, whose return
+    /// addresses the VM has changed (`frame::deoptimize`).
     fn is_behind_compiled_call(&self, to: u32, image: &CodeHistory) -> bool {
         const CALL_REL32: u8 = 0xe8;
         let Some(call) = to.checked_sub(5) else { return false };
-        // Also by what this core has not been seen to execute yet.
+        // Includes changes that this core is not known to have seen.
         let visible = |r: &Recent| r.seen || self.is_possible(r.change, image);
         let owner = self.view.owner(image, to, visible);
         let mut opcode = [0];
@@ -307,7 +308,7 @@ impl CoreDecoder {
         }
     }
 
-    /// Follows direct branches to the one that leaves for `ip` (`None`: to a far transfer).
+    /// Follows direct branches to the branch that leaves for `ip` (`None`: to a far transfer).
     fn walk_out(&mut self, ip: Option<u64>, image: &CodeHistory) -> Result<(), Error> {
         let mut steps = 0;
         loop {
@@ -350,7 +351,7 @@ impl CoreDecoder {
         }
     }
 
-    /// Which way a conditional branch went that left the range for `ip`.
+    /// The direction of a conditional branch that left the range for `ip`.
     fn conditional_exit(&self, block: &Block, ip: u64, image: &CodeHistory) -> Option<Exit> {
         if block.target == OUTSIDE && self.outside_target(block, image) == Some(ip) {
             return Some(Exit::Taken);
@@ -359,7 +360,7 @@ impl CoreDecoder {
         (block.end >= self.bounds.len && next == ip).then_some(Exit::NotTaken)
     }
 
-    /// Tracing is off from here on.
+    /// Tracing is off from this point.
     pub(super) fn disable(&mut self) {
         self.state.enabled = false;
         self.state.block = NONE;
@@ -374,8 +375,8 @@ impl CoreDecoder {
         room: &'a mut [u8; BLOCK_BYTES],
     ) -> &'a [u8] {
         let bytes = &mut room[..((block.end - block.start) as usize).min(BLOCK_BYTES)];
-        // A scratch block may have been decoded under an assumption that became a fact only now;
-        // either way its bytes are those of the changes marked as seen.
+        // A scratch block may have been decoded under an assumption that was confirmed
+        // afterwards. In both cases its bytes are those of the changes marked as seen.
         self.read_seen(block.start, image, bytes);
         bytes
     }
@@ -421,7 +422,7 @@ impl CoreDecoder {
         }
     }
 
-    /// The last `steps - 1` blocks led nowhere: takes them back.
+    /// The last `steps - 1` blocks ran in a circle: takes them back.
     fn circle(&mut self, block: &Block, steps: u32) -> Error {
         let back = (steps as usize - 1).min(self.items.len());
         self.items.truncate(self.items.len() - back);

@@ -12,17 +12,17 @@ pub const LOW: u64 = 0x7f00_1000_0000;
 pub const SIZE: u64 = 0x8000;
 const SLOT: u64 = 0x800;
 const SLOTS: u64 = SIZE / SLOT;
-/// Somewhere outside.
+/// An address outside the code cache.
 const ELSEWHERE: u64 = LOW - 0x1000;
 
 /// How the code changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Changes {
-    /// One change in so many instructions; 0 for none.
+    /// Number of instructions per change; 0 for no changes.
     pub every: u64,
-    /// A record may be stamped so many ticks after its store …
+    /// Maximal number of ticks by which a record is stamped after its store.
     pub late: u64,
-    /// … or so many before the core sees it.
+    /// Maximal number of ticks by which a record is stamped before the core sees the change.
     pub early: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A time after which nothing of the first `bytes` happened.
+    /// A time after which nothing of the first `bytes` bytes happened.
     pub fn latest(&self, bytes: usize) -> Tsc {
         let after = self.times.partition_point(|&(len, _)| len < bytes);
         Tsc(self.times.get(after).map_or(u64::MAX, |&(_, tsc)| tsc))
@@ -85,7 +85,7 @@ pub fn run(seed: u64, steps: u64, options: Options, changes: Changes) -> Run {
 }
 
 impl Machine {
-    /// New code in a slot: a prologue whose packets name it, then a random body.
+    /// Installs new code in a slot: a prologue whose packets identify the code, then a random body.
     fn install(&mut self, slot: u64, tsc: u64) {
         let code = CodeId(self.next_code);
         self.next_code += 1;
@@ -127,12 +127,13 @@ impl Machine {
         }
     }
 
-    /// A branch; whether it is a call that returns.
+    /// Appends a branch. Returns whether it is a call that returns.
     fn terminator(&mut self, b: &mut Vec<u8>, slot: u64, base: u64, starts: &[usize]) -> bool {
         let leaf = slot + 1 >= SLOTS;
         match self.rng.below(8) {
             0 | 1 => {
-                // Back or forth; far enough forth there is at least the final return.
+                // Backwards or forwards. Going forwards, control reaches the final return at the
+                // latest.
                 let to = starts[self.rng.below(starts.len() as u64) as usize] as i32;
                 b.extend([0x0f, 0x85]);
                 b.extend((to - (b.len() as i32 + 4)).to_le_bytes());
@@ -174,7 +175,8 @@ impl Machine {
         }
     }
 
-    /// Stamp of a change to a slot: near the present, in the order of the changes to it.
+    /// Time stamp of a change to a slot: near the present time, in the order of the changes to
+    /// the slot.
     fn record_time(&mut self, slot: u64) -> Tsc {
         let late = self.tsc + self.rng.below(self.changes.late + 1);
         let stamp = late.saturating_sub(self.rng.below(self.changes.early + 1));
@@ -196,7 +198,7 @@ impl Machine {
         self.history.patch(tsc, None, Address(LOW + at), &bytes, None, Patch::Other).unwrap();
     }
 
-    /// The function's entry becomes a jump to a place outside that names it.
+    /// Makes the function's entry a jump to an address outside that identifies it.
     fn not_entrant(&mut self, ip: u64) {
         let at = self.rng.below(SLOTS) * SLOT;
         if ip >= LOW + at && ip < LOW + at + 7 {
@@ -295,7 +297,7 @@ impl Machine {
         i
     }
 
-    /// Where execution goes, and how the block ends if it does.
+    /// The target of a branch, and how the block ends if control goes there.
     fn branch(&mut self, i: &Instruction) -> (u64, Option<Exit>) {
         let next = i.next_ip();
         match i.flow_control() {
@@ -325,14 +327,15 @@ impl Machine {
         }
     }
 
-    /// One instruction of which the unit hears nothing; stays inside.
+    /// Executes an instruction that the unit does not see; control stays inside the code cache.
     fn silent(&mut self, ip: u64) -> u64 {
         let i = self.fetch(ip);
         let (next, _) = self.branch(&i);
         if (LOW..LOW + SIZE).contains(&next) { next } else { self.outside_return() }
     }
 
-    /// Tracing goes on: at `at`, or where the code outside returns to or calls.
+    /// Tracing resumes: at `at`, or at an address to which the code outside returns or which it
+    /// calls.
     fn come_in(&mut self, at: Option<u64>) -> u64 {
         let ip = at.unwrap_or_else(|| self.outside_return());
         self.unit.tsc = self.tsc;
@@ -361,7 +364,8 @@ impl Machine {
     }
 }
 
-/// Branches whose packets tell one code from another: at its entry and where calls return to.
+/// Branches whose packets distinguish the codes: at the entry and at the return addresses of
+/// calls.
 fn sign(b: &mut Vec<u8>, signature: u32) {
     for digit in [signature % 20, signature / 20] {
         b.extend([0x74, 0x00].repeat(1 + digit as usize));

@@ -30,7 +30,8 @@ impl Rng {
     }
 }
 
-/// Joins blocks that were split without a branch, drops times: what can be compared with truth.
+/// Joins blocks that were split without a branch and drops times, for the comparison with the
+/// truth.
 pub fn normalised(items: &[Item]) -> Vec<Item> {
     let mut out: Vec<Item> = Vec::new();
     for item in items {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A PT unit.
+//! A simulated PT unit.
 
 use super::Rng;
 use jportal_machine_flow::{Item, MtcConfig, PopRule};
@@ -17,9 +17,9 @@ pub struct Options {
     /// Bytes between PSBs.
     pub psb_period: usize,
     pub mtc: bool,
-    /// One overflow in so many branches; 0 for none.
+    /// Number of branches per overflow; 0 for no overflows.
     pub overflow: u64,
-    /// One interrupt in so many instructions; 0 for none.
+    /// Number of instructions per interrupt; 0 for no interrupts.
     pub interrupt: u64,
 }
 
@@ -36,11 +36,11 @@ pub const PLAIN: Options = Options {
 /// Encodes what the machine reports and keeps the truth that the packets determine.
 pub struct Unit {
     pub out: Encoder,
-    /// Items the machine went through.
+    /// The items that the machine executed.
     pub truth: Vec<Item>,
-    /// How many of them the packets written so far determine.
+    /// Number of those items that the packets written so far determine.
     determined: usize,
-    /// How many the buffered outcomes will determine.
+    /// Number of those items that the buffered outcomes will determine.
     waiting: usize,
     options: Options,
     outcomes: Tnt,
@@ -51,7 +51,7 @@ pub struct Unit {
     last_ctc: u64,
     pub enabled: bool,
     pub tsc: u64,
-    /// (bytes written, time) now and then: what sideband records would say.
+    /// Some pairs (bytes written, time), as sideband records would report them.
     pub times: Vec<(usize, u64)>,
     rng: Rng,
 }
@@ -102,7 +102,7 @@ impl Unit {
         }
     }
 
-    /// PSB+ if it is due; `ip` executes next.
+    /// Sends a PSB+ if it is due; `ip` executes next.
     pub fn psb_if_due(&mut self, ip: u64) {
         if self.out.len() - self.since_psb >= self.options.psb_period {
             self.psb(Some(ip));
@@ -200,7 +200,7 @@ impl Unit {
         self.commit();
     }
 
-    /// The branch just reported left for `ip`.
+    /// The branch that was just reported left the range for `ip`.
     pub fn leave(&mut self, ip: u64) {
         self.flush();
         self.out.tip_pgd(Some(ip));
@@ -221,7 +221,7 @@ impl Unit {
         self.determined = self.truth.len();
     }
 
-    /// What is buffered is lost; the truth that no packet determined goes with it.
+    /// The buffered packets are lost, with the part of the truth that no packet determined.
     pub fn overflow_begins(&mut self) {
         self.outcomes = Tnt { bits: 0, len: 0 };
         self.deferred.clear();
@@ -245,7 +245,7 @@ impl Unit {
         self.options.interrupt != 0 && self.rng.once_in(self.options.interrupt)
     }
 
-    /// The trace, the truth it determines, and times.
+    /// The trace, the truth that it determines, and the times.
     pub fn finish(mut self) -> (Vec<u8>, Vec<Item>, Vec<(usize, u64)>) {
         self.flush();
         self.truth.truncate(self.determined);

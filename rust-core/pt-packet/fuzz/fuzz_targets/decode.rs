@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Arbitrary bytes: no panic, no endless loop; what is decoded encodes to something that decodes
-//! to the same.
+//! Arbitrary bytes cause no panic and no endless loop, and the decoded packets, encoded and
+//! decoded again, are the same.
 #![no_main]
 
 use jportal_pt_packet::{Encoder, Packet, PacketDecoder};

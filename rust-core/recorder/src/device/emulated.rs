@@ -15,14 +15,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// The emulated unit, through its shared file.
+/// The emulated unit, accessed through its shared file.
 pub struct Emulated {
     unit: EmulatedUnit,
     enabled: AtomicBool,
-    /// Flight recorder: bytes kept of each core.
+    /// Flight recorder: bytes to keep of each core.
     keep: Option<u64>,
     filter: OnceLock<(u64, u64)>,
-    /// Generation of the last disable.
+    /// Generation of the last disable command.
     disabled: AtomicU64,
 }
 
@@ -30,7 +30,8 @@ impl Emulated {
     /// Opens the shared file of the unit that traces this process.
     ///
     /// # Errors
-    /// When there is no usable unit, it traces another process, or keeps too little for the flight recorder.
+    /// When there is no usable unit, the unit traces another process, or it keeps too few bytes
+    /// for the flight recorder.
     pub fn open(path: &Path, config: &Config) -> Result<Self, Error> {
         let unit = EmulatedUnit::open(path)?;
         let (owner, pid) = (unit.owner(), std::process::id());
@@ -115,7 +116,7 @@ impl Device for Emulated {
         let Some(&(low, high)) = self.filter.get().filter(|_| self.enabled.load(Acquire)) else { return };
         self.unit.enable(low, high);
         if !self.enabled.load(Acquire) {
-            // Told to stop meanwhile.
+            // `disable` was called meanwhile.
             self.disabled.store(self.unit.disable(), Release);
         }
     }
@@ -143,7 +144,7 @@ impl Device for Emulated {
     }
 }
 
-/// Without what a recording before left when it did not wait for the unit.
+/// Discards what an earlier recording left in the rings when it did not wait for the unit.
 fn fresh(mut rings: CoreConsumer, overwrites: bool) -> Result<CoreConsumer, jportal_perf_abi::Error> {
     if !overwrites {
         rings.aux.discard()?;
@@ -160,7 +161,8 @@ fn packets(p: &PacketConfig) -> u8 {
         | flag(p.ret_compression, packet_flags::RETURN_COMPRESSION)
 }
 
-/// What `perf_event_attr.config` would be: the bits of `/sys/bus/event_source/devices/intel_pt/format`.
+/// The value that `perf_event_attr.config` would have: the bits of
+/// `/sys/bus/event_source/devices/intel_pt/format`.
 fn perf_config(p: &PacketConfig) -> u64 {
     const PT: u64 = 1;
     const CYC: u64 = 1 << 1;
@@ -210,7 +212,7 @@ mod tests {
         };
         EmulatedUnit::create(&path, config).unwrap();
         assert!(Emulated::open(&path, &Config::default()).is_ok());
-        // The owner is the only word that holds our own process id.
+        // The owner is the only field that holds our own process id.
         let mut file = std::fs::read(&path).unwrap();
         let own = std::process::id().to_le_bytes();
         let at = file.windows(4).position(|w| w == own).unwrap();

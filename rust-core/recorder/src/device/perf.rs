@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Intel PT through `perf_event_open`, and the sideband alone on machines without it.
+//! Intel PT through `perf_event_open`, and the sideband alone on machines without PT.
 //!
-//! Order of steps (all of it on the thread that creates the VM, when every thread of the recorder exists and nobody else does):
-//! for each core the PT event, its data ring, its AUX ring, the sideband's event with its output set to the same ring; when the
-//! code cache is known the filters, and at last the events are enabled, the sideband's first.
+//! Order of steps, all on the thread that creates the VM, when every thread of the recorder
+//! exists and no other thread does: for each core the PT event, its data ring, its AUX ring,
+//! and the sideband's event with its output set to the same ring; when the code cache is known,
+//! the filters; finally the events are enabled, the sideband's first.
 //!
-//! An AUX ring that was full turns off the event *of the thread that ran*, and of threads that came later
-//! (`perf_aux_output_begin`, `event_sched_out`); nothing turns them on again. So after each loss, and on a timer, every event is
-//! enabled anew ([`Device::keep_running`]); disabled first where trace was lost, since Linux up to 6.15 leaves an overrun event
-//! active but stopped, which an enable alone passes over.
+//! A full AUX ring turns off the event *of the thread that ran*, and of threads that came later
+//! (`perf_aux_output_begin`, `event_sched_out`); the kernel never turns them on again. So after
+//! each loss, and on a timer, every event is enabled again ([`Device::keep_running`]). After a
+//! loss it is disabled first, because Linux up to 6.15 leaves an overrun event active but
+//! stopped, and an enable alone skips such an event.
 //!
-//! A thread's events are a copy of those of the thread that made it. Between two threads whose events are such copies the kernel
-//! switches by exchanging the events, and PT goes on (`perf_event_context_sched_out`): no AUX record says where the one ends and the
-//! other begins. A thread that opens an event of its own, be it for a moment, is no copy any more (`find_get_context`,
-//! `unclone_ctx`): so each does when it begins, and from then on its AUX records are its own.
+//! A thread's events are a copy of those of the thread that created it. Between two threads
+//! whose events are such copies the kernel switches by exchanging the events, and PT continues
+//! (`perf_event_context_sched_out`): no AUX record marks where one thread ends and the other
+//! begins. A thread that opens an event of its own, even for a moment, is no longer treated as
+//! a copy (`find_get_context`, `unclone_ctx`). So each thread opens one when it begins, and
+//! from then on its AUX records are its own.
 //!
-//! Where the VM runs already ([`Config::attach`]) the threads that are there have inherited nothing: each gets events of its own on
-//! each core, whose output are the rings of that core, as `perf record -p` does it ([`attach`]).
+//! If the VM is already running ([`Config::attach`]), the existing threads have inherited
+//! nothing. Each gets its own events on each core, whose output goes to the rings of that core,
+//! as `perf record -p` does it ([`attach`]).
 
 mod attach;
 mod clock;
@@ -48,39 +53,41 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How often events are enabled that may have been turned off unseen.
+/// How often all events are enabled again, because the kernel may have turned some off without
+/// a record.
 const REARM: Duration = Duration::from_millis(20);
-/// Where a core has events of so many threads, half as often, and so on.
+/// Every `OFTEN` threads that have events on a core lengthen the interval by another [`REARM`].
 const OFTEN: usize = 32;
 
 /// The events of a recording.
 pub struct Perf {
     host: Host,
-    /// What is traced; `None`: the sideband alone.
+    /// The PT PMU and its packets; `None`: the sideband alone.
     pt: Option<(PtPmu, PtPackets)>,
-    /// Bytes of each core's largest ring that somebody asked for, 0: as many as may be had.
+    /// Requested bytes of each core's largest ring; 0: as much as the limit on locked memory
+    /// allows.
     requested: u64,
-    /// Flight recorder: bytes wanted of each core. The AUX rings are mapped read-only.
+    /// Flight recorder: bytes to keep of each core. The AUX rings are then mapped read-only.
     keep: Option<u64>,
     opened: OnceLock<Opened>,
-    /// Traced are threads that are there before the recording.
+    /// Threads that exist before the recording are traced, too.
     attach: bool,
-    /// The recorder's threads.
+    /// Ids of the recorder's threads.
     own_threads: OnceLock<Vec<u32>>,
-    /// Tracing is wanted.
+    /// Tracing is wanted: set by `enable`, cleared by `disable`.
     enabled: AtomicBool,
-    /// Tracing shall go on soon.
+    /// PT is off between `pause` and `resume`.
     paused: AtomicBool,
-    /// Every event has been disabled since, and is not enabled any more.
+    /// Every PT event has been disabled, and none is to be enabled before `enable` or `resume`.
     quiet: AtomicBool,
     rearmed: AtomicU64,
     restarted: AtomicU64,
-    /// Threads that have events of their own, and those that could not.
+    /// Number of threads that opened an event of their own, and of those that failed to.
     own: AtomicU64,
     copies: AtomicU64,
 }
 
-/// Where the events are.
+/// The kernel and the machine on which the events are opened.
 struct Host {
     kernel: Arc<dyn Kernel>,
     machine: Machine,
@@ -94,19 +101,19 @@ impl Host {
 }
 
 impl Perf {
-    /// Intel PT by its PMU.
+    /// Intel PT through its PMU.
     ///
     /// # Errors
-    /// When the kernel does not know what every PT has, or which cores there are.
+    /// When the kernel lacks a feature that every PT has, or does not report its cores.
     pub fn intel_pt(kernel: Arc<dyn Kernel>, config: &Config, pmu: PtPmu) -> Result<Self, Error> {
         let packets = pmu.packets()?;
         Self::new(kernel, config, Some((pmu, packets)))
     }
 
-    /// Who runs when, without PT.
+    /// The sideband alone, without PT.
     ///
     /// # Errors
-    /// When the kernel does not tell which cores there are.
+    /// When the kernel does not report its cores.
     pub fn sideband(kernel: Arc<dyn Kernel>, config: &Config) -> Result<Self, Error> {
         Self::new(kernel, config, None)
     }
@@ -143,7 +150,7 @@ impl Perf {
         self.cores().iter().find(|c| c.core == core)
     }
 
-    /// Enables the sideband first: what PT records has a thread then.
+    /// Enables the sideband first, so that the thread is known for everything that PT records.
     fn enable_all(&self) -> Result<(), Error> {
         for c in self.cores() {
             for event in c.sidebands().chain(c.pts()) {
@@ -154,7 +161,8 @@ impl Perf {
         Ok(())
     }
 
-    /// PT first, so that the sideband covers all of the trace. A core that is gone cannot be disabled and need not be.
+    /// Disables PT first, so that the sideband covers all of the trace. Errors are ignored: a
+    /// core that is gone cannot be disabled and need not be.
     fn disable_all(&self) {
         for c in self.cores() {
             for event in c.pts().chain(c.sidebands()) {
@@ -163,26 +171,27 @@ impl Perf {
         }
     }
 
-    /// A core that is gone cannot be told and need not be.
+    /// Controls the PT events of all cores. Errors are ignored: a core that is gone needs no
+    /// control.
     fn control_pt(&self, request: Control<'_>) {
         for event in self.cores().iter().flat_map(CoreEvents::pts) {
             let _ = event.control(request);
         }
     }
 
-    /// [`Device::filters_files_only`] before anything is open.
+    /// [`Device::filters_files_only`] before any event is open.
     pub(super) fn would_filter_files_only(&self) -> bool {
         let Some((pmu, _)) = &self.pt else { return false };
         let pt = open::one_pt(&self.host, self.pt.as_ref());
         pt.is_ok_and(|pt| pt.is_some_and(|pt| filter::needs_file(&self.host, pmu, &pt)))
     }
 
-    /// For how many threads that were there before events were opened.
+    /// Number of threads that existed before the recording and for which events were opened.
     fn attached(&self) -> u64 {
         self.cores().first().map_or(0, |c| c.opened_for() as u64 - 1)
     }
 
-    /// What was opened for the thread that did it.
+    /// The settings with which the opener's events were opened.
     fn plan<'a>(&'a self, opened: &Opened) -> Plan<'a> {
         let pt = self.pt.as_ref().zip(opened.packets).map(|((pmu, _), packets)| (pmu, packets));
         Plan { pt, common: opened.common, sizes: opened.sizes, overwrite: self.keep.is_some() }
@@ -232,7 +241,7 @@ impl Device for Perf {
         None
     }
 
-    /// The kernel's relation of TSC and nanoseconds is its frequency as well.
+    /// The TSC frequency follows from the kernel's relation of TSC and nanoseconds.
     fn tsc_khz(&self) -> u64 {
         let time = self.opened.get().and_then(|o| o.time);
         time.map_or(0, |t| {
@@ -254,7 +263,7 @@ impl Device for Perf {
         let _ = self.own_threads.set(own.to_vec());
         let (opened, rings) = open::open(&self.host, self.pt.as_ref(), self.requested, self.keep.is_some())?;
         opened.tell(&self.host);
-        // Called once: nothing was opened before.
+        // Cannot fail: `rings` is called only once.
         let _ = self.opened.set(opened);
         Ok(rings)
     }
@@ -280,7 +289,9 @@ impl Device for Perf {
         Ok(filter)
     }
 
-    /// A record is in its ring before its thread can run elsewhere. The millisecond is for the relation of the clocks.
+    /// A record is in its ring before its thread can run elsewhere. One millisecond is
+    /// subtracted for the error of the kernel's relation of the clocks. Without a relation
+    /// [`Device::tsc_khz`] is 0, and nothing is subtracted.
     fn complete_until(&self) -> u64 {
         rdtsc().saturating_sub(self.tsc_khz())
     }
@@ -289,7 +300,7 @@ impl Device for Perf {
         self.keep
     }
 
-    /// PT alone: the sideband goes on telling who runs.
+    /// Pauses PT alone: the sideband keeps recording which threads run.
     fn pause(&self) {
         self.paused.store(true, SeqCst);
         self.control_pt(Control::Disable);
@@ -304,20 +315,21 @@ impl Device for Perf {
         self.paused.store(false, SeqCst);
         self.control_pt(Control::Enable);
         if !self.enabled.load(SeqCst) {
-            // Told to stop meanwhile.
+            // `disable` was called meanwhile.
             self.control_pt(Control::Disable);
             self.quiet.store(true, SeqCst);
         }
     }
 
-    /// System calls alone: may run in a signal handler.
+    /// Makes only system calls, so that it may run in a signal handler.
     fn disable(&self) {
         self.enabled.store(false, SeqCst);
         self.disable_all();
         self.quiet.store(true, SeqCst);
     }
 
-    /// A disable returns when no core runs the event any more, and its last AUX record is written.
+    /// A disable returns when no core runs the event any more and its last AUX record is
+    /// written.
     fn is_quiet(&self) -> bool {
         self.quiet.load(SeqCst)
     }
@@ -376,7 +388,8 @@ impl Device for Perf {
         all(&mut c.sidebands().chain(c.pts()), Control::Enable);
         self.rearmed.fetch_add(1, Relaxed);
         if !traces() {
-            // Told to stop meanwhile: whoever did may have disabled before we enabled.
+            // Stopped meanwhile: the disable may have come before this enable, so disable
+            // again.
             all(&mut c.pts(), Control::Disable);
             if !self.enabled.load(SeqCst) {
                 all(&mut c.sidebands(), Control::Disable);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A kernel that tests play: it knows the rules of `kernel/events` that a recording depends on, refuses what it is told to refuse,
-//! and notes every call.
+//! A fake kernel for tests. It applies the rules of `kernel/events` on which a recording
+//! depends, refuses the calls that a test selects, and notes every call.
 
 use jportal_perf_abi::PAGE_SIZE;
 use jportal_perf_abi::bindings::perf_event_attr;
@@ -21,7 +21,7 @@ const PT: u32 = 8;
 /// The thread that opens the events.
 const OPENER: u32 = 50;
 
-/// A system call, as the tests compare it.
+/// A system call, in the form that the tests compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
     OpenPt(u32),
@@ -35,13 +35,13 @@ pub enum Call {
     MapAuxReadOnly(u32),
     SetOutput(u32),
     SetFilter(u32, String),
-    /// Core, and whether it is the PT event.
+    /// The core, and whether the event is PT's.
     Enable(u32, bool),
     Disable(u32, bool),
     Close,
 }
 
-/// Which call shall be refused.
+/// A call that a test can have refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum At {
     OpenPt,
@@ -57,25 +57,25 @@ pub enum At {
     Enable,
 }
 
-/// What is refused, and when.
+/// A refusal, and where it applies.
 #[derive(Debug, Clone, Copy)]
 pub struct Refuse {
     pub at: At,
     pub errno: i32,
-    /// On this core, or on all.
+    /// On this core, or `None` for all.
     pub core: Option<u32>,
 }
 
-/// An older kernel, or another processor.
+/// Differences of an older kernel or another processor.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     pub knows_inherit_thread: bool,
     pub knows_plain_filters: bool,
-    /// Bits of `config` that it takes.
+    /// Bits of `config` that the kernel accepts.
     pub config: u64,
-    /// Bytes that may be mapped.
+    /// Number of bytes that may be mapped.
     pub locked: u64,
-    /// perf's clock, when it has a relation to the TSC.
+    /// The relation of perf's clock and the TSC, if there is one.
     pub time: Option<PerfTime>,
 }
 
@@ -95,7 +95,7 @@ impl Default for Rules {
 struct Opened {
     attr: perf_event_attr,
     core: Option<u32>,
-    /// Another thread than the one that opened it.
+    /// The traced thread, if it is not the one that opened the event.
     thread: Option<u32>,
     data: Option<Block>,
     aux: Option<Block>,
@@ -110,15 +110,17 @@ struct State {
     calls: Vec<Call>,
     refuse: Vec<Refuse>,
     next: Event,
-    /// Other threads of the process than those that call.
+    /// Threads of the process other than those that call.
     threads: BTreeSet<u32>,
-    /// Behind so many more events of other threads this one comes or goes.
+    /// Changes of `threads`: the number of events of other threads to be opened first, and the
+    /// thread that then comes or goes.
     changes: Vec<(usize, u32)>,
 }
 
-/// Something that happens in the middle of a call.
+/// An action in the middle of a call.
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
+/// The fake kernel; see the module's description.
 pub struct FakeKernel {
     root: tempfile::TempDir,
     rules: Rules,
@@ -130,13 +132,14 @@ fn refused(errno: i32) -> io::Error {
     io::Error::from_raw_os_error(errno)
 }
 
-/// The flag bits of an attribute.
+/// A flag bit of an attribute.
 fn flag(attr: &perf_event_attr, bit: usize) -> bool {
     attr._bitfield_1.get_bit(bit)
 }
 
 impl FakeKernel {
-    /// A Skylake server of four possible cores, two of them online, with `change`d files.
+    /// A Skylake server of four possible cores, two of them online, with the files of `change`
+    /// replaced.
     pub fn new(rules: Rules, change: &[(&str, &str)]) -> Self {
         let root = tempfile::tempdir().unwrap();
         write_tree(root.path(), MACHINE);
@@ -150,7 +153,7 @@ impl FakeKernel {
         }
     }
 
-    /// The same without PT.
+    /// Like [`FakeKernel::new`], but without PT.
     pub fn without_pt(rules: Rules) -> Self {
         let kernel = Self::new(rules, &[]);
         std::fs::remove_dir_all(kernel.root.path().join(jportal_perf_abi::pmu::DIRECTORY)).unwrap();
@@ -161,6 +164,7 @@ impl FakeKernel {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Refuses the calls `at` with `errno`, on one core or on all.
     pub fn refuse(&self, at: At, errno: i32, core: Option<u32>) {
         self.state().refuse.push(Refuse { at, errno, core });
     }
@@ -170,26 +174,29 @@ impl FakeKernel {
         *self.before_enable.lock().unwrap() = Some(Box::new(what));
     }
 
+    /// The calls so far, in order.
     pub fn calls(&self) -> Vec<Call> {
         self.state().calls.clone()
     }
 
+    /// Empties the list of calls.
     pub fn forget_calls(&self) {
         self.state().calls.clear();
     }
 
-    /// The process has these threads beside the one that opens the events.
+    /// Adds threads of the process to the one that opens the events.
     pub fn have_threads(&self, threads: &[u32]) {
         self.state().threads.extend(threads);
     }
 
-    /// When so many more events of other threads were opened, `thread` comes, or goes if it was there.
+    /// When the given number of further events of other threads have been opened, `thread`
+    /// comes, or goes if it was there.
     pub fn change_thread(&self, behind: usize, thread: u32) {
         self.state().changes.push((behind, thread));
     }
 
-    /// The threads that have an event of PT or, if not `pt`, of the sideband on `core`, each as often as it has one, and whether all
-    /// of them run.
+    /// The threads that have an event on `core`, of PT or, if not `pt`, of the sideband: each
+    /// as often as it has one. Also whether all of these events are enabled.
     pub fn attached(&self, core: u32, pt: bool) -> (Vec<u32>, bool) {
         let state = self.state();
         let of = |e: &&Opened| e.core == Some(core) && e.thread.is_some() && (e.attr.type_ == PT) == pt;
@@ -199,18 +206,19 @@ impl FakeKernel {
         (threads, all.iter().all(|e| e.enabled))
     }
 
+    /// Number of open events.
     pub fn open_events(&self) -> usize {
         self.state().events.len()
     }
 
-    /// `aux_watermark` and flag bits of the PT event of a core.
+    /// The attributes of the PT event of a core.
     pub fn pt_attr(&self, core: u32) -> perf_event_attr {
         let state = self.state();
         let found = state.events.values().find(|e| e.core == Some(core) && e.attr.type_ == PT);
         found.unwrap_or_else(|| panic!("core {core} has no PT event")).attr
     }
 
-    /// The side of the kernel that writes the rings of a core.
+    /// The side of a core's rings that the kernel writes.
     pub fn producer(&self, core: u32) -> CoreProducer {
         let state = self.state();
         let of_core = |e: &&Opened| e.core == Some(core) && e.data.is_some();
@@ -225,12 +233,13 @@ impl FakeKernel {
         memory.unwrap().producer(std::process::id(), core)
     }
 
-    /// Whether PT of a core runs.
+    /// Whether PT is enabled on a core.
     pub fn is_on(&self, core: u32) -> bool {
         self.state().events.values().any(|e| e.core == Some(core) && e.attr.type_ == PT && e.enabled)
     }
 
-    /// As `perf_aux_output_end` does when the ring was full: TRUNCATED, and off until it is enabled again.
+    /// Acts as `perf_aux_output_end` does when the ring was full: TRUNCATED, and off until it
+    /// is enabled again.
     pub fn overrun(&self, producer: &mut CoreProducer, core: u32, tid: u32, time: u64) {
         while producer.end_aux(tid, time, aux_flags::TRUNCATED).is_err() {
             std::thread::yield_now();
@@ -238,14 +247,14 @@ impl FakeKernel {
         self.turn_off(core);
     }
 
-    /// As `perf_aux_output_begin` does when there is no room: off without any record.
+    /// Acts as `perf_aux_output_begin` does when there is no room: off without any record.
     pub fn turn_off(&self, core: u32) {
         for e in self.state().events.values_mut().filter(|e| e.core == Some(core) && e.attr.type_ == PT) {
             e.enabled = false;
         }
     }
 
-    /// The next event of another thread is being opened.
+    /// Applies the changes of threads that are due when an event of another thread is opened.
     fn threads_change(state: &mut State) {
         for (behind, thread) in std::mem::take(&mut state.changes) {
             match behind.checked_sub(1) {
@@ -261,7 +270,7 @@ impl FakeKernel {
         state.refuse.iter().find(matching).map_or(Ok(()), |r| Err(refused(r.errno)))
     }
 
-    /// `perf_event_open`'s own checks.
+    /// The checks that `perf_event_open` makes on attributes.
     fn check_attr(&self, attr: &perf_event_attr) -> io::Result<()> {
         const INHERIT: usize = 1;
         const EXCLUDE_KERNEL: usize = 5;
@@ -445,7 +454,7 @@ impl Kernel for FakeKernel {
     }
 }
 
-/// A switch to a core or from it.
+/// The body of a record of a switch to a core or from it.
 pub fn switch(out: bool) -> Body {
     Body::Switch { out, preempted: false }
 }

@@ -25,12 +25,14 @@ pub fn trace_byte(core: u32, at: u64) -> u8 {
     ((at ^ u64::from(core) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// A small random number generator (xorshift) with a fixed seed per use.
+/// A small random number generator (xorshift); each use has a fixed seed.
 pub struct Random(u64);
 impl Random {
+    /// A generator with the given seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1)
     }
+    /// A number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -39,6 +41,7 @@ impl Random {
     }
 }
 
+/// A unit with small rings.
 pub fn unit_config(cores: u32, mode: Mode) -> UnitConfig {
     UnitConfig {
         cores,
@@ -51,17 +54,18 @@ pub fn unit_config(cores: u32, mode: Mode) -> UnitConfig {
     }
 }
 
-/// A unit that, once enabled, puts `bytes` bytes of [`trace_byte`] on each core, in the pieces
-/// and with the records of threads that come and go.
+/// A unit that, once enabled, writes `bytes` bytes of [`trace_byte`] on each core, in pieces,
+/// with the records of threads that are switched in and out.
 pub struct FakeUnit {
     cores: Vec<JoinHandle<u64>>,
 }
 
-/// Up to when the unit says that its rings hold everything.
+/// The TSC until which the unit reports its rings as complete.
 pub const COMPLETE: u64 = 4_000_000_000;
 
 impl FakeUnit {
-    /// The unit answers a disable when every core has written its bytes, as a unit with a queue does.
+    /// The unit confirms a disable when every core has written its bytes, like a unit with a
+    /// queue.
     pub fn start(path: &Path, config: UnitConfig, bytes: u64) -> Self {
         let unit = Arc::new(EmulatedUnit::create(path, config).unwrap());
         unit.set_detail("fake unit");
@@ -70,7 +74,8 @@ impl FakeUnit {
         let cores = (0..config.cores).map(|core| {
             let (unit, left) = (Arc::clone(&unit), Arc::clone(&left));
             std::thread::spawn(move || {
-                // Not "until it is enabled": a short recording may be over again before this thread looks.
+                // Waits for a generation instead of "enabled", because a short recording may
+                // have ended before this thread looks.
                 while unit.generation() == 0 {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -89,7 +94,7 @@ impl FakeUnit {
         Self { cores: cores.collect() }
     }
 
-    /// Number of losses of each core.
+    /// Waits for the unit; returns the number of losses of each core.
     pub fn join(self) -> Vec<u64> {
         self.cores.into_iter().map(|c| c.join().unwrap()).collect()
     }
@@ -99,7 +104,7 @@ fn play(unit: &EmulatedUnit, core: u32, bytes: u64) -> u64 {
     play_on(unit.producer(core, std::process::id()).unwrap(), core, bytes, unit.config().mode == Mode::Stall)
 }
 
-/// The same on any rings.
+/// Plays the same on any rings; returns the number of losses.
 pub fn play_on(mut p: CoreProducer, core: u32, bytes: u64, stall: bool) -> u64 {
     let mut random = Random::new(u64::from(core) + 1);
     let (mut losses, mut tsc, mut attempts) = (0, 0, 0);
@@ -133,7 +138,8 @@ fn must<E>(p: &mut CoreProducer, mut action: impl FnMut(&mut CoreProducer) -> Re
     }
 }
 
-/// `threads` VM threads, each committing `each` records that name thread and number.
+/// Runs `threads` VM threads, each committing `each` records that contain the thread's and the
+/// record's number.
 pub fn commit_from_threads(recorder: &Recorder, threads: u64, each: u64) {
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -146,8 +152,8 @@ pub fn commit_from_threads(recorder: &Recorder, threads: u64, each: u64) {
     });
 }
 
-/// The capture holds exactly the trace of `FakeUnit` and each of its bytes is named by the AUX
-/// records of one thread; returns (trace bytes, TRUNCATED records) of the core.
+/// Checks that the capture holds exactly the trace of `FakeUnit` and that the AUX records of
+/// one thread cover each of its bytes. Returns (trace bytes, TRUNCATED records) of the core.
 pub fn check_core(reader: &CaptureReader, core: u32) -> (u64, u64) {
     let mut at = 0;
     for piece in reader.pt(Core(core)) {
@@ -180,8 +186,8 @@ pub fn check_core(reader: &CaptureReader, core: u32) -> (u64, u64) {
     (at, truncated)
 }
 
-/// Checks that the metadata is what [`commit_from_threads`] committed: per thread in order from 0
-/// on, in the order of time. Returns the number of records of each thread.
+/// Checks that the metadata is what [`commit_from_threads`] committed: per thread in order from
+/// 0, and in order of time. Returns the number of records of each thread.
 pub fn check_metadata(reader: &CaptureReader) -> HashMap<u64, u64> {
     let mut next = HashMap::new();
     let mut last = 0;

@@ -1,81 +1,87 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The frames of a thread along a path that is walked backwards.
+//! The frames of a thread along a path that is followed backwards.
 
 use super::frames::Frames;
 use crate::cut::Sites;
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
 
-/// A frame that has ended by the time where the walk began.
+/// A frame that ended before the point where the walk began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ended {
-    /// It returned behind this call site.
+    /// It returned to the instruction after this call site.
     Returned(Node),
-    /// It and those above it, of which nothing is known, were left by an exception for this handler.
+    /// An exception left it, and those above it of which nothing is known, for this handler.
     Thrown(Node),
 }
 
-/// The innermost of the frames that have ended above an ancestor, if there are any.
+/// The innermost of the frames that have ended above an ancestor, as a number; 0 if there is
+/// none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Above(u32);
 
 impl Above {
-    /// Whether there are none.
+    /// Whether no ended frame lies above the ancestor.
     pub(super) const fn is_none(self) -> bool {
         self.0 == 0
     }
 }
 
-/// The frames that were still there where the walk began are the *ancestors*: the walk goes on in the innermost of them, and in
-/// those above it that have ended since.
+/// The frames along a backward walk.
+///
+/// The frames that still exist where the walk began are the *ancestors*. The walk is in the
+/// innermost ancestor that it has not left, or in a frame above it that ended before the point
+/// where the walk began.
 #[derive(Debug)]
 pub(super) struct Ancestors<'a> {
     icfg: &'a Icfg,
-    /// Frames that have ended, counted from 1, each with the one below it, which has a lower number.
+    /// Frames that have ended, numbered from 1. Each has the number of the frame below it,
+    /// which is lower.
     ended: Vec<(Ended, Above)>,
     above: Above,
-    /// Up to this number they stay: places have been told of them.
+    /// Entries up to this number are kept, because `place` has handed out their numbers.
     told: u32,
-    /// How many of the present ones were left by an exception.
+    /// How many of the frames from `above` down to the ancestor an exception left.
     thrown: usize,
-    /// Call sites below the ancestor reached, as far as they are known, outermost first.
+    /// The known call sites below the ancestor reached, outermost first.
     below: Vec<Node>,
     /// Whether nothing lies below these.
     whole: bool,
-    /// Ancestors left behind, that is, entered on the way to where the walk began.
+    /// Number of ancestors that the walk has left, that is, that were entered between here and
+    /// where the walk began.
     level: usize,
 }
 
 /// What a step back does to the frames.
 enum Step {
-    /// Nothing.
+    /// They stay as they are.
     Stay,
-    /// The walk goes into a frame that has ended.
+    /// The walk enters a frame that has ended.
     End(Ended),
-    /// It comes to the call of such a frame.
+    /// The walk reaches the call of such a frame.
     Begin,
-    /// It comes to the call of an ancestor.
+    /// The walk reaches the call of an ancestor.
     Out,
 }
 
 impl<'a> Ancestors<'a> {
-    /// Where the frames below are these.
+    /// A walk that begins where these frames lie below.
     pub(super) fn new(icfg: &'a Icfg, below: &Sites) -> Self {
         let (ended, above, told, thrown) = (Vec::new(), Above::default(), 0, 0);
         Self { icfg, ended, above, told, thrown, below: below.sites.clone(), whole: below.whole, level: 0 }
     }
-    /// Ancestors left behind, that is, entered on the way to where the walk began, and the frames above the one reached;
-    /// `None` where nobody knows which these are.
+    /// The number of ancestors left, that is, entered between here and where the walk began,
+    /// and the ended frames above the ancestor reached. `None` if these frames are unknown.
     pub(super) fn place(&mut self) -> Option<(usize, Above)> {
         self.told = self.told.max(self.above.0);
         self.are_known().then_some((self.level, self.above))
     }
-    /// Whether [`Self::place`] knows.
+    /// Whether [`Self::place`] returns `Some`.
     pub(super) const fn are_known(&self) -> bool {
         self.thrown == 0
     }
-    /// Where the frame that the walk is in was called from, if that is known.
+    /// The call site of the frame that the walk is in, if it is known.
     pub(super) fn caller(&self) -> Option<Node> {
         match self.top() {
             Some((Ended::Returned(site), _)) => Some(site),
@@ -89,7 +95,8 @@ impl<'a> Ancestors<'a> {
     fn entry(&self, above: Above) -> Option<(Ended, Above)> {
         self.ended.get((above.0 as usize).checked_sub(1)?).copied()
     }
-    /// Goes back from `to` to `from`; nothing happens where these frames do not allow it.
+    /// Goes back from `to` to `from`. Returns false and changes nothing if these frames do not
+    /// allow it.
     pub(super) fn back(&mut self, from: Node, to: Node) -> bool {
         match self.step(from, to) {
             Some(Step::Stay) => {}
@@ -126,7 +133,8 @@ impl<'a> Ancestors<'a> {
             return self.over_return(from, to);
         }
         let calls = || transfer == Transfer::Invoke && g.may_call(from, to);
-        // In another method nothing but a callee begins, whoever names it.
+        // The entry of another method is reached only by a call, even if the graph does not
+        // know this call.
         if g.is_entry(to) && g.method(to) != g.method(from) || calls() {
             return self.over_call(from);
         }
@@ -146,7 +154,8 @@ impl<'a> Ancestors<'a> {
         {
             return Some(Step::End(Ended::Returned(site)));
         }
-        // What called it from outside has called once more.
+        // After the return, code outside the graph that had called this frame may have called
+        // again.
         let outside = |site: Option<&Node>| site.is_none_or(|site| g.is_outside(*site));
         let once_more = g.is_entry(to)
             && match self.top().map(|top| top.0) {
@@ -159,7 +168,8 @@ impl<'a> Ancestors<'a> {
     fn over_call(&self, site: Node) -> Option<Step> {
         match self.top().map(|top| top.0) {
             Some(Ended::Returned(behind)) => (behind == site).then_some(Step::Begin),
-            // The frame of the handler, or one of those that the exception left.
+            // `site` lies in the frame of the handler, or, in the next arm, in a frame that the
+            // exception left.
             Some(Ended::Thrown(handler)) if self.icfg.handlers(site).any(|h| h == handler) => {
                 Some(Step::Begin)
             }
@@ -170,11 +180,12 @@ impl<'a> Ancestors<'a> {
             }
         }
     }
-    /// How many frames have ended above an ancestor.
+    /// The number of ended frames from `above` down to the ancestor.
     pub(super) fn count(&self, above: Above) -> usize {
         std::iter::successors(self.entry(above), |(_, below)| self.entry(*below)).count()
     }
-    /// Whether `frames` may be those `above` on top of `sites`, which may be the `whole` of what is below.
+    /// Whether `frames` may be the ended frames `above` on top of the call sites `sites`.
+    /// `whole` says that nothing lies below `sites`.
     pub(super) fn may_be(&self, frames: &Frames<'_>, above: Above, sites: &[Node], whole: bool) -> bool {
         let mut known = frames.sites();
         let mut above = above;
@@ -189,18 +200,19 @@ impl<'a> Ancestors<'a> {
     }
 }
 
-/// The call sites below the first of `post`, with those that show when its frames return.
+/// The call sites below the first instruction of `post`, including those that become known when
+/// its frames return.
 pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> Sites {
     let mut frames = Frames::new(icfg, below);
     let mut all = frames.known();
     let mut learned = Vec::new();
-    // Of the frames that were there, how many are.
+    // How many of the initial frames still exist.
     let mut stayed = all.sites.len();
     for pair in post.windows(2).filter(|pair| !is_straight(icfg, pair)) {
         let returns = icfg.opcode(pair[0]).transfer() == Transfer::Return && !icfg.is_entry(pair[1]);
         let bottom = frames.depth() == 0 && stayed == 0 && !frames.is_whole();
         let caught = || frames.sites().iter().any(|site| icfg.handlers(*site).any(|h| h == pair[1]));
-        // An exception left more frames than are known.
+        // Whether an exception left more frames than are known.
         let lost = !returns && !steps_up(icfg, pair[0], pair[1]) && !caught();
         if !frames.follow(pair[0], pair[1]) {
             break;
@@ -220,13 +232,13 @@ pub(super) fn revealed(icfg: &Icfg, below: Below<'_>, post: &[Node]) -> Sites {
     all
 }
 
-/// Whether an instruction that is no transfer of control, and the one behind it in the code: whatever the frames are, they allow that and
-/// stay what they are.
+/// Whether the first of `pair` is no transfer of control and the second is the next instruction
+/// in the code. Any frames allow this step and stay as they are.
 pub(super) fn is_straight(icfg: &Icfg, pair: &[Node]) -> bool {
     pair[0].0 + 1 == pair[1].0 && icfg.opcode(pair[0]).transfer() == Transfer::None
 }
 
-/// Whether `to` follows `from` in the same frame or in one that it called.
+/// Whether `to` follows `from` in the same frame or in one that `from` called.
 fn steps_up(icfg: &Icfg, from: Node, to: Node) -> bool {
     icfg.edges(from).any(|(_, n)| n == to)
         || icfg.handlers(from).any(|n| n == to)
@@ -239,7 +251,7 @@ mod tests {
     use super::*;
     use crate::support::{at, calling, catching, graph, method};
 
-    /// 0 main and 1 other call 2 f, which calls 3 g. main catches what it is thrown.
+    /// Methods 0 `main` and 1 `other` call 2 `f`, which calls 3 `g`. `main` catches exceptions.
     fn program() -> Icfg {
         let caller = |name: &str, callee| calling(method(name, &[184, 0, 1, 177, 75, 177]), &[callee]);
         let main = catching(caller("main", "f"), 0, 3, 4);
@@ -248,7 +260,7 @@ mod tests {
     fn ancestors<'g>(g: &'g Icfg, sites: &[Node], whole: bool) -> Ancestors<'g> {
         Ancestors::new(g, &Sites { sites: sites.to_vec(), whole })
     }
-    /// Goes back along `path`, the last first.
+    /// Goes back along `path`, from its last node to its first.
     fn goes(all: &mut Ancestors<'_>, path: &[Node]) -> bool {
         path.windows(2).rev().all(|pair| all.back(pair[0], pair[1]))
     }
@@ -309,7 +321,8 @@ mod tests {
 
     #[test]
     fn who_catches_what_leaves_the_first_frame_is_not_its_caller() {
-        // 0 main and 1 other call 2 f, which calls 3 g. main catches; 4 start calls it.
+        // As in `program`: 0 main and 1 other call 2 f, which calls 3 g; main catches. 4 start
+        // calls main.
         let caller = |name: &str, callee| calling(method(name, &[184, 0, 1, 177, 75, 177]), &[callee]);
         let main = catching(caller("main", "f"), 0, 3, 4);
         let (f, last) = (caller("f", "g"), method("g", &[1, 191]));
@@ -333,7 +346,7 @@ mod tests {
         let may = |frames: Below<'_>, below: &[Node], whole| {
             all.may_be(&Frames::new(&g, frames), above, below, whole)
         };
-        // g was called by f; below that may be what is known there.
+        // f called g; the frames below may be those that are known at the place.
         assert!(may(Below::Frames(&sites), &sites[..1], true) && may(Below::Unknown, &sites[..1], true));
         assert!(may(Below::Frames(&sites), &[], false) && !may(Below::Frames(&sites), &[], true));
         assert!(!may(Below::Frames(&sites[..1]), &[], false) && !may(Below::Frames(&[]), &[], false));

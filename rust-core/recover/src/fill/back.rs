@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What led to what follows a gap, backwards: copied from what was captured, as [`Trail`](super::trail) does it forwards.
+//! The way back: copies from the captured data, backwards, what led to the end of a gap.
+//! [`Trail`](super::trail) does the same forwards.
 
 use super::ancestors::{Above, Ancestors, revealed};
 use super::contexts::Contexts;
@@ -15,26 +16,28 @@ use jportal_bytecode::{Icfg, Node, Transfer};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// A place on the way back: what goes on here with the same frames leads to what follows the gap.
+/// A point on the way back. A path that reaches it with the same frames can continue along the
+/// way back to the end of the gap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
-    /// Above which ancestor: so many frames known behind the gap have not been entered yet.
+    /// Number of the frames known after the gap that have not been entered yet. The spot lies
+    /// in, or above, the innermost frame that has been entered.
     pub(super) level: u32,
-    /// The frames above that, which will have ended.
+    /// The frames above that one, which end before the end of the gap.
     pub(super) above: Above,
-    /// Instructions from here to the end of the gap.
+    /// Number of instructions from here to the end of the gap.
     pub(super) len: u32,
-    /// How often another place was copied from on the way.
+    /// How often the way back switched to another place between here and the end of the gap.
     pub(super) hops: u32,
-    /// What [`ahead`] says of the instructions from here on.
+    /// The hash [`ahead`] of the instructions from here on.
     pub(super) ahead: Option<u32>,
 }
 
-/// Instructions that [`ahead`] goes by.
+/// Number of instructions that [`ahead`] hashes.
 pub(super) const AHEAD: usize = 8;
 
-/// Something that is the same for all sequences with the same first [`AHEAD`] instructions, and hardly ever for others; `None` for those that
-/// are shorter.
+/// A hash of the first [`AHEAD`] instructions, which others hardly ever share. `None` if there
+/// are fewer.
 pub(super) fn ahead<'n>(nodes: impl Iterator<Item = &'n Node>) -> Option<u32> {
     let mixed = |(len, hash): (usize, u32), node: &Node| {
         (len + 1, (hash ^ node.0).wrapping_mul(0x9e37_79b1).rotate_left(15))
@@ -43,24 +46,28 @@ pub(super) fn ahead<'n>(nodes: impl Iterator<Item = &'n Node>) -> Option<u32> {
     (len == AHEAD).then_some(hash)
 }
 
-/// Spots with the same instruction that are kept.
+/// Number of spots with the same instruction that are kept.
 pub(super) const SAME: usize = 32;
 
-/// Spots with the same instruction, evenly spread over all that there were.
+/// Spots with the same instruction, evenly spread over all that were noted.
 #[derive(Debug, Default)]
 pub(super) struct Same {
     spots: Vec<Spot>,
-    /// The length of each, ascending, and the call site below the frame that it is in, if that is known: what differs there need not be
-    /// compared any further. Beside each other where they are searched.
+    /// The length of each spot, ascending. Lengths and call sites have vectors of their own, so
+    /// that a search reads adjacent memory.
     lens: Vec<u32>,
+    /// The call site below the frame of each spot, if it is known. A spot whose call site
+    /// differs need not be compared any further.
     sites: Vec<Option<Node>>,
-    /// How many there were, and of how many one is kept.
+    /// Number of spots noted.
     seen: usize,
+    /// One in this many spots is kept; 0 means 1.
     stride: usize,
 }
 
 impl Same {
-    /// Counts a spot of this length, unless it is the last one that was kept. Whether it is to be [added](Self::add).
+    /// Counts a spot of this length, unless the last one kept has the same length. Returns
+    /// whether it is to be [added](Self::add).
     fn counts(&mut self, len: u32) -> bool {
         if self.lens.last() == Some(&len) {
             return false;
@@ -69,7 +76,7 @@ impl Same {
         self.seen += 1;
         kept
     }
-    /// Forgets all of them.
+    /// Removes all spots.
     fn clear(&mut self) {
         self.spots.clear();
         self.lens.clear();
@@ -87,18 +94,19 @@ impl Same {
         self.sites.push(site);
         self.spots.push(spot);
     }
-    /// All of them.
+    /// All spots kept.
     pub(super) fn spots(&self) -> &[Spot] {
         &self.spots
     }
-    /// Which of them have lengths in a range.
+    /// The indices of the spots with lengths from `least` to `most`.
     pub(super) fn with_len(&self, (least, most): (u32, u32)) -> Range<usize> {
-        // All are counted: they are few, and where a search would turn is nothing that a processor foretells.
+        // Counts all of them: they are few, and a processor cannot predict the branches of a
+        // binary search.
         let from = self.lens.iter().filter(|len| **len < least).count();
         let to = self.lens.iter().filter(|len| **len <= most).count();
         from..to.max(from)
     }
-    /// Those of `some` that may be called from `site`.
+    /// Those of the spots in `some` whose call site may be `site`.
     pub(super) fn called_from(&self, some: Range<usize>, site: Option<Node>) -> impl Iterator<Item = &Spot> {
         let differs = move |own: &Option<Node>| own.zip(site).is_some_and(|(own, site)| own != site);
         let all = self.sites[some.clone()].iter().zip(&self.spots[some]);
@@ -106,7 +114,7 @@ impl Same {
     }
 }
 
-/// Leaves out the second one, the fourth, and so on.
+/// Removes every second element.
 fn every_other<T>(all: &mut Vec<T>) {
     let mut kept = false;
     all.retain(|_| {
@@ -115,23 +123,25 @@ fn every_other<T>(all: &mut Vec<T>) {
     });
 }
 
-/// Instructions in a row without a choice.
+/// Limit of instructions in a row without a choice.
 const FORCED: usize = 1 << 12;
-/// How long it is already is asked every so many instructions.
+/// The length of the way is checked once per this many instructions.
 const TICK: usize = 64;
-/// Instructions behind the gap in which callers are looked for.
+/// Number of instructions after the gap in which callers are looked for.
 const REVEALED: usize = 1 << 14;
 
-/// Nodes for whose spots a table keeps memory.
+/// Number of nodes for whose spots a table keeps memory.
 const SPARE: usize = 1 << 12;
 
-/// What holds the spots of a way back.
+/// The spots of a way back, by node.
 #[derive(Debug, Default)]
 struct Table {
-    /// Each node that has spots, with these; behind `used` such that have none any more, and the memory that they had.
+    /// Nodes with their spots. Entries from `used` on are not in use; they keep their memory
+    /// for later.
     spots: Vec<(Node, Same)>,
     used: usize,
-    /// Of each node of the program where its spots are, counted from 1; 0: there are none. Asked for every instruction of a trail.
+    /// For each node of the program, the index of its entry in `spots` plus 1; 0 if it has
+    /// none. Read for every instruction of a trail.
     slots: Vec<u32>,
 }
 
@@ -139,7 +149,7 @@ impl Table {
     fn spots(&self) -> &[(Node, Same)] {
         &self.spots[..self.used]
     }
-    /// The spots with `node`, which may be none yet.
+    /// The spots of `node`. Creates an empty entry if there is none.
     fn of(&mut self, node: Node) -> &mut Same {
         let slot = &mut self.slots[node.0 as usize];
         if *slot == 0 {
@@ -162,7 +172,8 @@ impl Table {
     }
 }
 
-/// Tables that are not in use: a gap needs few of a table's entries, and much of the memory behind them.
+/// Tables that are not in use. A table has a slot for every node of the program and keeps the
+/// memory of its spots, so it is reused for the next gap.
 #[derive(Debug, Default)]
 pub(super) struct Tables(Mutex<Vec<Table>>);
 
@@ -184,28 +195,30 @@ impl Drop for Back<'_> {
     }
 }
 
-/// The way back.
+/// The way back from the end of a gap.
 pub(super) struct Back<'a> {
     ground: Ground<'a>,
     expected: Option<Expected>,
-    /// Where what follows the gap begins, and that.
+    /// Position of the first instruction after the gap.
     begin: usize,
+    /// The instructions of its segment.
     post: &'a [Node],
-    /// The frames below the first instruction behind the gap.
+    /// The frames below the first instruction after the gap.
     below: Sites,
     ancestors: Ancestors<'a>,
-    /// The last instruction of the gap first.
+    /// The instructions of the way, the last one of the gap first.
     nodes: Vec<Node>,
-    /// The next transfers of control, the nearest last: each with the place behind it, counted from the end of the gap.
+    /// The next transfers of control, the nearest last. Each has the position after it relative
+    /// to the end of the gap: positive after the gap, 0 or negative in it.
     transfers: Vec<(Node, isize)>,
-    /// Instructions in front of the nearest.
+    /// Number of instructions before the nearest transfer.
     offset: usize,
     hops: usize,
     table: Table,
 }
 
 impl<'a> Back<'a> {
-    /// Nothing is copied yet.
+    /// An empty way back from `end`.
     pub(super) fn new(ground: Ground<'a>, end: &End<'_>) -> Self {
         let range = ground.captured.range(end.segment);
         let (begin, post) = (range.start, &ground.captured.nodes()[range]);
@@ -222,15 +235,15 @@ impl<'a> Back<'a> {
         let expected = end.expected;
         Self { ground, expected, begin, post, below, ancestors, nodes, transfers, offset, hops: 0, table }
     }
-    /// The instruction that the walk is at.
+    /// The instruction that the walk has reached.
     fn head(&self) -> Option<Node> {
         self.nodes.last().or(self.post.first()).copied()
     }
-    /// The first instruction behind the gap.
+    /// The first instruction after the gap.
     pub(super) fn first(&self) -> Option<Node> {
         self.post.first().copied()
     }
-    /// The spots in frames that are still there behind the gap.
+    /// The spots in frames that still exist after the gap, by method.
     pub(super) fn by_method(&self, icfg: &Icfg) -> Spots<'_> {
         let mut all = Spots::new();
         for (node, spots) in self.table.spots() {
@@ -242,12 +255,13 @@ impl<'a> Back<'a> {
         }
         all
     }
-    /// Each instruction with spots in frames that are still there behind the gap.
+    /// The instructions with spots in frames that still exist after the gap.
     pub(super) fn nodes_there(&self) -> impl Iterator<Item = Node> + '_ {
         let there = |same: &Same| same.spots.iter().any(|spot| spot.above.is_none());
         self.table.spots().iter().filter(move |(_, same)| there(same)).map(|(node, _)| *node)
     }
-    /// The number of those instructions with spots that `node` is, if it is one; less than [`Self::count`].
+    /// The number of `node` among the instructions with spots, if it has any; less than
+    /// [`Self::count`].
     pub(super) fn number(&self, node: Node) -> Option<usize> {
         self.table.slots[node.0 as usize].checked_sub(1).map(|slot| slot as usize)
     }
@@ -259,20 +273,20 @@ impl<'a> Back<'a> {
     pub(super) fn numbered(&self, number: usize) -> &Same {
         &self.table.spots[number].1
     }
-    /// The spots with `node`, if there are any.
+    /// The spots of `node`, if there are any.
     pub(super) fn spots(&self, node: Node) -> Option<&Same> {
         self.number(node).map(|number| self.numbered(number))
     }
-    /// The first of `nodes` with spots.
+    /// The first of `nodes` that has spots.
     pub(super) fn next_spot(&self, nodes: Range<u32>) -> Option<Node> {
         let slots = &self.table.slots[nodes.start as usize..nodes.end as usize];
         (nodes.start..).zip(slots).find(|(_, slot)| **slot != 0).map(|(node, _)| Node(node))
     }
-    /// The `len` instructions from a spot on, and what follows the gap.
+    /// The `len` instructions from a spot to the end of the gap, then what follows the gap.
     pub(super) fn from(&self, len: usize) -> impl Iterator<Item = &Node> {
         self.nodes[..len].iter().rev().chain(self.post)
     }
-    /// How many of `nodes` go the same way as the `len` instructions from a spot on and what follows the gap.
+    /// For how many instructions `nodes` agrees with [`Self::from`] of the same `len`.
     pub(super) fn common(&self, len: usize, nodes: &[Node]) -> usize {
         match common::mirrored(&self.nodes[..len], nodes) {
             all if all == len => all + common::prefix(self.post, &nodes[all..]),
@@ -284,35 +298,38 @@ impl<'a> Back<'a> {
         let (sites, whole) = self.below(spot.level);
         self.ancestors.may_be(frames, spot.above, sites, whole)
     }
-    /// The frames below the first instruction behind the gap where those at `spot` are `frames`; `None` where frames were entered on the way
-    /// of which nobody knows from where.
+    /// The frames below the first instruction after the gap if those at `spot` are `frames`.
+    /// `None` if frames were entered in between whose call sites are not known.
     pub(super) fn frames_behind(&self, mut frames: Sites, spot: &Spot) -> Option<Sites> {
         let entered = self.below.sites.len().checked_sub(spot.level as usize)?;
         frames.sites.truncate(frames.sites.len().saturating_sub(self.ancestors.count(spot.above)));
         frames.sites.extend(&self.below.sites[entered..]);
         Some(frames)
     }
-    /// What is known of the frames below at `level`.
+    /// The known call sites below the ancestor that a spot of this `level` lies in, outermost
+    /// first, and whether nothing lies below them.
     pub(super) fn below(&self, level: u32) -> (&[Node], bool) {
         let left = self.below.sites.len().saturating_sub(level as usize);
         (&self.below.sites[..left], self.below.whole)
     }
-    /// How many instructions the way has.
+    /// Number of instructions of the way.
     pub(super) const fn len(&self) -> usize {
         self.nodes.len()
     }
-    /// The instructions of the way from a spot on.
+    /// The `len` instructions from a spot to the end of the gap.
     pub(super) fn way(&self, len: usize) -> impl Iterator<Item = Node> {
         self.nodes[..len].iter().rev().copied()
     }
-    /// Goes back for as long as the gap may be. Gives how much of it is without a choice, and the places like what is behind
-    /// that, of which the first is followed.
+    /// Goes back for as long as the gap may be. Returns the number of instructions at the end
+    /// of the gap that are without a choice, and the places that agree from there on, of which
+    /// the first is followed.
     pub(super) fn run(&mut self, work: &mut FillWork) -> (usize, Vec<u32>) {
         self.note();
         self.forced_back();
         let forced = self.nodes.len();
         let settings = self.ground.settings;
-        // What is followed without the ICFG must have been seen to lead here.
+        // Without the ICFG, a place must agree with instructions after the gap as well: it must
+        // have been seen to lead here.
         let least = if settings.visits > 0 { 0 } else { settings.join.min(self.post.len()) };
         let alike = self.places(None).into_iter().filter(|p| p.1 >= forced + least);
         let first: Vec<u32> = alike.map(|p| p.0).collect();
@@ -339,7 +356,8 @@ impl<'a> Back<'a> {
         };
         over || self.nodes.len() >= settings.longest
     }
-    /// Notes that what runs into the head here leads on.
+    /// Notes a spot at the head: what reaches the head with the same frames can continue from
+    /// here.
     fn note(&mut self) {
         let (Some(head), true) = (self.head(), self.ancestors.are_known()) else { return };
         let len = self.nodes.len() as u32;
@@ -364,7 +382,7 @@ impl<'a> Back<'a> {
             self.offset += 1;
         }
     }
-    /// Goes back as long as there is one way only.
+    /// Goes back while only one instruction can precede the head.
     fn forced_back(&mut self) {
         for _ in 0..FORCED {
             let Some((head, from)) = self.head().and_then(|head| Some((head, self.forced(head)?))) else {
@@ -375,7 +393,7 @@ impl<'a> Back<'a> {
             }
         }
     }
-    /// Goes back from `to` to `from`, if the frames allow it.
+    /// Goes back from `to` to `from` if the frames allow it. Returns whether they do.
     fn step(&mut self, from: Node, to: Node) -> bool {
         let transfers = self.ground.icfg.tier(from) <= Tier::Control;
         if transfers {
@@ -388,7 +406,7 @@ impl<'a> Back<'a> {
         }
         goes
     }
-    /// The only instruction that may stand in front of `head`.
+    /// The only instruction that may precede `head`, if there is just one.
     fn forced(&self, head: Node) -> Option<Node> {
         let g = self.ground.icfg;
         if g.is_entry(head) {
@@ -400,13 +418,16 @@ impl<'a> Back<'a> {
             && g.opcode(from).transfer() == Transfer::None;
         only.then_some(from)
     }
-    /// Goes back to what led here most often, where no place in the same context can be followed.
+    /// Goes back to the instruction that most often preceded the head, of those that the frames
+    /// allow. Used where no place in the same context can be followed. Returns false if there
+    /// is none.
     fn guess(&mut self) -> bool {
         let Some(head) = self.head().filter(|_| self.ground.settings.visits > 0) else { return false };
         let froms = self.ground.learned.frequencies.before(self.ground.icfg, head);
         froms.into_iter().any(|from| self.step(from, head))
     }
-    /// Copies what stands in front of `place`. Where that cannot be followed: up to where it was.
+    /// Copies the instructions before `place`, backwards. Returns the position where that ended
+    /// because the frames or the segment allow no more; `None` if the way is long enough.
     fn copy(&mut self, place: u32, work: &mut FillWork) -> Option<u32> {
         let captured = self.ground.captured;
         let to = place as usize;
@@ -414,7 +435,7 @@ impl<'a> Back<'a> {
         let mut position = to;
         while position > start {
             let head = self.head()?;
-            // As far as nothing has to be asked of the frames, or how long it is already.
+            // Straight code up to the next check of the length needs no check of the frames.
             let ticks = (to - position) % TICK;
             let near = start.max(position.saturating_sub(TICK - 1 - ticks));
             let straight = captured.straight_back(near..position, head);
@@ -436,8 +457,8 @@ impl<'a> Back<'a> {
         }
         Some(start as u32)
     }
-    /// Places in the same context that the frames allow to be gone back from, with how much behind them is the same; the most
-    /// first.
+    /// Places in the same context from which the frames allow to go back, each with the number
+    /// of instructions from there on that agree; the highest number first.
     fn places(&self, avoid: Option<u32>) -> Vec<(u32, usize)> {
         let Some(head) = self.head() else { return Vec::new() };
         let mut all: Vec<_> = self.alike(avoid).collect();
@@ -452,7 +473,7 @@ impl<'a> Back<'a> {
         for (place, common) in self.alike(avoid) {
             if common > best.1 && self.is_possible(place, head) {
                 best = (Some(place), common);
-                // No other has more.
+                // No other place agrees with more.
                 if common == self.ground.settings.context {
                     break;
                 }
@@ -460,7 +481,8 @@ impl<'a> Back<'a> {
         }
         best.0
     }
-    /// Places in the same context, with how much behind them is the same.
+    /// Places in the same context, each with the number of instructions from there on that
+    /// agree.
     fn alike(&self, avoid: Option<u32>) -> impl Iterator<Item = (u32, usize)> + '_ {
         let len = self.nodes.len();
         let next =
@@ -471,7 +493,7 @@ impl<'a> Back<'a> {
             .map(|p| (p, self.common_behind(p as usize)))
             .filter(|p| p.1 > self.offset)
     }
-    /// Whether what stands in front of `place` may lead to the `head`.
+    /// Whether the instruction before `place` may precede `head`.
     fn is_possible(&self, place: u32, head: Node) -> bool {
         let (captured, place) = (self.ground.captured, place as usize);
         let segment = captured.segment_at(place);
@@ -479,7 +501,7 @@ impl<'a> Back<'a> {
             && place > captured.range(segment).start
             && self.ancestors.allow(captured.nodes()[place - 1], head)
     }
-    /// How much behind `position` is the same as behind the head.
+    /// The number of instructions that agree from `position` on and from the head on.
     fn common_behind(&self, position: usize) -> usize {
         let behind = self.ground.captured.from(position);
         self.common(self.nodes.len(), &behind[..behind.len().min(self.ground.settings.context)])
@@ -496,7 +518,7 @@ mod tests {
         let (same, longer) = ([1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
         assert!(of(&same).is_some() && of(&same) == of(&longer));
         assert_eq!(of(&same[..AHEAD - 1]), None);
-        // In any place, and in another order.
+        // Another instruction at any index, or another order, changes the hash.
         for at in 0..AHEAD {
             let mut other = same;
             other[at] += 100;

@@ -5,8 +5,8 @@
 use super::suffix::Context;
 use super::{Captured, Choose, FillWork, Parameters, Ranked, SegmentId, Tier};
 
-/// Compares every complete segment instruction by instruction (Algorithm 3). Only the best one is chosen, whatever
-/// [`Parameters::top`] says.
+/// Compares every complete segment instruction by instruction (Algorithm 3). Only the best one
+/// is chosen, whatever [`Parameters::top`] says.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Basic;
 

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The complete segments with the anchor instructions of a gap, for all gaps in one pass.
+//! The complete segments with the anchor instructions of a gap, found for all gaps in one pass.
 
 use super::{Captured, Hole, Parameters};
 use hashbrown::HashMap;
 use jportal_bytecode::Node;
 use std::ops::Range;
 
-/// Where complete segments begin behind the anchor instructions, by gap.
+/// For each gap, the positions after occurrences of its anchor instructions, where complete
+/// segments begin.
 #[derive(Debug, Default)]
 pub struct Candidates {
-    /// The anchor instructions of each gap, by number.
+    /// For each gap, the number of its anchor instructions; gaps with the same ones share it.
+    /// `None` if too few instructions precede the gap.
     of_hole: Vec<Option<u32>>,
     positions: Vec<Vec<u32>>,
     left_out: Vec<u64>,
 }
 
 impl Candidates {
-    /// Goes through `captured` once. A gap behind fewer instructions than the anchors has no candidates.
+    /// Goes through `captured` once. A gap after fewer instructions than there are anchors has
+    /// no candidates.
     ///
-    /// The place where the IS itself ends is none, and no other place is where a segment ends: nothing follows there.
+    /// The end of a segment is no candidate, because nothing follows it there. This holds for
+    /// the end of the IS itself, too.
     pub fn collect(captured: &Captured, holes: &[Hole], parameters: &Parameters) -> Self {
         let len = parameters.anchors.max(1);
         let mut all = Self::default();
@@ -66,7 +70,8 @@ impl Candidates {
             }
         }
     }
-    /// The candidates of the gap with that index, in order of capture, and how many were left out.
+    /// The candidates of the gap with that index, in order of capture, and the number of those
+    /// left out.
     pub fn of(&self, hole: usize) -> (&[u32], u64) {
         match self.of_hole.get(hole) {
             Some(Some(number)) => (&self.positions[*number as usize], self.left_out[*number as usize]),
@@ -75,7 +80,7 @@ impl Candidates {
     }
 }
 
-/// Lets most instructions pass that end no anchor instructions.
+/// A quick test that rules out most instructions that end no anchor instructions.
 struct Filter(Vec<u64>);
 
 impl Filter {

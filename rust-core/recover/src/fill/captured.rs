@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What was captured, as one sequence of instructions with its abstractions.
+//! The captured data as one sequence of instructions, with its abstractions.
 
 use super::starts::Starts;
 use jportal_bytecode::{Icfg, Node, Transfer};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// A tier of abstraction (Definition 5.2); each holds the ones before.
+/// A tier of abstraction (Definition 5.2); each contains the ones before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Tier {
     /// Tier 1: calls and returns.
@@ -18,12 +18,13 @@ pub enum Tier {
     Concrete,
 }
 
-/// Says to which tier an instruction belongs first.
+/// Assigns each instruction to the first tier that contains it.
 pub trait Tiers {
-    /// The highest abstraction in which `node` still appears.
+    /// The most abstract tier in which `node` still appears.
     fn tier(&self, node: Node) -> Tier;
-    /// Of `len` nodes in a row, 64 at most, which belong to [`Tier::Control`] or above, and which to [`Tier::Calls`]: a bit each, the lowest
-    /// for the first.
+    /// For `len` consecutive nodes, 64 at most, which of them belong to [`Tier::Control`] or
+    /// [`Tier::Calls`], and which to [`Tier::Calls`]: one bit each, the lowest for the first
+    /// node.
     fn tiers(&self, first: Node, len: usize) -> (u64, u64) {
         (first.0..).take(len).zip(0..).fold((0, 0), |(control, calls), (node, bit)| {
             let tier = self.tier(Node(node));
@@ -49,31 +50,34 @@ impl Tiers for Icfg {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SegmentId(pub u32);
 
-/// The captured segments of all threads: 4 bytes per instruction, three eighths of a byte for its tiers and its place in the code, and,
-/// where abstractions are asked for, 4 for each one that belongs to a higher tier.
+/// The captured segments of all threads.
+///
+/// An instruction takes 4 bytes, and 3/8 of a byte for its tiers and its place in the code.
+/// Once an abstraction is asked for, each instruction of that tier takes another 4 bytes.
 #[derive(Debug, Default)]
 pub struct Captured {
     sequence: Arc<Sequence>,
     starts: Starts,
-    /// Ascending.
+    /// Segments from which nothing may be learned, ascending.
     hidden: Vec<SegmentId>,
 }
 
-/// The instructions themselves, whatever their segments are.
+/// The instructions, without the borders of segments.
 #[derive(Clone, Debug, Default)]
 struct Sequence {
     nodes: Vec<Node>,
-    /// Index into the sequence and time.
+    /// Index into the sequence, and time; ascending.
     marks: Vec<(u32, u64)>,
     calls: Abstraction,
     control: Abstraction,
-    /// Those that do not stand behind the one in front of them in the code, or behind a transfer of control.
+    /// Instructions that do not follow the previous one in the code, or that follow a transfer
+    /// of control.
     begins: Bits,
 }
 
 impl Captured {
-    /// Adds a segment: its instructions, and for some of them, by index, the time when they executed. `None` when the
-    /// sequence would grow beyond 32 bits.
+    /// Adds a segment: its instructions and, for some of them, the index and the time when they
+    /// executed. `None` if the sequence would grow beyond 32 bits.
     pub fn push(
         &mut self,
         tiers: &(impl Tiers + ?Sized),
@@ -83,7 +87,8 @@ impl Captured {
         let sequence = Arc::make_mut(&mut self.sequence);
         let base = sequence.nodes.len() as u32;
         base.checked_add(u32::try_from(nodes.len()).ok()?)?;
-        // Word by word of the bits. Between two transfers of control the code is straight, up to where it is left for an exception.
+        // Fills the bits word by word. Between two transfers of control the code is straight,
+        // unless an exception leaves it.
         let mut rest = nodes;
         let mut next = None;
         while !rest.is_empty() {
@@ -114,19 +119,20 @@ impl Captured {
         self.starts.push(sequence.nodes.len() as u32);
         Some(SegmentId(self.starts.len() as u32 - 1))
     }
-    /// The same sequence with each of `stretches` as a segment of its own, which [is hidden](Self::is_hidden). They ascend, and are
-    /// neither empty nor longer than a segment.
+    /// The same sequence with each of `stretches` as a segment of its own, which [is
+    /// hidden](Self::is_hidden). The stretches must ascend; none may be empty or longer than a
+    /// segment.
     pub(super) fn hiding(&self, stretches: &[Range<usize>]) -> Self {
         let starts = self.starts.with(stretches);
         let mut hiding = Self { sequence: Arc::clone(&self.sequence), starts, hidden: Vec::new() };
         hiding.hidden = stretches.iter().map(|s| hiding.segment_at(s.start)).collect();
         hiding
     }
-    /// Whether nothing may be learned from a segment.
+    /// Whether a segment is hidden: nothing may be learned from it.
     pub(super) fn is_hidden(&self, segment: SegmentId) -> bool {
         self.hidden.binary_search(&segment).is_ok()
     }
-    /// All instructions, segment behind segment.
+    /// The instructions of all segments, in order.
     pub fn nodes(&self) -> &[Node] {
         &self.sequence.nodes
     }
@@ -146,7 +152,7 @@ impl Captured {
     pub fn segment_at(&self, position: usize) -> SegmentId {
         SegmentId(self.starts.at(position) as u32)
     }
-    /// The instructions from `position` on, up to the end of its segment.
+    /// The instructions from `position` to the end of its segment.
     pub(super) fn from(&self, position: usize) -> &[Node] {
         &self.nodes()[position..self.range(self.segment_at(position)).end]
     }
@@ -154,8 +160,9 @@ impl Captured {
     pub fn segment(&self, segment: SegmentId) -> &[Node] {
         &self.nodes()[self.range(segment)]
     }
-    /// The time at `position`, on the line through the two marks of its segment nearest to it; that of the mark where there is
-    /// one only.
+    /// The time at `position`, on the line through the two marks of its segment that are
+    /// nearest to it. If the segment has only one mark, the time of that mark; `None` if it has
+    /// none.
     pub fn time_at(&self, position: usize) -> Option<u64> {
         let range = self.range(self.segment_at(position));
         let from = self.sequence.marks.partition_point(|m| (m.0 as usize) < range.start);
@@ -174,13 +181,15 @@ impl Captured {
         let from = self.sequence.marks.partition_point(|m| (m.0 as usize) < range.start);
         self.sequence.marks[from..].iter().take_while(|m| (m.0 as usize) < range.end)
     }
-    /// The positions of the transfers of control in `segment`, in place of what `positions` holds.
+    /// Replaces the content of `positions` by the positions of the transfers of control in
+    /// `segment`.
     pub(super) fn transfers(&self, segment: SegmentId, positions: &mut Vec<u32>) {
         positions.clear();
         self.sequence.control.bits.positions(&self.range(segment), positions);
     }
-    /// How many instructions of `positions`, which lie in one segment, from the first on stand one behind the other in the code, none but
-    /// the last of them a transfer of control; and whether the last one is.
+    /// The length of the straight code at the beginning of `positions`, which must lie in one
+    /// segment: of instructions that follow each other in the code, of which only the last may
+    /// be a transfer of control. Also returns whether the last one is.
     pub(super) fn straight(&self, positions: Range<usize>) -> (usize, bool) {
         let end = positions.end.min(self.nodes().len());
         if positions.start >= end {
@@ -189,8 +198,9 @@ impl Captured {
         let up_to = self.sequence.begins.next(positions.start + 1).map_or(end, |at| at.min(end));
         (up_to - positions.start, self.sequence.control.bits.has(up_to - 1))
     }
-    /// How many instructions of `positions`, which lie in one segment, from the last on backwards stand one in front of the other in the
-    /// code, and the last one in front of `to`, none of them a transfer of control.
+    /// The length of the straight code at the end of `positions`, which must lie in one
+    /// segment: of instructions that follow each other in the code, the last of which is
+    /// followed by `to`, and none of which is a transfer of control.
     pub(super) fn straight_back(&self, positions: Range<usize>, to: Node) -> usize {
         let Some(last) = positions.end.checked_sub(1).filter(|last| *last >= positions.start) else {
             return 0;
@@ -202,7 +212,9 @@ impl Captured {
         positions.end
             - self.sequence.begins.last(positions.end).map_or(positions.start, |at| at.max(positions.start))
     }
-    /// The abstraction of the sequence at `tier`, and how much of it lies in front of a position. Who asks first has it made.
+    /// The abstraction of the sequence at `tier`, and a function from a position to the number
+    /// of its instructions before that position. The first call for a tier builds the
+    /// abstraction.
     pub(super) fn abstraction(&self, tier: Tier) -> (&[Node], impl Fn(usize) -> usize + '_) {
         let of = match tier {
             Tier::Calls => Some(&self.sequence.calls),
@@ -213,14 +225,15 @@ impl Captured {
         let nodes = of.map_or(self.nodes(), |(_, listed)| &listed.nodes);
         (nodes, move |position| of.map_or(position, |(bits, listed)| listed.rank(bits, position)))
     }
-    /// How many transfers of control there are.
+    /// Number of transfers of control.
     pub(super) fn transfer_count(&self) -> usize {
         self.sequence.control.bits.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 }
 
-/// How many of `nodes`, from the first on, stand one behind the other in the code, none but the last of them a transfer of control; no more
-/// than 64 are looked at.
+/// The length of the straight code at the beginning of `nodes`: of instructions that follow
+/// each other in the code, of which only the last may be a transfer of control. Looks at 64
+/// nodes at most.
 pub fn straight(tiers: &(impl Tiers + ?Sized), nodes: &[Node]) -> usize {
     let Some(first) = nodes.first() else { return 0 };
     let len = in_a_row(&nodes[..nodes.len().min(64)]);
@@ -228,17 +241,18 @@ pub fn straight(tiers: &(impl Tiers + ?Sized), nodes: &[Node]) -> usize {
     len.min(transfers.trailing_zeros() as usize + 1)
 }
 
-/// How many of `nodes`, from the first on, are numbered one behind the other.
+/// How many of `nodes`, from the first on, have consecutive numbers.
 fn in_a_row(nodes: &[Node]) -> usize {
     1 + nodes.windows(2).take_while(|pair| pair[0].0.wrapping_add(1) == pair[1].0).count()
 }
 
-/// A bit for each instruction of the sequence.
+/// One bit for each instruction of the sequence.
 #[derive(Clone, Debug, Default)]
 struct Bits(Vec<u64>);
 
 impl Bits {
-    /// Appends bits up to the end of a word or less of it, of which the first stands at bit `filled` of both.
+    /// Appends bits up to the end of a word at most. The word has `filled` bits already; the
+    /// new ones begin at bit `filled` of `bits`.
     fn push(&mut self, filled: usize, bits: u64) {
         if filled == 0 {
             self.0.push(0);
@@ -250,7 +264,7 @@ impl Bits {
     fn has(&self, position: usize) -> bool {
         self.0.get(position / 64).is_some_and(|word| word >> (position % 64) & 1 == 1)
     }
-    /// The first position from `from` on.
+    /// The first position from `from` on whose bit is set.
     fn next(&self, from: usize) -> Option<usize> {
         let masked = self.0.get(from / 64)? & (u64::MAX << (from % 64));
         if masked != 0 {
@@ -260,14 +274,14 @@ impl Bits {
         let (word, bits) = (from / 64 + 1..).zip(behind).find(|(_, bits)| **bits != 0)?;
         Some(64 * word + bits.trailing_zeros() as usize)
     }
-    /// The last position in front of `to`.
+    /// The last position before `to` whose bit is set.
     fn last(&self, to: usize) -> Option<usize> {
         let masked = self.0.get(to / 64).map_or(0, |bits| bits & ((1 << (to % 64)) - 1));
         let before = self.0[..self.0.len().min(to / 64)].iter().copied().enumerate().rev();
         let (word, bits) = std::iter::once((to / 64, masked)).chain(before).find(|(_, bits)| *bits != 0)?;
         Some(64 * word + 63 - bits.leading_zeros() as usize)
     }
-    /// Appends the positions in `range`.
+    /// Appends the positions in `range` whose bits are set.
     fn positions(&self, range: &Range<usize>, to: &mut Vec<u32>) {
         for word in range.start / 64..range.end.div_ceil(64) {
             let mut bits = self.0[word];
@@ -285,28 +299,28 @@ impl Bits {
     }
 }
 
-/// The instructions of a tier: which ones of the sequence they are.
+/// The instructions of a tier, as a part of the sequence.
 #[derive(Clone, Debug, Default)]
 struct Abstraction {
     bits: Bits,
     listed: OnceLock<Listed>,
 }
 
-/// The instructions themselves.
+/// The instructions of a tier as a list.
 #[derive(Clone, Debug, Default)]
 struct Listed {
     nodes: Vec<Node>,
-    /// Number of bits set in front of each word.
+    /// Number of bits set before each word.
     ranks: Vec<u32>,
 }
 
 impl Abstraction {
-    /// Appends the bits of instructions up to the end of a word or less of it; the first has bit `filled`.
+    /// Appends the bits of instructions; see [`Bits::push`].
     fn push(&mut self, filled: usize, belongs: u64) {
         self.listed.take();
         self.bits.push(filled, belongs);
     }
-    /// The instructions of the tier among `all`.
+    /// The instructions of the tier among `all`; listed at the first call.
     fn listed(&self, all: &[Node]) -> &Listed {
         self.listed.get_or_init(|| {
             let mut listed = Listed::default();
@@ -338,7 +352,7 @@ impl Listed {
 mod tests {
     use super::*;
 
-    /// Multiples of four are calls, other even numbers control.
+    /// Multiples of four are calls, other even numbers are control transfers.
     struct Even;
     impl Tiers for Even {
         fn tier(&self, node: Node) -> Tier {
@@ -373,7 +387,7 @@ mod tests {
         assert_eq!(captured.straight(10..end), (3, false));
         assert_eq!(captured.straight(end - 5..end), (5, false));
         assert_eq!(captured.straight(end..end), (0, false));
-        // Backwards no transfer is passed.
+        // Backwards, straight code ends at a transfer.
         assert_eq!(captured.straight_back(0..9, Node(110)), 9);
         assert_eq!(captured.straight_back(6..9, Node(110)), 3);
         assert_eq!(captured.straight_back(0..9, Node(111)), 0);
@@ -385,7 +399,8 @@ mod tests {
         assert_eq!((plain.straight(2..9), plain.straight_back(2..9, Node(210))), ((7, false), 7));
     }
 
-    /// `straight` and `straight_back` step by step, across words of the bits.
+    /// Compares `straight` and `straight_back` with a search step by step, across words of the
+    /// bits.
     #[test]
     fn straight_code_of_any_length() {
         let line: Vec<Node> = (0..400).map(|i| Node(2 * 400 * 2 + i)).collect();
@@ -420,7 +435,7 @@ mod tests {
         );
         let (control, rank) = c.abstraction(Tier::Control);
         assert_eq!((control.len(), rank(100), rank(103)), (100, 50, 52));
-        // Every second one, across words and where a segment ends inside of one.
+        // Every second instruction, across words and where a segment ends inside a word.
         for segment in 0..2 {
             let mut positions = vec![7];
             c.transfers(SegmentId(segment), &mut positions);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How far two stretches of instructions are the same, a block at a time: a gap is compared with some dozen places for thousands of
-//! instructions each.
+//! The number of instructions on which two sequences agree, compared block by block: a gap is
+//! compared with some dozen places over thousands of instructions each.
 
 use jportal_bytecode::Node;
 
-/// Instructions compared at once.
+/// Number of instructions compared at once.
 const BLOCK: usize = 16;
 
 /// The length of the common prefix.
@@ -23,10 +23,11 @@ pub(super) fn suffix(a: &[Node], b: &[Node]) -> usize {
     same + a.zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// How far `a` from its end backwards is the same as `b` from its beginning on.
+/// The length of the common prefix of `a` reversed and `b`.
 pub(super) fn mirrored(a: &[Node], b: &[Node]) -> usize {
     let blocks = a.as_rchunks::<BLOCK>().1.iter().rev().zip(b.as_chunks::<BLOCK>().0);
-    // All of a block, whether or not its first instructions differ: this way they are compared side by side.
+    // Compares all of a block even if its first instructions differ: the comparisons can then
+    // run in parallel.
     let same = |a: &[Node; BLOCK], b: &[Node; BLOCK]| {
         a.iter().rev().zip(b).fold(true, |same, (a, b)| same & (a == b))
     };

@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How sure the instructions of a fill are.
+//! The confidence in each instruction of a fill.
 
 use std::ops::Range;
 
-/// A number between 0 and 1 for each instruction of a fill: where a witness ends it changes, so many in a row have the same one, and the
-/// stretches are kept instead.
+/// A number between 0 and 1 for each instruction of a fill. It changes only where a place that
+/// the fill is compared with stops agreeing. Instructions in a row with the same number are
+/// stored as one stretch.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Confidence {
-    /// Where each stretch ends, ascending, and its number, another one than that of the stretch before. None is empty.
+    /// The end of each stretch, ascending, and its number, which differs from that of the
+    /// stretch before. No stretch is empty.
     stretches: Vec<(usize, f32)>,
 }
 
 impl Confidence {
-    /// The same for `len` instructions.
+    /// The confidence `sure` for `len` instructions.
     pub fn uniform(len: usize, sure: f32) -> Self {
         let mut all = Self::default();
         all.extend_to(len, sure);
         all
     }
-    /// How many instructions it is of.
+    /// Number of instructions.
     pub fn len(&self) -> usize {
         self.stretches.last().map_or(0, |stretch| stretch.0)
     }
-    /// Whether it is of none.
+    /// Whether there is no instruction.
     pub const fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }
-    /// Instructions up to `end` have `sure`, from where it ends by now; nothing happens if it goes as far already.
+    /// Appends instructions with the number `sure` up to the index `end`. Does nothing if there
+    /// are as many already.
     pub fn extend_to(&mut self, end: usize, sure: f32) {
         if end <= self.len() {
             return;
@@ -42,23 +45,24 @@ impl Confidence {
         let begins = [0].into_iter().chain(self.stretches.iter().map(|stretch| stretch.0));
         begins.zip(&self.stretches).map(|(begin, (end, sure))| (begin..*end, *sure))
     }
-    /// How sure the instruction with that index is, and up to which one those behind it are just as sure. `None` behind the last.
+    /// The number of the instruction at `index`, and the end of its stretch. `None` after the
+    /// last instruction.
     pub fn at(&self, index: usize) -> Option<(f32, usize)> {
         let at = self.stretches.partition_point(|stretch| stretch.0 <= index);
         self.stretches.get(at).map(|(end, sure)| (*sure, *end))
     }
-    /// Instruction by instruction.
+    /// The number of each instruction.
     pub fn iter(&self) -> impl Iterator<Item = f32> {
         self.stretches().flat_map(|(stretch, sure)| std::iter::repeat_n(sure, stretch.len()))
     }
-    /// With another number for each.
+    /// Replaces each number by what `other` makes of it.
     #[must_use]
     pub fn map(&self, other: impl Fn(f32) -> f32) -> Self {
         let mut all = Self::default();
         self.stretches.iter().for_each(|(end, sure)| all.extend_to(*end, other(*sure)));
         all
     }
-    /// Of the same instructions from the last to the first.
+    /// The confidence in the same instructions from the last to the first.
     #[must_use]
     pub(super) fn reversed(&self) -> Self {
         let len = self.len();
@@ -67,7 +71,8 @@ impl Confidence {
         stretches.reverse();
         Self { stretches }
     }
-    /// One number of the two that an instruction has here and in `other`, as far as both go.
+    /// Combines the numbers that an instruction has here and in `other`, up to the end of the
+    /// shorter one.
     #[must_use]
     pub(super) fn zip(&self, other: &Self, both: impl Fn(f32, f32) -> f32) -> Self {
         let mut all = Self::default();
@@ -89,13 +94,13 @@ mod tests {
         confidence
     }
 
-    /// Few numbers, so that many are the same in a row.
+    /// Few different numbers, so that many in a row are the same.
     fn some() -> impl Strategy<Value = Vec<f32>> {
         prop::collection::vec((0u8..3).prop_map(|n| f32::from(n) / 2.0), 0..40)
     }
 
     proptest! {
-        /// As if each instruction had its own.
+        /// Compares stretches with one number per instruction.
         #[test]
         fn stretches_are_instructions_in_a_row(a in some(), b in some()) {
             let (one, other) = (of(&a), of(&b));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Places in what was captured by what stands in front of them or behind them, on several scales.
+//! Finds places in the captured data by the instructions before or after them, on several
+//! scales.
 //!
-//! For every place behind a transfer of control, the last 1, 4, 16 and 64 transfers are hashed, and a table per scale keeps a fair
-//! [sample](Samples) of the places with each hash, so that how the sample went on is how the run goes on there. What stands behind a place
-//! is looked up in the same tables, by the place behind that: between the same transfers stand the same instructions. Tables have a fixed
-//! size at most, and hashes may share a slot.
+//! For every place after a transfer of control, the last 1, 4, 16 and 64 transfers are hashed.
+//! One table per scale keeps a fair [sample](Samples) of the places with each hash, so that
+//! what follows the sampled places is distributed as in the whole execution. To find a place by
+//! what follows it, the same tables are searched for the place after the transfers that follow,
+//! because the same instructions lie between the same transfers. Tables have a largest size,
+//! and hashes may share a slot.
 
 use super::samples::{Samples, WAYS};
 use super::{Captured, SegmentId};
@@ -13,30 +16,31 @@ use jportal_bytecode::Node;
 use std::panic::resume_unwind;
 use std::thread::scope;
 
-/// Transfers of control that are hashed.
+/// Numbers of transfers of control that are hashed.
 const SCALES: [usize; 4] = [1, 4, 16, 64];
-/// Most hashes kept on a scale.
+/// Largest number of hashes on a scale.
 const SLOTS: usize = 1 << 19;
 
-/// The tables.
+/// One table per scale.
 #[derive(Debug)]
 pub struct Contexts {
     tables: [Samples; SCALES.len()],
 }
 
-/// The hashes of the transfers of a segment up to each of some of them, and the places behind these.
+/// Some transfers of a segment: for each, the hash of the segment's transfers up to it, and the
+/// place after it.
 #[derive(Default)]
 struct Batch {
-    /// The first is that of none, or of those before.
+    /// The first entry is for no transfer, or for one of the previous batch.
     hashes: Vec<u64>,
     places: Vec<u32>,
-    /// So many are in the table already, or of no place.
+    /// Entries before this index are in the table already, or have no place.
     done: usize,
 }
 
-/// Places that are added to a table at once.
+/// Number of places that are added to a table at once.
 const BATCH: usize = 1 << 10;
-/// Of these, places whose samples are fetched at once.
+/// Of these, the number of places whose samples are fetched at once.
 const GROUP: usize = 32;
 
 impl Batch {
@@ -50,7 +54,7 @@ impl Batch {
         self.hashes.push(hash);
         self.places.push(place);
     }
-    /// Adds the transfers at these `positions`, with the places behind them.
+    /// Adds the transfers at `positions`, with the places after them.
     fn add(&mut self, nodes: &[Node], positions: &[u32]) {
         let mut hash = self.hashes.last().copied().unwrap_or_default();
         let hashes = positions.iter().map(|position| {
@@ -60,7 +64,7 @@ impl Batch {
         self.hashes.extend(hashes);
         self.places.extend(positions.iter().map(|position| position + 1));
     }
-    /// Keeps what the hashes of those that follow need.
+    /// Keeps only the entries that the hashes of the following transfers need.
     fn keep(&mut self, scale: usize) {
         let from = self.hashes.len().saturating_sub(scale);
         self.hashes.drain(..from);
@@ -69,7 +73,8 @@ impl Batch {
     }
 }
 
-/// The hash of a sequence is polynomial, so that of its end is a difference.
+/// Base of the polynomial hash. The hash of the end of a sequence is the difference of two
+/// hashes.
 pub(super) const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const fn extend(hash: u64, node: Node) -> u64 {
@@ -81,26 +86,27 @@ fn power(n: usize) -> u64 {
 }
 
 impl Contexts {
-    /// The tables of `captured`, made on two threads.
+    /// The tables of `captured`. Two threads build them.
     pub fn new(captured: &Captured) -> Self {
         let slots = captured.transfer_count().next_power_of_two().clamp(16, SLOTS);
         let [a, b, c, d] = SCALES;
         let ([a, b], [c, d]) = scope(|scope| {
             let small = scope.spawn(|| tables(captured, [a, b], slots));
             let large = tables(captured, [c, d], slots);
-            // Only a panic ends another thread, and that is one of this thread as well then.
+            // The join fails only if the other thread panicked; then this thread panics, too.
             (small.join().unwrap_or_else(|panic| resume_unwind(panic)), large)
         });
         let tables = [a, b, c, d];
         Self { tables }
     }
-    /// Places behind `transfers`, the last of which is the nearest to them: those on the largest scale first. Some may stand
-    /// behind other transfers.
+    /// Places after `transfers`, the last of which is the nearest to them. Those on the largest
+    /// scale come first. Some may follow other transfers.
     pub fn places(&self, transfers: &[Node]) -> Vec<u32> {
         self.of(hashes_of_ends(transfers).map(|hash| hash.map(|hash| (hash, 0))))
     }
-    /// Places in front of such transfers: the nearest first, each with the instructions from the place up to it and itself. Those on the
-    /// largest scale first; some may stand in front of other transfers.
+    /// Places before `transfers`, the nearest of which comes first. Each transfer has the
+    /// number of instructions from the place up to and including it. Places on the largest
+    /// scale come first. Some may precede other transfers.
     pub fn places_before(&self, transfers: impl Iterator<Item = (Node, usize)>) -> Vec<u32> {
         let mut hash = 0;
         let mut hashes = [None; SCALES.len()];
@@ -112,7 +118,8 @@ impl Contexts {
         }
         self.of(hashes)
     }
-    /// By the hash of each scale, and how far in front of the places in the tables.
+    /// The places in the tables for the hash of each scale, each moved back by the distance
+    /// beside the hash.
     fn of(&self, hashes: [Option<(u64, usize)>; SCALES.len()]) -> Vec<u32> {
         let mut all = Vec::with_capacity(WAYS * SCALES.len());
         for (table, hash) in self.tables.iter().zip(hashes).rev() {
@@ -124,17 +131,17 @@ impl Contexts {
         }
         all
     }
-    /// How many transfers are of use.
+    /// The largest number of transfers that are hashed.
     pub const fn longest() -> usize {
         SCALES[SCALES.len() - 1]
     }
-    /// Bytes held.
+    /// Memory held, in bytes.
     pub fn memory(&self) -> usize {
         self.tables.iter().map(Samples::memory).sum()
     }
 }
 
-/// The places of `captured` by so many transfers, the most last.
+/// The tables of `captured` for `scales`, which must ascend.
 fn tables<const N: usize>(captured: &Captured, scales: [usize; N], slots: usize) -> [Samples; N] {
     let mut tables = scales.map(|scale| (scale, power(scale), Samples::new(slots)));
     let mut batch = Batch::default();
@@ -150,7 +157,8 @@ fn tables<const N: usize>(captured: &Captured, scales: [usize; N], slots: usize)
     tables.map(|(_, _, table)| table)
 }
 
-/// Adds the places of a batch, a group after the other: what is fetched for one place need not be there for the next.
+/// Adds the places of a batch in groups. The samples of a group do not depend on each other, so
+/// they can be fetched in parallel.
 fn add(tables: &mut [(usize, u64, Samples)], batch: &mut Batch) {
     for (scale, power, table) in &mut *tables {
         let from = batch.done.max(*scale).min(batch.hashes.len());
@@ -168,7 +176,7 @@ fn add(tables: &mut [(usize, u64, Samples)], batch: &mut Batch) {
     batch.keep(tables.last().map_or(0, |(scale, _, _)| *scale));
 }
 
-/// For each scale the hash of so many of the last transfers, if there are as many.
+/// For each scale, the hash of that many of the last transfers, if there are enough.
 fn hashes_of_ends(transfers: &[Node]) -> [Option<u64>; SCALES.len()] {
     let (mut hash, mut power, mut done) = (0u64, 1u64, 0);
     SCALES.map(|scale| {
@@ -224,12 +232,12 @@ mod tests {
         captured.push(&Even, &nodes(&[3, 8, 5]), &[]).unwrap();
         captured.push(&Even, &nodes(&[7, 9, 8, 1, 4, 6, 1, 2]), &[]).unwrap();
         let contexts = Contexts::new(&captured);
-        // In front of the 8, and one instruction further away.
+        // Before the 8, and one instruction further away.
         assert_eq!(contexts.places_before([(Node(8), 1)].into_iter()), [1, 5]);
         assert_eq!(contexts.places_before([(Node(8), 2)].into_iter()), [0, 4]);
         let next = [(8, 2), (4, 4), (6, 5), (2, 7)];
         assert_eq!(contexts.places_before(next.map(|(n, d)| (Node(n), d)).into_iter()), [4, 0]);
-        // Nothing stands in front of what was captured.
+        // No place lies before the captured data.
         assert_eq!(contexts.places_before([(Node(8), 3)].into_iter()), [3]);
     }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The likeliest path through the ICFG that connects both ends of a gap in its length: where no place that was captured joins.
+//! The likeliest path through the ICFG that connects both ends of a gap and has its length.
+//! Used where no captured place joins.
 //!
-//! Paths are explored best first by how likely they are in the run's own [frequencies](Frequencies) and by how much of the gap's
-//! length is still to be filled, with the frames that they lead to. The number of runs visited is bounded, so that only
-//! gaps of some dozen branches are filled in this way; the paper's random path fills all, and is right by chance.
+//! Paths are explored best first: by how likely they are in the execution's own
+//! [frequencies](super::Frequencies), and by how much of the gap's length is still to be
+//! filled. Each path has its frames, which limit how it may continue. The number of runs
+//! visited is bounded, so only gaps of some dozen branches are filled in this way. The paper's
+//! random path fills all gaps, and is right by chance.
 
 use super::ancestors::is_straight;
 use super::follow::{Gap, Settings};
@@ -17,22 +20,23 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-/// Where a path through the ICFG may end: in front of what follows the gap.
+/// A point where a path through the ICFG may end: just before what follows the gap.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Join {
     /// Length of the fill.
     pub(super) len: usize,
-    /// How far its length is from what was expected, in parts of that; 0 where nothing was.
+    /// Difference between its length and the expected one, as a part of the expected scale; 0
+    /// if no length is expected.
     pub(super) misfit: f64,
-    /// Instructions behind the gap that the copied place agrees with.
+    /// Number of instructions after the gap that agree with how the path continues.
     pub(super) after: usize,
 }
 
-/// A run of a path: straight from `first` to a transfer of control.
+/// A run of a path: straight code from `first` to a transfer of control.
 struct Visit<'a> {
     first: Option<Node>,
     end: Node,
-    /// Instructions behind the beginning of the gap, `end` included.
+    /// Number of instructions from the beginning of the gap up to and including `end`.
     steps: usize,
     /// −ln of the path's probability.
     cost: f64,
@@ -40,23 +44,25 @@ struct Visit<'a> {
     frames: Rc<Frames<'a>>,
 }
 
-/// A path that connects.
+/// A path that connects both ends.
 struct Goal {
-    /// The last run but one, and how much of the last.
+    /// The visit before the last run.
     parent: usize,
+    /// The first instruction of the last run, which the length of `join` cuts.
     first: Option<Node>,
     join: Join,
     weight: f64,
 }
 
-/// So many ends of the right length are enough to choose from.
+/// Number of ends of the right length that are enough to choose from.
 const ENOUGH: usize = 16;
-/// Whof the right length is, in parts of the gap's.
+/// The largest misfit with which a length is the right one.
 const RIGHT: f64 = 0.05;
 
-/// Frames are checked over so many instructions behind the gap.
+/// Number of instructions after the gap over which frames are checked.
 const REPLAY: usize = 1024;
 
+/// Searches for a path through a small gap.
 pub(super) struct Explorer<'a> {
     ground: Ground<'a>,
     gap: &'a Gap<'a>,
@@ -65,7 +71,7 @@ pub(super) struct Explorer<'a> {
     queue: BinaryHeap<Reverse<(u64, usize)>>,
     known: HashSet<(Node, usize, usize)>,
     goals: Vec<Goal>,
-    /// How many of them are of the right length.
+    /// How many of the goals are of the right length.
     right: usize,
 }
 
@@ -75,7 +81,7 @@ impl<'a> Explorer<'a> {
         let (visits, queue) = (Vec::new(), BinaryHeap::new());
         Self { ground, gap, post, visits, queue, known: HashSet::new(), goals: Vec::new(), right: 0 }
     }
-    /// The best path found, and its share among all that were.
+    /// The best path found, where it ends, and its share of the weight of all paths.
     pub(super) fn explore(mut self, work: &mut FillWork) -> Option<(Vec<Node>, Join, f32)> {
         let last = *self.ground.captured.segment(self.gap.hole.before).last()?;
         let mut frames = Frames::new(self.ground.icfg, self.gap.before);
@@ -93,7 +99,8 @@ impl<'a> Explorer<'a> {
         }
         let all: f64 = self.goals.iter().map(|g| g.weight).sum();
         let best = self.goals.iter().max_by(|a, b| a.weight.total_cmp(&b.weight))?;
-        // Paths that were not found may be as likely as all others that were.
+        // Paths that were not found may weigh as much as those that were, the best one aside.
+        // The share is 0.9 at most.
         let share = best.weight / (all + (all - best.weight)).max(best.weight / 0.9);
         Some((self.path(best), best.join, share as f32))
     }
@@ -110,7 +117,8 @@ impl<'a> Explorer<'a> {
         for (to, probability) in ways {
             let g = self.ground.icfg;
             let mut next = Rc::clone(&frames);
-            // Within a method frames stay what they are; calls, returns and exceptions change them.
+            // A step within a method leaves the frames as they are; calls, returns and
+            // exceptions change them.
             let within = g.tier(end) == Tier::Control && g.edges(end).any(|(_, n)| n == to);
             if !within && !Rc::make_mut(&mut next).follow(end, to) {
                 continue;
@@ -121,7 +129,9 @@ impl<'a> Explorer<'a> {
     fn is_return(&self, node: Node) -> bool {
         self.ground.icfg.opcode(node).transfer() == jportal_bytecode::Transfer::Return
     }
-    /// Goes straight on from `node`, which is the `steps`-th instruction if the path has a `first`, and notes where it may end.
+    /// Follows straight code from `node` and notes where the path may end. If there is a
+    /// `first`, `node` is instruction `steps` of the fill; otherwise it is the last one before
+    /// the gap.
     fn run(
         &mut self,
         parent: usize,
@@ -160,7 +170,7 @@ impl<'a> Explorer<'a> {
             None => steps > self.settings().visits,
         }
     }
-    /// Notes that the gap may end in front of `next`, behind `len` instructions.
+    /// Notes that the gap may end just before `next`, after `len` instructions.
     fn consider(
         &mut self,
         parent: usize,
@@ -209,7 +219,7 @@ impl<'a> Explorer<'a> {
     }
 }
 
-/// Whether `frames` may be those behind the gap, as far as they are known or can be seen there.
+/// Whether `frames` may be the frames after the gap, where these are known or show there.
 fn connects(ground: &Ground<'_>, gap: &Gap<'_>, mut frames: Frames<'_>) -> bool {
     let post = ground.captured.segment(gap.hole.after);
     frames.agree(&Frames::new(ground.icfg, gap.after))

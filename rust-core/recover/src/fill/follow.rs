@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Our own recovery: a gap is filled as the run itself went on in the same context, for as long as the gap took.
+//! Our own recovery: fills a gap with what followed the same context elsewhere in the
+//! execution, for as long as the gap took.
 //!
-//! The paper takes the complete segment with the longest common suffix and reads it to the first place that joins, which makes
-//! one round of every loop. Here
-//! * places in the same context are looked up on [several scales](Contexts) instead of by a fixed number of anchor
-//!   instructions, and the best of them are followed, from the front ([`Trail`]) and from behind ([`Back`]); where a place cannot be
-//!   followed on, another one in the context reached by then is;
-//! * both go only where the frames of the interrupted thread allow it: those that it had in front of the gap, and those
-//!   known behind it or that show there when methods return;
-//! * where both come through the same instruction with the same frames they may be joined; of such joints that one is taken whose
-//!   length comes nearest to what there was [time for](super::Paces), so that loops make the rounds there was time for;
-//! * where they never meet, in two different loops for example, the likeliest [passage](Passages) from the one to the other is
-//!   looked for in the ICFG, and in small gaps the likeliest [path](Explorer) from end to end;
-//! * where there is no passage either, a gap stays between what was followed from the one end and from the other
-//!   ([`Recovered::broken`]).
+//! The paper takes the complete segment with the longest common suffix and reads it to the
+//! first place that joins, which makes one round of every loop. Our own recovery differs:
+//! * Places in the same context are looked up on [several scales](super::Contexts) instead of
+//!   by a fixed number of anchor instructions. The best of them are followed, forwards from the
+//!   front ([`Trail`]) and backwards from the end of the gap ([`Back`]). Where a place cannot
+//!   be followed any further, another place in the context reached by then is followed.
+//! * Both directions only take steps that the frames of the interrupted thread allow: the
+//!   frames before the gap, and those after it that are known or that show when methods return.
+//! * Where both directions reach the same instruction with the same frames, they may be joined.
+//!   Of these joints, the one is taken whose length is nearest to what there was time for (see
+//!   [`Paces`](super::Paces)), so that loops make as many rounds as there was time for.
+//! * Where they never meet, for example in two different loops, the likeliest
+//!   [passage](Passages) from the one to the other is searched in the ICFG; for small gaps, the
+//!   likeliest [path](Explorer) from end to end.
+//! * Where there is no passage either, a gap remains between the part from the front and the
+//!   part from the end ([`Recovered::broken`]).
 //!
-//! How sure an event is, is asked of the other places in the same context: of those in front of the gap, how many went
-//! on in the same way up to the event, of those like what follows the gap, how many had come from there.
+//! The confidence in an event comes from the other places in the same context: of those that
+//! agree before the gap, how many continued in the same way up to the event; of those that
+//! agree after the gap, how many were reached in the same way from the event.
 //!
 //! Where nothing joins in the time of a small gap, nothing is filled.
 
@@ -41,15 +46,17 @@ use jportal_bytecode::{Icfg, Node};
 pub struct Gap<'a> {
     /// The gap.
     pub hole: Hole,
-    /// The frames below the last instruction in front of it.
+    /// The frames below the last instruction before it.
     pub before: Below<'a>,
-    /// The entry of the method that has been called since, of which nothing was executed in front of the gap.
+    /// The entry of the method that the last instruction before the gap called, if none of the
+    /// method's instructions were seen there.
     pub entered: Option<Node>,
-    /// Those below the first instruction behind it.
+    /// The frames below the first instruction after it.
     pub after: Below<'a>,
-    /// How sure it is that these are where the thread was in front of it and behind it, between 0 and 1.
+    /// How sure it is that the thread was at these positions before and after the gap, each
+    /// between 0 and 1.
     pub sure: (f32, f32),
-    /// How many instructions there was time for, if that is known; see [`Paces`](super::Paces).
+    /// How many instructions there was time for, if known; see [`Paces`](super::Paces).
     pub expected: Option<Expected>,
 }
 
@@ -63,15 +70,16 @@ impl<'a> Gap<'a> {
 /// The end of a gap.
 #[derive(Clone, Copy, Debug)]
 pub struct End<'a> {
-    /// What follows.
+    /// The segment that follows.
     pub segment: SegmentId,
     /// The frames below its first instruction.
     pub frames: Below<'a>,
-    /// How many instructions there was time for in the gap, if that is known.
+    /// How many instructions there was time for in the gap, if known.
     pub expected: Option<Expected>,
 }
 
-/// Looks for what leads to the ends of gaps, on any thread: what stands in front of a gap does not matter for that.
+/// Looks for what leads to the ends of gaps. The result does not depend on what precedes a gap,
+/// so any thread can do this.
 #[derive(Clone, Copy)]
 pub struct WaysBack<'f>(Ground<'f>);
 
@@ -82,10 +90,11 @@ impl std::fmt::Debug for WaysBack<'_> {
 }
 
 impl<'f> WaysBack<'f> {
-    /// What leads to `end`. `None` where no fill of the gap can be right.
+    /// The instructions that lead to `end`. `None` if no fill of the gap can be right.
     pub fn to(&self, end: &End<'_>) -> Option<WayBack<'f>> {
         let Ground { captured, settings, .. } = self.0;
-        // No fill may be as long as the shortest that fits: nothing need be read to know that.
+        // If the shortest fill that fits is too long, no fill is possible, and nothing needs to
+        // be read.
         let shortest = end.expected.map_or(0.0, |e| e.instructions - settings.misfit * e.scale());
         if captured.segment(end.segment).is_empty() || shortest > settings.longest as f64 {
             return None;
@@ -96,17 +105,18 @@ impl<'f> WaysBack<'f> {
     }
 }
 
-/// What leads to the end of a gap.
+/// The instructions that lead to the end of a gap.
 pub struct WayBack<'f> {
     back: Back<'f>,
-    /// How much of it is without a choice, and the places like what is behind that.
+    /// Number of instructions at its end that are without a choice.
     forced: usize,
+    /// The places that agree from those instructions on; the first one was followed.
     led: Vec<u32>,
     work: FillWork,
 }
 
 impl WayBack<'_> {
-    /// How many instructions it has.
+    /// Number of its instructions.
     #[expect(clippy::len_without_is_empty, reason = "one without instructions leads there as well")]
     pub const fn len(&self) -> usize {
         self.back.len()
@@ -119,31 +129,35 @@ impl std::fmt::Debug for WayBack<'_> {
     }
 }
 
-/// Bounds and weights.
+/// Bounds of the search.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Settings {
-    /// Instructions behind the gap that a fill must run into. Where fewer were captured, all of them.
+    /// Number of instructions after the gap that a fill must run into; all of them if fewer
+    /// were captured.
     pub join: usize,
-    /// Places followed for a small gap, one of up to [`Self::visits`] instructions. For others, where each costs as much as the gap is
-    /// long and the second one has hardly ever joined where the first did not, one is.
+    /// Number of places followed for a small gap, one of up to [`Self::visits`] instructions.
+    /// For other gaps it is one: each place costs as much as the gap is long, and the second
+    /// one has hardly ever joined where the first did not.
     pub tries: usize,
-    /// How often another place may be followed on.
+    /// How often the search may switch to another place.
     pub hops: usize,
-    /// Instructions of a fill.
+    /// Largest number of instructions of a fill.
     pub longest: usize,
-    /// The same where nobody knows how many there was time for: there nothing else ends a search that does not join.
+    /// The same where it is unknown how many instructions there was time for: nothing else ends
+    /// a search that does not join.
     pub untimed: usize,
-    /// By how much of its expected length a fill may miss it.
+    /// Largest difference between the length of a fill and the expected one, as a part of the
+    /// expected scale.
     pub misfit: f64,
-    /// Instructions in front of a place that are compared.
+    /// Number of instructions before or after a place that are compared.
     pub context: usize,
-    /// Runs visited for a path through the ICFG where no place joins; 0: only what was seen at places in the same context is
-    /// followed.
+    /// Number of runs visited for a path through the ICFG where no place joins. With 0, the
+    /// search follows only what was seen at places in the same context.
     pub visits: usize,
 }
 
 impl Settings {
-    /// Whether a gap in which there was time for so many instructions is a small one, as one is of which nobody knows.
+    /// Whether a gap with this expected length is small. A gap of unknown length is.
     pub(super) fn is_small(&self, expected: Option<Expected>) -> bool {
         expected.is_none_or(|e| e.instructions <= self.visits as f64)
     }
@@ -164,31 +178,36 @@ impl Default for Settings {
     }
 }
 
-/// A fill with what speaks for it.
+/// A fill, and the evidence for it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recovered {
     /// The instructions.
     pub nodes: Vec<Node>,
     /// How sure each of them is, between 0 and 1.
     pub confidence: Confidence,
-    /// How far its length is from what was expected, in parts of that; `None` where nothing was.
+    /// Difference between its length and the expected one, as a part of the expected scale;
+    /// `None` if no length is expected.
     pub misfit: Option<f64>,
-    /// Instructions in front of the gap that the place followed first agrees with; 0 for a path through the ICFG.
+    /// Number of instructions before the gap that agree with the place followed first; 0 for a
+    /// path through the ICFG.
     pub before: usize,
-    /// Instructions behind the gap that the place followed last agrees with.
+    /// Number of instructions on which the part from the front and the part from the end agree
+    /// where they are joined. For a path through the ICFG, the number of instructions after the
+    /// gap that agree with how it continues.
     pub after: usize,
-    /// How often another place was followed on.
+    /// How often the search switched to another place.
     pub hops: usize,
-    /// The first instruction that nothing is known to lead to from those in front of it: up to there both ends were followed, and never
-    /// met.
+    /// Index of the first instruction of the part from the end, if the two parts never met.
+    /// Nothing is known to lead to it from the instruction before.
     pub broken: Option<usize>,
-    /// The frames below one of the instructions, or below the first one behind the gap, which has the next number; where finding the fill
-    /// told. See [`Follower::frames_behind`].
+    /// The index of an instruction, and the frames below it, if the search found them. The
+    /// index after the last instruction is that of the first one after the gap. See
+    /// [`Follower::frames_behind`].
     pub frames: Option<(usize, Sites)>,
 }
 
 impl Recovered {
-    /// A path that no place in what was captured speaks for.
+    /// A path that no captured place supports.
     fn explored(gap: &Gap<'_>, (nodes, join, share): (Vec<Node>, Join, f32)) -> Self {
         let confidence = Confidence::uniform(nodes.len(), share);
         let misfit = gap.expected.map(|_| join.misfit);
@@ -196,7 +215,7 @@ impl Recovered {
     }
 }
 
-/// Recovers gaps of one run.
+/// Recovers the gaps of one execution.
 #[derive(Debug)]
 pub struct Follower<'a> {
     icfg: &'a Icfg,
@@ -208,7 +227,8 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// With what was `learned` of `captured`, whose instructions are those of `icfg`, or of the same with stretches hidden or not hidden.
+    /// `learned` was learned from `captured`, or from the same data with other stretches
+    /// hidden. The instructions are those of `icfg`.
     pub fn new(icfg: &'a Icfg, captured: &'a Captured, learned: &'a Learned, settings: Settings) -> Self {
         let (exited, tables) = (Exited::new(&learned.exits), Tables::default());
         Self { icfg, captured, learned, exited, settings, tables }
@@ -217,16 +237,16 @@ impl<'a> Follower<'a> {
     pub const fn icfg(&self) -> &'a Icfg {
         self.icfg
     }
-    /// The same once more, for another thread.
+    /// Another follower of the same data, for another thread.
     #[must_use]
     pub fn another(&self) -> Self {
         Self::new(self.icfg, self.captured, self.learned, self.settings)
     }
-    /// The fills of `gaps`; `None` where nothing fits: the gap stays a gap.
+    /// The fills of `gaps`; `None` where nothing fits.
     pub fn recover(&self, gaps: &[Gap<'_>]) -> Vec<(Option<Recovered>, FillWork)> {
         gaps.iter().map(|gap| self.recover_gap(gap)).collect()
     }
-    /// The frames below the first instruction behind a gap, as far as its fill tells.
+    /// The frames below the first instruction after a gap, where its fill determines them.
     pub fn frames_behind(&self, gap: &Gap<'_>, fill: &Recovered) -> Sites {
         let Recovered { nodes, broken, frames, .. } = fill;
         let first = self.captured.segment(gap.hole.after).first();
@@ -237,7 +257,7 @@ impl<'a> Follower<'a> {
                 *frames = Frames::new(self.icfg, Below::Unknown);
             }
         };
-        // Up to where nothing leads on the fill says nothing of them.
+        // A fill says nothing of these frames up to where it is broken.
         let (mut at, mut below) = match (frames, broken) {
             (Some((at, sites)), _) => (*at, Frames::new(self.icfg, sites.below())),
             (None, Some(broken)) => (*broken, Frames::new(self.icfg, Below::Unknown)),
@@ -254,14 +274,15 @@ impl<'a> Follower<'a> {
         }
         below.known()
     }
-    /// What runs in the likeliest callee of the invoke at `site` until it returns; `None` where nobody knows a way through one.
+    /// What runs in the likeliest callee of the invoke at `site` until it returns. `None` if no
+    /// way through a callee is known.
     pub fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
         self.passages().callee_of(site)
     }
     fn passages(&self) -> Passages<'_> {
         Passages { icfg: self.icfg, frequencies: &self.learned.frequencies, known: &self.exited }
     }
-    /// What leads to the ends of gaps, for [`Self::recover_to`].
+    /// Looks for what leads to the ends of gaps, for [`Self::recover_to`].
     pub fn ways_back(&self) -> WaysBack<'_> {
         let Self { icfg, captured, learned, settings, tables, .. } = self;
         WaysBack(Ground { icfg, captured, learned, settings, tables })
@@ -270,7 +291,7 @@ impl<'a> Follower<'a> {
     pub fn recover_gap(&self, gap: &Gap<'_>) -> (Option<Recovered>, FillWork) {
         self.recover_to(gap, self.ways_back().to(&gap.end()).as_ref())
     }
-    /// The fill of one gap to whose end a way is known.
+    /// The fill of one gap, given the way back from its end.
     pub fn recover_to(&self, gap: &Gap<'_>, way: Option<&WayBack<'_>>) -> (Option<Recovered>, FillWork) {
         let WaysBack(ground) = self.ways_back();
         let Ground { captured, settings, .. } = ground;
@@ -329,7 +350,8 @@ impl<'a> Follower<'a> {
             trail.back_to_middle();
             let mut found = trail.pass(self.passages());
             let frames = found.as_ref().and_then(|_| trail.frames_at_best());
-            // Where nothing leads from the one to the other, a gap stays between them; a small one stays what it is.
+            // If there is no passage from the one to the other, a gap remains between them. A
+            // small gap is not filled.
             if found.is_none() && !small {
                 found = trail.halves(expected);
                 broken = found.as_ref().map(|halves| halves.1.front);
@@ -355,9 +377,13 @@ impl<'a> Follower<'a> {
         };
         (Some(recovered), work)
     }
-    /// Of the places in `front`, how many went on as `nodes` do behind its first ones, in which there was no choice, of those in `back`
-    /// how many were come to in the same way, each as far as the end it hangs on is known, and as it is sure that the `gap` is long enough;
-    /// for each node the better of both.
+    /// The confidence in each of `nodes`, the better one of two numbers.
+    ///
+    /// The first is the share of the places in `front` that continued as `nodes` do; the first
+    /// `forced.0` instructions are without a choice. The second is the share of the places in
+    /// `back` that were reached in the same way; the last `forced.1` instructions are without a
+    /// choice. Each number is multiplied by how sure the position at its end of `gap` is, and
+    /// by how sure it is that the gap is long enough.
     fn confidence(
         &self,
         nodes: &[Node],
@@ -368,7 +394,8 @@ impl<'a> Follower<'a> {
     ) -> Confidence {
         let all = self.captured.nodes();
         let segment = |p: usize| self.captured.range(self.captured.segment_at(p));
-        // How long two sequences are the same, and whether they differ behind that or one of them ends.
+        // For how many instructions two sequences agree, and whether they differ after that;
+        // otherwise one of them ends.
         let agreement = |same: usize, a: &[Node], b: &[Node]| (same, same < a.len().min(b.len()));
         let went = front.iter().map(|p| {
             let (own, other) = (&nodes[forced.0..], &all[*p..segment(*p).end]);
@@ -397,15 +424,17 @@ impl<'a> Follower<'a> {
 /// The confidence in an instruction that only an exception could have prevented.
 const FORCED: f32 = 0.99;
 
-/// For each of `len` places, which part of the witnesses still agrees, of those that have something to say; by Laplace's
-/// rule of succession, so that without witnesses it is one half.
+/// For each of `len` instructions, the share of the witnesses that still agree, of those that
+/// agree or differ. A witness is the number of instructions on which a place agrees, and
+/// whether it differs after that. By Laplace's rule of succession, the share is one half
+/// without witnesses.
 fn shares(witnesses: Vec<(usize, bool)>, len: usize) -> Confidence {
     let share = |at: usize| {
         let agree = witnesses.iter().filter(|w| w.0 > at).count();
         let differ = witnesses.iter().filter(|w| w.0 <= at && w.1).count();
         (agree + 1) as f32 / (agree + differ + 2) as f32
     };
-    // It changes only where a witness ends.
+    // The share changes only where a witness ends.
     let mut ends: Vec<usize> = witnesses.iter().map(|w| w.0.min(len)).chain([len]).collect();
     ends.sort_unstable();
     let mut all = Confidence::default();
@@ -418,7 +447,7 @@ struct Choice {
     found: (Vec<Node>, Joint),
     before: usize,
     place: Option<u32>,
-    /// As [`Recovered`] has them.
+    /// See [`Recovered::frames`].
     frames: Option<(usize, Sites)>,
 }
 
@@ -426,7 +455,7 @@ impl Choice {
     fn cost(&self) -> f64 {
         self.found.1.cost - Self::credit(self.before)
     }
-    /// Long agreement in front of the gap speaks for a fill, too.
+    /// The credit for agreement on many instructions before the gap.
     fn credit(before: usize) -> f64 {
         AGREEMENT * (before as f64).ln_1p()
     }

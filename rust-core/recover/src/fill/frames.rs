@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The frames of a thread along a path, as far as they are known.
+//! The known frames of a thread along a path.
 
 use crate::cut::Sites;
 use crate::project::paths::Below;
@@ -12,7 +12,7 @@ pub(super) struct Frames<'a> {
     icfg: &'a Icfg,
     /// Outermost first.
     sites: Vec<Node>,
-    /// Whether nothing lies below the outermost.
+    /// Whether nothing lies below the outermost frame.
     whole: bool,
 }
 
@@ -26,28 +26,28 @@ impl<'a> Frames<'a> {
         };
         Self { icfg, sites: sites.to_vec(), whole }
     }
-    /// The call site of the frame below, if it is known.
+    /// The call site in the frame directly below, if it is known.
     pub(super) fn site(&self) -> Option<Node> {
         self.sites.last().copied()
     }
-    /// The call sites known, outermost first.
+    /// The known call sites, outermost first.
     pub(super) fn sites(&self) -> &[Node] {
         &self.sites
     }
-    /// Whether nothing lies below those known.
+    /// Whether nothing lies below the known frames.
     pub(super) const fn is_whole(&self) -> bool {
         self.whole
     }
-    /// What is known of them.
+    /// The known call sites.
     pub(super) fn known(&self) -> Sites {
         Sites { sites: self.sites.clone(), whole: self.whole }
     }
-    /// Puts it in the place of what `known` holds.
+    /// Writes the known call sites to `known`, and reuses its memory.
     pub(super) fn known_in(&self, known: &mut Sites) {
         known.sites.clone_from(&self.sites);
         known.whole = self.whole;
     }
-    /// How many frames are known.
+    /// Number of known frames.
     pub(super) fn depth(&self) -> usize {
         self.sites.len()
     }
@@ -55,7 +55,8 @@ impl<'a> Frames<'a> {
     pub(super) fn allow(&self, from: Node, to: Node) -> bool {
         self.step(from, to).is_some()
     }
-    /// Goes on from `from` to `to`; nothing happens where these frames do not allow it.
+    /// Steps from `from` to `to`. Returns false and changes nothing if these frames do not
+    /// allow it.
     pub(super) fn follow(&mut self, from: Node, to: Node) -> bool {
         match self.step(from, to) {
             Some(Change::Push) => self.sites.push(from),
@@ -64,15 +65,15 @@ impl<'a> Frames<'a> {
         }
         true
     }
-    /// Goes on from `from` to `to`, which really followed it elsewhere. These frames may contradict that: then nothing
-    /// happens. What no frames could explain (the VM called Java, or came back, where the graph knows nothing of it) makes
-    /// them unknown.
+    /// Steps from `from` to `to`, which really followed it elsewhere. Returns false and changes
+    /// nothing if these frames contradict the step. If no frames could explain it, they become
+    /// unknown: the VM called Java or came back in a way that the graph does not hold.
     pub(super) fn follow_seen(&mut self, from: Node, to: Node) -> bool {
         if self.follow(from, to) {
             return true;
         }
         let g = self.icfg;
-        // Whoever called, a return leads to the frame below or, where the VM goes on calling, to an entry.
+        // A return leads to the frame below or, if the VM calls again, to an entry.
         if g.opcode(from).transfer() == Transfer::Return && !self.sites.is_empty() {
             return g.is_entry(to);
         }
@@ -90,11 +91,12 @@ impl<'a> Frames<'a> {
         if transfer == Transfer::Return {
             return self.returns(from, to);
         }
-        // In another method nothing but a callee begins, whoever names it.
+        // The entry of another method is reached only by a call, even if the graph does not
+        // know this call.
         if g.is_entry(to) && g.method(to) != g.method(from) {
             return Some(Change::Push);
         }
-        // A handler that is an entry, too, is taken for the callee.
+        // An entry that is also a handler is taken for the callee's entry.
         if transfer == Transfer::Invoke && g.may_call(from, to) {
             return Some(Change::Push);
         }
@@ -108,7 +110,7 @@ impl<'a> Frames<'a> {
     }
     fn returns(&self, from: Node, to: Node) -> Option<Change> {
         let g = self.icfg;
-        // What called it from outside may call once more.
+        // Code outside the graph that called this frame may call again.
         if g.is_entry(to) && self.sites.last().is_none_or(|site| g.is_outside(*site)) {
             return Some(Change::Keep(self.sites.len()));
         }
@@ -122,7 +124,7 @@ impl<'a> Frames<'a> {
             }
         }
     }
-    /// An exception leaves frames until one has `handler`.
+    /// An exception leaves frames until one of them has `handler`.
     fn unwinds(&self, handler: Node) -> Option<Change> {
         let g = self.icfg;
         g.rows_into(handler).next()?;
@@ -136,12 +138,12 @@ impl<'a> Frames<'a> {
         }
         (!self.whole).then_some(Change::Keep(0))
     }
-    /// Whether these frames may be `others`: as far as both are known they are the same.
+    /// Whether these frames may be `others`: they are the same where both are known.
     pub(super) fn agree(&self, others: &Self) -> bool {
         self.may_have(self.sites.len(), &others.sites, others.whole)
     }
-    /// Whether the `known` outermost of these frames may have these call sites, outermost first, and no others if that is the `whole`
-    /// of them.
+    /// Whether the `known` outermost of these frames may have the call sites `sites`, outermost
+    /// first. `whole` says that nothing lies below `sites`.
     pub(super) fn may_have(&self, known: usize, sites: &[Node], whole: bool) -> bool {
         let own = &self.sites[..known];
         let same = own.iter().rev().zip(sites.iter().rev()).all(|(a, b)| a == b);
@@ -151,7 +153,7 @@ impl<'a> Frames<'a> {
 
 enum Change {
     Push,
-    /// So many frames are left.
+    /// The number of frames that remain.
     Keep(usize),
 }
 
@@ -160,7 +162,8 @@ mod tests {
     use super::*;
     use crate::support::{at, calling, catching, graph, method};
 
-    /// main and other call f, which calls g; main and f catch what they are thrown, g throws.
+    /// main and other call f; f and catcher call g, which throws. main and catcher catch
+    /// exceptions.
     fn program() -> Icfg {
         let caller = |name: &str, callee| calling(method(name, &[184, 0, 1, 177, 75, 177]), &[callee]);
         graph(vec![
@@ -185,10 +188,10 @@ mod tests {
         assert!(!frames.allow(n(2, 3), n(0, 3)));
         assert!(frames.follow(n(2, 3), n(1, 3)));
         assert_eq!(frames.site(), None);
-        // Nothing lies below but what may call once more.
+        // Nothing lies below, but code outside the graph may call again.
         assert!(frames.allow(n(1, 3), n(3, 0)));
         assert!(!frames.follow(n(1, 3), n(1, 3)) && !frames.allow(n(2, 3), n(0, 3)));
-        // Somebody who may have called f lies below.
+        // An unknown frame lies below, which may have called f.
         let unknown = Frames::new(&g, Below::Unknown);
         assert!(unknown.allow(n(2, 3), n(0, 3)) && unknown.allow(n(2, 3), n(1, 3)));
         assert!(!unknown.allow(n(2, 3), n(2, 3)) && !unknown.allow(n(2, 3), n(0, 4)));
@@ -201,13 +204,14 @@ mod tests {
         let mut frames = Frames::new(&g, Below::Frames(&[n(1, 0)]));
         assert!(!frames.follow_seen(n(2, 3), n(0, 3)));
         assert_eq!(frames.site(), Some(n(1, 0)));
-        // From the middle of f into the middle of g: the graph knows no such way.
+        // From the middle of f into the middle of g: the graph has no such step.
         assert!(frames.follow_seen(n(2, 4), n(3, 1)));
         assert_eq!(frames.site(), None);
-        // Nor from g behind the constant of f, which the VM may have called g from: not if it is known who did.
+        // A return into the middle of another method, which the VM may have made: not if the
+        // caller is known.
         let mut called = Frames::new(&g, Below::Top(&[n(1, 0)]));
         assert!(!called.follow_seen(n(1, 3), n(4, 4)));
-        // But it may have gone on to call.
+        // But the return may lead to an entry, if the VM calls again.
         assert!(called.follow_seen(n(1, 3), n(4, 0)));
         assert_eq!(called.site(), Some(n(1, 0)));
         assert!(frames.follow_seen(n(2, 3), n(0, 3)));
@@ -220,7 +224,7 @@ mod tests {
         let mut frames = Frames::new(&g, Below::Frames(&[n(1, 0), n(0, 0), n(2, 0)]));
         assert!(frames.follow(n(3, 1), n(0, 4)));
         assert_eq!(frames.site(), Some(n(1, 0)));
-        // Not past a handler that takes all.
+        // An exception does not pass a handler that catches all.
         let frames = Frames::new(&g, Below::Frames(&[n(0, 0), n(4, 0)]));
         assert!(frames.allow(n(3, 1), n(4, 4)) && !frames.allow(n(3, 1), n(0, 4)));
         assert!(!Frames::new(&g, Below::Frames(&[n(1, 0)])).allow(n(3, 1), n(0, 4)));

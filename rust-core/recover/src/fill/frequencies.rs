@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How often the run went which way: a first-order model of what was captured.
+//! How often the execution went which way: a first-order model of the captured data.
 
 use super::{Captured, SegmentId, Tier, Tiers};
 use hashbrown::HashMap;
@@ -10,22 +10,23 @@ use jportal_units::MethodId;
 /// What followed each transfer of control, and how often.
 #[derive(Debug, Default)]
 pub struct Frequencies {
-    /// From, to, how often; ascending.
+    /// From, to, count; ascending.
     ways: Box<[(Node, Node, u32)]>,
-    /// To, from, how often; ascending.
+    /// To, from, count; ascending.
     into: Box<[(Node, Node, u32)]>,
     /// Surprise per instruction, the mean of −ln p.
     surprise: f64,
 }
 
-/// Counts of ways. Those met lately stand in a table by their source and target, so that most need no map.
+/// Counts of ways. A table by source and target holds the recent ones, so that most additions
+/// need no map.
 #[derive(Default)]
 struct Counts {
     all: HashMap<(Node, Node), u32>,
     recent: Vec<Option<(Node, Node, u32)>>,
 }
 
-/// Slots for ways met lately.
+/// Slots for recent ways.
 const RECENT: usize = 1 << 14;
 
 impl Counts {
@@ -49,7 +50,7 @@ impl Counts {
             *sum = sum.saturating_add(count);
         }
     }
-    /// All, ascending.
+    /// All ways, ascending.
     fn sorted(mut self) -> Box<[(Node, Node, u32)]> {
         std::mem::take(&mut self.recent).into_iter().for_each(|way| self.put(way));
         let mut ways: Box<[_]> = self.all.into_iter().map(|((from, to), n)| (from, to, n)).collect();
@@ -58,13 +59,13 @@ impl Counts {
     }
 }
 
-/// A way that the graph has and the run never went counts for so many.
+/// The count of a way that the graph has and the execution never went.
 const UNSEEN: f64 = 0.5;
-/// Callees or callers that are asked where none was seen.
+/// Number of callees or callers taken from the graph in addition to those seen.
 const CALLEES: usize = 16;
 
 impl Frequencies {
-    /// Counts what was captured and is not hidden.
+    /// Counts the ways in `captured`, without hidden segments.
     pub fn new(captured: &Captured) -> Self {
         let mut counts = Counts::default();
         let segments = (0..captured.len() as u32).map(SegmentId);
@@ -93,7 +94,7 @@ impl Frequencies {
         };
         groups.map(of_group).sum()
     }
-    /// The mean of −ln p over all instructions captured.
+    /// The mean of −ln p over all captured instructions.
     pub const fn surprise(&self) -> f64 {
         self.surprise
     }
@@ -104,7 +105,8 @@ impl Frequencies {
         all.dedup();
         all
     }
-    /// What may stand in front of `to`: first what did, most often first, then what the graph has.
+    /// The instructions that may precede `to`: first those that did, most frequent first, then
+    /// others that the graph has.
     pub fn before(&self, icfg: &Icfg, to: Node) -> Vec<Node> {
         let start = self.into.partition_point(|w| w.0 < to);
         let mut seen: Vec<_> = self.into[start..].iter().take_while(|w| w.0 == to).collect();
@@ -130,8 +132,8 @@ impl Frequencies {
         }
         all
     }
-    /// The call sites that a method with this entry may have been called from, with their probability: those seen, and some that the
-    /// graph has.
+    /// The call sites that may have called the method with this entry, with their
+    /// probabilities: those seen, and some that the graph has.
     pub fn callers(&self, icfg: &Icfg, entry: Node) -> Vec<(Node, f64)> {
         let start = self.into.partition_point(|w| w.0 < entry);
         let seen = self.into[start..].iter().take_while(|w| w.0 == entry);
@@ -145,7 +147,8 @@ impl Frequencies {
         }
         normalised(all)
     }
-    /// What may follow `from`, a transfer of control, with its probability: what did, and other edges of its method.
+    /// The instructions that may follow the transfer of control `from`, with their
+    /// probabilities: those that did, and those at other edges of its method.
     pub fn after(&self, icfg: &Icfg, from: Node) -> Vec<(Node, f64)> {
         let start = self.ways.partition_point(|w| w.0 < from);
         let seen = self.ways[start..].iter().take_while(|w| w.0 == from);
@@ -159,7 +162,7 @@ impl Frequencies {
     }
 }
 
-/// Weights as parts of their sum.
+/// Divides the weights by their sum.
 fn normalised(mut all: Vec<(Node, f64)>) -> Vec<(Node, f64)> {
     let total: f64 = all.iter().map(|w| w.1).sum();
     all.iter_mut().for_each(|w| w.1 /= total);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Reading a complete segment until it joins what follows the gap.
+//! Reads a complete segment until it joins what follows the gap.
 
 use super::{Captured, Fill, FillWork, Hole, Parameters, Ranked, Source};
 use jportal_bytecode::Node;
@@ -26,7 +26,8 @@ pub(super) fn first_that_joins(
     None
 }
 
-/// How many instructions of the CS behind `from` come in front of the first `y` that follow the gap.
+/// The number of instructions of the CS, from `from` on, before the first `y` instructions that
+/// follow the gap. `None` if these do not occur within the allowed length.
 fn length(
     captured: &Captured,
     hole: &Hole,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What is asked of everything that was captured.
+//! What is learned from all captured data.
 
 use super::Captured;
 use super::contexts::Contexts;
@@ -9,21 +9,23 @@ use super::lengths::Lengths;
 use super::passage::{AllExits, Exited, Passages};
 use jportal_bytecode::Icfg;
 
-/// Places by their context, and how often the run went which way.
+/// Places by their context, how often the execution went which way, and what follows from
+/// these.
 #[derive(Debug)]
 pub struct Learned {
-    /// Places by what stands in front of them, or behind them.
+    /// Places by what precedes or follows them.
     pub(super) contexts: Contexts,
     pub(super) frequencies: Frequencies,
     /// The likeliest ways out of the methods that were executed.
     pub(super) exits: AllExits,
-    /// How far the lengths that are expected of gaps can be trusted.
+    /// How far the expected lengths of gaps can be trusted.
     pub(super) lengths: Lengths,
 }
 
 impl Learned {
-    /// Learns `captured`, whose instructions are those of `icfg`; on several threads. What is hidden there stands among the places, for
-    /// recoveries from which it is not hidden, and is not counted.
+    /// Learns from `captured`, whose instructions are those of `icfg`, on several threads.
+    /// Hidden segments are among the places, for recoveries from which they are not hidden;
+    /// they do not count as frequencies.
     pub fn new(icfg: &Icfg, captured: &Captured) -> Self {
         std::thread::scope(|scope| {
             let contexts = scope.spawn(|| Contexts::new(captured));
@@ -31,12 +33,12 @@ impl Learned {
             let none = AllExits::new();
             let passages = Passages { icfg, frequencies: &frequencies, known: &Exited::new(&none) };
             let exits = passages.exits_of_executed();
-            // Only a panic ends the other thread, and that is one of this thread as well then.
+            // The join fails only if the other thread panicked; then this thread panics, too.
             let contexts = contexts.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             Self { contexts, frequencies, exits, lengths: Lengths::default() }
         })
     }
-    /// The same, with what is known of the lengths of gaps.
+    /// The same, with what is known about the lengths of gaps.
     #[must_use]
     pub fn with_lengths(self, lengths: Lengths) -> Self {
         Self { lengths, ..self }

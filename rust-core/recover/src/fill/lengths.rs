@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How far the length that is expected of a gap can be trusted.
+//! How far the expected length of a gap can be trusted.
 //!
-//! What hangs on one end of a gap, and goes on there as in all other places, ran only if the gap was long enough for it. Of that
-//! its time tells little: compilation, waiting and the loading of classes take time as well. Gaps that are cut into what was
-//! captured tell what share of them is how long, in parts of what was expected.
+//! Instructions that follow one end of a gap as at all other places ran only if the gap was
+//! long enough for them. The time of the gap says little about that: compilation, waiting and
+//! class loading take time, too. Gaps that are cut into the captured data show how actual
+//! lengths are distributed, as parts of the expected ones.
 
 use super::confidence::Confidence;
 use super::pace::Expected;
 
-/// The lengths of gaps.
+/// The distribution of the lengths of gaps.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Lengths {
-    /// In parts of the scale of what was expected, ascending.
+    /// Actual lengths as parts of the expected scale, ascending.
     parts: Vec<f64>,
 }
 
 impl Lengths {
-    /// Of gaps of which each is so long, in parts of the [scale](Expected::scale) of what was expected.
+    /// `parts` holds the actual length of each gap, as a part of the [scale](Expected::scale)
+    /// of the expected one.
     pub(super) fn new(mut parts: Vec<f64>) -> Self {
         parts.sort_by(f64::total_cmp);
         Self { parts }
     }
-    /// Of the first `len` instructions at an end of a gap, how sure it is that it is long enough for each; by the rule of succession. It is
-    /// taken for long enough where nobody knows.
+    /// For each of the first `len` instructions at an end of a gap, how sure it is that the gap
+    /// is long enough for it, by the rule of succession. The number is 1 if nothing is known.
     pub(super) fn reaching(&self, len: usize, expected: Option<Expected>) -> Confidence {
         let Some(scale) = expected.map(|e| e.scale()).filter(|_| !self.parts.is_empty()) else {
             return Confidence::uniform(len, 1.0);
@@ -50,7 +52,7 @@ mod tests {
         let sure: Vec<_> = lengths.reaching(200, expected).stretches().collect();
         assert_eq!(sure, [(0..10, 0.8), (10..100, 0.6), (100..150, 0.4), (150..200, 0.2)]);
         assert_eq!(lengths.reaching(5, expected), Confidence::uniform(5, 0.8));
-        // Nothing is known of its length, or of lengths at all.
+        // Nothing is known about this gap's length, or about lengths at all.
         assert_eq!(lengths.reaching(5, None), Confidence::uniform(5, 1.0));
         assert_eq!(Lengths::default().reaching(5, expected), Confidence::uniform(5, 1.0));
     }

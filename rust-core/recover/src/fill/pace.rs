@@ -1,62 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How many instructions the time of a gap was enough for.
+//! Estimates how many instructions there was time for in a gap.
 
-/// What a thread executed and when, apart from its gaps.
+/// What a thread executed and when, without its gaps.
 ///
-/// The pace of a thread changes by orders of magnitude: between interpreter and compiled code, and wherever it waits for
-/// the VM. What it was just in front of a gap and just behind it tells more of the time between than the mean of the run.
+/// The pace of a thread changes by orders of magnitude: between interpreter and compiled code,
+/// and wherever the thread waits for the VM. Its pace just before and just after a gap says
+/// more about the gap than the mean of the execution.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Paces {
-    /// Instructions so far and time, ascending.
+    /// Number of instructions so far, and time; ascending.
     marks: Vec<(u64, u64)>,
-    /// Of each mark but the first, sums up to it: ticks and instructions of the stretches between marks without a gap.
+    /// For each mark, the sums of ticks and of instructions up to it, over the intervals
+    /// between marks without a gap.
     sums: Vec<(u64, u64)>,
-    /// A gap has been noted behind the last mark.
+    /// Whether a gap was noted after the last mark.
     broken: bool,
-    /// Stretches without a gap between two marks.
+    /// Number of intervals between two marks without a gap.
     stretches: u64,
 }
 
-/// Where a gap is.
+/// The position of a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Span {
-    /// Instructions in front of it.
+    /// Number of instructions before it.
     pub at: u64,
-    /// When it began and ended, as far as that is known.
+    /// When it began, if known.
     pub since: Option<u64>,
-    /// See [`Self::since`].
+    /// When it ended, if known.
     pub until: Option<u64>,
 }
 
-/// How many instructions there was time for.
+/// An estimate of how many instructions there was time for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Expected {
-    /// So many at the pace around the gap.
+    /// The number of instructions at the pace around the gap.
     pub instructions: f64,
-    /// By how much that may be wrong because time is told now and then only.
+    /// How far that may be off because times are known only now and then.
     pub slack: f64,
 }
 
 impl Expected {
-    /// What a difference from it is measured with: some instructions are not told from none.
+    /// The unit in which a difference from the estimate is measured. It has a minimum, because
+    /// the estimate cannot distinguish some instructions from none.
     pub const fn scale(&self) -> f64 {
         self.instructions.max(2.0 * self.slack).max(16.0)
     }
-    /// How far a fill of `len` instructions is from it, in parts of its scale.
+    /// How far a fill of `len` instructions is from the estimate, as a part of the scale.
     pub fn misfit(&self, len: usize) -> f64 {
         (len as f64 - self.instructions).abs() / self.scale()
     }
 }
 
-/// Over so many times the time of a gap paces are taken on either side. Next to it a pace tells most where it stays what it is, over
-/// longer times where it changes often; the mean of all is wrong by less than any of them.
+/// Paces are taken on either side of a gap, over these multiples of its time. Where the pace is
+/// steady, the one next to the gap says most; where it changes often, the one over a longer
+/// time. The mean of all has a smaller error than any of them.
 const PARTS: [f64; 5] = [0.03, 0.1, 0.3, 1.0, 3.0];
-/// Instructions over which a pace is taken at least.
+/// Least number of instructions over which a pace is taken.
 const LEAST: u64 = 1 << 12;
 
 impl Paces {
-    /// So many instructions have been executed at `time`. Both ascend; what does not is left out.
+    /// Notes that `instructions` have been executed at `time`. Both ascend; a mark whose time
+    /// does not ascend is left out.
     pub fn mark(&mut self, instructions: u64, time: u64) {
         let (ticks, sum) = self.sums.last().copied().unwrap_or_default();
         match self.marks.last() {
@@ -71,15 +76,16 @@ impl Paces {
         self.marks.push((instructions, time));
         self.broken = false;
     }
-    /// There is a gap here: what comes next has nothing to do with the last mark.
+    /// Notes a gap: no pace is taken from the last mark to the next one.
     pub fn gap(&mut self) {
         self.broken = true;
     }
-    /// Instructions for which the time was enough between the marks next to a gap, less those that are known; `None` where there
-    /// is no time on one side, or no pace.
+    /// The number of instructions there was time for between the marks next to a gap, without
+    /// those that are known to have executed there. `None` if the time on one side or the pace
+    /// is unknown.
     pub fn expected(&self, span: Span) -> Option<Expected> {
         let next = self.marks.partition_point(|m| m.0 <= span.at);
-        // A mark at the gap is that of the instruction in front of it, or of the one behind.
+        // A mark at the gap belongs to the instruction before it or to the one after it.
         let before = self.marks[..next].last();
         let (since, known) = match (span.since, before) {
             (Some(since), _) => (since, 0),
@@ -106,14 +112,14 @@ impl Paces {
         let ticks = self.sums.last().map_or(0, |s| s.0);
         ticks as f64 / self.stretches.max(1) as f64
     }
-    /// Instructions per tick in at least `ticks` in front of mark `next`.
+    /// Instructions per tick over at least `ticks` before mark `next`.
     fn in_front(&self, next: usize, ticks: u64) -> Option<f64> {
         let (time, sum) = *self.sums[..next].last()?;
         let enough = |s: &(u64, u64)| time - s.0 >= ticks && sum - s.1 >= LEAST;
         let from = self.sums[..next].partition_point(enough).saturating_sub(1);
         per_tick(self.sums[from], (time, sum))
     }
-    /// The same behind it.
+    /// The same after mark `next`.
     fn behind(&self, next: usize, ticks: u64) -> Option<f64> {
         let (time, sum) = *self.sums.get(next)?;
         let enough = |s: &(u64, u64)| s.0 - time >= ticks && s.1 - sum >= LEAST;
@@ -131,7 +137,8 @@ fn per_tick(from: (u64, u64), to: (u64, u64)) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Ten ticks an instruction, then, behind a gap of 2,000,000 ticks at 100,000 instructions, twenty.
+    /// Ten ticks per instruction up to 100,000 instructions; then a gap of 2,000,000 ticks;
+    /// then twenty ticks per instruction.
     fn paces() -> Paces {
         let mut paces = Paces::default();
         (0..=100).for_each(|i| paces.mark(1000 * i, 10_000 * i));
@@ -143,7 +150,7 @@ mod tests {
     #[test]
     fn the_pace_on_both_sides_tells_how_much_there_was_time_for() {
         let span = Span { at: 100_000, since: None, until: None };
-        // 2,000,000 ticks at 0.075 instructions each, of which 500 are known.
+        // 2,000,000 ticks at 0.075 instructions each; 500 of the instructions are known.
         let instructions = |span| paces().expected(span).map(|e| e.instructions.round());
         assert_eq!(instructions(span), Some(149_500.0));
         let span = Span { at: 100_000, since: Some(1_000_000), until: Some(1_100_000) };
@@ -159,10 +166,10 @@ mod tests {
             let span = Span { at: 200_500, since: Some(0), until: Some(ticks) };
             paces.expected(span).map(|e| e.instructions.round())
         };
-        // In front 0.05 in the last 2,000,000 ticks, which count for 300,000 and 1,000,000; over all 3,000,000 a fifteenth. Behind
-        // nobody knows.
+        // Before the gap, the pace is 0.05 over the last 300,000 and 1,000,000 ticks, and 1/15
+        // over all 3,000,000 ticks for the three longer times. After the gap, it is unknown.
         assert_eq!(instructions(10_000_000), Some(600_000.0));
-        // What is far from a shorter gap says less of it.
+        // What is far away has less weight for a shorter gap.
         assert_eq!(instructions(3_000_000), Some(170_000.0));
     }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The passage from a trail to the way back where these do not meet: out of frames that only the one has, into those that only
-//! the other has.
+//! The passage from a trail to the way back where the two do not meet: it leaves the frames
+//! that only the trail has and enters those that only the way back has.
 //!
-//! A thread that is in one loop in front of a gap and in another one behind it is followed round and round on both sides. What
-//! lies between is looked for here: the likeliest way out of each frame until one is reached in which the way back is too, and
-//! from there the likeliest way to it. Ways are looked for inside a method; a call on the way is the likeliest way through
-//! its callee. They are ways that were seen, if there are any.
+//! If a thread is in one loop before a gap and in another loop after it, each direction is
+//! followed round and round its own loop. This module searches what lies between: the likeliest
+//! way out of each frame, up to a frame that the way back reaches, too, and from there the
+//! likeliest way to it. Ways are searched within a method; a call on the way takes the
+//! likeliest way through its callee. Ways that were seen are preferred.
 
 mod common;
 mod solve;
@@ -27,20 +28,21 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use walk::Walk;
 
-/// Calls inside each other that are gone through.
+/// Largest depth of nested calls that a way goes through.
 const DEPTH: usize = 64;
-/// Instructions of a method that is gone through.
+/// Largest number of instructions of a method that is searched.
 const LARGEST: usize = 1 << 13;
-/// What a way costs beyond its surprise, by instruction.
+/// The cost of each instruction on a way, in addition to its surprise.
 const STEP: f64 = 0.05;
-/// Callees that are asked for where none was seen.
+/// Number of callees per call site that are considered although they were never seen there.
 const CALLEES: usize = 4;
-/// What a callee costs that was never seen called here.
+/// The cost of a callee that was never seen at the call site.
 const UNSEEN: f64 = 8.0;
-/// What it costs to go past a call that was never seen, and of which the callee may be nowhere in the graph.
+/// The cost of passing a call without bytecodes of a callee, where that was never seen but the
+/// graph allows it.
 const UNKNOWN: f64 = 40.0;
 
-/// A step inside a frame: to an instruction of the same method, perhaps through a callee.
+/// A step within a frame: to an instruction of the same method, perhaps through a callee.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     to: Node,
@@ -48,7 +50,8 @@ struct Edge {
     cost: f64,
 }
 
-/// Of each instruction of a method, the cost of the likeliest way from there to where the frame ends, and its next step.
+/// For each instruction of a method, the cost of the likeliest way from there to the end of the
+/// frame, and the first step of that way.
 #[derive(Debug)]
 pub(super) struct Exits {
     first: u32,
@@ -62,33 +65,34 @@ impl Exits {
     }
 }
 
-/// Where a method is called from.
+/// A call site from which a method is called.
 #[derive(Clone, Copy, Debug)]
 struct Caller {
     site: Node,
-    /// Where it returns to.
+    /// The instruction to which the method returns.
     behind: Node,
-    /// What speaks against it.
+    /// The cost of this caller.
     cost: f64,
 }
 
 type Callers = Arc<[Caller]>;
 
-/// The ways out of methods.
+/// The ways out of methods, by method.
 pub(super) type AllExits = HashMap<MethodId, Arc<Exits>>;
 
-/// What is known of methods so far.
+/// What is known about methods so far.
 #[derive(Debug)]
 pub(super) struct Exited<'a> {
-    /// Of those that were executed, and what they may call.
+    /// The ways out of methods that were executed, and of those that they may call.
     executed: &'a AllExits,
-    /// Of others that were asked for.
+    /// The ways out of other methods that were asked for.
     others: RefCell<AllExits>,
     callers: RefCell<HashMap<MethodId, Callers>>,
-    /// What leads down to some methods.
+    /// For some methods, the methods that lead down to them.
     down: RefCell<HashMap<MethodId, Arc<Downwards>>>,
-    /// What [`Solve`] notes of each method of the graph; nothing while nobody solves. To make such a table for the few methods that are
-    /// solved at once would cost more than they do.
+    /// Memory of [`Solve`] for each method of the graph, without content between its uses. It
+    /// is kept, because creating it for the few methods that are solved at once would cost more
+    /// than solving them.
     index: RefCell<Vec<u32>>,
 }
 
@@ -101,7 +105,8 @@ impl<'a> Exited<'a> {
     fn of_executed(&self, method: MethodId) -> Option<&Exits> {
         self.executed.get(&method).map(|exits| &**exits)
     }
-    /// What `look` says of the ways out of `method`; `None` where nobody has asked for them.
+    /// The result of `look` for the ways out of `method`. `None` if they were not computed
+    /// before.
     fn look<T>(&self, method: MethodId, look: impl FnOnce(&Arc<Exits>) -> T) -> Option<T> {
         match self.executed.get(&method) {
             Some(exits) => Some(look(exits)),
@@ -110,7 +115,7 @@ impl<'a> Exited<'a> {
     }
 }
 
-/// Looks for passages.
+/// Searches for passages.
 #[derive(Clone, Copy)]
 pub(super) struct Passages<'a> {
     pub(super) icfg: &'a Icfg,
@@ -118,7 +123,7 @@ pub(super) struct Passages<'a> {
     pub(super) known: &'a Exited<'a>,
 }
 
-/// Least first.
+/// A cost in a queue.
 #[derive(Clone, Copy, PartialEq)]
 struct Cost(f64);
 impl Eq for Cost {}
@@ -134,8 +139,8 @@ impl Ord for Cost {
 }
 
 impl<'a> Passages<'a> {
-    /// The steps from `node`, which was executed, that stay in its frame, each with what is known to speak against it and against its
-    /// callee.
+    /// The steps from `node`, which was executed, that stay in its frame. Their costs include
+    /// those of their callees.
     fn edges(&self, node: Node) -> Vec<Edge> {
         let through = |edge: Edge| {
             let callee = edge.callee.map_or(Some(0.0), |entry| self.through(entry));
@@ -143,7 +148,7 @@ impl<'a> Passages<'a> {
         };
         self.steps(node).into_iter().filter_map(through).collect()
     }
-    /// The same without what speaks against the callees.
+    /// The same without the costs of the callees.
     fn steps(&self, node: Node) -> Vec<Edge> {
         let g = self.icfg;
         match g.opcode(node).transfer() {
@@ -170,7 +175,8 @@ impl<'a> Passages<'a> {
         let called = called.map(|(entry, p)| Edge { to, callee: Some(*entry), cost: STEP - p.ln() });
         let mut all: Vec<Edge> = called.collect();
         let passed = seen.iter().find(|(n, _)| *n == to).map(|(_, p)| -p.ln());
-        // The class of a callee that nobody knows was never loaded: the call was not made.
+        // The class of a callee of which the graph has nothing was never loaded, so the call
+        // was not made.
         let unseen = || (g.passes(site) && !g.calls_unknown(site)).then_some(UNKNOWN);
         if let Some(cost) = passed.or_else(unseen) {
             all.push(Edge { to, callee: None, cost: STEP + cost });
@@ -179,13 +185,14 @@ impl<'a> Passages<'a> {
         all.extend(others.take(CALLEES).map(|entry| Edge { to, callee: Some(*entry), cost: STEP + UNSEEN }));
         all
     }
-    /// The likeliest way through a callee of `site`: the callee's instructions, and those of the methods that it calls.
+    /// The likeliest way through a callee of `site`: the instructions of the callee and of the
+    /// methods that it calls.
     pub(super) fn callee_of(&self, site: Node) -> Option<Vec<Node>> {
         let called = self.calls(site).into_iter().filter_map(|edge| Some((edge.callee?, edge.cost)));
-        // What the VM called there, to link it for example, is no callee.
+        // What the VM called there, for example to link the call site, is not a callee.
         let called = called.filter(|(entry, _)| self.icfg.names(site, *entry));
         let seen = called.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(entry, _)| entry);
-        // Where only compiled code was seen to go past the call.
+        // Used if only compiled code was seen to pass the call.
         let named =
             || self.icfg.callees(site).iter().copied().take(CALLEES).find(|n| self.through(*n).is_some());
         let entry = seen.or_else(named)?;
@@ -209,28 +216,29 @@ impl<'a> Passages<'a> {
         }
         (self.icfg.opcode(at).transfer() == Transfer::Return).then_some(())
     }
-    /// What it costs to go through a callee.
+    /// The cost of the likeliest way through a callee.
     fn through(&self, entry: Node) -> Option<f64> {
         let cost = self.look(self.icfg.method(entry), |exits| exits.of(entry).0)?;
         cost.is_finite().then_some(cost)
     }
-    /// The ways out of `method`; `None` where it has no code, or too much.
+    /// The ways out of `method`. `None` if it has no code, or too much.
     fn exits(&self, method: MethodId) -> Option<Arc<Exits>> {
         self.look(method, Arc::clone)
     }
     fn look<T>(&self, method: MethodId, look: impl Fn(&Arc<Exits>) -> T) -> Option<T> {
         self.known.look(method, &look).or_else(|| {
-            // Of what else was found on the way nothing is kept: what is known would depend on what was asked before.
+            // The other methods solved on the way are not kept. Otherwise what is known would
+            // depend on earlier requests.
             let found = Solve::of(self, [method]).run().remove(&method)?;
             self.known.others.borrow_mut().insert(method, found);
             self.known.look(method, look)
         })
     }
-    /// The ways out of all methods that were executed, and of what they may call.
+    /// The ways out of all methods that were executed, and of those that they may call.
     pub(super) fn exits_of_executed(&self) -> AllExits {
         Solve::of(self, self.frequencies.methods(self.icfg)).run()
     }
-    /// Where `method` returns to: behind the calls seen, or else behind those that the program has.
+    /// The callers of `method`: those seen, and some that only the graph has.
     fn callers(&self, method: MethodId) -> Callers {
         let mut known = self.known.callers.borrow_mut();
         Arc::clone(known.entry(method).or_insert_with(|| {
@@ -242,8 +250,8 @@ impl<'a> Passages<'a> {
             sites.into_iter().filter_map(caller).collect()
         }))
     }
-    /// The likeliest ways from `from`, which was executed, to other instructions of its frame: by these the cost and the step
-    /// that leads there.
+    /// The likeliest ways from `from`, which was executed, to other instructions of its frame:
+    /// for each of these, the cost and the last step.
     fn reach(&self, from: Node) -> Reached {
         let mut reached = Reached::new();
         let mut queue = BinaryHeap::from([Reverse((Cost(0.0), from))]);
@@ -262,7 +270,8 @@ impl<'a> Passages<'a> {
         }
         reached
     }
-    /// Leads on from `last`, where the frames are `frames`, to a spot of `back`. Gives the instructions in between.
+    /// Leads on from `last`, where the frames are `frames`, to a spot of `back`. Returns the
+    /// instructions in between, and the spot.
     pub(super) fn lead(
         self,
         last: Node,
@@ -280,18 +289,20 @@ impl<'a> Passages<'a> {
     }
 }
 
-/// How long all of a fill is to be.
+/// How long the whole fill should be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
-    /// Instructions in front of the passage.
+    /// Number of instructions before the passage.
     pub(super) front: usize,
-    /// What is wanted, and by how much it may be missed.
+    /// The length wanted.
     pub(super) wanted: f64,
+    /// The largest difference from that.
     pub(super) tolerance: f64,
 }
 
-/// The spots in frames that are still there behind the gap, by method.
+/// The spots in frames that still exist after the gap, by method.
 pub(super) type Spots<'b> = HashMap<MethodId, Vec<(Node, &'b Spot)>>;
 
-/// By instruction, the cost of the likeliest way there, and its last step.
+/// By instruction, the cost of the likeliest way there, and its last step with the source of
+/// that step.
 type Reached = HashMap<Node, (f64, Node, Edge)>;

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How far a run's confidences can be trusted: gaps are cut into what was captured, filled, and compared with the truth.
+//! How far the confidences of an execution can be trusted: cuts gaps into the captured data,
+//! fills them, and compares the fills with the truth.
 //!
-//! They take as long as the run's own gaps do, whatever ran in that time: where the length that is expected of a gap is far from its own, it is
-//! in these as well, and how often ([`Lengths`]) is known before they are filled.
+//! The cut gaps take as long as the execution's own gaps, whatever ran in that time. Where the
+//! expected length of a gap is far from its actual length, this shows in the cut gaps, too, and
+//! [`Lengths`] knows how often before they are filled.
 //!
-//! The result is a table from confidence to the share that was right, made monotonous; what it was not tried on stays as it is.
-//! An event of a fill is right if the transfer of control that comes next has a counterpart of its own in what ran, in order; that is nearly
-//! what `jportal accuracy` has, which looks at each event. Myers' algorithm looks for them with a bound on its work, and may find fewer.
-//! Events of one gap are right or wrong together, so a confidence is worth as much as the number of gaps that speak for it; where one of
-//! these has most of the events, that is hardly more than one (Kish, "Survey Sampling", 1965, §8.2: the effective number is (Σn)²/Σn²).
+//! The result is a table from confidence to the share that was right, made monotonic. A
+//! confidence that no cut gap has stays as it is. An event of a fill is right if the next
+//! transfer of control has a counterpart of its own in what ran, in order. That is nearly the
+//! measure of `jportal accuracy`, which looks at each event. A longest common subsequence gives
+//! the counterparts. Long fills are compared part by part, which may find fewer.
+//!
+//! Events of one gap are right or wrong together, so a confidence is worth as much as the
+//! number of gaps that support it. If one gap has most of the events, that is hardly more than
+//! one (Kish, "Survey Sampling", 1965, §8.2: the effective number is (Σn)²/Σn²).
 
 use super::Hole;
 use super::captured::{Captured, SegmentId, Tier, Tiers, straight};
@@ -29,20 +35,23 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::thread::{available_parallelism, scope};
 
-/// Bins of confidence.
+/// Number of bins of confidence.
 const BINS: usize = 50;
-/// What is not known weighs as much as two gaps half of whose events are right (the rule of succession), in each bin: where bins are pooled
-/// the same gaps stand in several of them, and what most gaps have little of, a few have much of, and wrong together.
+/// The weight of the prior in gaps, and its share of right events: it counts as much as two
+/// gaps half of whose events are right (the rule of succession). It applies to each bin
+/// separately, because pooled bins share gaps: where most gaps have few events and a few gaps
+/// have many, these many are wrong together.
 const PRIOR: (f64, f64) = (2.0, 0.5);
-/// Transfers of a fill and of the truth that are compared by one longest common subsequence: some 2 ms.
+/// Transfers of a fill and of the truth that one longest common subsequence compares: some 2
+/// ms.
 const COMPARED: Bound = Bound { cells: 1 << 26, side: 1 << 20 };
-/// Pairs of them below which it is not divided: 2 MiB.
+/// Pairs of transfers below which the subsequence is not divided: 2 MiB of rows.
 const CELLS: usize = 1 << 24;
-/// Instructions left on both sides of a gap that is cut.
+/// Number of instructions left on both sides of a cut gap.
 const MARGIN: usize = 64;
-/// Segments that are looked at for one that lasted long enough.
+/// Number of segments that are searched for one that lasted long enough.
 const SEGMENTS: usize = 64;
-/// At most this part of what was captured is cut out.
+/// At most one part in this many of the captured data is cut out.
 const PART: usize = 10;
 
 /// Events by confidence, and how many of them were right.
@@ -50,11 +59,11 @@ const PART: usize = 10;
 pub struct Tally {
     events: [u64; BINS],
     right: [u64; BINS],
-    /// Of the gaps with events of the bin, the squares of how many each of them has.
+    /// For each bin, the sum over all gaps of the square of their number of events in it.
     squares: [u64; BINS],
-    /// Gaps that were cut.
+    /// Number of gaps that were cut.
     pub gaps: u64,
-    /// Those that were filled.
+    /// Number of gaps that were filled.
     pub filled: u64,
 }
 
@@ -69,12 +78,13 @@ fn bin(confidence: f32) -> usize {
 }
 
 impl Tally {
-    /// Counts so many events.
+    /// Counts events with the same confidence.
     pub fn add(&mut self, confidence: f32, right: bool, events: u64) {
         self.events[bin(confidence)] += events;
         self.right[bin(confidence)] += if right { events } else { 0 };
     }
-    /// Compares a fill with the truth: straight stretch by straight stretch, each by the transfer of control that ends it.
+    /// Compares a fill with the truth. A stretch of straight code is right if the transfer of
+    /// control that ends it is.
     fn compare(&mut self, tiers: &(impl Tiers + ?Sized), found: &Recovered, truth: &[Node]) {
         let before = self.events;
         let ends = |nodes: &[Node]| -> Vec<usize> {
@@ -105,7 +115,7 @@ impl Tally {
             *squares += (self.events[at] - before[at]).pow(2);
         }
     }
-    /// Adds what was found of other gaps.
+    /// Adds the tally of other gaps.
     fn join(&mut self, other: &Self) {
         let sums = [&mut self.events, &mut self.right, &mut self.squares];
         for (sums, others) in sums.into_iter().zip([other.events, other.right, other.squares]) {
@@ -114,14 +124,14 @@ impl Tally {
         self.gaps += other.gaps;
         self.filled += other.filled;
     }
-    /// Events with at least this confidence, and those of them that were right.
+    /// The number of events with at least this confidence, and how many of them were right.
     pub fn from(&self, confidence: f32) -> (u64, u64) {
         let bins = bin(confidence)..;
         (self.events[bins.clone()].iter().sum(), self.right[bins].iter().sum())
     }
 }
 
-/// Which of `found` have no counterpart of their own in `truth`, in order.
+/// For each element of `found`, whether it has no counterpart of its own in `truth`, in order.
 fn without_counterpart(found: &[u32], truth: &[u32]) -> Vec<bool> {
     let front = found.iter().zip(truth).take_while(|(a, b)| a == b).count();
     let end = found.iter().rev().zip(truth.iter().rev()).take_while(|(a, b)| a == b).count();
@@ -141,15 +151,15 @@ fn without_counterpart(found: &[u32], truth: &[u32]) -> Vec<bool> {
     wrong
 }
 
-/// From the confidence that a recovery gives to the one that the run bears out.
+/// Maps the confidence that a recovery gives to the share that was right in the rehearsal.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Calibration {
     shares: [f32; BINS],
 }
 
 impl Calibration {
-    /// What `tally` says. A higher confidence never becomes a lower one than a lower confidence does (pooling of adjacent
-    /// violators).
+    /// The shares in `tally`, adjusted so that a higher confidence never maps to a lower share
+    /// (pooling of adjacent violators).
     pub fn of(tally: &Tally) -> Self {
         // Weight, share and number of bins of each pool.
         let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(BINS);
@@ -170,23 +180,24 @@ impl Calibration {
         shares.iter_mut().zip(all).for_each(|(share, value)| *share = value);
         Self { shares }
     }
-    /// The confidence that stands behind `confidence`.
+    /// The share for `confidence`.
     pub fn apply(&self, confidence: f32) -> f32 {
         self.shares[bin(confidence)]
     }
 }
 
-/// Gaps cut into what was captured.
+/// Gaps that are cut into the captured data.
 #[derive(Debug)]
 pub struct Rehearsal {
-    /// What is left, with what was cut out as hidden segments.
+    /// The captured data with the cut parts as hidden segments.
     cut: Captured,
     trials: Vec<Trial>,
 }
 
 impl Rehearsal {
-    /// Cuts at most `count` gaps into `captured`, each for what ran in one of these times, in turn. Of a gap nothing but its time is known:
-    /// what else may have taken it, for which there was no time then, is missing in these as well.
+    /// Cuts at most `count` gaps into `captured`. Each takes one of `times`, in turn. Only the
+    /// time of a real gap is known, so gaps are cut by time: whatever else takes time makes
+    /// them shorter, as it does with real gaps.
     pub fn new(captured: &Captured, times: &[u64], count: usize) -> Self {
         let cuts = choose(captured, times, count);
         let cut = captured.hiding(&cuts);
@@ -202,18 +213,20 @@ impl Rehearsal {
         let trials = cuts.into_iter().map(trial).collect();
         Self { cut, trials }
     }
-    /// What is left: what is learned of it serves the rehearsal and what was captured.
+    /// The captured data without the cut parts. What is learned from it serves the rehearsal,
+    /// and the recovery of `captured`, too.
     pub const fn cut(&self) -> &Captured {
         &self.cut
     }
-    /// How long they are, beside what is expected from the time they took.
+    /// The actual lengths of the cut gaps, relative to what is expected from their times.
     pub fn lengths(&self) -> Lengths {
         let part = |trial: &Trial| Some(trial.lost.len() as f64 / trial.expected?.scale());
         let parts = self.trials.iter().filter_map(part);
         Lengths::new(parts.collect())
     }
-    /// Recovers the gaps and compares. `first` knows the frames below the first instruction of each segment of `captured`, `learned` is
-    /// what was learned of [`cut`](Self::cut). On all processors.
+    /// Recovers the gaps and compares them with the truth, on all processors. `first` gives the
+    /// frames below the first instruction of each segment of `captured`. `learned` is what was
+    /// learned from [`cut`](Self::cut).
     pub fn run<'f>(
         &self,
         icfg: &Icfg,
@@ -223,10 +236,12 @@ impl Rehearsal {
         settings: Settings,
     ) -> Tally {
         let mut trials: Vec<_> = self.trials.iter().map(|t| (t, first(t.segment))).collect();
-        // So that all threads have about as much to do.
+        // Longest first, and every n-th one per thread, so that all threads have about as much
+        // to do.
         trials.sort_by_key(|(trial, _)| Reverse(trial.lost.len()));
         let threads = available_parallelism().map_or(1, NonZero::get).min(trials.len());
-        // Whose turn a trial is must not be a matter of time: what a follower knows of methods depends on what it was asked before.
+        // Which trials a thread runs must not depend on timing: what a follower knows about
+        // methods depends on the trials before.
         let some = |number: usize| {
             let follower = Follower::new(icfg, &self.cut, learned, settings);
             let mut tally = Tally::default();
@@ -265,14 +280,14 @@ impl Rehearsal {
 struct Trial {
     hole: Hole,
     lost: Range<usize>,
-    /// Where it was cut, among the segments of what was captured.
+    /// The segment of the captured data that it was cut from.
     segment: SegmentId,
     /// How many instructions there was time for.
     expected: Option<Expected>,
 }
 
 impl Trial {
-    /// The frames on both sides.
+    /// The frames below the last instruction before the gap, and below the first one after it.
     fn frames(&self, icfg: &Icfg, captured: &Captured, first: Below<'_>) -> (Sites, Sites) {
         let mut frames = Frames::new(icfg, first);
         let nodes = captured.nodes();
@@ -289,7 +304,8 @@ impl Trial {
     }
 }
 
-/// How many instructions there was time for in what was `lost` of `segment`, told from what is left of it.
+/// How many instructions there was time for in the part `lost` of `segment`, estimated from the
+/// rest of the segment.
 fn expected(captured: &Captured, segment: SegmentId, lost: &Range<usize>) -> Option<Expected> {
     let mut paces = Paces::default();
     let segment = captured.range(segment);
@@ -300,13 +316,13 @@ fn expected(captured: &Captured, segment: SegmentId, lost: &Range<usize>) -> Opt
     for (at, time) in captured.marks_in(&(lost.end..segment.end)) {
         paces.mark(u64::from(*at) - lost.len() as u64, *time);
     }
-    // Of a mark at the gap nobody could tell on which side it is.
+    // If a mark lies at the gap, its side is unknown, so the times are given explicitly.
     let (since, until) = (captured.time_at(lost.start), captured.time_at(lost.end));
     paces.expected(Span { at: lost.start as u64, since, until })
 }
 
-/// Where gaps are cut: spread evenly, or in one of the next segments, not too near to their ends; each for as long as one of `times` in
-/// turn.
+/// Chooses where gaps are cut: evenly spread, in the segment there or in one of the next, not
+/// too near to its ends. Each gap takes one of `times`, in turn.
 fn choose(captured: &Captured, times: &[u64], count: usize) -> Vec<Range<usize>> {
     let all = captured.nodes().len();
     let mut cuts: Vec<Range<usize>> = Vec::new();
@@ -331,7 +347,8 @@ fn choose(captured: &Captured, times: &[u64], count: usize) -> Vec<Range<usize>>
     cuts
 }
 
-/// What ran in so much time from the first of `positions` on, which lie in one segment; `None` where they do not last so long.
+/// What ran within `time` from the first of `positions` on, which lie in one segment. `None` if
+/// they do not last that long.
 fn lasting(captured: &Captured, positions: Range<usize>, time: u64) -> Option<Range<usize>> {
     let Range { start, end } = positions;
     let begun = captured.time_at(start).filter(|_| start < end)?;
@@ -340,7 +357,7 @@ fn lasting(captured: &Captured, positions: Range<usize>, time: u64) -> Option<Ra
     Some(start..to.max(start + 1))
 }
 
-/// The same up to the last of them.
+/// The same up to the end of `positions`.
 fn lasting_up_to(captured: &Captured, positions: Range<usize>, time: u64) -> Option<Range<usize>> {
     let Range { start, end } = positions;
     let ended = captured.time_at(end).filter(|_| start < end)?;
@@ -349,7 +366,7 @@ fn lasting_up_to(captured: &Captured, positions: Range<usize>, time: u64) -> Opt
     (short > start).then(|| short - 1..end)
 }
 
-/// The first of `positions` that is so; those behind it are so as well.
+/// The first of `positions` for which `is` holds. It must hold for all later ones, too.
 fn first(positions: Range<usize>, is: impl Fn(usize) -> bool) -> Option<usize> {
     let Range { mut start, end } = positions;
     let mut len = end.saturating_sub(start);
@@ -378,12 +395,12 @@ mod tests {
             tally.add(0.95, i % 2 == 0, 1);
             tally.add(0.51, i % 10 < 8, 1);
         }
-        // Many gaps say so.
+        // The effective number of gaps is 100.
         tally.squares = tally.events.map(|events| events * events / 100);
         let calibration = Calibration::of(&tally);
         let values: Vec<f32> = (0..100).map(|i| calibration.apply(i as f32 / 100.0)).collect();
         assert!(values.is_sorted());
-        // Half of what claimed 0.95 was right, and 0.8 of what claimed less.
+        // Half of the events with 0.95 were right, and 0.8 of those with the lower confidence.
         assert!((calibration.apply(0.95) - 0.65).abs() < 0.03, "{}", calibration.apply(0.95));
         assert!((calibration.apply(0.2) - 0.21).abs() < 0.01);
         assert_eq!(tally.from(0.9), (1000, 500));
@@ -391,7 +408,7 @@ mod tests {
 
     #[test]
     fn events_of_one_gap_are_worth_one_gap() {
-        // What is claimed where gaps have so many events each, all of them right.
+        // The calibrated confidence for gaps with these numbers of events, all of them right.
         let claimed = |gaps: &[u64]| {
             let mut tally = Tally::default();
             tally.add(0.95, true, gaps.iter().sum());
@@ -401,7 +418,7 @@ mod tests {
         let near = |claim: f32, wanted: f32| (claim - wanted).abs() < 1e-3;
         let (one, ten) = (claimed(&[1000]), claimed(&[100; 10]));
         assert!(near(one, 2.0 / 3.0) && near(ten, 11.0 / 12.0), "{one} {ten}");
-        // Nine gaps with hardly any events say hardly more than the one that has them.
+        // Nine gaps with hardly any events add hardly anything to the one with most of them.
         let large = claimed(&[1_000_000, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
         assert!(near(large, one), "{large}");
     }
@@ -411,12 +428,12 @@ mod tests {
         let g = graph(vec![method("f", &[26; 200])]);
         let mut captured = Captured::default();
         let nodes: Vec<Node> = (0..2000).map(|i| Node(i % 200)).collect();
-        // An instruction a tick, but for what stands still at the 1000th.
+        // One instruction per tick, with a standstill of 500 ticks at the 1000th.
         let mark = |i: usize| (i, i as u64 + if i >= 1000 { 500 } else { 0 });
         let mut marks: Vec<_> = (0..2000).step_by(100).chain([999]).map(mark).collect();
         marks.sort_unstable();
         captured.push(&g, &nodes, &marks).unwrap();
-        // One that is too short, and another one.
+        // A segment that is too short, and another one.
         captured.push(&g, &nodes[..MARGIN], &[(0, 0), (MARGIN - 1, 1 << 20)]).unwrap();
         captured.push(&g, &nodes[..1000], &[(0, 0), (999, 999)]).unwrap();
         let lasting = |from, time| lasting(&captured, from..1990, time);
@@ -429,9 +446,10 @@ mod tests {
         assert_eq!(lasting_up_to(&captured, 990..1020, 1000), None);
         let cut = |time, count| choose(&captured, &[time], count);
         assert_eq!(cut(80, 1).first(), Some(&(1532..1612)));
-        // No more than a tenth.
+        // At most a tenth is cut out.
         assert_eq!((cut(250, 2).first(), cut(250, 2).len()), (Some(&(766..1000)), 1));
-        // In the next one where one is too short, up to its end where the rest of it is.
+        // If a segment is too short, the next one is used; if the rest of a segment is, the gap
+        // ends at its end.
         let mut captured = Captured::default();
         captured.push(&g, &nodes[..MARGIN], &[(0, 0), (MARGIN - 1, 1 << 20)]).unwrap();
         captured.push(&g, &nodes[..1000], &[(0, 0), (999, 999)]).unwrap();
@@ -463,11 +481,12 @@ mod tests {
             (sure[50], sure[250], sure[450])
         };
         let (front, middle, end) = sure(Vec::new());
-        // All but one of eight have a fifth of the length.
+        // All but one of eight gaps have a fifth of the expected length.
         let lengths = [0.2; 7].into_iter().chain([1.0]).collect();
         let reaching = sure(lengths);
         assert_eq!((reaching.1, reaching.2), (middle * 0.2, end * 0.9));
-        // What was surest from the other end is surer from this one now.
+        // With the shorter lengths, the front end gives the higher confidence here; without
+        // them, the other end does.
         assert!(reaching.0 > front * 0.8 && reaching.0 < front, "{reaching:?}");
     }
 
@@ -490,26 +509,27 @@ mod tests {
             assert_eq!(tally.squares[bin(0.5)], (all.len() as u64).pow(2));
             tally.from(0.0)
         };
-        // Only tens are no transfers.
+        // Only multiples of ten are no transfers.
         struct Tens;
         impl Tiers for Tens {
             fn tier(&self, node: Node) -> Tier {
                 if node.0.is_multiple_of(10) { Tier::Concrete } else { Tier::Control }
             }
         }
-        // One that is wrong leaves those behind it what they are; the order counts, and how often an instruction ran.
+        // A wrong event does not make the next ones wrong. The order counts, and how often an
+        // instruction ran.
         assert_eq!(right(&[1, 2, 9, 3, 4], &[1, 2, 3, 4]), (5, 4));
         assert_eq!(right(&[1, 2, 3], &[7, 2, 8, 3, 9]), (3, 2));
         assert_eq!(right(&[1, 2], &[2, 1]), (2, 1));
         assert_eq!(right(&[1, 2, 1, 2, 1, 2], &[1, 2, 1, 2]), (6, 4));
         assert_eq!(right(&[1, 2], &[]), (2, 0));
-        // What a loop has too much is in the middle.
+        // The surplus rounds of a loop are in the middle.
         let sides = without_counterpart(&[1, 2].repeat(4), &[1, 2].repeat(2));
         assert_eq!(sides, [false, false, true, true, true, true, false, false]);
         let one_side = without_counterpart(&[5, 1, 5, 1], &[5, 1]);
         assert_eq!(one_side, [false, true, true, false]);
         assert_eq!(without_counterpart(&[1, 2, 1], &[1, 2, 1, 2, 1]), [false; 3]);
-        // Straight stretches, whatever they begin with; the last of them ends with the fill.
+        // Straight stretches count whatever they begin with; the last one ends with the fill.
         assert_eq!(right(&[10, 20, 3, 30, 4, 40], &[20, 3, 30, 30, 5, 40]), (6, 4));
     }
 
@@ -550,7 +570,7 @@ mod tests {
         assert_eq!((tally.gaps, tally.filled), (20, 20));
         let (events, right) = tally.from(0.0);
         assert_eq!((events, right), (740, 740));
-        // No more than a tenth is cut out.
+        // At most a tenth is cut out.
         let tally = rehearsed(&captured, &[5000], 100);
         assert_eq!(tally.gaps, 4);
         assert_eq!(rehearsed(&Captured::default(), &[50], 10), Tally::default());

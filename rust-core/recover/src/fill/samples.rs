@@ -5,41 +5,43 @@
 use memmap2::{Advice, MmapMut};
 use zerocopy::FromBytes;
 
-/// Places kept of each sample: with their number they are half a cache line.
+/// Number of places kept per sample. With their count they take half a cache line.
 pub(super) const WAYS: usize = 7;
 
-/// Some of the places that were added to it, 1 added to each so that 0 is none, and behind them how many there were.
+/// Some of the places that were added to a sample, each plus 1 so that 0 means none, then the
+/// number of places that were added.
 type Sample = [u32; WAYS + 1];
 
-/// Samples, in large pages where there are any: they are met in no order, and with small ones the processor would look for the page as long
-/// as for what stands in it.
+/// A table of samples, in large pages if there are any. Samples are accessed in random order;
+/// with small pages, the translation of the address would take as long as the access.
 #[derive(Debug)]
 pub(super) struct Samples(MmapMut);
 
 impl Samples {
-    /// So many empty ones.
+    /// `count` empty samples.
     ///
     /// # Panics
-    /// Where there is no memory for them, as if they stood in a [`Vec`].
+    /// If there is no memory for them, as with a [`Vec`].
     pub(super) fn new(count: usize) -> Self {
         let map = MmapMut::map_anon(count * size_of::<Sample>()).expect("no memory for samples of places");
-        // Small pages are slower, and nothing else.
+        // Small pages are only slower.
         let _ = map.advise(Advice::HugePage);
         Self(map)
     }
     fn all(&self) -> &[Sample] {
         FromBytes::ref_from_bytes(&self.0).unwrap_or_default()
     }
-    /// How many samples there are.
+    /// Number of samples.
     pub(super) fn len(&self) -> usize {
         self.0.len() / size_of::<Sample>()
     }
-    /// Bytes held.
+    /// Memory held, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.0.len()
     }
-    /// Adds each of `places`, none of which is the last number there is, to the sample with the number beside it. All samples are asked for
-    /// before the first of them is needed, so that memory answers for all of them at once.
+    /// Adds each of `places` to the sample whose number is at the same index of `numbers`. No
+    /// place may be `u32::MAX`. All samples are read before the first one is needed, so that
+    /// the memory accesses overlap.
     pub(super) fn add(&mut self, numbers: &[usize], places: &[u32]) {
         let all: &mut [Sample] = FromBytes::mut_from_bytes(&mut self.0).unwrap_or_default();
         std::hint::black_box(numbers.iter().fold(0, |seen, number| seen | all[*number][WAYS]));
@@ -51,7 +53,8 @@ impl Samples {
     }
 }
 
-/// Keeps each of the places that were added with the same probability (reservoir sampling, with numbers that are the same in every run).
+/// Keeps each of the places that were added with the same probability (reservoir sampling). The
+/// random numbers are the same in every execution.
 fn add([places @ .., seen]: &mut Sample, place: u32) {
     *seen = seen.saturating_add(1);
     let way = match *seen as usize {
@@ -63,7 +66,7 @@ fn add([places @ .., seen]: &mut Sample, place: u32) {
     }
 }
 
-/// A number below 2³² that says nothing of `place`.
+/// A pseudo-random number below 2³² for `place`.
 const fn scatter(place: u32) -> u64 {
     let mixed = (place as u64 + 1).wrapping_mul(super::contexts::BASE);
     ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)) >> 32

@@ -4,14 +4,15 @@
 
 use std::ops::Range;
 
-/// Positions for which the number of a segment is noted once: there are as many segments as gaps, and a search among all of them for each
-/// place that is looked at would take longer than what is looked at there.
+/// Positions per block. The segment of each block's first position is noted: there are as many
+/// segments as gaps, and a search among all of them, for each place that is considered, would
+/// take longer than to consider the place.
 const BLOCK: usize = 1 << 12;
 
-/// Segments that lie one behind the other from 0 on.
+/// Segments that follow each other from position 0 on.
 #[derive(Clone, Debug)]
 pub(super) struct Starts {
-    /// Where each begins, then where the last one ends.
+    /// The start of each segment, then the end of the last one.
     all: Vec<u32>,
     /// The segment of each [`BLOCK`]'s first position.
     blocks: Vec<u32>,
@@ -31,7 +32,7 @@ impl Starts {
         let blocks = (end as usize).div_ceil(BLOCK);
         self.blocks.resize(blocks.max(self.blocks.len()), number);
     }
-    /// The same with each of `stretches` as a segment of its own.
+    /// The same segments, with each of `stretches` as a segment of its own.
     pub(super) fn with(&self, stretches: &[Range<usize>]) -> Self {
         let mut all = self.all.clone();
         all.extend(stretches.iter().flat_map(|s| [s.start as u32, s.end as u32]));
@@ -45,17 +46,18 @@ impl Starts {
     pub(super) fn len(&self) -> usize {
         self.all.len() - 1
     }
-    /// The positions of a segment; none if there is none with that number.
+    /// The positions of a segment; none if there is no segment with that number.
     pub(super) fn range(&self, number: usize) -> Range<usize> {
         match (self.all.get(number), self.all.get(number + 1)) {
             (Some(&a), Some(&b)) => a as usize..b as usize,
             _ => 0..0,
         }
     }
-    /// The last segment that begins at or in front of `position`; the number behind all of them where it stands behind their end.
+    /// The last segment that begins at or before `position`; the number of segments if
+    /// `position` lies after all of them.
     pub(super) fn at(&self, position: usize) -> usize {
         let block = |at: usize| self.blocks.get(at).map(|number| *number as usize);
-        // One that begins in this block, or the one that its first position is in.
+        // The segment begins in this block, or contains its first position.
         let least = block(position / BLOCK).unwrap_or(0);
         let most = block(position / BLOCK + 1).map_or(self.all.len(), |number| number + 1);
         least + self.all[least..most].partition_point(|start| *start as usize <= position) - 1

@@ -5,10 +5,10 @@
 use super::{Captured, FillWork, Parameters, SegmentId, Tier, common};
 use std::ops::Range;
 
-/// An IS to be compared with.
+/// An IS that complete segments are compared with.
 pub(super) struct Context<'a> {
     captured: &'a Captured,
-    /// What of the IS is compared.
+    /// The part of the IS that is compared.
     range: Range<usize>,
 }
 
@@ -18,7 +18,7 @@ impl<'a> Context<'a> {
         range.start = range.start.max(range.end.saturating_sub(parameters.context));
         Self { captured, range }
     }
-    /// `|α_l(IS) ∘ α_l(CS)|` for the CS whose prefix ends in front of `position`.
+    /// `|α_l(IS) ∘ α_l(CS)|` for the CS whose prefix ends before `position`.
     pub(super) fn common(&self, tier: Tier, position: u32, work: &mut FillWork) -> usize {
         let (nodes, rank) = self.captured.abstraction(tier);
         let position = position as usize;
@@ -29,7 +29,7 @@ impl<'a> Context<'a> {
         work.instructions[tier as usize] += common as u64 + 1;
         common
     }
-    /// `|α_l(IS ∘ CS)|` where the concrete common suffix has `matched` instructions.
+    /// `|α_l(IS ∘ CS)|` if the concrete common suffix has `matched` instructions.
     pub(super) fn abstracted(&self, tier: Tier, matched: usize) -> usize {
         let (_, rank) = self.captured.abstraction(tier);
         rank(self.range.end) - rank(self.range.end - matched)

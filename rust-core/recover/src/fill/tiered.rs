@@ -5,11 +5,13 @@
 use super::suffix::Context;
 use super::{Captured, Choose, FillWork, Parameters, Ranked, SegmentId, Tier};
 
-/// Compares call structure, then control structure, then instructions, and goes on only while a complete segment may
-/// still be one of the best (Algorithm 4, with the top N of §5, *Recovery*).
+/// Compares call structure, then control structure, then instructions, and continues only while
+/// a complete segment may still be one of the best (Algorithm 4, with the top N of §5,
+/// *Recovery*).
 ///
-/// Where the paper remembers the lengths `⟨m1, m2, m3⟩` of the best complete segment, those of the N-th best stand here:
-/// Theorem 5.5 holds for any complete segment that was found, so what it prunes is worse than N others.
+/// The paper remembers the lengths `⟨m1, m2, m3⟩` of the best complete segment; here they are
+/// those of the N-th best. Theorem 5.5 holds for any complete segment that was found, so what
+/// it prunes is worse than N others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tiered;
 
@@ -44,7 +46,8 @@ impl Choose for Tiered {
     }
 }
 
-/// `ComputeSuffixLength`: the concrete length, or `None` where a tier shows that it is less than `least`.
+/// `ComputeSuffixLength`: the concrete length, or `None` if a tier shows that it is less than
+/// `least`.
 fn suffix_length(context: &Context<'_>, position: u32, least: &Least, work: &mut FillWork) -> Option<usize> {
     for (tier, least) in [Tier::Calls, Tier::Control].into_iter().zip(least) {
         if context.common(tier, position, work) < *least {

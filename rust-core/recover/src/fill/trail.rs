@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Going on behind a gap's last instruction as what was captured went on in the same context.
+//! The trail: continues after the last instruction before a gap as the captured data continued
+//! in the same context.
 
 use super::back::{Back, SAME, Same, Spot, Tables, ahead};
 use super::contexts::Contexts;
@@ -15,24 +16,26 @@ use jportal_bytecode::{Icfg, Node, Transfer};
 use std::cell::LazyCell;
 use std::ops::Range;
 
-/// Where a trail may go over into the way back.
+/// A point where a trail may switch to the way back.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Joint {
-    /// Instructions taken from the trail.
+    /// Number of instructions taken from the trail.
     pub(super) front: usize,
-    /// Those taken from the way back.
+    /// Number of instructions taken from the way back.
     pub(super) back: usize,
-    /// How far the length of both is from what was expected, in parts of that; 0 where nothing was.
+    /// Difference between the length of both and the expected one, as a part of the expected
+    /// scale; 0 if no length is expected.
     pub(super) misfit: f64,
-    /// Instructions behind it that the place copied by the trail agrees with.
+    /// Number of instructions after the joint on which the place copied by the trail and the
+    /// way back agree.
     pub(super) after: usize,
-    /// How often both have gone over to other places.
+    /// How often both switched to another place.
     pub(super) hops: usize,
-    /// What speaks against it.
+    /// The cost. Of two joints, the one with the lower cost is better.
     pub(super) cost: f64,
 }
 
-/// What all trails of a recovery have in common.
+/// What all trails of a recovery share.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub(super) icfg: &'a Icfg,
@@ -42,38 +45,40 @@ pub(super) struct Ground<'a> {
     pub(super) tables: &'a Tables,
 }
 
-/// One attempt.
+/// One attempt to fill a gap.
 #[derive(Clone)]
 pub(super) struct Trail<'a> {
     ground: Ground<'a>,
     gap: &'a Gap<'a>,
     back: &'a Back<'a>,
     frames: Frames<'a>,
-    /// What is compared in front of the gap, then the fill.
+    /// The instructions before the gap that are compared, then the fill.
     nodes: Vec<Node>,
-    /// Where the fill begins in `nodes`.
+    /// Index in `nodes` where the fill begins.
     given: usize,
     /// The last transfers of control of `nodes`.
     transfers: Vec<Node>,
     hops: usize,
-    /// Where it was in the middle of the gap.
+    /// What the trail was in the middle of the gap.
     middle: Option<Middle<'a>>,
-    /// A joint that costs as much is of no use.
+    /// A joint with at least this cost is of no use.
     limit: f64,
-    /// One by the scale of what is expected; 0 where nothing is.
+    /// The reciprocal of the expected scale; 0 if no length is expected.
     by_scale: f64,
-    /// Of each instruction with spots, by number, how long the fill was where it was considered last, and the call site below. Empty
-    /// before the first.
+    /// For each instruction with spots, by number, the length of the fill when it was last
+    /// considered, and the call site below it then. Empty before the first.
     considered: Vec<Option<(usize, Option<Node>)>>,
-    /// With the same call site it is considered again when the fill has become so much longer.
+    /// With the same call site, an instruction is considered again when the fill is longer by
+    /// this many instructions.
     again: usize,
     best: Option<Joint>,
-    /// The frames at the best joint or behind a passage, and the spot there with the number of instructions in front.
+    /// The frames at the best joint or after a passage.
     at_best: Sites,
+    /// The spot there, and the number of instructions before it.
     best_spot: Option<(usize, Spot)>,
 }
 
-/// What a trail was.
+/// An earlier state of a trail.
 #[derive(Clone)]
 struct Middle<'a> {
     len: usize,
@@ -85,29 +90,32 @@ struct Middle<'a> {
 enum End {
     /// Enough was read.
     Done,
-    /// The place cannot be followed beyond here.
+    /// The place cannot be followed beyond this position, or beyond the end of its segment.
     Stuck(Option<u32>),
 }
 
-/// Instructions in a row without a choice.
+/// Limit of instructions in a row without a choice.
 const FORCED: usize = 1 << 16;
-/// Agreement behind the gap or a joint is counted up to here.
+/// Agreement after the gap or a joint is counted up to this many instructions.
 const AFTER: usize = 64;
-/// What speaks against a joint: that it misses the gap's length, by parts of that;
+/// The cost of a joint per unit of misfit.
 const MISFIT: f64 = 4.0;
-/// each place that was gone over to;
+/// The cost of a joint per switch to another place.
 const HOP: f64 = 0.02;
-/// that one of both ways makes up more of it than the other.
+/// The cost of a joint per unit of imbalance: the difference between the parts from the trail
+/// and from the way back, as a part of the expected scale.
 const UNBALANCED: f64 = 0.25;
-/// What speaks for it: how far both go the same way, on a logarithmic scale.
+/// What agreement of both parts takes off the cost, times the logarithm of the number of
+/// instructions that agree.
 pub(super) const AGREEMENT: f64 = 0.25;
-/// `AGREEMENT` of [`AFTER`] instructions, rounded up.
+/// What agreement of [`AFTER`] instructions takes off, rounded up.
 const MOST_AGREEMENT: f64 = 1.05;
-/// `AGREEMENT` of fewer than [`AHEAD`](super::back::AHEAD) instructions, rounded up.
+/// What agreement of fewer than [`AHEAD`](super::back::AHEAD) instructions takes off, rounded
+/// up.
 const SOME_AGREEMENT: f64 = 0.53;
-/// What costs may differ by and be the same.
+/// Costs that differ by less count as the same.
 const ROUNDING: f64 = 1e-6;
-/// How long it is already is asked every so many instructions.
+/// The length of the fill is checked once per this many instructions.
 const TICK: usize = 64;
 
 impl<'a> Trail<'a> {
@@ -121,7 +129,8 @@ impl<'a> Trail<'a> {
         let frames = Frames::new(ground.icfg, gap.before);
         let given = nodes.len();
         let by_scale = gap.expected.map_or(0.0, |expected| expected.scale().recip());
-        // The lengths of spots are no nearer to each other: what comes of joints before that is hardly any better.
+        // The lengths of spots are about as far apart as this, so joints considered earlier are
+        // hardly any better.
         let again = gap.expected.map_or(0, |expected| (expected.instructions / SAME as f64) as usize);
         Self {
             ground,
@@ -157,7 +166,8 @@ impl<'a> Trail<'a> {
             self.transfers.drain(..self.transfers.len() - Contexts::longest());
         }
     }
-    /// Begins with the entry of the method that the gap's last instruction has called, if that is known. Whether these frames allow it.
+    /// Begins with the entry of the method that the last instruction before the gap called, if
+    /// that is known. Returns whether the frames allow it.
     pub(super) fn enter(&mut self) -> bool {
         let Some((last, entry)) = self.nodes.last().copied().zip(self.gap.entered) else { return true };
         let allowed = self.frames.follow_seen(last, entry);
@@ -165,7 +175,7 @@ impl<'a> Trail<'a> {
         self.push(entry);
         allowed
     }
-    /// Goes on as long as there is one way only, exceptions aside.
+    /// Continues while only one instruction can follow, exceptions aside.
     pub(super) fn forced_on(&mut self) {
         for _ in 0..FORCED {
             let Some((last, next)) = self.nodes.last().and_then(|last| Some((*last, self.forced(*last)?)))
@@ -179,7 +189,7 @@ impl<'a> Trail<'a> {
             self.push(next);
         }
     }
-    /// The only instruction that may follow `last`.
+    /// The only instruction that may follow `last`, if there is just one.
     fn forced(&self, last: Node) -> Option<Node> {
         let g = self.ground.icfg;
         let from = match g.opcode(last).transfer() {
@@ -189,12 +199,13 @@ impl<'a> Trail<'a> {
         };
         g.edges(from).next().map(|e| e.1)
     }
-    /// Only joints that cost less than `limit` are of use.
+    /// Limits the trail to joints that cost less than `limit`.
     pub(super) const fn cheaper_than(mut self, limit: f64) -> Self {
         self.limit = limit;
         self
     }
-    /// Copies from `place` on, then from other places in the context reached, until the gap's time is over.
+    /// Copies from `place` on, then from other places in the context reached, until the time of
+    /// the gap is over.
     pub(super) fn run(&mut self, place: Option<u32>, work: &mut FillWork) {
         let mut next = place;
         while !self.is_done() && self.hops <= self.ground.settings.hops {
@@ -209,7 +220,8 @@ impl<'a> Trail<'a> {
             next = self.place(stuck);
         }
     }
-    /// Goes on with what followed most often, where no place in the same context can be followed.
+    /// Continues with the instruction that most often followed, of those that the frames allow.
+    /// Used where no place in the same context can be followed. Returns false if there is none.
     fn guess(&mut self) -> bool {
         let last = self.nodes.last().copied().filter(|_| self.ground.settings.visits > 0);
         let Some(last) = last else { return false };
@@ -248,7 +260,7 @@ impl<'a> Trail<'a> {
         }
         End::Stuck(None)
     }
-    /// Appends the first `len` of the `copied`, which stand one behind the other in the code.
+    /// Appends the first `len` instructions of `copied`, which follow each other in the code.
     fn go_straight(&mut self, copied: &[Node], len: usize) {
         let Some(Node(first)) = copied.first().copied() else { return };
         let end = first + len as u32;
@@ -261,7 +273,8 @@ impl<'a> Trail<'a> {
         }
         self.nodes.extend((pushed..end).map(Node));
     }
-    /// Whether a better joint can no longer come. Notes when half of the gap's time is over.
+    /// Whether no better joint can follow. Also notes the middle of the gap, when half of its
+    /// time is over.
     fn is_done(&mut self) -> bool {
         let settings = self.ground.settings;
         let len = self.fill().len();
@@ -270,7 +283,8 @@ impl<'a> Trail<'a> {
         }
         let over = match self.gap.expected {
             Some(expected) => {
-                // In a large gap what joins so late has hardly ever come, and reading on for it costs.
+                // In a large gap, joints this late are hardly ever found, and reading on takes
+                // time.
                 let late = self.best.is_none() && settings.is_small(Some(expected));
                 let more = if late { settings.misfit } else { 0.0 };
                 len as f64 > expected.instructions + more * expected.scale() || self.costs_too_much(expected)
@@ -279,15 +293,16 @@ impl<'a> Trail<'a> {
         };
         over || len >= settings.longest
     }
-    /// Goes back to the middle of the gap, if it has come so far.
+    /// Goes back to the middle of the gap, if the trail has reached it.
     pub(super) fn back_to_middle(&mut self) {
         if let Some(Middle { len, frames, hops }) = self.middle.take() {
             self.nodes.truncate(self.given + len);
             (self.frames, self.hops) = (frames, hops);
         }
     }
-    /// Whether no joint from here on costs less than the best. Behind the middle of the gap the least that one may cost rises: the length is
-    /// missed, or the trail makes up more of it.
+    /// Whether no joint from here on costs less than the best one. After the middle of the gap,
+    /// the least possible cost rises: the fill misses the length of the gap, or the trail makes
+    /// up more of the fill.
     fn costs_too_much(&self, expected: Expected) -> bool {
         let front = self.fill().len() as f64;
         let wanted = expected.instructions - front;
@@ -296,7 +311,8 @@ impl<'a> Trail<'a> {
         let at_least = HOP * self.hops as f64 + (MISFIT * over + UNBALANCED * unbalanced) * self.by_scale;
         unbalanced >= 0.0 && at_least - MOST_AGREEMENT > self.least() + ROUNDING
     }
-    /// Notes that the way back may go on here with `next`, whose frames are these. It is the first of those that are `copied`.
+    /// Considers joints at `next`, which comes next, with the present frames, and notes the
+    /// best one. `next` is the first of the instructions that are `copied`, if any are.
     fn consider(&mut self, next: Node, copied: Option<&[Node]>) {
         let own = LazyCell::new(|| copied.and_then(|nodes| ahead(nodes.iter())));
         let Some(number) = self.back.number(next) else { return };
@@ -304,12 +320,12 @@ impl<'a> Trail<'a> {
             return;
         }
         let same = self.back.numbered(number);
-        // What costs least to ask first.
+        // The cheapest checks come first.
         for spot in same.called_from(self.near(same), self.frames.site()) {
             let (misfit, cost) = self.cost(spot);
             let least = self.least();
             let near = misfit <= self.ground.settings.misfit && cost - MOST_AGREEMENT < least;
-            // Where they differ soon, agreement makes no good joint of it.
+            // If they differ soon, agreement cannot make a good joint of it.
             let differs = || own.zip(spot.ahead).is_some_and(|(own, other)| own != other);
             if !near || cost - SOME_AGREEMENT >= least && differs() || !self.back.may_be(&self.frames, spot) {
                 continue;
@@ -327,7 +343,8 @@ impl<'a> Trail<'a> {
             }
         }
     }
-    /// Whether the instruction with this number has not been considered lately; now it has been.
+    /// Whether the instruction with this number was not considered recently. If so, notes that
+    /// it is considered here.
     fn considers(&mut self, number: usize) -> bool {
         let (len, site) = (self.fill().len(), self.frames.site());
         if self.considered.is_empty() {
@@ -340,29 +357,30 @@ impl<'a> Trail<'a> {
         }
         considers
     }
-    /// What speaks against the best joint.
+    /// The cost that a better joint must be below.
     fn least(&self) -> f64 {
         self.best.map_or(self.limit, |best| best.cost.min(self.limit))
     }
-    /// Of spots with the same instruction those with which the gap's length is not missed by too much for a better joint.
+    /// The spots of `same` with lengths near enough to that of the gap for a better joint.
     fn near(&self, same: &Same) -> Range<usize> {
         let Some(expected) = self.gap.expected else { return 0..same.spots().len() };
         let (front, scale) = (self.fill().len() as f64, expected.scale());
         let wanted = expected.instructions - front;
-        // Whatever the spot is, its cost is at least this and as much for its misfit as is not made good by the balance.
+        // Any spot costs at least this, plus the cost of its misfit without what balance can
+        // save of it.
         let at_least = HOP * self.hops as f64 + UNBALANCED * (front - wanted).abs() * self.by_scale;
         let allowed = self.least() + MOST_AGREEMENT - at_least;
         if allowed < -ROUNDING {
             return 0..0;
         }
         let misfit = self.ground.settings.misfit.min(allowed / (MISFIT - UNBALANCED));
-        // One more on either side: what is near enough is asked exactly afterwards.
+        // One more on either side; the exact check follows.
         let tolerance = misfit * scale + 1.0;
         let most = (wanted + tolerance).floor();
-        // What is below 0 becomes 0.
+        // The cast turns a lower bound below 0 into 0.
         if most < 0.0 { 0..0 } else { same.with_len(((wanted - tolerance).ceil() as u32, most as u32)) }
     }
-    /// By how much a joint at `spot` misses the gap's length, and what speaks against it.
+    /// The misfit of a joint at `spot`, and its cost without agreement.
     fn cost(&self, spot: &Spot) -> (f64, f64) {
         let (front, back) = (self.fill().len(), spot.len as usize);
         let hops = HOP * (self.hops + spot.hops as usize) as f64;
@@ -375,14 +393,16 @@ impl<'a> Trail<'a> {
             None => (0.0, hops + 1e-3 * (front + back) as f64),
         }
     }
-    /// How far the trail would go where `spot` leads, `next` included.
+    /// For how many instructions, `next` included, the trail would agree with the way back from
+    /// `spot`.
     fn agreement(&self, spot: &Spot, next: Node, copied: Option<&[Node]>) -> usize {
         match copied {
             Some(nodes) => self.back.common(spot.len as usize, &nodes[..nodes.len().min(AFTER)]),
             None => forced_agreement(&self.ground, self.back.from(spot.len as usize), next),
         }
     }
-    /// Places in the same context that these frames allow, with the length of the common suffix; the longest first.
+    /// Places in the same context that the frames allow, each with the length of the common
+    /// suffix; the longest first.
     pub(super) fn places(&self, avoid: Option<u32>) -> Vec<(u32, usize)> {
         let mut all: Vec<_> = self.possible(avoid).map(|p| (p, self.common(p))).filter(|p| p.1 > 0).collect();
         all.sort_by_key(|p| std::cmp::Reverse(p.1));
@@ -396,14 +416,14 @@ impl<'a> Trail<'a> {
             if common > best.1 {
                 best = (Some(place), common);
             }
-            // No other is longer.
+            // No other suffix is longer.
             if common == self.ground.settings.context {
                 break;
             }
         }
         best.0
     }
-    /// Places in the same context that these frames allow, in the order in which [`Contexts`] has them.
+    /// Places in the same context that the frames allow, in the order of [`Contexts`].
     fn possible(&self, avoid: Option<u32>) -> impl Iterator<Item = u32> + '_ {
         let captured = self.ground.captured;
         let last = self.nodes.last().copied();
@@ -422,7 +442,8 @@ impl<'a> Trail<'a> {
         let nodes = &self.nodes[self.nodes.len().saturating_sub(self.ground.settings.context)..];
         common::suffix(nodes, prefix)
     }
-    /// Leaves the trail for the way back where both were followed for half of the gap each, and never met.
+    /// Takes a passage from the trail to the way back, where both were followed for half of the
+    /// gap each and never met.
     pub(super) fn pass(&mut self, places: Passages<'a>) -> Option<(Vec<Node>, Joint)> {
         let (expected, last) = (self.gap.expected?, *self.nodes.last()?);
         let tolerance = self.ground.settings.misfit * expected.scale();
@@ -444,7 +465,8 @@ impl<'a> Trail<'a> {
         let hops = self.hops + spot.hops as usize + 1;
         Some((nodes, Joint { front, back, misfit, after: 0, hops, cost: f64::INFINITY }))
     }
-    /// What was followed on both sides where they do not meet, as long as was `expected`; `None` if that is nothing.
+    /// The parts from both sides where they do not meet, with the expected length together.
+    /// `None` if they are empty.
     pub(super) fn halves(&self, expected: Expected) -> Option<(Vec<Node>, Joint)> {
         let mut nodes = self.fill().to_vec();
         let left = (expected.instructions - nodes.len() as f64).max(0.0) as usize;
@@ -454,15 +476,16 @@ impl<'a> Trail<'a> {
         let joint = Joint { front, back, misfit, after: 0, hops: self.hops, cost: f64::INFINITY };
         (!nodes.is_empty()).then_some((nodes, joint))
     }
-    /// The frames behind the gap by way of the best joint or of the passage, if the way back tells, or else those there; each with the number
-    /// of instructions in front.
+    /// The frames below the first instruction after the gap, by way of the best joint or of the
+    /// passage. If the way back does not determine them, the frames at the joint. Both with the
+    /// number of instructions of the fill before that point.
     pub(super) fn frames_at_best(&self) -> Option<(usize, Sites)> {
         let (front, spot) = self.best_spot?;
         let behind = self.back.frames_behind(self.at_best.clone(), &spot);
         let known = behind.map(|behind| (front + spot.len as usize, behind));
         Some(known.unwrap_or_else(|| (front, self.at_best.clone())))
     }
-    /// Gives the best joint, and the fill that leads there and on.
+    /// The fill with the best joint, and that joint.
     pub(super) fn finish(&self) -> Option<(Vec<Node>, Joint)> {
         let joint = self.best?;
         let mut nodes = self.fill()[..joint.front].to_vec();
@@ -471,8 +494,9 @@ impl<'a> Trail<'a> {
     }
 }
 
-/// How much of `post`, which follows a gap, lies on the straight line from `node` on; the end of the line counts for all that
-/// must agree, since nobody knows how it went on behind it.
+/// For how many instructions `post`, which follows a gap, agrees with the straight code from
+/// `node` on. If all of the straight code agrees, that counts as at least the number of
+/// instructions that must agree, because what followed its last instruction is unknown.
 pub(super) fn forced_agreement<'n>(
     ground: &Ground<'_>,
     post: impl Iterator<Item = &'n Node>,

@@ -10,19 +10,22 @@ use std::cell::RefCell;
 
 /// Connects both ends of a gap through the ICFG.
 ///
-/// The paper takes a random path. Of all paths this takes a shortest one, which at least is the same every time; calls
-/// and returns are not paired, exceptions not thrown. Of the methods that many sites may call, and of the sites that
-/// many methods return to, each is looked at once, so that a walk costs as much as the nodes it may visit.
+/// The paper takes a random path. This walker takes a shortest one, so that the result is the
+/// same every time. Calls and returns are not paired, and no exception is thrown. Call sites
+/// share the methods that they may call, and methods share the sites that they return to; each
+/// of these sets is looked at once, so that a walk costs no more than the nodes that it may
+/// visit.
 #[derive(Clone, Debug)]
 pub struct Walker<'a> {
     nfa: Nfa<'a>,
     seen: RefCell<Seen>,
 }
 
-/// The nodes that a walk has come by.
+/// The nodes that a walk has visited.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// Where it came from, by node: 4 bytes for each of the graph, kept from walk to walk.
+    /// By node, the node from which the walk reached it: 4 bytes for each node of the graph,
+    /// kept for the next walk.
     from: Vec<u32>,
     all: Vec<Node>,
 }
@@ -44,7 +47,7 @@ impl Seen {
         self.from[node.0 as usize] = from.0;
         self.all.push(node);
     }
-    /// The nodes between `from` and `to`.
+    /// The nodes between `from` and `to`, in order.
     fn back(&self, from: Node, to: Node) -> Vec<Node> {
         let before =
             |node: Node| Some(Node(self.from[node.0 as usize])).filter(|n| *n != from && n.0 != NONE);
@@ -55,11 +58,12 @@ impl Seen {
 }
 
 impl<'a> Walker<'a> {
-    /// Walks through `icfg`.
+    /// A walker through `icfg`.
     pub fn new(icfg: &'a Icfg) -> Self {
         Self { nfa: Nfa::new(icfg), seen: RefCell::default() }
     }
-    /// A path from the last instruction in front of the gap to the first one behind it, these two left out.
+    /// A path from the last instruction before the gap to the first one after it, without these
+    /// two.
     pub fn connect(
         &self,
         captured: &Captured,
@@ -76,7 +80,8 @@ impl<'a> Walker<'a> {
         let seen = &mut *self.seen.borrow_mut();
         seen.begin(self.nfa.icfg().len());
         let mut sets = HashSet::new();
-        // In the order in which they were met: a queue that only grows.
+        // The nodes are visited in the order in which they were found: `all` is a queue that
+        // only grows.
         let mut next = 0;
         let mut node = from;
         while seen.all.len() < visits {

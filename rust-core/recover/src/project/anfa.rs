@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The abstract automaton of Definition 4.3 and the deterministic one that is made of it.
+//! The abstract automaton of Definition 4.3 and its deterministic form.
 //!
-//! Instructions without control transfer become ε. Each of them has one successor, so the ε-closure of a node is the
-//! straight line to the next control instruction, and the states of the [`Dfa`] are sets of matched control instructions
-//! (the paper's Figure 5(b), each state without the nodes on its lines). The whole `Dfa` of a program would not fit
-//! anywhere: its states are made when a segment first needs them, and dropped together when they are too many.
+//! Instructions without control transfer become ε. Each of them has one successor, so the
+//! ε-closure of a node is the straight line to the next control instruction. The states of the
+//! [`Dfa`] are sets of matched control instructions (the paper's Figure 5(b), each state
+//! without the nodes on its lines). The whole `Dfa` of a program would not fit in memory: its
+//! states are made when a segment first needs them, and dropped together when there are too
+//! many.
 //!
-//! Anchors are positions, which the abstraction does not look at.
+//! Anchors are positions, which the abstraction ignores.
 
 use super::nfa::Nfa;
 use super::work::{Limits, Work};
@@ -31,7 +33,8 @@ impl<'a> Anfa<'a> {
     pub const fn new(nfa: Nfa<'a>) -> Self {
         Self { nfa }
     }
-    /// The nodes that match `symbol` on the straight line from `node` on, which is not matched yet.
+    /// Finds the nodes that match `symbol` on the straight line from `node` on; `node` itself
+    /// is not matched yet. Returns the number of nodes examined.
     pub fn closure(&self, node: Node, symbol: Symbol, found: &mut Vec<Node>) -> u64 {
         let g = self.nfa.icfg();
         let (mut at, mut looked) = (node, 1);
@@ -47,7 +50,8 @@ impl<'a> Anfa<'a> {
             (at, looked) = (next, looked + 1);
         }
     }
-    /// The nodes matched after `symbol`, from those matched before with `outcome`; ascending.
+    /// The nodes matched after `symbol`, ascending, from those matched before with `outcome`;
+    /// and the number of nodes examined.
     pub fn step(&self, from: &[Node], outcome: Outcome, symbol: Symbol) -> (Vec<Node>, u64) {
         let (mut next, mut looked) = (Vec::new(), 0);
         for node in from {
@@ -63,7 +67,8 @@ impl<'a> Anfa<'a> {
     }
 }
 
-/// A state of the deterministic automaton: the nodes that may have been matched last, and with which outcome.
+/// A state of the deterministic automaton: the nodes that may have been matched last, and their
+/// outcome.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Subset {
     nodes: Box<[Node]>,
@@ -77,7 +82,7 @@ pub struct Dfa<'a> {
     subsets: Vec<Subset>,
     numbers: HashMap<Subset, u32>,
     transitions: HashMap<(u32, Symbol), u32>,
-    /// Members of all subsets.
+    /// The number of members of all subsets.
     members: usize,
 }
 
@@ -87,11 +92,12 @@ impl<'a> Dfa<'a> {
         let (numbers, transitions) = (HashMap::new(), HashMap::new());
         Self { anfa, subsets: Vec::new(), numbers, transitions, members: 0 }
     }
-    /// Number of states at present.
+    /// The current number of states.
     pub fn states(&self) -> usize {
         self.subsets.len()
     }
-    /// Whether the abstract segment `symbols` is accepted from `start` on; `None` when a limit is met.
+    /// Whether the abstract segment `symbols` is accepted from `start` on; `None` if a limit is
+    /// reached.
     ///
     /// If the segment's first symbol belongs to the abstraction, `start` has matched it.
     pub fn accepts(
@@ -118,7 +124,7 @@ impl<'a> Dfa<'a> {
         }
         Some(true)
     }
-    /// The state after `symbol`; `None` where there is none.
+    /// The state after `symbol`; `None` if there is none.
     fn next(&mut self, state: u32, symbol: Symbol, limits: &Limits, work: &mut Work) -> Option<u32> {
         if let Some(next) = self.transitions.get(&(state, symbol)) {
             return (*next != NONE).then_some(*next);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The automaton against the direction of execution: from a position that is known to where a segment began.
+//! The automaton against the direction of execution: from a known position to the start of a
+//! segment.
 
 use super::nfa::{Nfa, follows};
 use super::places::Places;
@@ -16,17 +17,18 @@ pub struct Backwards<'a> {
 }
 
 impl<'a> Backwards<'a> {
-    /// Over the graph of `nfa`, whose instructions are listed in `places`.
+    /// For the graph of `nfa`, whose instructions `places` lists.
     pub const fn new(nfa: Nfa<'a>, places: &'a Places) -> Self {
         Self { nfa, places }
     }
     const fn icfg(&self) -> &'a Icfg {
         self.nfa.icfg()
     }
-    /// Hands every node that `symbol` may be, where `to` follows it, to `each`; some may come more than once. Returns how
-    /// many were looked at.
+    /// Passes every node that `symbol` may be, if `to` follows it, to `each`; a node may be
+    /// passed several times. Returns the number of nodes examined.
     ///
-    /// Which instruction may have thrown an exception that left its method is not asked: all that have the opcode come.
+    /// For an exception that left its method, all nodes with the opcode are passed, whether
+    /// they may have thrown it or not.
     pub fn predecessors(&self, to: Node, symbol: Symbol, each: &mut dyn FnMut(Node)) -> u64 {
         match (symbol.outcome, symbol.opcode.transfer()) {
             (Outcome::Unwound, _) if self.icfg().rows_into(to).next().is_none() => 1,
@@ -100,8 +102,8 @@ impl<'a> Backwards<'a> {
         }
         looked
     }
-    /// The nodes that the symbols of `segment` up to `index` may be where that one is one of `nodes`, back to symbol 0 or to where a limit
-    /// is met.
+    /// The nodes that the symbols of `segment` up to `index` may be, if symbol `index` is one
+    /// of `nodes`: back to symbol 0, or to where a limit is reached.
     pub fn reach(
         &self,
         segment: &Segment,
@@ -132,34 +134,34 @@ impl<'a> Backwards<'a> {
     }
 }
 
-/// The nodes that some symbols of a segment may be, by what is known further on.
+/// The nodes that some symbols of a segment may be, by the knowledge about later symbols.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reach {
-    /// The first and the last symbol of which that is known.
+    /// The first and the last symbol with such knowledge.
     first: usize,
     last: usize,
-    /// From the last symbol backwards, of each ascending.
+    /// The nodes of each symbol, ascending; the symbols from the last one backwards.
     nodes: Vec<Node>,
-    /// Where each ends.
+    /// The end of each symbol's nodes.
     ends: Vec<usize>,
 }
 
 impl Reach {
-    /// Notes what the symbol in front of the first may be.
+    /// Adds the nodes of the symbol before the first one.
     fn push(&mut self, nodes: &[Node]) {
         self.first -= 1;
         self.nodes.extend(nodes);
         self.ends.push(self.nodes.len());
     }
-    /// The first symbol of which something is known.
+    /// The first symbol with known nodes.
     pub const fn first(&self) -> usize {
         self.first
     }
-    /// The last one.
+    /// The last symbol with known nodes.
     pub const fn last(&self) -> usize {
         self.last
     }
-    /// The nodes that symbol `index` may be, ascending; `None` where nothing is known.
+    /// The nodes that symbol `index` may be, ascending; `None` if nothing is known.
     pub fn at(&self, index: usize) -> Option<&[Node]> {
         let at = self.last.checked_sub(index).filter(|_| index >= self.first)?;
         let from = at.checked_sub(1).map_or(0, |before| self.ends[before]);

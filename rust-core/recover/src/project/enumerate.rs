@@ -17,7 +17,7 @@ pub struct Enumerate<'a> {
 }
 
 impl<'a> Enumerate<'a> {
-    /// Projects onto `icfg`.
+    /// Places segments in `icfg`.
     pub const fn new(icfg: &'a Icfg, extent: Extent) -> Self {
         Self { nfa: Nfa::new(icfg), extent }
     }
@@ -33,8 +33,8 @@ impl Project for Enumerate<'_> {
     }
 }
 
-/// Asks `test` of every node that has the first symbol how many symbols match from there on, and searches the paths from
-/// those that match all.
+/// Calls `test` for every node that matches the first symbol, for the number of symbols that
+/// match from there on. Searches the paths from those nodes where all symbols match.
 pub(super) fn try_starts(
     nfa: &Nfa<'_>,
     segment: &Segment,

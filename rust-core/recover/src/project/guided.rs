@@ -12,8 +12,9 @@ use jportal_bytecode::Icfg;
 
 /// Tests every node as the start, on the abstraction first (Algorithm 2).
 ///
-/// Line 6 of the printed algorithm asks `DFA(A)` of the concrete segment. The concrete automaton is not made deterministic here
-/// but followed with all its states at once, which is the same acceptance without a table of the whole program.
+/// Line 6 of the printed algorithm applies `DFA(A)` to the concrete segment. Here the concrete
+/// automaton is not made deterministic; all its states are followed at once. That gives the
+/// same acceptance without a table of the whole program.
 #[derive(Debug)]
 pub struct Guided<'a> {
     nfa: Nfa<'a>,
@@ -22,12 +23,12 @@ pub struct Guided<'a> {
 }
 
 impl<'a> Guided<'a> {
-    /// Projects onto `icfg`.
+    /// Places segments in `icfg`.
     pub fn new(icfg: &'a Icfg, extent: Extent) -> Self {
         let nfa = Nfa::new(icfg);
         Self { nfa, dfa: Dfa::new(Anfa::new(nfa)), extent }
     }
-    /// The abstract automaton as far as segments have needed it.
+    /// The part of the abstract automaton that segments have needed.
     pub const fn dfa(&self) -> &Dfa<'a> {
         &self.dfa
     }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Our own projection: the start is looked up, not searched.
+//! JPortal's own method of placing: the start is looked up, not searched.
 //!
-//! 1. The first anchor, if there is one, fixes a position. Otherwise what stands in the fewest places is taken: a window of the
-//!    segment that the [index](Places) knows, an invoke whose callee is known, what stands behind a call, or a return to a known one.
-//! 2. From there the segment is resolved backwards to its first symbol: the nodes that each symbol on the way may be.
-//! 3. Through these the paths are searched with calls and returns paired, down to the frames that survived the gap.
+//! 1. The first anchor, if there is one, fixes a position. Otherwise the part of the segment
+//!    with the fewest possible places is taken: a window of the segment that the
+//!    [index](Places) has, an invoke whose callee is known, a first symbol that follows a known
+//!    call, or a last return to a known invoke.
+//! 2. From there the segment is resolved backwards to its first symbol: this gives the nodes
+//!    that each symbol on the way may be.
+//! 3. The paths through these nodes are searched with calls and returns paired, down to the
+//!    frames that survived the gap.
 //!
-//! A segment with neither anchor nor window (shorter than a run) is begun wherever its first symbol stands.
+//! A segment with neither anchor nor window (shorter than a run) may begin wherever its first
+//! symbol matches.
 
 use super::backwards::{Backwards, Reach};
 use super::nfa::Nfa;
@@ -21,12 +26,12 @@ use jportal_bytecode::{Icfg, Node};
 use jportal_units::MethodId;
 use std::borrow::Cow;
 
-/// Windows looked up before the best one is taken.
+/// The maximum number of windows looked up before the best one is taken.
 const WINDOWS: usize = 256;
-/// Known callees looked up.
+/// The maximum number of known callees looked up.
 const CALLS: usize = 16;
 
-/// Projects with the index.
+/// Places segments with the index.
 #[derive(Debug)]
 pub struct Indexed<'a> {
     nfa: Nfa<'a>,
@@ -34,11 +39,11 @@ pub struct Indexed<'a> {
 }
 
 impl<'a> Indexed<'a> {
-    /// Projects onto `icfg`, whose index is made now.
+    /// Places segments in `icfg` and makes its index.
     pub fn new(icfg: &'a Icfg) -> Self {
         Self { nfa: Nfa::new(icfg), places: Cow::Owned(Places::new(icfg)) }
     }
-    /// Projects onto `icfg`, whose index is `places`.
+    /// Places segments in `icfg`, whose index is `places`.
     pub const fn over(icfg: &'a Icfg, places: &'a Places) -> Self {
         Self { nfa: Nfa::new(icfg), places: Cow::Borrowed(places) }
     }
@@ -46,7 +51,7 @@ impl<'a> Indexed<'a> {
     pub fn places(&self) -> &Places {
         &self.places
     }
-    /// Looks for the paths of `segment` above the frames that `below` names.
+    /// Looks for the paths of `segment` above the frames of `below`.
     pub fn project_above(&self, segment: &Segment, below: Below<'_>, limits: &Limits) -> Projected {
         let mut work = Work::default();
         let Some(first) = segment.symbols().first() else {
@@ -66,11 +71,12 @@ impl<'a> Indexed<'a> {
         work.candidates = starts.len() as u64;
         let mut find = |starts, reach| search(&self.nfa, segment, (starts, reach), below, limits, &mut work);
         let fit = match &reach {
-            // Nobody knows what leads to where more is known.
+            // The beginning cannot be resolved: give up to where more is known.
             Some(reach) if reach.first() > 0 && behind.is_none() => {
                 Fit::GivenUp { front: None, resume: reach.first() }
             }
-            // Where the segment cannot be, the search says how much of it can be.
+            // If the segment cannot be there, the search over all nodes says how much of it
+            // fits.
             Some(reach) => match find(starts, Some(reach)) {
                 Fit::Nowhere { matched } if matched <= reach.last() => find(everywhere, None),
                 fit => fit,
@@ -79,23 +85,25 @@ impl<'a> Indexed<'a> {
         };
         Projected { fit, work }
     }
-    /// What stands where the calls lead of which symbol 0 stands behind one; `None` where nobody knows of any.
+    /// The nodes that symbol 0 may be if it follows a known call or return; `None` if no such
+    /// call or return is known.
     fn behind_calls(&self, segment: &Segment) -> Option<Vec<Node>> {
         let Ends { after, returned, .. } = segment.ends();
         let rare = after.map(Rare::After).or(returned.map(Rare::Returned))?;
         Some(once(self.behind(segment, &rare).flatten().copied()))
     }
-    /// The nodes that the symbols may be up to the one that tells most; `None` where nothing tells.
+    /// The nodes that the symbols may be, up to the symbol that restricts them most; `None` if
+    /// no symbol does.
     fn reach(&self, segment: &Segment, limits: &Limits, work: &mut Work) -> Option<Reach> {
         let (index, nodes) = match segment.anchors().first() {
             Some((index, node)) => (*index as usize, vec![*node]),
             None => self.rarest(segment)?,
         };
-        // Resolving backwards has half of what there is.
+        // Resolving backwards may use half of the transitions.
         let half = Limits { transitions: limits.transitions / 2, ..*limits };
         Some(Backwards::new(self.nfa, &self.places).reach(segment, index, nodes, &half, work))
     }
-    /// A symbol, and the nodes that it may be, which are few.
+    /// The symbol with the fewest possible nodes, and these nodes.
     fn rarest(&self, segment: &Segment) -> Option<(usize, Vec<Node>)> {
         let window = self.best_window(segment).map(|w| (self.places.candidates(&w).len(), Rare::Window(w)));
         let calls =
@@ -106,7 +114,7 @@ impl<'a> Indexed<'a> {
             calls.chain(after).map(|rare| (self.behind(segment, &rare).map(<[Node]>::len).sum(), rare));
         let into = segment.ends().into.and_then(|site| self.returns(segment, site));
         let into = into.map(|nodes| (nodes.len(), Rare::Into(nodes)));
-        // Of several the first, which is the cheapest to resolve backwards.
+        // Of equals, the first one is the cheapest to resolve backwards.
         let all = window.into_iter().chain(behind).chain(into);
         let (_, rare) = all.min_by_key(|(count, rare)| (*count, rare.index(segment)))?;
         let (at, g) = (rare.index(segment), self.nfa.icfg());
@@ -120,7 +128,8 @@ impl<'a> Indexed<'a> {
         };
         Some((at, once(nodes.into_iter().filter(|n| self.nfa.matches(*n, segment, at)))))
     }
-    /// What stands behind the calls that `rare` names; of all in front of the first symbol, what has its opcode.
+    /// The nodes after the calls that `rare` names; for the first symbol, only those with its
+    /// opcode.
     fn behind(&self, segment: &Segment, rare: &Rare) -> impl Iterator<Item = &'a [Node]> + use<'a> {
         let g = self.nfa.icfg();
         let first = segment.symbols().first().map(|s| s.opcode);
@@ -134,14 +143,16 @@ impl<'a> Indexed<'a> {
         let behind = behind.chain(any.into_iter().flat_map(|m| g.behind_calls_of(m)));
         behind.map(move |nodes| opcode.map_or(nodes, |opcode| g.with_opcode(nodes, opcode)))
     }
-    /// The returns, with the opcode of the last symbol, of the methods that `site` may call; `None` if it may call any.
+    /// The returns of the methods that `site` may call, with the opcode of the last symbol;
+    /// `None` if `site` may call any method.
     fn returns(&self, segment: &Segment, site: Node) -> Option<Vec<Node>> {
         let g = self.nfa.icfg();
         let opcode = segment.symbols().last()?.opcode;
         let of = |entry: &Node| self.places.returns_of(g, g.method(*entry), opcode);
         (!g.is_outside(site)).then(|| once(g.callees(site).iter().flat_map(of)))
     }
-    /// The window with the fewest candidates; of several the first, which is the cheapest to resolve.
+    /// The window with the fewest candidates; of equals the first one, which is the cheapest to
+    /// resolve.
     fn best_window(&self, segment: &Segment) -> Option<Window> {
         let symbols = segment.symbols();
         let begins = (1..symbols.len()).filter(|i| symbols[i - 1].is_control());
@@ -159,17 +170,17 @@ impl<'a> Indexed<'a> {
     }
 }
 
-/// What may tell where a segment lies.
+/// Knowledge that may restrict where a segment lies.
 #[derive(Clone)]
 enum Rare {
     Window(Window),
-    /// The symbol that calls a method.
+    /// A symbol, and the method that it calls.
     Call(usize, MethodId),
-    /// The method that returned to the first symbol.
+    /// The method that was called before the first symbol.
     After(MethodId),
-    /// The same, and it may have been called from outside.
+    /// The method that returned to the first symbol; it may have been called from outside.
     Returned(MethodId),
-    /// What the last symbol may be.
+    /// The nodes that the last symbol may be.
     Into(Vec<Node>),
 }
 
@@ -184,7 +195,7 @@ impl Rare {
     }
 }
 
-/// Ascending, each once.
+/// The nodes, ascending and without duplicates.
 fn once(nodes: impl Iterator<Item = Node>) -> Vec<Node> {
     let mut all: Vec<Node> = nodes.collect();
     all.sort_unstable();

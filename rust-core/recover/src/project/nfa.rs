@@ -2,26 +2,29 @@
 
 //! The ICFG as a nondeterministic automaton (paper, Definition 4.1).
 //!
-//! A state says that a node has been matched; every node may be the start and every node the end. The paper labels a
-//! transition with the instruction matched next. Where the trace tells how the instruction before ended (the `ifeq 0` and
-//! `ifeq 1` of its Figure 4), only the edges of that outcome are transitions.
+//! A state says that a node has been matched; every node may be the start and every node the
+//! end. The paper labels a transition with the instruction matched next. Where the trace says
+//! how the previous instruction ended (the `ifeq 0` and `ifeq 1` of the paper's Figure 4), only
+//! the edges of that outcome are transitions.
 //!
-//! Calls and returns are not paired: after a return all callers follow that the ICFG knows (§4, *Discussions*).
-//! A site that may call out of the graph leads to all methods that can be entered from outside, and these return to all
-//! such sites. A second callback out of the same call is no transition: who cuts the trace into segments sees the
-//! VM's call stub, and cuts there. For exceptions the paper has no edges. Here one that is caught leads to the handlers
-//! that cover the instruction, one that leaves frames to those around the call sites of the method and, where they may let it
-//! pass, of its callers.
+//! Calls and returns are not paired: a return leads to all callers that the ICFG knows (§4,
+//! *Discussions*). A site that may call out of the graph leads to all methods that can be
+//! entered from outside, and these return to all such sites. A second callback from the same
+//! call is no transition: the code that cuts the trace into segments sees the VM's call stub
+//! and cuts there. The paper has no edges for exceptions. Here an exception that is caught
+//! leads to the handlers that cover the instruction. An exception that leaves frames leads to
+//! the handlers around the call sites of the method and, where these may let it pass, of its
+//! callers.
 
 use super::work::{Limits, Work};
 use crate::segment::{Outcome, Segment, Symbol};
 use hashbrown::HashSet;
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
 
-/// What a transition does to the stack of frames.
+/// The effect of a transition on the stack of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Nothing.
+    /// None.
     Within,
     /// Pushes a frame.
     Call,
@@ -50,8 +53,9 @@ impl<'a> Nfa<'a> {
     pub fn matches(&self, node: Node, segment: &Segment, index: usize) -> bool {
         self.icfg.opcode(node) == segment.symbols()[index].opcode && segment.admits(self.icfg, index, node)
     }
-    /// Hands every successor of `from`, which ended with `outcome`, to `each`; if `want` is set, those with that opcode.
-    /// Some may come more than once. Returns how many edges were looked at.
+    /// Passes every successor of `from`, which ended with `outcome`, to `each`; if `want` is
+    /// set, only those with that opcode. A successor may be passed several times. Returns the
+    /// number of edges examined.
     pub fn successors(
         &self,
         from: Node,
@@ -74,9 +78,9 @@ impl<'a> Nfa<'a> {
             }
         }
     }
-    /// The successors of `from`, however it ended, but for those in sets that were handed out before: sites share the methods
-    /// they may call, methods the sites they may return to. `seen` keeps which sets these were. The rest as
-    /// [`Self::successors`].
+    /// Passes the successors of `from`, for any outcome, except those in sets that were passed
+    /// before: sites share the methods they may call, and methods share the sites they may
+    /// return to. `seen` records these sets. Otherwise like [`Self::successors`].
     pub(crate) fn new_successors(
         &self,
         from: Node,
@@ -136,7 +140,8 @@ impl<'a> Nfa<'a> {
         }
         looked
     }
-    /// The handlers in callers that an exception may reach that leaves the method of `from`.
+    /// Passes the handlers in callers that an exception may reach when it leaves the method of
+    /// `from`.
     fn unwind(&self, from: Node, want: Option<Opcode>, each: &mut dyn FnMut(Node, Step)) -> u64 {
         let g = self.icfg;
         let mut left = vec![false; g.method_count()];
@@ -157,7 +162,8 @@ impl<'a> Nfa<'a> {
         }
         looked
     }
-    /// Whether some path from `start` on matches `segment`, and how many symbols of it do; `None` when a limit is met.
+    /// The number of symbols of `segment` that some path from `start` on matches; `None` if a
+    /// limit is reached.
     pub fn accepts(&self, start: Node, segment: &Segment, limits: &Limits, work: &mut Work) -> Option<usize> {
         if segment.is_empty() || !self.matches(start, segment, 0) {
             return Some(0);
@@ -172,7 +178,8 @@ impl<'a> Nfa<'a> {
         }
         Some(segment.len())
     }
-    /// The states at symbol `index` after those at the symbol before; `None` when a limit is met.
+    /// Computes the states at symbol `index` from those at the previous symbol; `None` if a
+    /// limit is reached.
     fn advance(
         &self,
         states: &[Node],
@@ -190,7 +197,7 @@ impl<'a> Nfa<'a> {
                     next.push(n);
                 }
             });
-            // Some came more than once.
+            // Some states may have come more than once.
             let crowded = next.len() > 2 * limits.width;
             if crowded {
                 next.sort_unstable();

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! From starting nodes to the paths of a segment, their number, and where they differ.
+//! Searches the paths of a segment from its starting nodes, their number, and where they
+//! differ.
 //!
-//! Symbol by symbol, the states that some path leads to are listed with their predecessors and with the number of paths
-//! to each. Wherever only one state is left, all paths so far meet in it, so that what lies in front can be settled and
-//! forgotten: memory is bounded by the longest stretch that stays ambiguous.
+//! The search lists, symbol by symbol, the states that some path leads to, with their
+//! predecessors and the number of paths to each. Where only one state is left, all paths so far
+//! meet in it. What precedes it can be settled and dropped: memory is bounded by the longest
+//! ambiguous stretch.
 //!
-//! Where calls are paired with returns a state has a stack, and there may be as many stacks as there are paths. When they are too
-//! many all are forgotten: from there on returns may lead anywhere until calls have been seen again, so more paths fit
-//! than really do, but none that does is lost.
+//! Where calls are paired with returns a state has a stack, and there may be as many stacks as
+//! paths. If there are too many, all stacks are dropped: returns may then lead anywhere until
+//! calls have been seen again. More paths fit than really do, but no path that does is lost.
 
 use super::backwards::Reach;
 use super::nfa::{Nfa, Step};
@@ -19,16 +21,16 @@ use crate::segment::{Outcome, Segment};
 use jportal_bytecode::{Node, Transfer};
 use std::ops::Range;
 
-/// What is known of the frames below a segment's first symbol.
+/// The knowledge about the frames below a segment's first symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Below<'a> {
     /// Returns are not paired with calls, as in the paper (§4, *Discussions*).
     Unpaired,
     /// Returns are paired with the calls inside the segment.
     Unknown,
-    /// These call sites, outermost first, are all there is: the stack that survived the gap.
+    /// There are exactly these call sites, outermost first: the stack that survived the gap.
     Frames(&'a [Node]),
-    /// The topmost frames have these call sites, outermost first; what lies below is unknown.
+    /// The topmost frames have these call sites, outermost first; the frames below are unknown.
     Top(&'a [Node]),
 }
 
@@ -43,14 +45,16 @@ struct State {
 #[derive(Debug, Default)]
 struct Layer {
     states: Vec<State>,
-    /// Number of paths to each.
+    /// The number of paths to each state.
     paths: Vec<u64>,
-    /// First predecessor of each, and the number of predecessors; these are indices into the layer before.
+    /// The first predecessor of each state, and the predecessors of all states, as indices into
+    /// the previous layer.
     pred_first: Vec<u32>,
     preds: Vec<u32>,
 }
 
-/// Finds the paths of `segment` that begin at one of `starts` and go through the nodes of `reach`.
+/// Finds the paths of `segment` that begin at one of `starts` and use only the nodes of
+/// `reach`.
 pub fn search(
     nfa: &Nfa<'_>,
     segment: &Segment,
@@ -95,10 +99,11 @@ pub fn search(
     Fit::Paths(search.finish())
 }
 
-/// Predecessors of a symbol that are kept however many symbols stay ambiguous, and places at which a path may end that goes no
-/// further: methods may be copies of each other.
+/// The number of predecessors kept per symbol, however many symbols stay ambiguous. Also the
+/// maximum number of places at which the paths of a search that gives up may end: methods may
+/// be copies of each other.
 const FEW: usize = 4;
-/// Layers are settled when so many have come together.
+/// The number of layers from which they are settled.
 const SETTLE: usize = 1 << 12;
 
 struct Search<'a> {
@@ -109,7 +114,7 @@ struct Search<'a> {
     stacks: Stacks,
     root: Stack,
     layers: Vec<Layer>,
-    /// Predecessors in `layers`.
+    /// The number of predecessors in `layers`.
     pending: usize,
     nodes: Vec<Node>,
     ambiguous: Vec<Range<u32>>,
@@ -128,7 +133,7 @@ impl<'a> Search<'a> {
         let (layers, nodes, ambiguous) = (Vec::new(), Vec::new(), Vec::new());
         Self { nfa, segment, reach, paired, stacks, root, layers, pending: 0, nodes, ambiguous }
     }
-    /// Whether the frame below, if it is known, may have called the method of `start`.
+    /// Whether the frame below, if known, may have called the method of `start`.
     fn is_called(&self, start: Node) -> bool {
         let g = self.nfa.icfg();
         let entry = g.entry(g.method(start));
@@ -141,7 +146,8 @@ impl<'a> Search<'a> {
         let paths = vec![1; states.len()];
         self.layers = vec![Layer { states, paths, ..Layer::default() }];
     }
-    /// Up to where the paths led to one place last, or to few if they never did.
+    /// Gives up: the result reaches to the last symbol at which the paths led to one place, or
+    /// to few if they never led to one.
     fn given_up(mut self) -> Fit {
         let last = |most| self.layers.iter().rposition(|l: &Layer| l.states.len() <= most);
         let Some(last) = last(1).or_else(|| last(FEW)) else {
@@ -152,8 +158,8 @@ impl<'a> Search<'a> {
         let front = self.finish();
         Fit::GivenUp { resume: front.nodes.len(), front: Some(front) }
     }
-    /// Whether the only state in front of symbol `index` is a return to more places than a search is to begin with, of which
-    /// nothing but the symbols tells.
+    /// Whether the only state before symbol `index` is a return to more than
+    /// [`Limits::returns`] places, which nothing but the symbols restricts.
     fn leads_anywhere(&self, index: usize, limits: &Limits) -> bool {
         let Some(Layer { states, .. }) = self.layers.last() else { return false };
         let ([from], None) = (&states[..], self.reach.and_then(|r| r.at(index))) else { return false };
@@ -166,7 +172,7 @@ impl<'a> Search<'a> {
             && behind().map(|nodes| g.with_opcode(nodes, symbols[index].opcode).len()).sum::<usize>()
                 > limits.returns
     }
-    /// Whether symbol `index` may be `node` by what is known further on.
+    /// Whether symbol `index` may be `node` by the knowledge about later symbols.
     fn is_within(&self, index: usize, node: Node) -> bool {
         self.reach.is_none_or(|reach| reach.admits(index, node))
     }
@@ -174,7 +180,8 @@ impl<'a> Search<'a> {
     fn admits(&self, index: usize, node: Node) -> bool {
         self.is_within(index, node) && self.segment.admits(self.nfa.icfg(), index, node)
     }
-    /// The usual case without a list: one state, nothing pending before it, one successor. Otherwise nothing is done.
+    /// Handles the usual case without a list: one state, nothing pending before it, one
+    /// successor. Otherwise it does nothing and returns `false`.
     fn advance_single(&mut self, index: usize, work: &mut Work) -> bool {
         let [Layer { states, .. }] = &self.layers[..] else { return false };
         let [from] = states[..] else { return false };
@@ -193,8 +200,8 @@ impl<'a> Search<'a> {
         self.layers[0].states[0] = next;
         true
     }
-    /// The next layer; `None` when a limit is met, which is asked after each state: one may have as many successors as there
-    /// are handlers.
+    /// The next layer; `None` if a limit is reached. The limit is checked after each state,
+    /// because a state may have as many successors as there are handlers.
     fn advance(&mut self, index: usize, limits: &Limits, work: &mut Work) -> Option<Layer> {
         let outcome = self.segment.symbols()[index - 1].outcome;
         let (segment, reach, icfg) = (self.segment, self.reach, self.nfa.icfg());
@@ -260,7 +267,8 @@ impl<'a> Search<'a> {
             each(State { node, stack });
         });
     }
-    /// An exception leaves frames that are known; behind them it goes on as among unknown ones.
+    /// Follows an exception that leaves known frames; below them it continues as in unknown
+    /// frames.
     fn unwind(
         &mut self,
         from: State,
@@ -290,7 +298,7 @@ impl<'a> Search<'a> {
             self.settle();
         }
     }
-    /// Writes down what all layers but the last one say, which has one state left.
+    /// Writes the nodes of all layers except the last one, which has one state left.
     fn settle(&mut self) {
         let Some(last) = self.layers.pop() else { return };
         let mut layers = std::mem::take(&mut self.layers);
@@ -300,7 +308,8 @@ impl<'a> Search<'a> {
         self.pending = 0;
         self.layers = vec![Layer { preds: Vec::new(), pred_first: Vec::new(), ..last }];
     }
-    /// Appends one node for each of the first `count` of `layers`, and where other paths differ.
+    /// Appends one node for each of the first `count` of `layers`, and notes where other paths
+    /// differ.
     fn write(&mut self, layers: &[Layer], count: usize) {
         let base = self.nodes.len();
         let mut live = vec![true; layers.last().map_or(0, |l| l.states.len())];
@@ -333,7 +342,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Sorts what stands in `all` from `first` on, each once.
+/// Sorts the elements of `all` from `first` on and removes duplicates among them.
 fn drop_repeated<T: Ord + Copy>(all: &mut Vec<T>, first: usize) {
     if all.len() < first + 2 {
         return;
@@ -350,7 +359,7 @@ fn drop_repeated<T: Ord + Copy>(all: &mut Vec<T>, first: usize) {
 }
 
 impl Layer {
-    /// From states with the indices of their predecessors.
+    /// Makes a layer of states with the indices of their predecessors.
     fn of(found: &mut Vec<(State, u32)>, before: &[u64]) -> Self {
         if found.len() > 1 {
             found.sort_unstable();
@@ -377,7 +386,8 @@ impl Layer {
             _ => &[],
         }
     }
-    /// Which states of the layer before, which has `len`, lead to `live` ones, and the first that leads to `chosen`.
+    /// Which of the `len` states of the previous layer lead to `live` states, and the first one
+    /// that leads to `chosen`.
     fn before(&self, live: &[bool], chosen: usize, len: usize) -> (Vec<bool>, usize) {
         let mut before = vec![false; len];
         for state in (0..live.len()).filter(|s| live[*s]) {

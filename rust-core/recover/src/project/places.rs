@@ -1,34 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The index of the ICFG by which the start of a segment is found without trying every node.
+//! The index of the ICFG that finds the start of a segment without trying every node.
 //!
-//! A *run* is a straight line of instructions up to and with the next transfer of control. A segment shows whole
-//! runs wherever two of its symbols are transfers. The index knows, by hash, which nodes begin a given sequence of one, two or
-//! three runs; between runs of a sequence stand `goto`s and conditional branches whose outcome is known, since there the
-//! next run is determined. Hashes may collide: what the index names is a candidate.
+//! A *run* is a straight line of instructions up to and including the next transfer of control.
+//! A segment shows whole runs between two of its symbols that are transfers. The index has, by
+//! hash, the nodes that begin a given sequence of one, two or three runs. The runs of a
+//! sequence are joined by `goto`s and by conditional branches with a known outcome, because
+//! these determine the next run. Hashes may collide: an entry of the index is a candidate.
 
 use crate::segment::{Outcome, Symbol};
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
 use jportal_units::MethodId;
 
-/// Runs in the longest sequence.
+/// The number of runs in the longest sequence.
 const RUNS: usize = 3;
 
-/// The index; 8 bytes per sequence, 4 per node, per return and per method.
+/// The index. It takes 8 bytes per sequence, and 4 per node, per return and per method.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// First of each opcode in `nodes`, and their number.
+    /// The index of each opcode's first node in `nodes`; the last entry is the number of nodes.
     first: Box<[u32]>,
     /// All nodes by opcode, then by number.
     nodes: Box<[Node]>,
-    /// The returns of all methods, ascending, and the first of each method, with their number.
+    /// The returns of all methods, ascending, and the index of each method's first one; the
+    /// last entry is their number.
     returns: Box<[Node]>,
     first_return: Box<[u32]>,
-    /// Hash of a sequence and where it begins, by the number of runs.
+    /// The sequences, by their number of runs.
     sequences: [Box<[Sequence]>; RUNS],
 }
 
-/// The hash of a sequence and, in the lower half, the node that it begins at: one number is sorted faster than two.
+/// The hash of a sequence and, in the lower half, the node that it begins at: one integer sorts
+/// faster than two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Sequence(u64);
 
@@ -44,7 +47,8 @@ impl Sequence {
     }
 }
 
-/// The first of each opcode among all nodes, with the number of these, and all nodes by opcode, then by number.
+/// The index of each opcode's first node, ending with the number of nodes; and all nodes by
+/// opcode, then by number.
 fn by_opcode(icfg: &Icfg) -> (Box<[u32]>, Box<[Node]>) {
     let mut first = vec![0; 257];
     for node in icfg.nodes() {
@@ -66,9 +70,9 @@ fn by_opcode(icfg: &Icfg) -> (Box<[u32]>, Box<[Node]>) {
 /// A sequence of runs in the symbols of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// Where it begins.
+    /// The symbol at which it begins.
     pub index: usize,
-    /// Number of runs.
+    /// The number of runs.
     runs: usize,
     hash: u32,
 }
@@ -97,7 +101,7 @@ impl Places {
         let at = usize::from(opcode.0);
         &self.nodes[self.first[at] as usize..self.first[at + 1] as usize]
     }
-    /// Those from node `start` to in front of node `end`.
+    /// The nodes with `opcode` from node `start` to before node `end`.
     pub fn between(&self, opcode: Opcode, start: u32, end: u32) -> &[Node] {
         let all = self.of(opcode);
         let from = all.partition_point(|n| n.0 < start);
@@ -117,14 +121,15 @@ impl Places {
         };
         all.iter().copied().filter(move |node| icfg.opcode(*node) == opcode)
     }
-    /// Where `window` may begin.
+    /// The nodes at which `window` may begin.
     pub fn candidates(&self, window: &Window) -> impl ExactSizeIterator<Item = Node> + '_ {
         let all = &self.sequences[window.runs - 1];
         let from = all.partition_point(|s| s.hash() < window.hash);
         let len = all[from..].partition_point(|s| s.hash() == window.hash);
         all[from..from + len].iter().map(|s| s.begin())
     }
-    /// The longest window at symbol `index`, which begins a run; `None` where the run has no end or an exception in it.
+    /// The longest window at symbol `index`, which begins a run; `None` if the run is
+    /// incomplete or contains an exception.
     pub fn window(symbols: &[Symbol], index: usize) -> Option<Window> {
         let (mut hash, mut runs, mut best) = (Hash::default(), 0, None);
         for symbol in &symbols[index..] {
@@ -149,14 +154,14 @@ impl Places {
         }
         best
     }
-    /// Bytes held.
+    /// The size of the index in bytes.
     pub fn memory(&self) -> usize {
         (self.nodes.len() + self.returns.len() + self.first_return.len()) * 4
             + self.sequences.iter().map(|s| s.len() * 8).sum::<usize>()
     }
 }
 
-/// Hash of a sequence (FNV-1a).
+/// The hash of a sequence (FNV-1a).
 #[derive(Clone, Copy)]
 struct Hash(u64);
 
@@ -175,7 +180,7 @@ impl Hash {
     }
 }
 
-/// Nodes that may follow a transfer of control.
+/// The nodes that may follow a transfer of control.
 fn heads(icfg: &Icfg) -> Vec<Node> {
     let mut is_head = vec![false; icfg.len()];
     for n in icfg.nodes() {
@@ -187,7 +192,8 @@ fn heads(icfg: &Icfg) -> Vec<Node> {
     icfg.nodes().filter(|n| is_head[n.0 as usize]).collect()
 }
 
-/// Adds the sequences that begin at `head`, of which `runs` have been hashed and the next begins at `at`.
+/// Adds the sequences that begin at `head`, of which `runs` runs have been hashed; the next run
+/// begins at `at`.
 fn add_sequences(
     icfg: &Icfg,
     head: Node,
@@ -242,7 +248,8 @@ mod tests {
 
     #[test]
     fn returns_by_method() {
-        // iload_0, ifeq 6, iconst_0, ireturn, iconst_1, ireturn; one without code; return; goto 0.
+        // iload_0, ifeq 6, iconst_0, ireturn, iconst_1, ireturn; a method without code; return;
+        // goto 0.
         let kinds = [Opcode::IRETURN, Opcode::RETURN];
         let choice = method("choice", &[26, 153, 0, 5, 3, 172, 4, 172]);
         let mut native = method("native", &[]);

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Stacks of frames as paths need them: shared tails, equal stacks with equal numbers.
+//! Stacks of frames for the search of paths: tails are shared, and equal stacks have equal
+//! numbers.
 
 use hashbrown::HashMap;
 use jportal_bytecode::Node;
 
-/// A stack, by number.
+/// The number of a stack.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Stack(pub(super) u32);
 
 impl Stack {
-    /// Nothing is known of the frames below.
+    /// The frames below are unknown.
     pub(super) const UNKNOWN: Self = Self(0);
-    /// There is no frame below that a return could lead to.
+    /// There is no frame below to return to.
     pub(super) const BOTTOM: Self = Self(1);
 }
 
 /// All stacks of one search.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    /// Call site and rest of each stack; the first two have none.
+    /// The call site on top of each stack, and the rest of the stack; the first two stacks have
+    /// none.
     frames: Vec<(Node, Stack)>,
     numbers: HashMap<(Node, Stack), Stack>,
 }
@@ -29,7 +31,7 @@ impl Stacks {
         let none = (Node(u32::MAX), Stack::UNKNOWN);
         Self { frames: vec![none, none], numbers: HashMap::new() }
     }
-    /// Number of stacks.
+    /// The number of stacks.
     pub(super) fn len(&self) -> usize {
         self.frames.len()
     }
@@ -42,7 +44,7 @@ impl Stacks {
         }
         number
     }
-    /// The call site on top and the rest; `None` where no frame is known.
+    /// The call site on top and the rest; `None` if no frame is known.
     pub(super) fn pop(&self, stack: Stack) -> Option<(Node, Stack)> {
         (stack > Stack::BOTTOM).then(|| self.frames[stack.0 as usize])
     }

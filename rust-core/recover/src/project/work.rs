@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The price of a projection and its bounds.
+//! The cost of a projection and its limits.
 
-/// What a projection may cost.
+/// The limits of a projection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Transitions of any automaton.
     pub transitions: u64,
-    /// States that the automaton may be in at one symbol.
+    /// The maximum number of states of the automaton at one symbol.
     pub width: usize,
-    /// States with stacks at one symbol; beyond that the stacks are forgotten.
+    /// The maximum number of states with stacks at one symbol; beyond it the stacks are
+    /// dropped.
     pub stacked: usize,
-    /// States of the [`Dfa`](super::Dfa) kept, counted by their members, and predecessors kept of a stretch that is still
-    /// ambiguous, beside four for each symbol.
+    /// The maximum size of the [`Dfa`](super::Dfa): its states, counted by their members. Also
+    /// the maximum number of predecessors of a stretch that is still ambiguous, in addition to
+    /// four for each symbol.
     pub cached: usize,
-    /// Where a return to a frame of which nothing is known may lead to more places than these, and one place is all there is in front
-    /// of it, the search ends: what follows is a [segment of its own](crate::segment::Ends::returned), of which something further on
-    /// may tell more. No path is lost so.
+    /// The maximum number of places to which a return to an unknown frame may lead. If there
+    /// are more, and only one place before the return, the search ends: what follows is a
+    /// [segment of its own](crate::segment::Ends::returned), which later symbols may narrow
+    /// down. No path is lost by that.
     pub returns: usize,
 }
 
@@ -32,29 +35,29 @@ impl Default for Limits {
     }
 }
 
-/// What a projection cost.
+/// The cost of a projection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
     /// Starting nodes examined: those with the first symbol's opcode.
     pub candidates: u64,
-    /// Those whose abstraction was accepted (Algorithm 2, line 5).
+    /// Candidates whose abstraction was accepted (Algorithm 2, line 5).
     pub abstract_accepted: u64,
-    /// Those tested on the concrete automaton.
+    /// Candidates that were tested on the concrete automaton.
     pub concrete_tested: u64,
-    /// Those accepted.
+    /// Candidates that were accepted.
     pub accepted: u64,
-    /// Transitions of the abstract automaton that were worked out.
+    /// Transitions of the abstract automaton that were computed.
     pub abstract_transitions: u64,
     /// Transitions of the concrete automaton.
     pub transitions: u64,
-    /// How often stacks were forgotten because they were too many.
+    /// How often stacks were dropped because there were too many.
     pub forgotten: u64,
     /// How often the cache of the abstract automaton was emptied.
     pub flushes: u64,
 }
 
 impl Work {
-    /// Whether another transition would be one too many.
+    /// Whether the limit on transitions is reached.
     pub(crate) fn exhausted(&self, limits: &Limits) -> bool {
         self.transitions + self.abstract_transitions >= limits.transitions
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Small programs.
+//! Small programs for tests.
 #![allow(dead_code)]
 
+/// Random programs and random walks through them.
 pub mod random;
 
 use jportal_bytecode::{
@@ -41,14 +42,14 @@ pub fn calling(mut m: Method, callees: &[&str]) -> Method {
     m
 }
 
-/// Adds a row that takes every exception.
+/// Adds an exception table row that catches every exception.
 pub fn catching(mut m: Method, start: u16, end: u16, handler: u16) -> Method {
     let row = ExceptionRow { start: Bci(start), end: Bci(end), handler: Bci(handler), catch_type: None };
     m.exceptions = m.exceptions.iter().cloned().chain([row]).collect();
     m
 }
 
-/// The same with rows that let others pass.
+/// `m` with rows that let other exceptions pass.
 pub fn some(mut m: Method) -> Method {
     let named = |row: &ExceptionRow| ExceptionRow { catch_type: Some("a/E".into()), ..row.clone() };
     m.exceptions = m.exceptions.iter().map(named).collect();
@@ -85,7 +86,7 @@ pub fn fun() -> Method {
     method("fun", &code)
 }
 
-/// A segment of symbols without outcomes.
+/// A segment of symbols without known outcomes.
 pub fn open(opcodes: &[Opcode]) -> Segment {
     Segment::new(opcodes.iter().map(|o| Symbol::open(*o)).collect())
 }

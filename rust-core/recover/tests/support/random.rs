@@ -7,22 +7,31 @@ use jportal_bytecode::{EdgeKind, Icfg, Method, Node, Transfer};
 use jportal_recover::{Outcome, Segment, Symbol};
 use proptest::prelude::*;
 
-/// An instruction before its method is laid out; targets count instructions.
+/// An instruction before its method is laid out; targets are indices of instructions.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
+    /// An opcode without operands and without a transfer.
     Plain(u8),
+    /// A conditional branch: opcode and target.
     If(u8, u8),
+    /// A `goto` with its target.
     Goto(u8),
+    /// A `lookupswitch`: the default target, and the target of its only case.
     Switch(u8, u8),
-    /// Of the method with that number; a number behind the last one is a method that nobody knows.
+    /// A call of the method with this number; a number after the last one is a method that the
+    /// graph does not have.
     Call(u8),
+    /// An `ireturn`.
     Return,
+    /// An `athrow`.
     Throw,
 }
 
-/// A method before it is laid out: instructions and, if set, the rows of its exception table as start, length, handler.
+/// A method before it is laid out: its instructions, and the rows of its exception table as
+/// start, length, handler.
 pub type Draft = (Vec<Op>, Vec<(u8, u8, u8)>);
 
+/// Random methods.
 pub fn drafts() -> impl Strategy<Value = Vec<Draft>> {
     // Few opcodes, so that segments fit in several places.
     let plain = prop_oneof![Just(4u8), Just(26), Just(96), Just(108), Just(108)];
@@ -91,22 +100,25 @@ pub fn program(drafts: &[Draft]) -> Icfg {
     graph(methods(drafts))
 }
 
-/// Its methods.
+/// The methods of a random program.
 pub fn methods(drafts: &[Draft]) -> Vec<Method> {
     drafts.iter().enumerate().map(|(i, d)| lay_out(i, d)).collect()
 }
 
-/// A walk through a program: what was executed and how each instruction ended, and the call sites of the frames below
-/// the first.
+/// A walk through a program.
 #[derive(Clone, Debug)]
 pub struct Walk {
+    /// The executed instructions.
     pub nodes: Vec<Node>,
+    /// How each instruction ended.
     pub outcomes: Vec<Outcome>,
+    /// The call sites of the frames below the first instruction; [`walk`] has none.
     pub below: Vec<Node>,
 }
 
 impl Walk {
-    /// The walk from `at` as a trace shows it; the bits of `hidden` say which branch outcomes it does not.
+    /// The walk from `from` on as a trace shows it; the bits of `hidden` select branch outcomes
+    /// that it does not show.
     pub fn segment(&self, g: &Icfg, from: usize, hidden: u64) -> Segment {
         let shown = |i: usize, o: Outcome| match o {
             Outcome::Taken | Outcome::NotTaken if hidden >> (i % 64) & 1 == 1 => Outcome::Open,
@@ -117,7 +129,8 @@ impl Walk {
     }
 }
 
-/// Walks as `choices` say, with `entry` outermost; calls and returns are paired.
+/// Walks from the node that the first choice selects, as the other choices say; calls and
+/// returns are paired.
 pub fn walk(g: &Icfg, choices: &[u8]) -> Walk {
     let mut walk = Walk { nodes: vec![], outcomes: vec![], below: vec![] };
     let mut stack: Vec<Node> = Vec::new();
@@ -177,7 +190,7 @@ fn step(g: &Icfg, node: Node, choice: usize, stack: &mut Vec<Node>) -> Option<(O
     }
 }
 
-/// Whether `to` may follow `from`, worked out without the automaton under test.
+/// Whether `to` may follow `from`, computed without the automaton under test.
 pub fn is_edge(g: &Icfg, from: Node, outcome: Outcome, to: Node) -> bool {
     let behind = |n: Node| n.0 > 0 && g.edges(Node(n.0 - 1)).any(|e| e == (EdgeKind::Behind, n));
     match (outcome, g.opcode(from).transfer()) {
@@ -200,7 +213,7 @@ pub fn is_edge(g: &Icfg, from: Node, outcome: Outcome, to: Node) -> bool {
     }
 }
 
-/// Whether each of `nodes` may follow the one before, by an exception or without one.
+/// Whether each of `nodes` may follow the previous one, with or without an exception.
 pub fn is_path(g: &Icfg, nodes: &[Node]) -> bool {
     let any = [Outcome::Open, Outcome::Thrown, Outcome::Unwound];
     nodes.windows(2).all(|pair| any.iter().any(|o| is_edge(g, pair[0], *o, pair[1])))

@@ -83,7 +83,7 @@ fn equal_flows_are_right() {
     assert_eq!(a.threads[0].shares.pmd, Some(0.4), "of the thread's 500, 300");
 }
 
-/// 40 bytecodes, a time each; 10 are lost, 4 of them are recovered, 3 of these right.
+/// 40 bytecodes, a time each; 10 are lost, 4 of them are filled, 3 of these are right.
 #[test]
 fn the_figures_by_hand() {
     let timed = |from: u64, all: Vec<Event>| -> Vec<Event> {
@@ -96,7 +96,7 @@ fn the_figures_by_hand() {
     // Truth: 15, 16, 17, 18, 19, 19, 18, 17, 16, 15.
     let guesses = [(0.9, 16), (0.9, 17), (0.5, 3), (0.5, 16)];
     tested.extend(guesses.map(|(c, n)| recovered(c, run([n]).remove(0))));
-    // Behind the gap five were captured, and two of these could not be decoded.
+    // Two bytecodes after the gap were captured but could not be decoded.
     tested.extend(timed(27, run(numbers[27..].iter().copied())));
     let a = one(&truth, &tested);
     let t = &a.total;
@@ -125,7 +125,7 @@ fn what_is_recovered_of_captured_trace_is_in_no_ra() {
     let mut tested = vec![time(100)];
     tested.extend(run(0..5));
     tested.push(loss(105, 110));
-    // Lost: 5 to 9. Captured and not decoded: 10 to 14, all of which is recovered.
+    // Lost: 5 to 9. Captured and not decoded: 10 to 14, all of which are filled.
     tested.extend(run(8..15).into_iter().map(|e| recovered(0.7, e)));
     tested.extend(run(15..20));
     let t = one(&truth, &tested).total;
@@ -135,7 +135,7 @@ fn what_is_recovered_of_captured_trace_is_in_no_ra() {
 
 #[test]
 fn orphans_behind_a_loss_were_captured() {
-    // No time tells which of 5 to 9 were lost, but two of them are there, with no more than their opcodes.
+    // No time says which of 5 to 9 were lost, but two of them were captured as orphans.
     let mut tested = run(0..5);
     tested.push(loss(105, 110));
     tested.extend(
@@ -148,7 +148,8 @@ fn orphans_behind_a_loss_were_captured() {
 
 #[test]
 fn what_ran_in_a_gap_that_was_filled_was_lost() {
-    // Times within the fill are no times of the gap, and where the fill leads nowhere it ends in a gap of its own.
+    // Times within the fill are not times of the gap. A fill that is given up ends in a gap of
+    // its own.
     let mut truth = vec![time(100)];
     truth.extend(run(0..10));
     truth.push(time(110));
@@ -173,7 +174,7 @@ fn what_ran_in_a_gap_that_was_filled_was_lost() {
 #[test]
 fn what_is_missing_in_a_loop_is_missing_at_the_gap() {
     let truth: Vec<Event> = run((0..3).chain((3..9).cycle().take(60)).chain(9..12));
-    // Two rounds, a loss of seven, one round and the end.
+    // Two rounds, a loss of seven rounds, one round and the end.
     let mut tested = truth[..15].to_vec();
     tested.push(loss(105, 110));
     tested.extend(truth[57..].iter().cloned());
@@ -184,7 +185,8 @@ fn what_is_missing_in_a_loop_is_missing_at_the_gap() {
 #[test]
 fn both_flows_go_on_where_a_fill_long_before_is_given_up() {
     let truth: Vec<Event> = run((0..3).chain((3..9).cycle().take(360)).chain(9..12));
-    // What was recovered ends in front of the third round; two more rounds, and the two behind them were not decoded.
+    // The fill ends before the third round. Two more rounds follow, and the two after them were
+    // not decoded.
     let mut tested = truth[..15].to_vec();
     tested.push(recovered(0.7, contradiction(105, 105)));
     tested.extend(truth[15..27].iter().cloned());
@@ -212,7 +214,7 @@ fn a_wrong_decoded_bytecode_is_found() {
 
 #[test]
 fn the_longest_wrong_stretches_are_shown() {
-    // Stretches of 1, 2, 3, 4, 1, 2, … wrong bytecodes, twelve of them, each behind three right ones.
+    // Twelve stretches of 1, 2, 3, 4, 1, 2, … wrong bytecodes, each after three right ones.
     let (mut truth, mut tested) = (Vec::new(), Vec::new());
     for k in 0..12 {
         let own = run(0..3);
@@ -232,7 +234,7 @@ fn the_longest_wrong_stretches_are_shown() {
 fn the_order_counts_and_each_counterpart_once() {
     let mut tested = run(0..5);
     tested.push(gap(true));
-    // Of 5, 6, 7 in the wrong order one can be right, and the second 7 has no counterpart.
+    // Only a subsequence of 5, 6, 7 can be right: 5 or 6, and one 7 after it.
     tested.extend(run([7, 6, 5, 7, 7]).into_iter().map(|e| recovered(0.2, e)));
     tested.extend(run(8..20));
     let t = one(&run(0..20), &tested).total;
@@ -242,7 +244,7 @@ fn the_order_counts_and_each_counterpart_once() {
 
 #[test]
 fn recovered_bytecodes_are_looked_for_between_their_neighbours() {
-    // What is recovered stands in the truth, but elsewhere.
+    // The filled bytecodes exist in the truth, but elsewhere.
     let mut tested = run(0..5);
     tested.extend(run(12..15).into_iter().map(|e| recovered(0.2, e)));
     tested.extend(run(8..20));
@@ -300,11 +302,12 @@ fn threads_are_compared_each_with_its_own() {
     assert_eq!((all.threads[1].figures.right.decoded, all.total.truth, all.total.lost), (10, 20, 10));
     let other = compared(&[(7, &a)], &[(7, &a), (8, &b)]);
     assert!(matches!(other, Err(Error::OtherThread { tid: 8, .. })), "{other:?}");
-    // A thread without bytecodes is none.
+    // A thread without bytecodes is ignored.
     assert!(compared(&[(7, &a)], &[(7, &a), (8, &[time(5)])]).is_ok());
 }
 
-/// The truth has both threads of an OS thread as one, the capture, whose gap lies between them, as two.
+/// The truth has both threads of an OS thread as one; the capture, whose gap lies between them,
+/// has two.
 #[test]
 fn a_thread_that_follows_another_on_its_os_thread_may_be_one_with_it() {
     let numbered = |from: u64, all: Vec<Event>| -> Vec<Event> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Thread by thread: what of the flow stands in the truth.
+//! Compares the flow with the truth, thread by thread.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,13 +19,13 @@ use super::words::{WORD_BITS, Words};
 const KEPT: usize = 10;
 const SHOWN: u64 = 6;
 
-/// Bytes of PT by thread, which is named by OS thread id and start (TSC).
+/// Bytes of PT by thread; the key is OS thread id and start (TSC).
 pub type BytesOfThreads = BTreeMap<(u32, u64), u64>;
 
 /// Bytes of PT of one capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceBytes {
-    /// In all.
+    /// Of all threads.
     pub total: u64,
     /// Of each thread.
     pub threads: BytesOfThreads,
@@ -33,7 +33,8 @@ pub struct TraceBytes {
 
 /// Compares the flow of a capture with the truth.
 ///
-/// `methods`: those of the recording, which must be the same for both. `progress` is called with bytecodes done and in all.
+/// `methods`: the methods of the recording, which must be the same for both. `progress` is
+/// called with the number of bytecodes done and of all bytecodes.
 ///
 /// # Errors
 /// [`Error::TruthIsLossy`], [`Error::OtherThread`], [`Error::Spool`].
@@ -92,9 +93,11 @@ pub fn compare(
 /// OS thread id and start (TSC).
 type Name = (u32, u64);
 
-/// Of two Java threads that share an OS thread one behind the other (`main` and `DestroyJavaVM`), the first has what was
-/// recorded of both without the core being left or trace being lost in between: where the truth knows the first only, `tested` may
-/// have both. The second is appended to the first there. Returns which to which.
+/// Joins the flows of two Java threads that share an OS thread in turn (`main` and
+/// `DestroyJavaVM`). If neither a switch away from the core nor lost trace lies between them,
+/// the first thread's flow holds the trace of both. So where the truth knows only the first
+/// thread, `tested` may have both, and the second is appended to the first. Returns the pairs
+/// (joined thread, thread that it was appended to).
 fn join_successors(
     truth: &[Spool],
     tested: &mut BTreeMap<(u64, u32), Spool>,
@@ -120,7 +123,7 @@ fn key(s: &Spool) -> (u64, u32) {
     (s.info.started.get(), s.info.tid.get())
 }
 
-/// What words mean.
+/// Translates words to names.
 #[derive(Clone, Copy)]
 struct Names<'a> {
     methods: &'a MethodTable,
@@ -170,7 +173,7 @@ impl<'a> Thread<'a> {
     fn compare(&mut self, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
         let all = self.figures.truth;
         let Some(mut tested) = self.tested.take() else {
-            // Nothing at all was captured.
+            // Nothing was captured.
             (self.figures.lost, self.figures.missing_lost) = (all, all);
             return Ok(());
         };
@@ -212,18 +215,18 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// Between which places of the truth a break lies, by its times.
+/// The range of the truth in which a break lies, by its times.
 fn cut(b: &Break, times: &Times, length: u64) -> Cut {
     let since = b.since.map(|t| times.around(t, length));
     let until = b.resumed.map(|t| times.around(t, length));
     // Without a time there is no bound.
     let (from, to) = until.or(since).unwrap_or((0, length));
-    // What is told until the next time was done by then.
+    // The bytecodes up to the next known time had run by then.
     let next = b.next.map(|(tsc, at)| times.around(tsc, length).1.saturating_sub(at - b.at));
     Cut { at: b.at, before: since.or(until).map_or(length, |s| s.1), from, to: next.unwrap_or(to).max(from) }
 }
 
-/// Takes the aligned stretches of captured bytecodes, and looks at what lies between them.
+/// Takes the aligned stretches of captured bytecodes, and compares the ranges between them.
 struct Found<'a> {
     breaks: &'a [Break],
     times: &'a Times,
@@ -235,7 +238,7 @@ struct Found<'a> {
     tid: (u32, u64),
     /// Where the last aligned stretch ends, in the truth and in the capture.
     end: (u64, u64),
-    /// So many of the breaks lie before.
+    /// Number of breaks before `end`.
     broken: usize,
     figures: &'a mut Figures,
     reliability: &'a mut Reliability,
@@ -265,10 +268,10 @@ impl Matches for Found<'_> {
 }
 
 impl Found<'_> {
-    /// What lies between the last aligned stretch and the next, which begins at `next`.
+    /// Handles the range between the last aligned stretch and the next, which begins at `next`.
     fn hole(&mut self, truth: &mut Words, tested: &mut Words, next: (u64, u64)) -> io::Result<()> {
         let (expected, found) = (self.end.0..next.0, self.end.1..next.1);
-        // Both went on together across these.
+        // Both flows continued together across these breaks.
         let inside = |b: &&Break| b.given_up && b.at < found.start;
         self.broken += self.breaks[self.broken..].iter().take_while(inside).count();
         let first = self.broken;
@@ -314,8 +317,9 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// The part of a hole in the truth that ran while trace was being lost: what did not run before or behind that for certain,
-    /// without as many bytecodes as were captured there as orphans. Without times and orphans all of it.
+    /// The part of the truth's range that ran while trace was being lost: the bytecodes that
+    /// did not certainly run before or after the loss, minus as many bytecodes as were captured
+    /// there as orphans. Without times and orphans, the whole range.
     fn lost(&self, breaks: &[Break], hole: &Range<u64>) -> Range<u64> {
         let mut losses = breaks.iter().filter(|b| b.loss || b.filled);
         let Some(first) = losses.next() else { return hole.start..hole.start };
@@ -327,12 +331,12 @@ impl Found<'_> {
     }
 }
 
-/// Whether a stretch of so many bytecodes would be among the longest.
+/// Whether a stretch with this number of bytecodes would be among the longest.
 fn is_kept(worst: &[WrongStretch], bytecodes: u64) -> bool {
     worst.len() < KEPT || worst.last().is_some_and(|w| w.bytecodes < bytecodes)
 }
 
-/// Keeps the longest, the longest first; of equals the first.
+/// Keeps the longest stretches, the longest first; among equally long ones, the first.
 fn keep(worst: &mut Vec<WrongStretch>, stretch: WrongStretch) {
     if is_kept(worst, stretch.bytecodes) {
         worst.insert(worst.partition_point(|w| w.bytecodes >= stretch.bytecodes), stretch);
@@ -340,7 +344,7 @@ fn keep(worst: &mut Vec<WrongStretch>, stretch: WrongStretch) {
     }
 }
 
-/// Takes the aligned stretches of recovered bytecodes in one hole.
+/// Takes the aligned stretches of filled bytecodes in one range.
 struct Recovered<'a> {
     lost: Range<u64>,
     all: u64,

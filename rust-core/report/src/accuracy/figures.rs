@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The figures of the paper's Table 3, and what else a comparison counts.
+//! The figures of the paper's Table 3, and the other counts of a comparison.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::tally::Tally;
 /// Bins of confidence, a twentieth each.
 pub(crate) const BINS: usize = 20;
 
-/// The bin of a confidence; what is no number, or below 0, is in the first.
+/// The bin of a confidence. NaN and values below 0 belong to the first bin.
 pub(crate) fn bin(confidence: f32) -> usize {
     ((confidence * BINS as f32) as usize).min(BINS - 1)
 }
@@ -18,13 +18,13 @@ pub(crate) fn bin(confidence: f32) -> usize {
 /// Bytecodes with a counterpart in the truth and without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Judged {
-    /// With one.
+    /// With a counterpart.
     pub right: u64,
-    /// Without.
+    /// Without a counterpart.
     pub wrong: u64,
 }
 
-/// What was counted in one thread or in all; from these numbers follow the [`Shares`].
+/// The counts of one thread or of all threads, from which the [`Shares`] follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
     /// Bytes of PT in the truth.
@@ -33,32 +33,33 @@ pub struct Figures {
     pub capture_bytes: u64,
     /// Bytecodes of the truth.
     pub truth: u64,
-    /// Those of them that ran while trace was being lost.
+    /// Bytecodes of the truth that ran while trace was being lost.
     pub lost: u64,
     /// Bytecodes of the capture's flow.
     pub flow: Tally,
-    /// Those of them that have their counterpart in the truth.
+    /// Bytecodes of the capture's flow that have a counterpart in the truth.
     pub right: Tally,
-    /// Those of them that have none.
+    /// Bytecodes of the capture's flow that have none.
     pub wrong: Tally,
-    /// The projected ones that have one path only.
+    /// The placed bytecodes with one path.
     pub certain: Judged,
-    /// Recovered ones among the right whose counterpart ran while trace was being lost.
+    /// Right filled bytecodes whose counterpart ran while trace was being lost.
     pub recovered_of_lost: u64,
-    /// Bytecodes of the truth without counterpart that ran while trace was being lost.
+    /// Bytecodes of the truth without a counterpart that ran while trace was being lost.
     pub missing_lost: u64,
-    /// Bytecodes of the truth without counterpart whose trace was captured.
+    /// Bytecodes of the truth without a counterpart whose trace was captured.
     pub missing_captured: u64,
-    /// Bytecodes of the capture of which the opcode is known and not whose they are: they are among the missing ones.
+    /// Orphan bytecodes of the capture: only the opcode is known, not the frame. They are among
+    /// the missing bytecodes.
     pub orphans: u64,
     /// Gaps of the capture at which no trace was lost.
     pub other_gaps: u64,
-    /// Unresolved stretches of the truth: its bytecodes there are not known.
+    /// Unresolved stretches of the truth, whose bytecodes are not known.
     pub unresolved_truth: u64,
 }
 
 impl Figures {
-    /// Adds those of another thread.
+    /// Adds the figures of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.truth_bytes += other.truth_bytes;
         self.capture_bytes += other.capture_bytes;
@@ -97,50 +98,50 @@ impl Figures {
     }
 }
 
-/// Table 3 and Figure 7 of the paper, each between 0 and 1, `None` of nothing. How they are read: see
-/// [the module](super).
+/// Table 3 and Figure 7 of the paper, each between 0 and 1, `None` if the divisor is 0. [The
+/// module](super) defines them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Shares {
     /// PMD: bytes of trace lost, of the truth's.
     pub pmd: Option<f64>,
     /// The same in bytecodes.
     pub pmd_flow: Option<f64>,
-    /// PR: bytecodes recovered and right, of the truth's.
+    /// PR: right filled bytecodes, of the truth's.
     pub pr: Option<f64>,
-    /// RA: recovered and right, of those lost.
+    /// RA: right filled bytecodes, of the lost ones.
     pub ra: Option<f64>,
     /// PDC: bytes of trace captured, of the truth's.
     pub pdc: Option<f64>,
     /// The same in bytecodes.
     pub pdc_flow: Option<f64>,
-    /// PD: bytecodes decoded or projected and right, of the truth's.
+    /// PD: right decoded or placed bytecodes, of the truth's.
     pub pd: Option<f64>,
-    /// DA: decoded or projected and right, of those captured.
+    /// DA: right decoded or placed bytecodes, of the captured ones.
     pub da: Option<f64>,
     /// Figure 7: PD + PR.
     pub overall: Option<f64>,
-    /// Not in the paper: the share of the decoded bytecodes that is right.
+    /// Not in the paper: the share of the decoded bytecodes that are right.
     pub decoded_right: Option<f64>,
-    /// Not in the paper: the share of the recovered bytecodes that is right.
+    /// Not in the paper: the share of the filled bytecodes that are right.
     pub recovered_right: Option<f64>,
 }
 
-/// The recovered bytecodes that claim about the same confidence.
+/// The filled bytecodes with about the same confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bin {
     /// Least confidence.
     pub from: f64,
-    /// Confidence of the next bin.
+    /// Least confidence of the next bin.
     pub to: f64,
-    /// Recovered bytecodes.
+    /// Filled bytecodes.
     pub bytecodes: u64,
-    /// Those that are right.
+    /// Right ones among them.
     pub right: u64,
-    /// Mean of what they claim.
+    /// Mean of their confidences.
     pub claimed: f64,
 }
 
-/// Recovered bytecodes by bin: all, right, sum of the confidences.
+/// Filled bytecodes by bin: all, right, sum of the confidences.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reliability {
     pub(crate) all: [u64; BINS],
@@ -156,7 +157,7 @@ impl Reliability {
             self.claimed[n] += other.claimed[n];
         }
     }
-    /// The bins that hold something.
+    /// The bins that are not empty.
     pub(crate) fn bins(&self) -> Vec<Bin> {
         let bin = |n: usize| Bin {
             from: n as f64 / BINS as f64,
@@ -169,26 +170,26 @@ impl Reliability {
     }
 }
 
-/// A stretch of captured bytecodes that the truth has not.
+/// A stretch of captured bytecodes that are not in the truth.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WrongStretch {
     /// OS thread id.
     pub tid: u32,
     /// When the thread started (TSC).
     pub started: u64,
-    /// Captured bytecodes of the thread before.
+    /// Captured bytecodes of the thread before it.
     pub at: u64,
-    /// Bytecodes of the truth before.
+    /// Bytecodes of the truth before it.
     pub truth_at: u64,
-    /// How many there are.
+    /// Number of bytecodes.
     pub bytecodes: u64,
-    /// How many of the truth stand there instead.
+    /// Number of bytecodes that the truth has instead.
     pub instead: u64,
-    /// A gap lies right before, inside or behind.
+    /// A gap is right before, inside or right after the stretch.
     pub at_gap: bool,
-    /// The first of them.
+    /// The first bytecodes of the stretch.
     pub found: Vec<String>,
-    /// The first that the truth has there.
+    /// The first bytecodes that the truth has instead.
     pub expected: Vec<String>,
 }
 
@@ -201,9 +202,9 @@ pub struct ThreadAccuracy {
     pub name: String,
     /// When it started (TSC).
     pub started: u64,
-    /// What was counted.
+    /// The counts.
     pub figures: Figures,
-    /// What follows.
+    /// The shares that follow from the counts.
     pub shares: Shares,
 }
 
@@ -212,13 +213,14 @@ pub struct ThreadAccuracy {
 pub struct Accuracy {
     /// All threads together.
     pub total: Figures,
-    /// What follows.
+    /// The shares that follow from `total`.
     pub shares: Shares,
     /// By thread, in order of start.
     pub threads: Vec<ThreadAccuracy>,
-    /// Recovered bytecodes by confidence.
+    /// Filled bytecodes by confidence.
     pub reliability: Vec<Bin>,
-    /// Mean distance between claimed confidence and share right, weighted by bytecodes; `None` if nothing is recovered.
+    /// Mean distance between the claimed confidence and the share of right bytecodes, weighted
+    /// by bytecodes; `None` if there are no filled bytecodes.
     pub calibration_error: Option<f64>,
     /// Wrong stretches of captured bytecodes.
     pub wrong_stretches: u64,
@@ -235,7 +237,7 @@ impl Accuracy {
             (all > 0).then(|| self.reliability.iter().map(off).sum::<f64>() / all as f64);
         self
     }
-    /// Whether nothing that was decoded is wrong.
+    /// Whether no decoded bytecode is wrong.
     pub const fn decoded_is_right(&self) -> bool {
         self.total.wrong.decoded == 0
     }
@@ -342,7 +344,7 @@ impl Accuracy {
     }
 }
 
-/// In per cent with two decimals, as the paper has them; `-` of nothing.
+/// In per cent with two decimals, as in the paper; `-` for `None`.
 fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".into(), |s| format!("{:.2}%", 100.0 * s))
 }
@@ -353,7 +355,8 @@ mod tests {
 
     #[test]
     fn the_shares_are_those_of_table_3() {
-        // H2 with 128 MB in the paper, in hundredths of a per cent of the truth: captured and decoded 54.36, lost and recovered 16.95.
+        // H2 with 128 MB in the paper, in hundredths of a per cent of the truth: 54.36 captured
+        // and decoded, 16.95 lost and filled.
         let f = Figures {
             truth_bytes: 10_000,
             capture_bytes: 7197,
@@ -390,7 +393,7 @@ mod tests {
         (r.all[10], r.right[10], r.claimed[10]) = (10, 6, 5.0);
         (r.all[19], r.right[19], r.claimed[19]) = (30, 24, 30.0);
         let a = Accuracy::default().calibrated(&r);
-        // Of 40, 10 are one too many and 30 six too few.
+        // Of the 40 bytecodes, bin 10 claims one too few and bin 19 claims six too many.
         assert_eq!(a.calibration_error, Some(7.0 / 40.0));
         assert_eq!(a.reliability[1].claimed, 1.0);
         assert!(a.text().contains("0.50 to 0.55         10   50.00%  60.00%"), "{}", a.text());

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What stands behind a cut is put as late as it can be.
+//! Moves the words after a cut as late as possible.
 //!
-//! In a loop the words behind a cut are equal to the reference from many places on, and the alignment may have taken one that is some
-//! rounds too early; then words of the reference are missing further on, where nothing is cut. If all from the cut to there
-//! stands right before the place where both go on as well, it is put there: as many words are equal, and those that are missing are
-//! missing at the cut. A few may be missing in between, as where callees are known and not all of their callers; and words that are
-//! one of several possible paths may be wrong there: such words may fit in another round by chance, and those that fit nowhere do not
-//! part what stands on both sides of them.
+//! In a loop, the words after a cut equal the reference at many indices, and the alignment may
+//! have chosen one that is some rounds too early. Then words of the reference are missing
+//! further on, where there is no cut. If everything from the cut up to there also equals the
+//! reference right before the next stretch, it is moved there. The number of equal words stays
+//! the same, and the missing words are then missing at the cut. A few words may be missing in
+//! between, for example where callees are known but not all of their callers. Words that are
+//! one of several possible paths may be wrong: they may fit another round by chance, and if
+//! they fit nowhere they do not separate the stretches on both sides of them.
 
 use std::io;
 use std::ops::Range;
@@ -18,18 +20,19 @@ use super::times::Guide;
 use super::walk::{Cut, Match, Matches, put_late};
 use super::words::{WORD_BITS, Words};
 
-/// Words behind a cut that may yet be put elsewhere.
+/// Most words after a cut that may be moved.
 const MOST: u64 = 1 << 16;
-/// The same if words are missing in between, and how many may be.
+/// The same if words are missing in between, and how many may be missing.
 const MOST_STREWN: u64 = 1 << 12;
 const MISSING: u64 = 1 << 8;
 
-/// Stands before another receiver of stretches, which gets them later.
+/// Precedes another receiver of stretches and passes them on with a delay.
 pub(crate) struct Late<'a> {
     cuts: &'a [Cut],
     guide: &'a Guide,
     to: &'a mut dyn Matches,
-    /// The stretches from the last cut on, while nothing stands between them in the tested sequence but what is one of several paths.
+    /// The stretches since the last cut, as long as the tested sequence has nothing between
+    /// them except words that are one of several paths.
     held: Vec<Match>,
 }
 
@@ -37,16 +40,16 @@ impl<'a> Late<'a> {
     pub(crate) const fn new(cuts: &'a [Cut], guide: &'a Guide, to: &'a mut dyn Matches) -> Self {
         Self { cuts, guide, to, held: Vec::new() }
     }
-    /// Nothing more follows.
+    /// Passes on the stretches that are held: nothing more follows.
     pub(crate) fn flush(&mut self, reference: &mut Words, tested: &mut Words) -> io::Result<()> {
         self.held.drain(..).try_for_each(|m| self.to.found(reference, tested, m))
     }
-    /// The held stretches in the tested sequence.
+    /// The held stretches as a range of the tested sequence.
     fn held_range(&self) -> Option<Range<u64>> {
         let (first, last) = (self.held.first()?, self.held.last()?);
         Some(first.tested..last.tested + last.len)
     }
-    /// A part that no cut divides; `cut`: one is right before it.
+    /// Takes a stretch that no cut divides; `cut`: a cut is right before it.
     fn part(
         &mut self,
         (reference, tested): (&mut Words, &mut Words),
@@ -68,7 +71,8 @@ impl<'a> Late<'a> {
         self.held.push(found);
         Ok(())
     }
-    /// Puts what is held right before `next`, if it stands there, too, and no time forbids it.
+    /// Moves the held stretches right before `next` if they fit there, too, and no time forbids
+    /// it.
     fn put_before(
         &mut self,
         reference: &mut Words,
@@ -101,12 +105,13 @@ impl<'a> Late<'a> {
     }
 }
 
-/// Whether all of a part of the tested sequence is one of several paths.
+/// Whether all words of a part of the tested sequence are one of several paths.
 fn are_choices(tested: &mut Words, mut part: Range<u64>) -> io::Result<bool> {
     part.try_fold(true, |all, at| Ok(all && tested.raw(at)? >> WORD_BITS == SEVERAL_PATHS))
 }
 
-/// The stretches of `held` right before `next`, word for word, if all of it stands there but for what is one of several paths.
+/// The stretches of `held` right before `next`, word for word, if every word fits there except
+/// those that are one of several paths.
 fn even_before(
     reference: &mut Words,
     tested: &mut Words,
@@ -129,8 +134,8 @@ fn even_before(
     Ok(Some(found))
 }
 
-/// The stretches of `held` right before `next` with words of the reference missing in between, if all of it stands there but for what
-/// is one of several paths.
+/// The stretches of `held` before `next` with words of the reference missing in between, if
+/// every word fits there except those that are one of several paths.
 fn strewn_before(
     reference: &mut Words,
     tested: &mut Words,
@@ -165,7 +170,7 @@ impl Matches for Late<'_> {
             self.cuts = &self.cuts[1..];
             let (at, before) = (next.at, next.at.saturating_sub(found.tested));
             if before == 0 {
-                // What is in front of it is no part of what is behind.
+                // The words before the cut are not part of what follows it.
                 self.flush(reference, tested)?;
                 cut = are_choices(tested, at..found.tested)?;
             } else {
@@ -185,7 +190,7 @@ mod tests {
     use crate::accuracy::testing::{All, words};
     use crate::accuracy::times::Times;
 
-    /// Where the matches given end up; `cut` is one in the tested sequence.
+    /// The final stretches for those in `given`; `cut` is an index in the tested sequence.
     fn late(
         a: &[u32],
         b: &[u32],
@@ -204,7 +209,8 @@ mod tests {
         all.0.iter().map(|m| (m.reference, m.tested, m.len)).collect()
     }
 
-    /// Front, four rounds of a loop, end; the two in the middle and half of one are missing in the tested sequence.
+    /// Front, three rounds of a loop, end. The tested sequence lacks one of the rounds; the
+    /// tests add its end.
     const TRUTH: [u32; 12] = [7, 1, 2, 3, 1, 2, 3, 1, 2, 3, 8, 9];
     const TESTED: [u32; 7] = [7, 1, 2, 3, 1, 2, 3];
 
@@ -212,17 +218,18 @@ mod tests {
     fn what_is_missing_is_missing_at_the_cut() {
         let tested = [&TESTED[..], &[8, 9]].concat();
         let nowhere = Guide::default();
-        // The round behind the cut is the last one.
+        // The round after the cut is the last one.
         let found = late(&TRUTH, &tested, 4, &nowhere, &[(0, 0, 7), (10, 7, 2)]);
         assert_eq!(found, [(0, 0, 4), (7, 4, 3), (10, 7, 2)]);
-        // Strewn over two rounds, in the last one.
+        // The words are spread over two rounds; they move into the last one.
         let found = late(&TRUTH, &tested, 4, &nowhere, &[(0, 0, 5), (5, 5, 1), (9, 6, 1), (10, 7, 2)]);
         assert_eq!(found, [(0, 0, 4), (7, 4, 2), (9, 6, 1), (10, 7, 2)]);
     }
 
     #[test]
     fn words_that_are_missing_in_between_are_few() {
-        // Thousand rounds; behind the cut the last two, but not the first word of the last one.
+        // A thousand rounds. After the cut come the last two, without the first word of the
+        // last one.
         let truth: Vec<u32> = (0..3000).map(|n| n % 3).chain([8, 9]).collect();
         let tested = [0, 1, 2, 0, 1, 2, 1, 2, 8, 9];
         let given = [(0, 0, 6), (7, 6, 2), (3000, 8, 2)];
@@ -234,7 +241,7 @@ mod tests {
     fn one_of_several_paths_may_be_wrong() {
         let truth: Vec<u32> = (0..3000).map(|n| n % 3).chain([8, 9]).collect();
         let several = |n: u32| n | SEVERAL_PATHS << WORD_BITS;
-        // The round behind the cut ends otherwise than the last one does.
+        // The round after the cut ends otherwise than the last one does.
         let truth = [&truth[..6], &[5], &truth[6..]].concat();
         let given = [(0, 0, 3), (3, 3, 4), (3001, 7, 2)];
         let tested = [0, 1, 2, 0, 1, 2, several(5), 8, 9];
@@ -246,8 +253,8 @@ mod tests {
 
     #[test]
     fn one_of_several_paths_tells_no_round() {
-        // Three rounds alike, three that begin otherwise; behind the cut the last one, whose first word is one of the others by the
-        // projection.
+        // Three equal rounds, then three that begin otherwise. After the cut comes the last
+        // one, whose first word was placed as that of one of the first three.
         let truth: Vec<u32> =
             [[4, 2, 3], [5, 2, 3]].iter().flat_map(|round| round.repeat(3)).chain([8, 9]).collect();
         let several = |n: u32| n | SEVERAL_PATHS << WORD_BITS;
@@ -255,12 +262,13 @@ mod tests {
         let given = [(0, 0, 6), (18, 6, 2)];
         let found = late(&truth, &tested, 3, &Guide::default(), &given);
         assert_eq!(found, [(0, 0, 3), (16, 4, 2), (18, 6, 2)]);
-        // One that fits nowhere stands between what is behind the cut and what follows.
+        // A word that fits nowhere is between the words after the cut and the next stretch.
         let tested = [4, 2, 3, 2, 3, several(7), 8, 9];
         let truth = [&truth[..18], &[6], &truth[18..]].concat();
         let found = late(&truth, &tested, 3, &Guide::default(), &[(0, 0, 3), (4, 3, 2), (19, 6, 2)]);
         assert_eq!(found, [(0, 0, 3), (16, 3, 2), (19, 6, 2)]);
-        // The same right behind the cut: what stands behind it is put late, and what is in front of it is not.
+        // The same with that word right after the cut: the words after it move late, the words
+        // before the cut do not.
         let tested = [4, 2, 3, several(7), 2, 3, 6, 8, 9];
         let found = late(&truth, &tested, 3, &Guide::default(), &[(0, 0, 3), (4, 4, 2), (18, 6, 3)]);
         assert_eq!(found, [(0, 0, 3), (16, 4, 2), (18, 6, 3)]);
@@ -271,7 +279,8 @@ mod tests {
     #[test]
     fn what_does_not_stand_there_stays() {
         let nowhere = Guide::default();
-        // No cut in what is matched; words that are not equal; tested words in between that nothing is equal to.
+        // No cut within the stretches; words that are not equal; tested words in between that
+        // equal nothing.
         let tested = [&TESTED[..], &[8, 9]].concat();
         assert_eq!(late(&TRUTH, &tested, 9, &nowhere, &[(0, 0, 7), (10, 7, 2)]), [(0, 0, 7), (10, 7, 2)]);
         let given = [(0, 0, 1), (1, 1, 6), (10, 7, 2)];
@@ -289,7 +298,7 @@ mod tests {
     fn a_time_holds_what_it_is_told_of() {
         let (mut of_truth, mut of_tested) = (Times::default(), Times::default());
         (0..12).for_each(|n| of_truth.push(n, 100 + n));
-        // The fifth word tells the time of the fifth of the truth.
+        // The fifth word has the time of the fifth word of the truth.
         of_tested.push(4, 104);
         let guide = Guide::new(&of_truth, 12, &of_tested);
         let tested = [&TESTED[..], &[8, 9]].concat();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where two sequences that part go on together.
+//! Finds where two sequences that differ are equal again.
 
 use std::io;
 use std::ops::Range;
@@ -10,39 +10,42 @@ use hashbrown::HashMap;
 use super::times::Guide;
 use super::words::Words;
 
-/// Words that must be equal in a row.
+/// Words of a gram: the least number of equal words in a row.
 pub(crate) const GRAM: usize = 32;
-/// Grams of a window that vote, about.
+/// Approximate number of grams of a window that vote.
 const VOTERS: usize = 1 << 12;
-/// Votes in all; what stands in more places votes last.
+/// Most votes in all; grams that occur at more indices vote later.
 const VOTES: usize = 1 << 20;
-/// How far a place is followed to see whether it convinces.
+/// Number of words up to which a meeting is followed to see whether it convinces.
 const FOLLOWED: u64 = 4096;
 /// Base of the rolling hash: odd, arbitrary.
 const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where a place is looked for.
+/// The ranges of one search.
 #[derive(Clone, Debug)]
 pub(crate) struct Window<'a> {
-    /// In the reference.
+    /// Range of the reference.
     pub(crate) within: Range<u64>,
-    /// In the tested sequence: what is looked up.
+    /// Range of the tested sequence whose grams are looked up.
     pub(crate) tested: Range<u64>,
-    /// So far both are followed.
+    /// Ends of the sequences: both are followed up to here.
     pub(crate) ends: (u64, u64),
-    /// No equality is followed back beyond these.
+    /// Equality is not followed back beyond these indices.
     pub(crate) floors: (u64, u64),
-    /// Where time allows a word to stand.
+    /// The indices that time allows for a word.
     pub(crate) guide: &'a Guide,
 }
 
-/// A place in the reference window and one in the tested window from which on [`GRAM`] words are equal at least.
+/// An index in the reference window and one in the tested window from which at least [`GRAM`]
+/// words are equal.
 ///
-/// What belongs together lies on one diagonal (the distance between the two places), but for the little that was not made out.
-/// So the grams of the tested window vote for the diagonals on which they stand, the rare ones first, and the first place
-/// on the diagonal with the most votes is taken, of equals the first; a chance equality in front does not lead astray,
-/// nor does another round of a loop. From there the equality is followed backwards to its begin. Time is linear in both
-/// windows, memory in the tested one.
+/// Words that correspond lie on one diagonal (a fixed distance between the two indices), except
+/// for the few words that the decoder left out. So the grams of the tested window vote for the
+/// diagonals on which they occur, rare grams first. The function takes the first index on the
+/// diagonal with the most votes; among equal diagonals, the one that has a vote first. Neither
+/// a chance equality earlier in the window nor another round of a loop misleads it. From there
+/// it follows the equality backwards to its beginning. Time is linear in both windows, memory
+/// in the tested one.
 pub(crate) fn meet(reference: &mut Words, tested: &mut Words, w: &Window<'_>) -> io::Result<Option<Meeting>> {
     let ours = tested.range(w.tested.clone())?;
     let every = ours.len().div_ceil(VOTERS).max(1);
@@ -73,7 +76,7 @@ pub(crate) fn meet(reference: &mut Words, tested: &mut Words, w: &Window<'_>) ->
         }
         left -= places[&hash].len().min(left);
     }
-    // What is only hashed alike has no votes.
+    // Grams with equal hashes but different words are rejected here.
     let mut order: Vec<(u64, u64, usize)> = votes.into_iter().map(|(d, (n, at))| (n, d, at)).collect();
     order.sort_unstable_by_key(|&(n, diagonal, at)| (std::cmp::Reverse(n), at, diagonal));
     for (_, diagonal, at) in order {
@@ -90,18 +93,18 @@ pub(crate) fn meet(reference: &mut Words, tested: &mut Words, w: &Window<'_>) ->
     Ok(None)
 }
 
-/// Where two sequences go on together.
+/// Where two sequences are equal again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meeting {
-    /// In the reference and in the tested sequence.
+    /// Index in the reference and in the tested sequence.
     pub(crate) place: (u64, u64),
-    /// Words that are equal around it, as far as was looked.
+    /// Number of equal words around it, within the limit of the search.
     pub(crate) fits: u64,
-    /// It fits for long, or up to where the tested sequence ends.
+    /// The sequences are equal for long, or up to the end of the tested part.
     pub(crate) convincing: bool,
 }
 
-/// How many words are equal from the fronts of two ranges on, `most` at most.
+/// Number of equal words from the fronts of two ranges on, at most `most`.
 pub(crate) fn equal(
     a: &mut Words,
     in_a: Range<u64>,
@@ -118,7 +121,7 @@ pub(crate) fn equal(
     Ok(most)
 }
 
-/// How many words are equal from the ends of two ranges backwards.
+/// Number of equal words from the ends of two ranges backwards.
 pub(crate) fn equal_before(
     a: &mut Words,
     in_a: Range<u64>,
@@ -145,19 +148,20 @@ impl Rolling {
     /// `BASE` to the power of [`GRAM`].
     const OLDEST: u64 = BASE.wrapping_pow(GRAM as u32);
 
-    /// Takes a word in, and the one [`GRAM`] before it out; the hash, once there are so many.
+    /// Adds a word and removes the one [`GRAM`] words before it. Returns the hash once the
+    /// window holds [`GRAM`] words.
     fn push(&mut self, word: u32, leaving: Option<u32>) -> Option<u64> {
-        // Words of one method are close together: spread them first.
+        // Words of one method have close values, so they are spread first.
         let spread = |w: u32| (u64::from(w) + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
         self.hash = self.hash.wrapping_mul(BASE).wrapping_add(spread(word));
         if let Some(old) = leaving {
             self.hash = self.hash.wrapping_sub(spread(old).wrapping_mul(Self::OLDEST));
         }
         self.words += 1;
-        // The low bits of a product depend on the low bits of its factors alone.
+        // The low bits of a product depend only on the low bits of its factors.
         (self.words >= GRAM).then_some(self.hash ^ self.hash >> 32)
     }
-    /// The grams of `words`: where each begins, and its hash.
+    /// The grams of `words`: first index and hash.
     fn over(words: &[u32]) -> impl Iterator<Item = (usize, u64)> {
         let mut rolling = Self::default();
         words.iter().enumerate().filter_map(move |(i, &word)| {
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn what_stands_in_the_wrong_order_is_left_out() {
         let a: Vec<u32> = (0..500).collect();
-        // A stretch of long ago first, then what goes on.
+        // A stretch from another part of the reference first, then the one that continues.
         let b: Vec<u32> = (400..440).chain(100..300).collect();
         assert_eq!(found(&a, &b), Some((100, 40)));
     }

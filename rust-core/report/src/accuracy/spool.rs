@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The flows of a decode as words: one of 4 bytes per bytecode, whatever the length of the flow.
+//! The flows of a decode as words: one word of 4 bytes per bytecode, whatever the length of the
+//! flow.
 
 use std::io;
 use std::sync::Arc;
@@ -18,20 +19,22 @@ use super::times::Times;
 use super::words::{Storage, WORD_BITS, Words};
 use crate::tally::Tally;
 
-/// Number of the bytecodes of all methods, from 0 on in order of the methods.
+/// Numbers of the bytecodes of all methods, from 0 in the order of the methods.
 #[derive(Debug)]
 pub(crate) struct Symbols {
-    /// By method: number of its bci 0. One more at the end.
+    /// For each method, the number of its bci 0. One entry more at the end.
     first: Vec<u32>,
 }
 
-/// Bits of a word that say which bytecode; those above it how it is known: 1 projected with one path, 2 with
-/// several, else the bin of the confidence.
+/// Bits of a word that hold the number of the bytecode. The bits above them say how the
+/// bytecode is known: 1 is placed with one path, 2 is placed with several paths; for filled
+/// bytecodes they hold the bin of the confidence.
 const BITS: u32 = WORD_BITS;
 /// See [`BITS`].
 pub(crate) const ONE_PATH: u32 = 1;
 pub(crate) const SEVERAL_PATHS: u32 = 2;
-/// A bytecode of a method that was never described, in the reference and in the tested flow: equal to nothing.
+/// A bytecode of a method that was never described, in the reference and in the tested flow:
+/// equal to no other word.
 const UNKNOWN: [u32; 2] = [(1 << BITS) - 1, (1 << BITS) - 2];
 
 impl Symbols {
@@ -68,33 +71,35 @@ pub(crate) enum Role {
     Tested = 1,
 }
 
-/// Where the captured part of a flow is interrupted: by a gap, by recovered bytecodes, or by both.
+/// A point at which the captured part of a flow is interrupted: by a gap, by filled bytecodes,
+/// or by both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Break {
     /// Captured bytecodes before.
     pub(crate) at: u64,
-    /// Trace was lost here, and the flow says from when to when.
+    /// The break has a gap at which trace was lost.
     pub(crate) loss: bool,
-    /// The same, but what stands here was recovered, if it is nothing but the end of a fill that leads nowhere.
+    /// The point has filled bytecodes, or the end of a fill that was given up.
     pub(crate) filled: bool,
-    /// Nothing but the end of a fill that leads nowhere, which may have been a good way back: both flows may go on here.
+    /// The break consists only of the end of a fill that was given up. That end may be long
+    /// after the lost trace, so both flows may simply continue here.
     pub(crate) given_up: bool,
     /// Last time known before, of all gaps here.
     pub(crate) since: Option<u64>,
-    /// First time known behind the last gap here.
+    /// First time known after the last gap here.
     pub(crate) until: Option<u64>,
-    /// Last time known before the captured bytecodes behind.
+    /// Last time known before the captured bytecodes that follow.
     pub(crate) resumed: Option<u64>,
-    /// The first time told behind it, and the captured bytecodes before that.
+    /// The first time known after these, and the number of captured bytecodes before it.
     pub(crate) next: Option<(u64, u64)>,
-    /// Recovered bytecodes before, and up to the end of this break.
+    /// Number of filled bytecodes before this break, and up to its end.
     pub(crate) recovered: (u64, u64),
-    /// Bytecodes behind it of which nothing but the opcode is known.
+    /// Number of bytecodes after it of which only the opcode is known.
     pub(crate) orphans: u64,
 }
 
 impl Break {
-    /// `behind` follows with no captured bytecode in between.
+    /// Adds a break that follows with no captured bytecode in between.
     fn merge(&mut self, behind: Self) {
         self.since = if self.loss { self.since } else { behind.since };
         self.until = if behind.loss { behind.until } else { self.until };
@@ -112,30 +117,30 @@ impl Break {
 #[derive(Debug)]
 pub(crate) struct Spool {
     pub(crate) info: ThreadInfo,
-    /// Decoded and projected bytecodes; of the truth all.
+    /// Decoded and placed bytecodes; for the truth, all bytecodes.
     pub(crate) captured: Words,
-    /// Recovered bytecodes.
+    /// Filled bytecodes.
     pub(crate) recovered: Words,
-    /// Sum of the confidences of the recovered ones, by bin.
+    /// Sum of the confidences of the filled bytecodes, by bin.
     pub(crate) confidence: [f64; BINS],
-    /// Recovered bytecodes, by bin.
+    /// Filled bytecodes, by bin.
     pub(crate) by_bin: [u64; BINS],
     pub(crate) breaks: Vec<Break>,
-    /// By captured bytecodes.
+    /// Times, by number of captured bytecodes.
     pub(crate) times: Times,
     /// All bytecodes.
     pub(crate) counts: Tally,
-    /// Gaps at which no trace was lost: the decoder does not know how to go on.
+    /// Gaps at which no trace was lost but the decoder could not continue.
     pub(crate) other_gaps: u64,
-    /// Stretches of compiled code of which the path is not known.
+    /// Unresolved stretches.
     pub(crate) unresolved: u64,
-    /// Bytecodes of frames of which nothing is known.
+    /// Orphan bytecodes.
     pub(crate) orphans: u64,
-    /// Projected bytecodes with one path.
+    /// Placed bytecodes with one path.
     pub(crate) certain: u64,
 }
 
-/// Spools the flows of all threads of one decode; hand it to the decoder, then to
+/// Spools the flows of all threads of one decode. The caller hands it to the decoder, then to
 /// [`compare`](super::compare()).
 pub struct Flows {
     symbols: Arc<Symbols>,
@@ -146,8 +151,8 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// For the truth. `methods`: those of the recording; `storage` gives an empty place for the bytecodes of a thread, two for each
-    /// thread.
+    /// For the truth. `methods`: the methods of the recording. `storage` returns an empty
+    /// storage for bytecodes; it is called twice for each thread.
     ///
     /// # Errors
     /// [`Error::TooManyBytecodes`].
@@ -157,7 +162,7 @@ impl Flows {
     ) -> Result<Self, Error> {
         Self::new(methods, Role::Truth, Box::new(storage))
     }
-    /// For the flow that is compared with it.
+    /// For the flow that is compared with the truth.
     ///
     /// # Errors
     /// [`Error::TooManyBytecodes`].
@@ -175,7 +180,7 @@ impl Flows {
         let (to, from) = channel();
         Ok(Self { symbols: Arc::new(Symbols::new(methods)?), role, storage, to, from })
     }
-    /// The flows, in order of start, and what their words mean.
+    /// The flows, in order of start, and the meaning of their words.
     pub(crate) fn finish(self) -> Result<(Vec<Spool>, Arc<Symbols>), Error> {
         drop(self.to);
         let mut all = self.from.iter().collect::<Result<Vec<Spool>, _>>().map_err(Error::Spool)?;
@@ -214,7 +219,7 @@ impl FlowConsumer for Flows {
 }
 
 struct Sink {
-    /// The first error ends it.
+    /// The first error replaces the spool.
     spool: io::Result<Spool>,
     symbols: Arc<Symbols>,
     role: Role,
@@ -260,7 +265,7 @@ impl FlowSink for Sink {
             spool.recovered.flush()?;
             Ok(spool)
         });
-        // When nobody listens any more, nobody wants to know.
+        // The receiver is gone if the comparison was abandoned.
         let _ = self.to.send(flushed);
     }
 }
@@ -293,14 +298,14 @@ impl Spool {
         let here = self.here();
         here.given_up = false;
         if loss {
-            // Of gaps in a row, the first begins and the last ends it.
+            // Of gaps in a row, the first gives `since` and the last gives `until`.
             here.since = if here.loss { here.since } else { gap.since.map(Tsc::get) };
             here.until = gap.until.map(Tsc::get);
             here.resumed = here.resumed.max(here.until);
             here.loss = true;
         }
     }
-    /// What was recovered led nowhere.
+    /// The fill was given up: it did not reach the flow after the gap.
     fn give_up(&mut self) {
         let at = self.captured.len();
         let new = self.breaks.last().is_none_or(|b| b.at != at);
@@ -318,7 +323,8 @@ impl Spool {
     fn time(&mut self, tsc: Tsc) {
         let at = self.captured.len();
         self.times.push(at, tsc.get());
-        // The first time behind a gap that does not know when it ended; and the last before the flow goes on.
+        // The first time after a gap without an end time is its end; the last time before the
+        // next captured bytecode is when the flow resumes.
         if let Some(gap) = self.breaks.last_mut().filter(|b| b.at == at) {
             if gap.loss {
                 gap.until = gap.until.or(Some(tsc.get()));
@@ -328,7 +334,7 @@ impl Spool {
             gap.next = gap.next.or(Some((tsc.get(), at)));
         }
     }
-    /// The break behind the captured bytecodes so far.
+    /// The break after the captured bytecodes so far.
     fn here(&mut self) -> &mut Break {
         let (at, recovered) = (self.captured.len(), self.recovered.len());
         if self.breaks.last().is_none_or(|b| b.at != at) {
@@ -365,7 +371,7 @@ impl Spool {
         self.certain += next.certain;
         Ok(())
     }
-    /// Whether trace of the thread was lost.
+    /// The first break at which trace of the thread was lost.
     pub(crate) fn lossy(&self) -> Option<&Break> {
         self.breaks.iter().find(|b| b.loss)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Words in memory, what is found in them, and random numbers that come again.
+//! Sequences in memory, a receiver of stretches, and reproducible random numbers.
 
 use std::io::{self, Cursor};
 

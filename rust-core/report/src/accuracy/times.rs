@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where in a thread's flow which time was.
+//! The times of a thread's flow, by number of bytecodes.
 
-/// Entries kept; a power of two.
+/// Most entries kept; a power of two.
 const KEPT: usize = 1 << 16;
-/// Words by which a place may be off: the same time need not be told at the very same word in both flows.
+/// Number of words by which an index may be off: the two flows need not have the same time at
+/// the very same word.
 const SLACK: u64 = 1 << 13;
 
 /// Times of a flow by its bytecodes, thinned to at most [`KEPT`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times {
-    /// Bytecodes before the time, and the time (TSC); both grow.
+    /// Number of bytecodes before the time, and the time (TSC); both ascending.
     entries: Vec<(u64, u64)>,
-    /// One in 2^`thinned` times is kept. Which, the time itself decides, so that two flows keep the same ones.
+    /// One in 2^`thinned` times is kept. The time itself decides which, so that two flows keep
+    /// the same ones.
     thinned: u32,
 }
 
 impl Times {
-    /// What follows behind `at` bytecodes happened at or after `tsc`.
+    /// The bytecodes after the first `at` ran at or after `tsc`.
     pub(crate) fn push(&mut self, at: u64, tsc: u64) {
         if !is_kept(tsc, self.thinned) || self.entries.last().is_some_and(|e| e.1 >= tsc) {
             return;
@@ -29,47 +31,51 @@ impl Times {
             self.entries.retain(|e| is_kept(e.1, thinned));
         }
     }
-    /// Appends those of a flow that goes on behind `at` bytecodes.
+    /// Appends the times of a flow that follows after `at` bytecodes.
     pub(crate) fn append(&mut self, at: u64, other: &Self) {
         other.entries.iter().for_each(|e| self.push(at + e.0, e.1));
     }
-    /// The bytecodes between which time `tsc` lies, a step further out on either side, because clocks that were
-    /// interrupted estimate. `len`: bytecodes of the flow.
+    /// The range of bytecodes in which time `tsc` lies, extended by one entry on either side,
+    /// because the clock estimates after an interruption. `len`: number of bytecodes of the
+    /// flow.
     pub(crate) fn around(&self, tsc: u64, len: u64) -> (u64, u64) {
         let n = self.entries.partition_point(|e| e.1 <= tsc);
         let before = n.checked_sub(2).map_or(0, |n| self.entries[n].0);
         (before, self.entries.get(n + 1).map_or(len, |e| e.0))
     }
-    /// All before the returned bytecode ran before `tsc`.
+    /// All bytecodes before the returned index ran before `tsc`.
     pub(crate) fn before(&self, tsc: u64) -> u64 {
         let n = self.entries.partition_point(|e| e.1 <= tsc);
         n.checked_sub(1).map_or(0, |n| self.entries[n].0)
     }
-    /// All from the returned bytecode on ran at `tsc` or later. `len`: bytecodes of the flow.
+    /// All bytecodes from the returned index on ran at `tsc` or later. `len`: number of
+    /// bytecodes of the flow.
     pub(crate) fn behind(&self, tsc: u64, len: u64) -> u64 {
         self.entries.get(self.entries.partition_point(|e| e.1 < tsc)).map_or(len, |e| e.0)
     }
 }
 
-/// Whether a time stays if one in 2^`thinned` does.
+/// Whether a time is kept when one in 2^`thinned` is.
 fn is_kept(tsc: u64, thinned: u32) -> bool {
     let mixed = (tsc ^ tsc >> 17).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32;
     mixed.trailing_zeros() >= thinned
 }
 
-/// Where in a reference the words of another flow of the same run stand, by the times of both.
+/// Where in a reference the words of another flow of the same run are, by the times of both.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guide {
-    /// Words before, and the places between which they go on; all three grow.
+    /// Number of words before, and the range of the reference in which the flow continues
+    /// there; all three ascending.
     entries: Vec<(u64, (u64, u64))>,
-    /// Where both tell the very same time: words before it in the tested flow and in the reference; both grow.
+    /// Where both flows have the same time: number of words before it in the tested flow and in
+    /// the reference; both ascending.
     anchors: Vec<(u64, u64)>,
 }
 
 impl Guide {
-    /// `len`: words of the reference.
+    /// `len`: number of words of the reference.
     pub(crate) fn new(reference: &Times, len: u64, tested: &Times) -> Self {
-        // Without times on either side nothing is told.
+        // Without times of the reference, nothing is known.
         if reference.entries.is_empty() {
             return Self::default();
         }
@@ -83,23 +89,25 @@ impl Guide {
         }
         Self { entries, anchors }
     }
-    /// The first place in the reference at which word `at` may stand, and the first at which it may not.
+    /// The first index in the reference that word `at` may have, and the first after it that it
+    /// may not have.
     pub(crate) fn around(&self, at: u64) -> (u64, u64) {
         let n = self.entries.partition_point(|e| e.0 <= at);
         let from = n.checked_sub(1).map_or(0, |n| self.entries[n].1.0);
         (from.saturating_sub(SLACK), self.entries.get(n).map_or(u64::MAX, |e| e.1.1.saturating_add(SLACK)))
     }
-    /// Whether word `at` may stand at `place`.
+    /// Whether word `at` may be at index `place` of the reference.
     pub(crate) fn allows(&self, at: u64, place: u64) -> bool {
         let (from, to) = self.around(at);
         (from..to).contains(&place)
     }
-    /// Where both flows tell the same time, from word `at` on: the word, and its place in the reference. Both flows come from
-    /// the same packets, so the two are the same moment but for what the decoder had not made out yet.
+    /// Where both flows have the same time, from word `at` on: the word, and its index in the
+    /// reference. Both flows come from the same packets, so the two are the same moment, except
+    /// for bytecodes that one decode reported later than the other.
     pub(crate) fn anchors(&self, at: u64) -> &[(u64, u64)] {
         &self.anchors[self.anchors.partition_point(|a| a.0 < at)..]
     }
-    /// The next word behind `at` of which more is told.
+    /// The next word after `at` for which the bounds change.
     pub(crate) fn next(&self, at: u64) -> Option<u64> {
         self.entries.get(self.entries.partition_point(|e| e.0 <= at)).map(|e| e.0)
     }
@@ -113,7 +121,7 @@ mod tests {
     fn a_guide_is_as_exact_as_the_times_of_both() {
         let (mut reference, mut tested) = (Times::default(), Times::default());
         (0..100).for_each(|i| reference.push(SLACK * i, 10 * i));
-        // Half of it is missing.
+        // The tested flow lacks part of the reference.
         [0, 10, 70, 80].into_iter().enumerate().for_each(|(i, n)| tested.push(SLACK * i as u64, 10 * n));
         let guide = Guide::new(&reference, 100 * SLACK, &tested);
         let at = |n| guide.around(SLACK * n);

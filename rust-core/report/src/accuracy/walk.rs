@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The alignment of a tested sequence with a reference: in order, one to one, in bounded time and memory.
+//! The alignment of a tested sequence with a reference: in order, one to one, in bounded time
+//! and memory.
 //!
-//! Both are followed as long as they are equal. Where they part, or where the tested one is *cut* (words are missing
-//! there, and time tells about where it goes on), the place is looked for at which they go on together
-//! ([`meet`](super::meet)), in windows that grow. What lies between the two places is aligned by a longest common
-//! subsequence ([`jportal_lcs`]), up to [`BOUND`] at once. A larger hole is aligned in chunks backwards
-//! from the place; if it has none, it is divided into parts of equal share on both sides, each aligned for itself.
+//! The walk follows both sequences while they are equal. It stops where they differ, or where
+//! the tested sequence is *cut*: words are missing there, and the times of both flows bound
+//! where in the reference the tested sequence resumes. The walk then searches windows of
+//! growing size for a *meeting*: an index in each sequence from which on both are equal again
+//! ([`meet`](super::meet)). The range up to the meeting is aligned by a longest common
+//! subsequence ([`jportal_lcs`]), up to [`BOUND`] at once. A larger range is aligned in chunks,
+//! backwards from the meeting. If there is no meeting, the range is divided into parts of equal
+//! share on both sides, and each part is aligned by itself.
 //!
-//! The times of both sequences lead ([`Guide`]). Where both tell the very same time they are at the same place, if the words
-//! around agree (an *anchor*); such places are taken first, and where both are equal and an anchor says that they are not at the
-//! same place, as may be in loops, the place is looked for anew. Between anchors a place is looked for only where time
-//! allows. So a wrong place costs the words until the next time; and what was put too early behind a cut is put later
+//! The times of both sequences guide the search ([`Guide`]). Where both sequences have the same
+//! time, they correspond to each other if the words around agree (an *anchor*). Anchors are
+//! tried first. Where both sequences are equal but an anchor says that they do not correspond,
+//! as may happen in loops, the search for a meeting starts anew. Between anchors, the search
+//! only considers indices that the times allow. So a wrong meeting costs at most the words up
+//! to the next time. Words that were aligned too early after a cut are moved later
 //! ([`late`](super::late)).
 //!
-//! Whatever the heuristics choose, what is reported are disjoint equal stretches in order on both sides: a common
-//! subsequence, never longer than the longest one.
+//! Whatever the heuristics choose, the result is a list of disjoint equal stretches that are in
+//! order on both sides: a common subsequence, never longer than the longest one.
 //!
-//! Cost: a word of the tested sequence is compared a bounded number of times where it fits. Where nothing fits, at
-//! least half of the largest window of it is passed over for one scan of the reference's largest window, and the holes
-//! cost `BOUND.cells.sqrt() / 64` steps a word. Memory: the largest tested window with its table, and `BOUND.cells / 8` bytes
-//! for rows and for masks.
+//! Cost: where a word of the tested sequence fits, it is compared a bounded number of times.
+//! Where nothing fits, one scan of the reference's largest window passes over at least half of
+//! the largest tested window. Aligning a range costs `BOUND.cells.sqrt() / 64` steps a word.
+//! Memory: the largest tested window with its table, and `BOUND.cells / 8` bytes each for rows
+//! and for masks.
 
 use std::io;
 use std::ops::Range;
@@ -31,52 +38,56 @@ use super::times::Guide;
 use super::words::Words;
 use jportal_lcs::{Bound, both_ends, divided, pairs};
 
-/// What one longest common subsequence compares.
+/// The limit of one longest common subsequence.
 const BOUND: Bound = Bound { cells: 1 << 27, side: 1 << 20 };
-/// The same where nothing but a longest common subsequence counts ([`subsequence`]).
+/// The limit where the result must be a longest common subsequence of both sides
+/// ([`subsequence`]).
 const LARGE: Bound = Bound { cells: 1 << 34, side: 1 << 22 };
-/// Windows in which a meeting is looked for: words of the tested sequence, and of the reference beyond the place where
-/// it is expected.
+/// Windows of the search for a meeting: words of the tested sequence, and words of the
+/// reference after the index where the meeting is expected.
 const WINDOWS: [(u64, u64); 4] =
     [(1 << 10, 1 << 13), (1 << 12, 1 << 16), (1 << 14, 1 << 19), (1 << 17, 1 << 22)];
-/// Anchors that are looked at before the place is looked for by the words alone.
+/// Anchors that are tried before the search by words alone.
 const ANCHORS: usize = 16;
-/// Pairs of words for which it is worth the while to divide a hole at an anchor.
+/// Least number of pairs of words for which a range is divided at an anchor.
 const PIECE: u64 = 1 << 20;
-/// How much of the reference a short tested part that hangs on one end of a hole may span.
+/// How much of the reference a tested part that is anchored at one end only may span: factor
+/// per word, and constant.
 const SPAN: (u64, u64) = (4, 4096);
-/// Words of the tested sequence that are aligned at once backwards from a meeting, if the hole is too large.
+/// Words of the tested sequence per chunk, when a range is too large and is aligned backwards
+/// from a meeting.
 const CHUNK: u64 = 1 << 12;
 
-/// Words are missing in the tested sequence before `at`.
+/// Words are missing in the tested sequence before index `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// Place in the tested sequence.
+    /// Index in the tested sequence.
     pub(crate) at: u64,
-    /// In the reference: the words before the cut end before this place.
+    /// Index in the reference before which the words before the cut end.
     pub(crate) before: u64,
-    /// The words behind it stand at or behind this place.
+    /// Index in the reference at or after which the words after the cut begin.
     pub(crate) from: u64,
-    /// Up to this place in the reference the first word behind the cut is expected.
+    /// Index in the reference up to which the first word after the cut is expected.
     pub(crate) to: u64,
 }
 
 /// An equal stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Match {
-    /// In the reference.
+    /// Index in the reference.
     pub(crate) reference: u64,
-    /// In the tested sequence.
+    /// Index in the tested sequence.
     pub(crate) tested: u64,
     pub(crate) len: u64,
 }
 
-/// Receives equal stretches in order, with the sequences, in which it may look.
+/// Receives equal stretches in order, together with the sequences, which it may read.
 pub(crate) trait Matches {
     fn found(&mut self, reference: &mut Words, tested: &mut Words, found: Match) -> io::Result<()>;
 }
 
-/// Aligns `tested` with `reference`; `cuts` are in order, `guide` leads from the one to the other.
+/// Aligns `tested` with `reference`. `cuts` are in order; `guide` gives the correspondence by
+/// times.
 pub(crate) fn align(
     reference: (&mut Words, Range<u64>),
     tested: (&mut Words, Range<u64>),
@@ -101,9 +112,10 @@ pub(crate) fn align(
     late.flush(reference.0, tested.0)
 }
 
-/// Aligns `tested` with `reference` by a longest common subsequence of both; what is larger than [`LARGE`] in parts of equal share. What is
-/// the same at the front and at the end of both is aligned: of the subsequences of that length one always has it.
-/// See [`both_ends`] for where all of one is.
+/// Aligns `tested` with `reference` by a longest common subsequence. Sequences larger than
+/// [`LARGE`] are divided into parts of equal share. The common prefix and suffix are always
+/// aligned, because some longest common subsequence contains them. If together they cover all
+/// of one sequence, see [`both_ends`].
 pub(crate) fn subsequence(
     (reference, a): (&mut Words, Range<u64>),
     (tested, b): (&mut Words, Range<u64>),
@@ -123,15 +135,15 @@ pub(crate) fn subsequence(
     stretch(reference, tested, (a.end, b.end), end)
 }
 
-/// The same words of a sequence of which those counted begin at `start`.
+/// `range` is relative to `start`; returns it as indices of the whole sequence.
 fn shifted(range: &Range<u64>, start: u64) -> Range<u64> {
     start + range.start..start + range.end
 }
 
-/// Receives a stretch: the sequences, where it begins in either, and its length.
+/// Receives a stretch: the sequences, its first index in either, and its length.
 type Stretch<'s> = dyn FnMut(&mut Words, &mut Words, (u64, u64), u64) -> io::Result<()> + 's;
 
-/// The same for what is different at both ends.
+/// As [`subsequence`], for ranges without a common prefix or suffix.
 fn between(
     (reference, a): (&mut Words, Range<u64>),
     (tested, b): (&mut Words, Range<u64>),
@@ -153,12 +165,12 @@ struct Walk<'a> {
     a: &'a mut Words,
     b: &'a mut Words,
     ends: (u64, u64),
-    /// All of the reference before is dealt with.
+    /// The reference is done up to this index.
     i: u64,
-    /// All of the tested sequence before is dealt with.
+    /// The tested sequence is done up to this index.
     j: u64,
     cuts: Vec<Cut>,
-    /// So many of the cuts are dealt with.
+    /// Number of cuts that are done.
     passed: usize,
     guide: &'a Guide,
     to: &'a mut dyn Matches,
@@ -166,7 +178,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn run(&mut self) -> io::Result<()> {
-        // A hole small enough is solved exactly at once.
+        // A range that is small enough is solved exactly at once.
         let (n, m) = (self.ends.0 - self.i, self.ends.1 - self.j);
         if self.cuts.is_empty() && BOUND.parts(n, m) == 1 {
             return self.hole((self.ends.0, self.ends.1));
@@ -188,7 +200,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// So many words are equal from here on, up to `stop` in the tested sequence, and where time tells otherwise.
+    /// The number of equal words from here on, up to index `stop` of the tested sequence and up
+    /// to where the times contradict the correspondence.
     fn equal(&mut self, stop: u64) -> io::Result<u64> {
         let mut n = 0;
         loop {
@@ -208,8 +221,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether enough words around a place are equal; then where that begins, not before `floors`. The tested sequence is followed
-    /// up to `stop`.
+    /// If enough words around `place` in the reference and `at` in the tested sequence are
+    /// equal, returns where the equality begins, not before `floors`. The tested sequence is
+    /// followed up to `stop`.
     fn hold(&mut self, place: u64, at: u64, stop: u64, floors: (u64, u64)) -> io::Result<Option<(u64, u64)>> {
         let ahead = equal(self.a, place..self.ends.0, self.b, at..stop, GRAM as u64)?;
         let back = equal_before(self.a, floors.0.min(place)..place, self.b, floors.1..at)?;
@@ -228,10 +242,10 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The next place from which on both are equal for some time, not across a cut.
+    /// The next meeting, with no cut inside its equal words.
     fn meeting(&mut self) -> io::Result<Option<(u64, u64)>> {
         let (mut from, mut cut) = (self.j, self.passed);
-        // What lies before the first cut goes on where the reference stands.
+        // The words before the first cut continue at the current index of the reference.
         let mut begin = self.i;
         let mut expected = self.i;
         loop {
@@ -252,8 +266,9 @@ impl Walk<'_> {
         }
     }
 
-    /// The same in a part without cuts, which stands in the reference from about `begin..=expected` on. A place that
-    /// does not convince is taken only if the larger windows have none.
+    /// The next meeting in a part without cuts, which begins in the reference at about
+    /// `begin..=expected`. A meeting that does not convince is taken only if the larger windows
+    /// have none that does.
     fn meeting_before(
         &mut self,
         part: Range<u64>,
@@ -285,7 +300,7 @@ impl Walk<'_> {
                 let (floors, ends) = ((self.i, part.start), (self.ends.0, part.end));
                 let w = Window { within, tested: window, ends, floors, guide };
                 if let Some(found) = meet(self.a, self.b, &w)? {
-                    // Without a cut the nearest place is as good as any.
+                    // Without a cut, the nearest meeting is good enough.
                     if found.convincing || begin == self.i && expected == begin {
                         return Ok(Some(found.place));
                     }
@@ -301,15 +316,15 @@ impl Walk<'_> {
             if let Some(best) = best {
                 return Ok(Some(best.place));
             }
-            // What stands before the place that is reached is not looked for.
+            // Earlier words than this window's meeting are not searched for.
             from = too_far.unwrap_or(from + WINDOWS[WINDOWS.len() - 1].0 / 2);
         }
         Ok(None)
     }
 
-    /// Deals with all before `place`. `hangs`: the sequences go on together there.
+    /// Aligns everything before `place`. `hangs`: both sequences are equal from `place` on.
     fn bridge(&mut self, place: (u64, u64), hangs: bool) -> io::Result<()> {
-        // The parts of the hole between cuts.
+        // The cuts that divide the range.
         let first = self.passed;
         while self.next_cut().is_some_and(|c| c.at <= place.1) {
             self.passed += 1;
@@ -318,12 +333,12 @@ impl Walk<'_> {
         let (n, m) = (place.0 - self.i, place.1 - self.j);
         match cuts.first() {
             None => return self.hole(place),
-            // What is small needs no clock.
+            // A small range needs no times.
             Some(cut) if BOUND.parts(n, m) == 1 => return self.small_hole(place, cut.at),
             Some(_) => {}
         }
         let span = |len: u64| SPAN.0 * len + SPAN.1;
-        // What hangs on the place where both go on.
+        // The part after the last cut is anchored at the meeting.
         let last = cuts.last().map_or(self.j, |c| c.at);
         let held = if hangs { place.0.saturating_sub(span(place.1 - last)).max(self.i) } else { place.0 };
         let mut begin = self.i;
@@ -363,8 +378,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A hole with a cut: what stands before the cut hangs on what was equal before, so it is put as early as can be; what stands
-    /// behind, as late.
+    /// A range with a cut. The words before the cut belong to the equal words before the range,
+    /// so they are aligned as early as possible; the words after the cut are aligned as late as
+    /// possible.
     fn small_hole(&mut self, place: (u64, u64), cut: u64) -> io::Result<()> {
         let a = self.a.range(self.i..place.0)?;
         let b = self.b.range(self.j..place.1)?;
@@ -373,7 +389,7 @@ impl Walk<'_> {
         let (early, late) = pairs.split_at_mut(behind);
         let mut next = 0;
         for (x, y) in early {
-            // It stands at its place at the latest.
+            // The current index is the latest possible one.
             *x = (next..*x).find(|&i| a[i] == b[*y]).unwrap_or(*x);
             next = *x + 1;
         }
@@ -385,8 +401,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Aligns two ranges at whose end both go on together: if they are too large for one longest common subsequence, in
-    /// chunks from the end, for what the decoder could not make out there is little.
+    /// Aligns two ranges after whose ends both sequences are equal. Ranges that are too large
+    /// for one longest common subsequence are aligned in chunks from the end, because the
+    /// decoder left out little there.
     fn backwards(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<()> {
         if BOUND.parts(a.end - a.start, b.end - b.start) == 1 {
             return self.subsequence(a, b);
@@ -398,7 +415,8 @@ impl Walk<'_> {
             let theirs = ends.0.saturating_sub(SPAN.0 * CHUNK + SPAN.1).max(a.start)..ends.0;
             let (a, b) = (self.a.range(theirs.clone())?, self.b.range(ours.clone())?);
             let mut pairs = pairs(&a, &b);
-            // In loops it would be strewn over all there is, and nothing left for what stands before.
+            // In loops, the pairs would otherwise be spread over the whole range and leave
+            // nothing for the words before.
             put_late(&mut pairs, &a, &b);
             ends = (pairs.first().map_or(ends.0, |p| theirs.start + p.0 as u64), ours.start);
             found.extend(pairs.iter().rev().map(|p| (theirs.start + p.0 as u64, ours.start + p.1 as u64)));
@@ -408,9 +426,9 @@ impl Walk<'_> {
         stretches.try_for_each(|s| self.matched(s[0].0, s[0].1, s.len() as u64))
     }
 
-    /// Of two ranges too large for one longest common subsequence, aligns what stands before the last place at which both
-    /// tell the same time, piece by piece; the rest is left. Words that no gram can confirm, as where callees are known and their
-    /// caller is not, keep their places so.
+    /// If two ranges are too large for one longest common subsequence, aligns their parts
+    /// before the last anchor, piece by piece, and returns the rest. This keeps words in place
+    /// that no gram can confirm, for example where callees are known but their caller is not.
     fn up_to_last_anchor(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<(Range<u64>, Range<u64>)> {
         if BOUND.parts(a.end - a.start, b.end - b.start) == 1 {
             return Ok((a, b));
@@ -426,7 +444,7 @@ impl Walk<'_> {
         Ok((i..a.end, j..b.end))
     }
 
-    /// Aligns two ranges by longest common subsequences; leaves `i` behind the last match.
+    /// Aligns two ranges by longest common subsequences; leaves `i` after the last match.
     fn subsequence(&mut self, a: Range<u64>, b: Range<u64>) -> io::Result<()> {
         let (a, b) = self.up_to_last_anchor(a, b)?;
         for (ours, theirs) in BOUND.shares(a.end - a.start, b.end - b.start) {
@@ -441,7 +459,7 @@ impl Walk<'_> {
     }
 }
 
-/// Gives each of `pairs`, which are in order, the last place in `a` that it can have.
+/// Moves each of `pairs`, which are in order, to the last index in `a` that it can have.
 pub(crate) fn put_late(pairs: &mut [(usize, usize)], a: &[u32], b: &[u32]) {
     let mut end = a.len();
     for (x, y) in pairs.iter_mut().rev() {

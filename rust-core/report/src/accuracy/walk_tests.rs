@@ -4,7 +4,7 @@ use super::*;
 use crate::accuracy::testing::{All, Random, words};
 use crate::accuracy::times::Times;
 
-/// The matches, after a look whether they are equal, in order and disjoint; and how many words they have.
+/// The matches, checked to be equal, in order and disjoint; and the number of their words.
 fn aligned(a: &[u32], b: &[u32], cuts: &[Cut]) -> (Vec<Match>, u64) {
     guided(a, b, cuts, &Guide::default())
 }
@@ -24,7 +24,7 @@ fn guided(a: &[u32], b: &[u32], cuts: &[Cut], guide: &Guide) -> (Vec<Match>, u64
     (all.0, n)
 }
 
-/// Times say nothing.
+/// A cut without bounds by time.
 fn anywhere(at: u64, len: u64) -> Cut {
     Cut { at, before: len, from: 0, to: len }
 }
@@ -50,14 +50,14 @@ fn a_cut_is_found_again_with_and_without_times() {
         assert_eq!(n, 70_000);
         assert_eq!(all[1], Match { reference: 150_000, tested: 20_000, len: 50_000 });
     }
-    // And where nothing says that there is a cut.
+    // The same without a cut.
     assert_eq!(aligned(&a, &b, &[]).1, 70_000);
 }
 
 #[test]
 fn islands_behind_a_cut_are_found() {
     let a = line(100_000);
-    // Short stretches first, as before the frames are known.
+    // Short stretches first, as happens before the frames are known.
     let b = [&a[..9000], &a[60_000..60_007], &a[60_020..60_035], &a[60_100..]].concat();
     let cut = Cut { at: 9000, before: 9100, from: 59_000, to: 60_000 };
     assert_eq!(aligned(&a, &b, &[cut]).1, b.len() as u64);
@@ -77,7 +77,8 @@ fn in_a_loop_time_and_what_follows_tell_the_round() {
 
 #[test]
 fn what_stands_before_a_cut_is_put_early() {
-    // The 7 stands in the hole three times; told before the cut, it is the first.
+    // The 7 occurs three times in the reference's range; it comes before the cut, so the first
+    // one is its counterpart.
     let a = [line(5), vec![9, 7, 100, 7, 101, 7], (200..300).collect()].concat();
     let b = [line(5), vec![7], (200..300).collect()].concat();
     let (all, n) = aligned(&a, &b, &[anywhere(6, a.len() as u64)]);
@@ -100,8 +101,8 @@ fn wrong_words_are_passed_over() {
     assert_eq!(aligned(&a, &b, &[]).1, 59_999);
 }
 
-/// A guide by times that are told at each `every`th word of the reference; `left_out`: what the tested sequence has not;
-/// `off`: so many ticks later it is told there.
+/// A guide with a time at each `every`th word of the reference. `left_out`: the words that the
+/// tested sequence lacks. `off`: number of ticks by which its times are later.
 fn guide(len: u64, every: u64, left_out: Range<u64>, off: u64) -> Guide {
     let (mut reference, mut tested) = (Times::default(), Times::default());
     for at in (0..len).step_by(every as usize) {
@@ -117,7 +118,8 @@ fn guide(len: u64, every: u64, left_out: Range<u64>, off: u64) -> Guide {
 #[test]
 fn wrong_words_that_stand_far_ahead_lead_nowhere() {
     let a = line(2_000_000);
-    // As a choice among several paths may be: what really comes much later, and only then.
+    // As a wrong choice among several paths may be: words that really come much later, and only
+    // there.
     let wrong = &a[1_500_000..1_600_000];
     let b = [&a[..10_000], wrong, &a[110_000..]].concat();
     for off in [0, 1] {
@@ -132,20 +134,20 @@ fn wrong_words_that_stand_far_ahead_lead_nowhere() {
 #[test]
 fn a_wrong_round_is_left_when_time_tells() {
     let round = line(50);
-    // Nothing but rounds, with an end; of those in the middle many are missing, and no cut tells.
+    // Only rounds and an end; many rounds in the middle are missing, without a cut.
     let a = [round.repeat(20_000), (100..3000).collect()].concat();
     let b = [&a[..100_000], &a[700_000..]].concat();
     let places = |all: Vec<Match>| all.iter().map(|m| (m.reference, m.tested)).collect::<Vec<_>>();
     let times = guide(a.len() as u64, 1000, 100_000..700_000, 0);
     assert_eq!(places(guided(&a, &b, &[], &times).0), [(0, 0), (700_000, 100_000)]);
-    // With other times in either flow it is not so exact.
+    // With other times in either flow the result is less exact.
     let times = guide(a.len() as u64, 1000, 100_000..700_000, 1);
     let (all, n) = guided(&a, &b, &[], &times);
     let behind = all.iter().find(|m| m.tested + m.len > 200_000).unwrap();
     assert!(behind.reference.abs_diff(behind.tested + 600_000) < 20_000, "{all:?}");
     assert!(n + 20_000 > b.len() as u64, "{n} of {}", b.len());
     assert_eq!(aligned(&a, &b, &[]).0[0].len, 400_000, "nothing else tells");
-    // So few rounds are missing that only the very same time can tell.
+    // So few rounds are missing that only an equal time can reveal it.
     let few = [&a[..100_000], &a[103_000..]].concat();
     let times = guide(a.len() as u64, 1000, 100_000..103_000, 0);
     assert_eq!(places(guided(&a, &few, &[], &times).0), [(0, 0), (103_000, 100_000)]);
@@ -153,7 +155,7 @@ fn a_wrong_round_is_left_when_time_tells() {
 
 #[test]
 fn where_both_tell_the_same_time_they_are_at_the_same_place_only_if_the_words_agree() {
-    // Long rounds, every second time told a round off in the tested flow, as where a word is told late.
+    // Long rounds; every second time is off in the tested flow, as if a word was reported late.
     let a = [line(500).repeat(400), (1000..3000).collect()].concat();
     let (mut reference, mut tested) = (Times::default(), Times::default());
     for (k, at) in (0..a.len() as u64).step_by(1250).enumerate() {
@@ -168,7 +170,7 @@ fn where_both_tell_the_same_time_they_are_at_the_same_place_only_if_the_words_ag
 #[test]
 fn a_choice_of_diagonals_is_one_by_majority() {
     let round = line(50);
-    // A short stretch that is the same in front of many loops, then loops that differ by their lengths.
+    // A short stretch that precedes many loops, then loops that differ by their lengths.
     let a: Vec<u32> = (0..60)
         .flat_map(|k| [line(40), round.repeat(20 + 7 * k % 31), vec![900 + k as u32]].concat())
         .collect();
@@ -181,7 +183,8 @@ fn a_choice_of_diagonals_is_one_by_majority() {
 
 #[test]
 fn callees_whose_caller_is_not_known_keep_their_places() {
-    // 12,000 rounds of a caller with two callees, and of these the callees alone; too short for any gram.
+    // 12,000 rounds of a caller with two callees; the tested sequence has the callees only,
+    // which are too short for any gram.
     let round = |k: u32| [line(9), (100..112).collect(), line(9), (200..208 + k % 3).collect()].concat();
     let a: Vec<u32> = (0..12_000).flat_map(round).chain(1000..3000).collect();
     let b: Vec<u32> = a.iter().copied().filter(|w| *w >= 100).collect();
@@ -189,7 +192,7 @@ fn callees_whose_caller_is_not_known_keep_their_places() {
     let cut = anywhere(0, a.len() as u64);
     let (_, n) = aligned(&a, &b, &[cut]);
     assert!(n * 1000 > b.len() as u64 * 999, "{n} of {}", b.len());
-    // With the times of both flows, at each fiftieth round, also if nothing else leads.
+    // With the times of both flows, at each fiftieth round, also without a common end.
     let (mut reference, mut tested) = (Times::default(), Times::default());
     let (mut i, mut j) = (0, 0);
     for k in 0..12_000 {
@@ -203,7 +206,7 @@ fn callees_whose_caller_is_not_known_keep_their_places() {
     let end = a.len() - 2000;
     let (all, n) = guided(&a[..end], &b[..b.len() - 2000], &[cut], &guide);
     assert_eq!(n, b.len() as u64 - 2000);
-    // No stretch is more than fifty rounds from its place.
+    // No stretch is more than fifty rounds from its counterpart.
     let at = |m: &Match| b[..m.tested as usize].iter().filter(|w| **w == 100).count();
     let of = |m: &Match| a[..m.reference as usize].iter().filter(|w| **w == 100).count();
     let far = all.iter().step_by(997).map(|m| at(m).abs_diff(of(m))).max();
@@ -219,7 +222,7 @@ fn sequences_with_nothing_in_common_take_bounded_time() {
     assert!(begun.elapsed().as_secs() < 120);
 }
 
-/// A program that runs: few methods, loops among them.
+/// A flow of a program with few methods and some loops.
 fn random_flow(random: &mut Random, n: usize) -> Vec<u32> {
     let mut all = Vec::new();
     while all.len() < n {
@@ -231,7 +234,7 @@ fn random_flow(random: &mut Random, n: usize) -> Vec<u32> {
     all
 }
 
-/// The length of the longest common subsequence by the quadratic programme of the textbooks.
+/// The length of the longest common subsequence, by the quadratic dynamic programme.
 fn length(a: &[u32], b: &[u32]) -> usize {
     let mut row = vec![0; b.len() + 1];
     for x in a {
@@ -266,7 +269,7 @@ fn never_more_than_the_longest_common_subsequence_and_seldom_less() {
         let longest = length(&a, &b) as u64;
         assert!(n <= longest);
         (found, most) = (found + n, most + longest);
-        // The same without cuts is small enough to be solved exactly.
+        // Without cuts the sequences are small enough to be solved exactly.
         assert_eq!(aligned(&a, &b, &[]).1, longest);
         assert_eq!(
             aligned(&a, &a, &cuts.iter().filter(|c| c.at < 2500).copied().collect::<Vec<_>>()).1,
@@ -278,7 +281,8 @@ fn never_more_than_the_longest_common_subsequence_and_seldom_less() {
 
 #[test]
 fn what_is_the_same_at_both_ends_is_aligned() {
-    // As many words are equal if the 1 and 2 at the front have those in the middle, and the 3 at the end the one before.
+    // The subsequence would be as long if the 1 and 2 at the front matched those in the middle,
+    // and the 3 at the end the one before it.
     let (a, b) = ([1, 2, 8, 1, 2, 9, 3, 7, 3], [1, 2, 9, 3]);
     let mut all = All::default();
     subsequence((&mut words(&a), 0..9), (&mut words(&b), 0..4), &mut all).unwrap();
@@ -298,7 +302,7 @@ fn what_a_loop_has_too_much_is_left_out_of_the_middle() {
     assert_eq!(stretches(&rounds(3), &rounds(10)), [(0, 0, 3), (3, 17, 3)]);
     assert_eq!(stretches(&rounds(10), &rounds(3)), [(0, 0, 3), (17, 3, 3)]);
     assert_eq!(stretches(&rounds(3), &rounds(3)), [(0, 0, 3), (3, 3, 3)]);
-    // As far as the one end and the other allow.
+    // The middle is chosen within the lengths of the common prefix and suffix.
     assert_eq!(stretches(&[7, 1, 2, 1, 2], &[1, 2, 7, 1, 2, 1, 2]), [(0, 2, 5)]);
     assert_eq!(stretches(&[1, 2, 1, 2, 7], &[1, 2, 1, 2, 7, 1, 2]), [(0, 0, 5)]);
     assert_eq!(stretches(&[5, 6, 7, 1, 2], &[5, 1, 2, 7, 1, 2]), [(0, 0, 1), (2, 3, 3)]);

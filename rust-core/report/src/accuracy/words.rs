@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A long sequence of words outside memory: written once from front to back, then read anywhere.
+//! A long sequence of words outside memory: written once from front to back, then read in any
+//! order.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// Where words are kept; the caller hands it over, so that this crate opens no file.
+/// The storage of words. The caller provides it, so that this crate opens no file.
 pub trait Storage: Read + Write + Seek + Send {}
 impl<T: Read + Write + Seek + Send> Storage for T {}
 
-/// Bits of a word that are compared; what stands above them is for [`Words::raw`].
+/// Bits of a word that are compared. The bits above them are visible through [`Words::raw`]
+/// only.
 pub(crate) const WORD_BITS: u32 = 27;
-/// Words read at once.
+/// Words per block, the unit of reading.
 const BLOCK: u64 = 1 << 14;
 /// Blocks in memory; a power of two.
 const SLOTS: usize = 16;
@@ -19,9 +21,9 @@ const SLOTS: usize = 16;
 pub(crate) struct Words {
     storage: Box<dyn Storage>,
     len: u64,
-    /// Not written yet.
+    /// Words that are not written yet.
     tail: Vec<u8>,
-    /// Block number and words, by the number's last bits.
+    /// Block number and words, indexed by the low bits of the block number.
     slots: Vec<(u64, Vec<u32>)>,
 }
 
@@ -39,13 +41,13 @@ impl Words {
         self.len += 1;
         if self.tail.len() >= 4 * BLOCK as usize { self.flush() } else { Ok(()) }
     }
-    /// Hands all words over to the storage; to be called before the first is read.
+    /// Writes all words to the storage; must be called before the first word is read.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.storage.write_all(&self.tail)?;
         self.tail = Vec::new();
         Ok(())
     }
-    /// Appends all of `other`'s; both have been flushed, and so is the result.
+    /// Appends all words of `other`. Both must have been flushed; the result is flushed.
     pub(crate) fn append(&mut self, other: &mut Self) -> io::Result<()> {
         self.storage.seek(SeekFrom::Start(4 * self.len))?;
         for at in 0..other.len {
@@ -54,12 +56,12 @@ impl Words {
         self.slots.iter_mut().for_each(|slot| slot.0 = u64::MAX);
         self.flush()
     }
-    /// The word at `at`, which must be less than the length, as it is compared.
+    /// The compared bits of the word at `at`, which must be less than the length.
     #[inline]
     pub(crate) fn get(&mut self, at: u64) -> io::Result<u32> {
         Ok(self.raw(at)? & ((1 << WORD_BITS) - 1))
     }
-    /// The whole word.
+    /// The word with all its bits.
     #[inline]
     pub(crate) fn raw(&mut self, at: u64) -> io::Result<u32> {
         let (block, rest) = (at / BLOCK, (at % BLOCK) as usize);

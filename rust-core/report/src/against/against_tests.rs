@@ -65,13 +65,14 @@ fn rounds_of_a_loop_may_be_hidden() {
     tested.splice(43..46, [HOLE]);
     let c = run(&reference, &tested);
     assert!(c.agrees() && c.hidden == 2 * 40 + 3, "{c:?}");
-    // Without anything hidden it is a difference, and so is what stands nowhere behind the hidden stretch.
+    // Without a hidden stretch it is a difference, and so is a bytecode after the hidden
+    // stretch that the reference does not have.
     assert!(!run(&reference, &[round.repeat(4), end].concat()).agrees());
     tested.push(bytecode(9, 9, Tier::C2));
     assert!(!run(&reference, &tested).agrees());
 }
 
-/// Rounds of 60 bytecodes, of which the one at 40 tells the round.
+/// Rounds of 60 bytecodes; the bytecode at 40 identifies the round.
 fn rounds(n: u64) -> Vec<Step> {
     let round = |r| move |i| bytecode(if i == 40 { 100 + r } else { 1 }, i, Tier::C2);
     (0..n).flat_map(|r| (0..60).map(round(r))).collect()
@@ -80,7 +81,7 @@ fn rounds(n: u64) -> Vec<Step> {
 #[test]
 fn a_wrong_bytecode_behind_a_hidden_stretch_is_one_mismatch_where_it_is() {
     let wrong = bytecode(1, 20, Tier::C2);
-    // It stands in the reference, but a round later.
+    // The wrong bytecode occurs in the reference, but a round later.
     for (told, hidden, missing) in [(vec![HOLE, wrong, HOLE], 1, 0), (vec![HOLE, wrong], 0, 1)] {
         let mut tested = rounds(10);
         tested.splice(2 * 60 + 29..2 * 60 + 30, told);
@@ -99,7 +100,7 @@ fn a_short_certain_stretch_between_hidden_ones_may_be_rounds_away() {
     let c = run(&rounds(10), &tested);
     assert!(c.agrees(), "{c:?}");
     assert_eq!((c.matched, c.hidden), (10 * 60 - (3 * 60 + 16) + 1, 3 * 60 + 16 - 1));
-    // Rounds that are left out without a hidden stretch stay a difference.
+    // Rounds that are missing without a hidden stretch stay a difference.
     tested.drain(300..360);
     assert!(!run(&rounds(10), &tested).agrees());
 }

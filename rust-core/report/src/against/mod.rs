@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Two recordings of one deterministic program: what a thread did in the one it must have done in the other.
+//! Compares two recordings of one deterministic program: a thread must have done the same in
+//! both.
 //!
-//! The reference is meant to be a recording of the interpreter, where nothing is unresolved. The comparison is
-//! of single bytecodes of the methods asked for, whoever executed them. Where the flows part, the cheapest skip on
-//! either side is looked for after which [`GRAM`] bytecodes agree again. So it is behind a hidden stretch, if what
-//! follows that stands in the reference only so far on that the flows part again soon.
+//! The reference should be a recording of the interpreter, where nothing is unresolved. The
+//! comparison is of single bytecodes of the selected methods, whichever tier executed them.
+//! Where the flows differ, it searches for the cheapest skip on either side after which
+//! [`GRAM`] bytecodes agree again. It does the same after a hidden stretch if the bytecodes
+//! that follow it occur in the reference only so late that the flows soon differ again.
 
 mod side;
 mod steps;
@@ -27,22 +29,22 @@ use side::{Side, same};
 use steps::{Executed, Step};
 pub use steps::{Steps, StepsConsumer};
 
-/// Where two flows part.
+/// A place at which two flows differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Bytecodes of the tested flow before.
+    /// Bytecodes of the tested flow before it.
     pub at: u64,
     /// OS thread id in the tested recording.
     pub tid: u32,
     /// When that thread started (TSC).
     pub started: u64,
-    /// Number of the event in the tested flow at which to look.
+    /// Number of the event in the tested flow to inspect.
     pub look_at: Option<u64>,
     /// The last common bytecodes.
     pub before: Vec<String>,
-    /// What the reference did next.
+    /// The next bytecodes of the reference.
     pub reference: Vec<String>,
-    /// What the tested flow says.
+    /// The next bytecodes of the tested flow.
     pub tested: Vec<String>,
 }
 
@@ -51,29 +53,29 @@ pub struct Difference {
 pub struct Comparison {
     /// Bytecodes equal in both.
     pub matched: u64,
-    /// Those of them that C1 or C2 executed in the tested flow.
+    /// Equal bytecodes that C1 or C2 executed in the tested flow.
     pub matched_compiled: u64,
     /// Bytecodes of the reference that an unresolved stretch or a gap of the tested flow hides.
     pub hidden: u64,
     /// Unresolved stretches of the tested flow.
     pub unresolved: u64,
-    /// Gaps of either.
+    /// Gaps of either flow.
     pub gaps: u64,
-    /// Bytecodes of the reference that the tested flow lacks, with nothing to hide them.
+    /// Bytecodes of the reference that the tested flow lacks and that no stretch or gap hides.
     pub missing: u64,
-    /// Bytecodes of the tested flow that the reference has not.
+    /// Bytecodes of the tested flow that the reference does not have.
     pub extra: u64,
-    /// Places at which the flows part.
+    /// Places at which the flows differ.
     pub mismatches: u64,
-    /// No agreement was found behind the last of them: what comes after was not compared.
+    /// No agreement was found after the last of them; the rest was not compared.
     pub given_up: bool,
-    /// By who executed the tested flow.
+    /// By the tier that executed the tested flow.
     pub tiers: ByTier,
     /// Unresolved stretches by tier and cause.
     pub unresolved_by_cause: Vec<UnresolvedGroup>,
-    /// The places, alike ones together.
+    /// The places in groups.
     pub mismatch_groups: Vec<MismatchGroup>,
-    /// Where the flows part first.
+    /// The first place at which the flows differ.
     pub first: Option<Difference>,
 }
 
@@ -82,7 +84,7 @@ impl Comparison {
     pub fn agrees(&self) -> bool {
         self.first.is_none()
     }
-    /// Whether every bytecode is the reference's.
+    /// Whether every bytecode equals the reference's, and nothing is hidden.
     pub fn equal(&self) -> bool {
         self.agrees() && self.hidden + self.unresolved + self.gaps == 0
     }
@@ -114,19 +116,20 @@ impl Comparison {
 
 /// Bytecodes shown on either side of a difference.
 const SHOWN: usize = 8;
-/// Bytecodes that must agree behind a hidden stretch.
+/// Bytecodes that must agree after a hidden stretch.
 const ANCHOR: usize = 16;
-/// Bytecodes that should agree there, if so many are certain.
+/// Bytecodes that should agree there, if that many are certain.
 const LONG_ANCHOR: usize = 4096;
-/// How much further on a place may be at which they do.
+/// How many bytecodes further on a place with that longer agreement may be.
 const REACH: usize = 1 << 20;
-/// Bytecodes behind a hidden stretch that are looked at to see whether its end was well chosen.
+/// Bytecodes after a hidden stretch that are examined to decide whether its end was well
+/// chosen.
 const OUTLOOK: usize = 4096;
-/// Behind so many differences that is not looked at any more, for it takes its time.
+/// Number of differences after which that is not examined, because it takes time.
 const CLOSELY: u64 = 64;
-/// Bytecodes that must agree behind a difference.
+/// Bytecodes that must agree after a difference.
 const GRAM: usize = 24;
-/// Bytecodes of either flow among which they are looked for, one after the other.
+/// Windows of either flow in which they are searched for, in bytecodes, tried in this order.
 const WINDOWS: [usize; 3] = [1 << 8, 1 << 12, 1 << 16];
 
 /// Compares `tested` with `reference`, each with the methods of its recording.
@@ -150,7 +153,7 @@ pub fn compare(
 struct Run<'a> {
     /// The reference.
     a: Side<'a>,
-    /// What is tested.
+    /// The tested flow.
     b: Side<'a>,
     result: Comparison,
     before: VecDeque<Executed>,
@@ -160,7 +163,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Compares the next step; false when there is nothing more to compare.
+    /// Compares the next step; false if nothing is left to compare.
     fn step(&mut self) -> bool {
         while self.a.peek() == Some(Step::Gap) {
             self.result.gaps += 1;
@@ -197,7 +200,7 @@ impl Run<'_> {
         }
     }
 
-    /// The tested flow does not say how it came to its next bytecodes.
+    /// The tested flow has an unresolved stretch or a gap next.
     fn hole(&mut self, hole: Option<(Tier, Cause)>) -> bool {
         self.b.pass(1);
         let Place::At(hidden) = place(&mut self.a, &mut self.b, (0, 0), usize::MAX) else {
@@ -218,14 +221,14 @@ impl Run<'_> {
         true
     }
 
-    /// The flows part: goes on where they meet again; false if they do not.
+    /// The flows differ: continues where they agree again; false if they do not.
     fn part(&mut self) -> bool {
         let skips = match WINDOWS.into_iter().find_map(|n| meet(&mut self.a, &mut self.b, n)) {
             Some(skips) => skips,
             None => {
                 let (a, b) = (self.a.peek().is_some(), self.b.peek().is_some());
                 self.result.given_up = a && b;
-                // Where one flow is over, the rest of the other one is too much.
+                // If one flow has ended, the rest of the other one is surplus.
                 if a && b { (1, 1) } else { (self.a.rest(), self.b.rest()) }
             }
         };
@@ -233,7 +236,8 @@ impl Run<'_> {
         !self.result.given_up
     }
 
-    /// The flows part, and meet again behind so many bytecodes of the reference and of the tested flow.
+    /// The flows differ, and agree again after `missing` bytecodes of the reference and `extra`
+    /// bytecodes of the tested flow.
     fn part_by(&mut self, (missing, extra): (usize, usize)) {
         let first = self.difference();
         let (tier, behind) = match (self.b.peek(), self.before.back()) {
@@ -280,8 +284,9 @@ impl Run<'_> {
     }
 }
 
-/// How much to skip of either flow so that they agree again for [`GRAM`] bytecodes, or up to the next hidden stretch of
-/// the tested one; among the next `window` bytecodes, the least sum first.
+/// How many bytecodes to skip in either flow so that they agree again for [`GRAM`] bytecodes,
+/// or up to the next hidden stretch of the tested flow. Searches the next `window` bytecodes;
+/// the least sum wins.
 fn meet(a: &mut Side<'_>, b: &mut Side<'_>, window: usize) -> Option<(usize, usize)> {
     a.fill(window);
     b.fill(window);
@@ -302,26 +307,27 @@ fn meet(a: &mut Side<'_>, b: &mut Side<'_>, window: usize) -> Option<(usize, usi
             best = Some((missing, extra));
         }
     }
-    // What comes behind a hidden stretch is looked for anyway.
+    // The bytecodes after a hidden stretch are searched for in any case.
     best.or_else(|| (certain.len() < window && b.hides_at(certain.len())).then_some((0, certain.len())))
 }
 
-/// Where the bytecodes behind a hidden stretch stand in the reference.
+/// Where in the reference the bytecodes after a hidden stretch are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     /// At this step.
     At(usize),
     /// Nowhere.
     Nowhere,
-    /// Not among those that were looked at.
+    /// Not among the steps that were examined.
     Further,
 }
 
-/// The tested flow does not say how it came to its step `j`: where in the reference, from step `i` on, it goes on, if
-/// that is less than `most` steps away.
+/// Finds where in the reference, from step `i` on, the tested flow resumes at its step `j`
+/// after a hidden stretch, if that is less than `most` steps away.
 ///
-/// What is hidden may be rounds of a loop, and then the next bytecodes alone stand in the reference at several
-/// places: the first is taken after which all agrees up to the next hidden stretch.
+/// A hidden stretch may contain rounds of a loop, and then the next bytecodes alone occur at
+/// several places of the reference. The first place is chosen after which everything agrees up
+/// to the next hidden stretch.
 fn place(a: &mut Side<'_>, b: &mut Side<'_>, (i, j): (usize, usize), most: usize) -> Place {
     let anchor = resolved(b, j);
     let short = anchor.len().min(ANCHOR);
@@ -347,7 +353,8 @@ fn place(a: &mut Side<'_>, b: &mut Side<'_>, (i, j): (usize, usize), most: usize
     }
 }
 
-/// The bytecodes that `b` is certain of from step `j` on, before the next hidden stretch, or the first of them.
+/// The bytecodes of `b` from step `j` on that precede the next hidden stretch, at most
+/// [`LONG_ANCHOR`].
 fn resolved(b: &mut Side<'_>, j: usize) -> Vec<Step> {
     let mut wanted = ANCHOR;
     loop {
@@ -361,9 +368,10 @@ fn resolved(b: &mut Side<'_>, j: usize) -> Vec<Step> {
     }
 }
 
-/// The tested flow goes on behind a hidden stretch with bytecodes that stand `hidden` bytecodes on in the reference. If
-/// they are wrong, that is too far on, and the flows soon part: how much to skip of either if they agree for longer
-/// then. A difference is never avoided by this, it is only found where it is.
+/// The bytecodes after a hidden stretch of the tested flow occur in the reference after
+/// `hidden` more bytecodes. If they are wrong, that is too late, and the flows soon differ.
+/// Returns how many bytecodes to skip in either flow if they then agree for longer. This never
+/// hides a difference; it only moves the difference to its true place.
 fn cheaper(a: &mut Side<'_>, b: &mut Side<'_>, hidden: usize) -> Option<(usize, usize)> {
     if hidden == 0 {
         return None;
@@ -376,16 +384,16 @@ fn cheaper(a: &mut Side<'_>, b: &mut Side<'_>, hidden: usize) -> Option<(usize, 
     (outlook(a, b, skips).agreed > here.agreed + GRAM).then_some(skips)
 }
 
-/// How two flows go on.
+/// The continuation of two flows.
 #[derive(Clone, Copy, Debug)]
 struct Outlook {
     /// Bytecodes that agree, up to [`OUTLOOK`].
     agreed: usize,
-    /// Behind these the flows part for certain.
+    /// After these, the flows certainly differ.
     parts: bool,
 }
 
-/// How the flows go on behind the first `i` and `j` steps.
+/// How the flows continue after the first `i` and `j` steps.
 fn outlook(a: &mut Side<'_>, b: &mut Side<'_>, (mut i, mut j): (usize, usize)) -> Outlook {
     let mut agreed = 0;
     while agreed < OUTLOOK {
@@ -404,7 +412,7 @@ fn outlook(a: &mut Side<'_>, b: &mut Side<'_>, (mut i, mut j): (usize, usize)) -
                 j += 1;
                 b.fill(j + 1);
                 match place(a, b, (i, j), REACH) {
-                    // What the last stretch hides may be anything.
+                    // The last stretch may hide anything.
                     Place::At(_) if j == b.ready.len() => break,
                     Place::At(at) => i = at,
                     end => return Outlook { agreed, parts: end == Place::Nowhere },

@@ -21,7 +21,7 @@ impl<'a> Side<'a> {
     pub(crate) fn new((from, methods): (Receiver<Steps>, &'a MethodTable)) -> Self {
         Self { from, ready: VecDeque::new(), methods, tid: 0, started: 0 }
     }
-    /// Sees to it that `n` steps are there, if there are so many.
+    /// Makes `n` steps available in `ready`, or all that are left.
     pub(crate) fn fill(&mut self, n: usize) {
         while self.ready.len() < n {
             let Ok(more) = self.from.recv() else { return };
@@ -29,25 +29,25 @@ impl<'a> Side<'a> {
             self.ready.extend(more.steps);
         }
     }
-    /// The next step, which stays.
+    /// The next step, without taking it.
     pub(crate) fn peek(&mut self) -> Option<Step> {
         self.fill(1);
         self.ready.front().copied()
     }
-    /// Takes `n` steps that are there.
+    /// Takes up to `n` available steps.
     pub(crate) fn take(&mut self, n: usize) -> impl Iterator<Item = Step> {
         self.ready.drain(..n.min(self.ready.len()))
     }
-    /// Passes `n` steps that are there over; how many there were.
+    /// Drops up to `n` available steps; returns their number.
     pub(crate) fn pass(&mut self, n: usize) -> u64 {
         self.ready.drain(..n.min(self.ready.len())).len() as u64
     }
-    /// Gets all that is left; how much it is.
+    /// Makes all steps that are left available; returns their number.
     pub(crate) fn rest(&mut self) -> usize {
         self.fill(usize::MAX);
         self.ready.len()
     }
-    /// Passes all that is left over; how much it was.
+    /// Drops all steps that are left; returns their number.
     pub(crate) fn rest_dropped(&mut self) -> u64 {
         let mut passed = 0;
         while self.peek().is_some() {
@@ -56,7 +56,7 @@ impl<'a> Side<'a> {
         }
         passed
     }
-    /// What names the next bytecodes, up to where the flow does not know.
+    /// Keys and bcis of the next bytecodes, up to the next hidden stretch.
     pub(crate) fn certain(&self, most: usize) -> Vec<(u64, u16)> {
         let name = |s: &Step| match s {
             Step::Bytecode(e) => Some((e.key, e.bci.get())),
@@ -64,7 +64,7 @@ impl<'a> Side<'a> {
         };
         self.ready.iter().take(most).map_while(name).collect()
     }
-    /// Whether the flow does not know how it goes on behind so many steps.
+    /// Whether step `at` is a hidden stretch or a gap.
     pub(crate) fn hides_at(&self, at: usize) -> bool {
         self.ready.get(at).is_some_and(|s| !matches!(s, Step::Bytecode(_)))
     }
@@ -79,7 +79,7 @@ impl<'a> Side<'a> {
             Step::Gap => "(gap)".into(),
         }
     }
-    /// The next `n` steps in words.
+    /// The next `n` steps, for display.
     pub(crate) fn coming(&mut self, n: usize) -> Vec<String> {
         self.fill(n);
         self.ready.iter().take(n).map(|s| self.show(s)).collect()

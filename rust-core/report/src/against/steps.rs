@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What of a flow is compared: bytecodes of the methods asked for, and where the flow does not know.
+//! The compared part of a flow: bytecodes of the selected methods, unresolved stretches and
+//! gaps.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -13,26 +14,26 @@ use jportal_units::{Bci, MethodId};
 use crate::circumstance::{Behind, Circumstances};
 use crate::stack::Stack;
 
-/// What is compared, one after the other.
+/// One step of the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     Bytecode(Executed),
-    /// A stretch of compiled code that more than one path fits.
+    /// A stretch of compiled code that several paths fit.
     Unresolved(Tier, Cause),
-    /// Nothing is known.
+    /// A gap.
     Gap,
 }
 
 /// A bytecode that began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Executed {
-    /// Names the method in both recordings.
+    /// Identifies the method in both recordings.
     pub(crate) key: u64,
-    /// Names it in its own one.
+    /// Identifies the method in its own recording.
     pub(crate) method: MethodId,
     pub(crate) bci: Bci,
     pub(crate) tier: Tier,
-    /// What stands in the flow between the bytecode compared before and this one.
+    /// The circumstances in the flow between the previous compared bytecode and this one.
     pub(crate) behind: Behind,
     /// Number of the event in the thread's flow.
     pub(crate) event: u64,
@@ -47,7 +48,7 @@ pub struct Steps {
     pub(crate) steps: Vec<Step>,
 }
 
-/// Hands the steps of one thread on.
+/// Sends the steps of one thread to the comparison.
 #[derive(Debug)]
 pub struct StepsConsumer {
     thread: String,
@@ -56,7 +57,8 @@ pub struct StepsConsumer {
 }
 
 impl StepsConsumer {
-    /// The steps of the first thread called `thread` in methods that `wanted` accepts go to `to`.
+    /// Sends the steps of the first thread called `thread` in methods that `wanted` accepts to
+    /// `to`.
     pub fn new(
         methods: &MethodTable,
         wanted: impl Fn(&Method) -> bool,
@@ -68,7 +70,8 @@ impl StepsConsumer {
     }
 }
 
-/// Hidden classes have an address behind their name, which differs between runs.
+/// Hashes class, name and signature. The name of a hidden class ends in an address, which
+/// differs between runs and is left out.
 fn key(m: &Method) -> u64 {
     let class =
         m.class_name.split_once("/0x").or(m.class_name.split_once("+0x")).map_or(&*m.class_name, |n| n.0);
@@ -82,7 +85,7 @@ impl FlowConsumer for StepsConsumer {
         if info.name != self.thread {
             return Box::new(Ignored);
         }
-        // Only one thread is asked for, even if another one of that name follows.
+        // Only one thread is compared, even if another one of that name follows.
         self.thread.push('\0');
         Box::new(StepsSink {
             keys: Arc::clone(&self.keys),
@@ -129,7 +132,7 @@ impl StepsSink {
                 Some(Step::Bytecode(Executed { key, method, bci, tier, behind, event }))
             }
             EventKind::Unresolved { method, callers, .. } => {
-                // What a caller may have executed is hidden, too.
+                // Bytecodes that a caller may have executed are hidden, too.
                 let callers = self.stack.methods(callers.into()).skip(1);
                 [method].into_iter().chain(callers).find_map(|m| self.key(m))?;
                 self.circumstances.take_hole().map(|(tier, cause)| Step::Unresolved(tier, cause))
@@ -143,7 +146,7 @@ impl StepsSink {
 impl FlowSink for StepsSink {
     fn events(&mut self, events: &[Event]) {
         let steps = events.iter().filter_map(|e| self.step(e)).collect();
-        // When nobody listens any more, the comparison has ended.
+        // The receiver is gone if the comparison has ended.
         let _ = self.to.send(Steps { tid: self.tid, started: self.started, steps });
     }
     fn end(self: Box<Self>) {}

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! How many bytecodes a gap hides: as many as run elsewhere in such a time, near it.
+//! Estimates how many bytecodes a gap hides, from the rate of bytecodes captured near the gap.
 
 use std::collections::VecDeque;
 
-/// What is looked at on either side of a gap: twice as much as the gap hides, but at least and at most so many ticks.
-/// Less, and what filled the buffer is taken for what followed; more, and start-up, or another phase, is.
+/// The window of captured time on either side of a gap that the estimate uses. It is `TIMES`
+/// the ticks that the gap hides, but at least `LEAST` and at most `MOST` ticks. With a smaller
+/// window, the estimate would take the activity that filled the buffer for the activity that
+/// followed it. With a larger window it would include start-up or another phase.
 const TIMES: u64 = 2;
 const LEAST: u64 = 1 << 22;
 const MOST: u64 = 1 << 30;
 
-/// A gap that wants to know how much runs around it.
+/// A gap that waits for the rate of bytecodes around it.
 #[derive(Clone, Copy, Debug)]
 struct Asks {
     gap: usize,
@@ -19,16 +21,19 @@ struct Asks {
     ticks: u64,
 }
 
-/// A thread's bytecodes by the clock of its captured time, which stands still off the cores and in gaps.
+/// The bytecodes of a thread over its captured time. That clock stops while the thread is not
+/// on a core and during gaps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Density {
-    /// Time and bytecodes until then; both grow. Bounded by the windows and the steps in which time is told.
+    /// Pairs of a captured time and the bytecodes executed until then. Both ascend. Bounded by
+    /// the windows and by the intervals at which the flow states the time.
     marks: VecDeque<(u64, u64)>,
     asks: Vec<Asks>,
 }
 
 impl Density {
-    /// At captured time `at`, `bytecodes` had run. `tell` gets gaps and what they hide as soon as that is known.
+    /// Notes that `bytecodes` had run at captured time `at`. Calls `tell` with each gap whose
+    /// estimate has become known.
     pub(super) fn mark(&mut self, at: u64, bytecodes: u64, mut tell: impl FnMut(usize, f64)) {
         if self.marks.is_empty() {
             self.marks.push_back((0, 0));
@@ -43,16 +48,16 @@ impl Density {
             }
             !known
         });
-        // One that is old enough for any window is needed.
+        // Keep one mark that is old enough for every window.
         while marks.get(1).is_some_and(|m| m.0 + 2 * MOST <= at) {
             marks.pop_front();
         }
     }
-    /// Gap number `gap` hides `ticks` at captured time `at`.
+    /// Notes that gap number `gap` hides `ticks` ticks at captured time `at`.
     pub(super) fn ask(&mut self, gap: usize, at: u64, ticks: u64) {
         self.asks.push(Asks { gap, at, window: ticks.saturating_mul(TIMES).clamp(LEAST, MOST), ticks });
     }
-    /// Nothing follows.
+    /// Ends the flow: answers for all gaps that still wait.
     pub(super) fn end(&mut self, mut tell: impl FnMut(usize, f64)) {
         self.asks.iter().for_each(|a| tell(a.gap, answer(&self.marks, a)));
         self.asks.clear();
@@ -72,7 +77,8 @@ fn answer(marks: &VecDeque<(u64, u64)>, a: &Asks) -> f64 {
 mod tests {
     use super::*;
 
-    /// What gaps at these captured times hide of a flow with these marks, behind the last of which it ends.
+    /// The estimates for gaps at these captured times in a flow with these marks. The flow ends
+    /// at the last mark.
     fn hidden(gaps: &[(u64, u64)], marks: &[(u64, u64)]) -> Vec<f64> {
         let (mut density, mut all) = (Density::default(), vec![-1.0; gaps.len()]);
         let mut gaps = gaps.iter().enumerate().peekable();
@@ -88,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_gap_is_as_dense_as_what_is_around_it() {
-        // A bytecode each ten ticks, then one each hundred.
+        // One bytecode per ten ticks, then one per hundred ticks.
         let at =
             |n: u64| (n * LEAST, if n < 20 { n * LEAST / 10 } else { 2 * LEAST + (n - 20) * LEAST / 100 });
         let marks: Vec<_> = (0..100).map(at).collect();

@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which part of what the threads did is decoded, projected, recovered, lost.
+//! Which share of the threads' execution is decoded, projected, recovered or lost.
 //!
-//! A share is one of bytecodes:
+//! Shares are counted in bytecodes:
 //!
 //! | share | its bytecodes |
 //! |---|---|
-//! | `decoded`, `projected`, `recovered` | those of the flow that are known so |
-//! | `orphans` | those of which the opcode was captured and nothing else is known |
-//! | `lost` | those that the gaps hide. They cannot be counted; they are estimated |
+//! | `decoded`, `projected`, `recovered` | those of the flow with this provenance |
+//! | `orphans` | those of which only the opcode was captured |
+//! | `lost` | those that gaps hide. They cannot be counted, so they are estimated |
 //!
-//! It is known when a gap was, and when its thread was on the gap's core (its *visits*): both together are the ticks that the gap
-//! hides. A gap lasts from the last time known before to the first known after; where it does not
-//! say these, from the flow's last time, and to its next one or until the thread left. No tick is counted twice. The gap is
-//! taken to be as dense as what was captured around it: twice as much of the thread's captured time on either side as the gap hides,
-//! but at least 2²² ticks and at most 2³⁰ (module `density`). Times alone would not do: a thread spends a large part of its time in
-//! the VM and in native code, where nothing is traced, and buffers run full where much is.
+//! The time of a gap is known, and so are the times at which its thread was on the gap's core
+//! (its *visits*). Their intersection gives the ticks that the gap hides. A gap lasts from the
+//! last known time before it to the first known time after it. If the gap does not state these
+//! times, it begins at the flow's last time, and ends at the flow's next time or when the
+//! thread left the core. No tick is counted twice. The estimate assumes that bytecodes in a gap
+//! are as dense as in the captured trace around it: on either side twice as much of the
+//! thread's captured time as the gap hides, but at least 2²² ticks and at most 2³⁰ (module
+//! `density`). The share of time alone would be wrong. A thread spends much of its time in the
+//! VM and in native code, where nothing is traced, and buffers fill up while much is traced.
 //!
-//! The five shares are 1 together. Those of all threads are of the sums of their bytecodes. A thread of which no bytecode is known has
-//! no shares and adds nothing: whether it executed any nobody knows (the VM's own threads do not); how many there are and what
-//! their gaps hide stands beside it.
+//! The five shares add up to 1. The shares of all threads together are computed from the sums
+//! of their bytecodes. A thread without a known bytecode has no shares and adds nothing,
+//! because it is not known whether it executed any (the VM's own threads do not). The number of
+//! these threads and the ticks that their gaps hide are reported separately.
 //!
-//! Not in the shares: whether a fill is right (its confidence says); what the decoder missed at gaps that take no time
-//! (contradictions) and behind gaps until it knew frames again; unresolved stretches, which are counted.
+//! Not part of the shares: whether a fill is right (its confidence estimates that); what the
+//! decoder missed at gaps that take no time (contradictions), and after gaps until frames were
+//! known again; unresolved stretches, which are counted.
 
 mod density;
 mod visits;
@@ -39,13 +44,13 @@ pub use self::visits::Visits;
 use crate::table::{Align, table};
 use crate::tally::Tally;
 
-/// A thread, by OS thread id and start.
+/// A thread, identified by OS thread id and start.
 type Key = (u32, u64);
 
-/// Core, place in its stream, first and last time.
+/// Core, position in its stream, first and last time.
 type Identity = ((u32, StreamOffset), (Option<Tsc>, Option<Tsc>));
 
-/// A gap, and what it hides.
+/// A gap and its hidden execution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Hidden {
     place: (u32, StreamOffset),
@@ -66,7 +71,7 @@ impl Hidden {
     }
 }
 
-/// What a thread's flow says, gathered on its way to another consumer.
+/// The content of a thread's flow, gathered while the flow passes to another consumer.
 #[derive(Clone, Debug, Default)]
 struct Told {
     key: Key,
@@ -77,7 +82,7 @@ struct Told {
     gaps: Vec<Hidden>,
 }
 
-/// Listens to flows on their way to another consumer. Keeps 64 bytes a gap.
+/// Reads flows while they pass to another consumer. Keeps 64 bytes per gap.
 pub struct Listener<'c> {
     visits: Arc<Visits>,
     all: Arc<Mutex<Vec<Told>>>,
@@ -91,17 +96,17 @@ impl std::fmt::Debug for Listener<'_> {
 }
 
 impl<'c> Listener<'c> {
-    /// In front of `to`.
+    /// A listener that passes the flows on to `to`.
     pub fn new(visits: Arc<Visits>, to: &'c mut dyn FlowConsumer) -> Self {
         Self { visits, all: Arc::default(), to }
     }
-    /// What was heard.
+    /// What the listener has gathered.
     pub fn heard(&self) -> Heard {
         Heard(self.all.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 }
 
-/// What a [`Listener`] heard of the threads that have ended.
+/// What a [`Listener`] gathered of the threads that have ended.
 #[derive(Clone, Debug)]
 pub struct Heard(Vec<Told>);
 
@@ -130,13 +135,13 @@ struct Sink {
     visits: Arc<Visits>,
     all: Arc<Mutex<Vec<Told>>>,
     own: Told,
-    /// By core: up to when gaps have been counted.
+    /// By core: the time up to which gaps have been counted.
     counted: HashMap<u32, u64>,
-    /// Ticks that gaps have hidden.
+    /// Ticks hidden by gaps.
     hidden: u64,
-    /// The last time told.
+    /// The last time in the flow.
     now: u64,
-    /// The last gap began then, and does not say itself when it was over.
+    /// When the last gap began, if the gap does not state its own end.
     open: Option<u64>,
     density: Density,
     to: Box<dyn FlowSink + Send>,
@@ -152,14 +157,14 @@ impl Sink {
             None => self.open = Some(since),
         }
     }
-    /// The open gap was over by `until`, or when the thread left.
+    /// The open gap ended by `until`, or earlier when the thread left the core.
     fn close(&mut self, until: u64) {
         let (Some(since), Some(gap)) = (self.open.take(), self.own.gaps.last()) else { return };
         if let Some(left) = self.visits.end(self.own.key, gap.place.0, since) {
             self.hide(since, left.min(until));
         }
     }
-    /// The last gap was from `since` to `until`.
+    /// Counts the ticks that the last gap hides between `since` and `until`.
     fn hide(&mut self, since: u64, until: u64) {
         let number = self.own.gaps.len();
         let Some(gap) = self.own.gaps.last_mut() else { return };
@@ -218,18 +223,18 @@ impl FlowSink for Sink {
     }
 }
 
-/// Parts of what ran, 1 together. [The module](self) says of what.
+/// Shares of the execution, which add up to 1. [The module](self) defines them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Shares {
     /// Captured, and decoded with positions.
     pub decoded: f64,
-    /// Captured; positions were found by projection.
+    /// Captured, and placed (`--project`).
     pub projected: f64,
     /// Captured, but only opcodes are known.
     pub orphans: f64,
-    /// Lost, and filled in.
+    /// Lost, and filled (`--recover`).
     pub recovered: f64,
-    /// Lost; an estimate.
+    /// Lost. An estimate.
     pub lost: f64,
 }
 
@@ -244,11 +249,11 @@ impl Shares {
 /// Ticks (TSC) of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ticks {
-    /// On a core.
+    /// Ticks on a core.
     pub on_core: u64,
-    /// Those of them that gaps hide.
+    /// Ticks on a core that the remaining gaps hide.
     pub lost: u64,
-    /// Those of them that gaps hid which are filled.
+    /// Ticks on a core that were hidden by gaps that are filled.
     pub recovered: u64,
 }
 
@@ -260,14 +265,14 @@ impl Ticks {
     }
 }
 
-/// What is known of what one thread did, or all.
+/// What is known of the execution of one thread, or of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Known {
-    /// Time.
+    /// Ticks on a core and in gaps.
     pub ticks: Ticks,
-    /// Gaps that are left.
+    /// Gaps that remain.
     pub gaps: u64,
-    /// Bytes of recorded trace in them, as far as they tell.
+    /// Bytes of recorded trace in these gaps, where the gaps state them.
     pub skipped_bytes: u64,
     /// Bytecodes of known position.
     pub bytecodes: Tally,
@@ -275,14 +280,14 @@ pub struct Known {
     pub orphans: u64,
     /// Bytecodes that the gaps hide, estimated.
     pub lost: u64,
-    /// Stretches of compiled code whose bytecodes are not known.
+    /// Unresolved stretches.
     pub unresolved: u64,
-    /// Parts of what ran; `None` where no bytecode is known.
+    /// Shares of the execution. `None` if no bytecode is known.
     pub shares: Option<Shares>,
 }
 
 impl Known {
-    /// `decoded`: the same thread before gaps were filled.
+    /// Computes the figures. `decoded`: the same thread before gaps were filled.
     fn of(told: &Told, decoded: &Told, visits: &Visits) -> Self {
         let mut known = Self {
             gaps: told.gaps.len() as u64,
@@ -292,7 +297,8 @@ impl Known {
             ..Self::default()
         };
         known.ticks.on_core = visits.ticks(told.key, u64::MAX);
-        // What is not filled comes out as it went in; what is new takes no time.
+        // A gap that was not filled has the same identity in both flows. A new gap takes no
+        // time.
         let mut left: HashMap<Identity, u32> = HashMap::new();
         told.gaps.iter().for_each(|g| *left.entry(g.identity()).or_default() += 1);
         let mut lost = 0.0;
@@ -347,7 +353,7 @@ impl Known {
     }
 }
 
-/// A thread, and what is known of what it did.
+/// A thread and what is known of its execution.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThreadExecution {
     /// OS thread id.
@@ -356,7 +362,7 @@ pub struct ThreadExecution {
     pub started: u64,
     /// Name.
     pub name: String,
-    /// What is known.
+    /// What is known of its execution.
     #[serde(flatten)]
     pub known: Known,
 }
@@ -364,26 +370,26 @@ pub struct ThreadExecution {
 /// Threads of which no bytecode is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Silent {
-    /// So many.
+    /// Number of such threads.
     pub threads: u64,
-    /// Time.
+    /// Their ticks on a core and in gaps.
     pub ticks: Ticks,
 }
 
-/// Which part of what the threads did is known, and how. [The module](self) defines it.
+/// Which share of the threads' execution is known, and how. [The module](self) defines it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Execution {
-    /// All threads of which a bytecode is known.
+    /// All threads with a known bytecode, together.
     pub total: Known,
-    /// The others.
+    /// The other threads, together.
     pub silent: Silent,
     /// Each thread, by start and id.
     pub threads: Vec<ThreadExecution>,
 }
 
 impl Execution {
-    /// `decoded`: what was heard before gaps were filled, `shown`: what was heard of the flows that are shown; the same where
-    /// none were filled.
+    /// `decoded`: what a listener gathered before gaps were filled. `shown`: what it gathered
+    /// of the flows that are shown. Both are the same if no gaps were filled.
     pub fn new(visits: &Visits, decoded: &Heard, shown: &Heard) -> Self {
         let before: HashMap<Key, &Told> = decoded.0.iter().map(|t| (t.key, t)).collect();
         let mut all = Self::default();
@@ -402,7 +408,7 @@ impl Execution {
         all.total.shares = all.total.divided();
         all
     }
-    /// A table: all, then each thread of which a bytecode is known.
+    /// A table: all threads together, then each thread with a known bytecode.
     pub fn text(&self, tsc_khz: u64) -> String {
         let right = |name| (name, Align::Right);
         let mut columns = vec![("execution", Align::Left)];
@@ -416,7 +422,7 @@ impl Execution {
     }
 }
 
-/// In per cent; only what is nothing and only what is all is shown as such.
+/// A percentage. Only exactly nothing is shown as 0 % and only exactly all as 100 %.
 fn percent(share: f64) -> String {
     let hundredths = (1e4 * share).round();
     let hundredths = match share {
@@ -448,7 +454,8 @@ mod tests {
     fn orphan() -> Event {
         Event::decoded(EventKind::Orphan(Orphan::Bytecode { opcode: 0, taken: None }))
     }
-    /// Thread 7 is on core 0 from 100 to 200 and from 400 to 500, on core 1 from 200 to 300; thread 8 on core 0 from 200 to 400.
+    /// Thread 7 is on core 0 from 100 to 200 and from 400 to 500, and on core 1 from 200 to
+    /// 300. Thread 8 is on core 0 from 200 to 400.
     fn visits() -> Arc<Visits> {
         let mut v = Visits::default();
         for (tid, core, came, left) in
@@ -478,7 +485,7 @@ mod tests {
     fn a_gap_hides_what_its_thread_did_on_its_core() {
         assert_eq!(lost(&[]), 0);
         assert_eq!(lost(&[gap(0, Some(150), Some(160))]), 10);
-        // Thread 8 was there from 200 to 400, and what thread 7 did on core 1 is known.
+        // Thread 8 was on core 0 from 200 to 400, and what thread 7 did on core 1 is known.
         assert_eq!(lost(&[gap(0, Some(150), Some(450))]), 100);
         assert_eq!(lost(&[gap(0, None, Some(150))]), 50);
         assert_eq!(lost(&[gap(0, Some(450), None)]), 50);
@@ -513,7 +520,7 @@ mod tests {
         let all = Execution::new(&visits(), &decoded, &shown);
         let known = all.threads[0].known;
         assert_eq!(known.ticks, Ticks { on_core: 300, lost: 60, recovered: 30 });
-        // Four bytecodes in the 210 ticks that were captured: one in the 60 that were not.
+        // Four bytecodes in the 210 captured ticks: one in the 60 ticks that were lost.
         assert_eq!((known.lost, known.skipped_bytes, known.gaps), (1, 3, 1));
         assert_eq!(known.shares.unwrap().all(), [2, 1, 1, 1, 1].map(|n| f64::from(n) / 6.0));
         assert_eq!(all.total, known, "of one thread");
@@ -526,7 +533,7 @@ mod tests {
         let all = of(&[(7, &[bytecode(0, 0)]), (8, &[bytecode(0, 0), gap(0, Some(200), Some(300))])]);
         assert_eq!((all.total.lost, all.total.ticks.lost), (1, 100), "as much as in the other half");
         assert_eq!(all.total.shares.unwrap().lost, 1.0 / 3.0);
-        // Thread 8 may have done nothing.
+        // Thread 8 may have executed nothing.
         let all = of(&[(7, &[bytecode(0, 0)]), (8, &[gap(0, Some(0), Some(400))])]);
         assert_eq!(all.total.shares.unwrap().all(), [1.0, 0.0, 0.0, 0.0, 0.0]);
         let ticks = Ticks { on_core: 200, lost: 200, recovered: 0 };

@@ -7,12 +7,12 @@ use jportal_units::{Core, Tsc};
 
 use super::Key;
 
-/// A thread on a core.
+/// One stay of a thread on a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     came: u64,
     left: u64,
-    /// Ticks of the thread on that core before.
+    /// Ticks that the thread spent on that core before this stay.
     before: u64,
 }
 
@@ -21,7 +21,7 @@ struct Span {
 pub struct Visits(HashMap<Key, HashMap<u32, Vec<Span>>>);
 
 impl Visits {
-    /// The thread was on that core; a core's visits are told in order of time.
+    /// Adds a stay of the thread on a core. The stays of a core must be added in order of time.
     pub fn add(&mut self, (tid, started): (u32, Tsc), core: Core, (came, left): (Tsc, Tsc)) {
         let spans = self.0.entry((tid, started.get())).or_default().entry(core.get()).or_default();
         let last = spans.last().copied();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the hidden parts of a flow may hold, method by method.
+//! The bytecodes and calls that hidden parts of a flow may contain, by method.
 
 use std::rc::Rc;
 
@@ -20,29 +20,30 @@ pub(crate) type Edge = (MethodId, Bci, MethodId);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Call {
     edge: Edge,
-    /// The callee's bytecodes were executed: it was put in the place of the call. Otherwise an intrinsic's instructions were.
+    /// The callee was inlined, so its bytecodes ran. Otherwise an intrinsic's instructions ran.
     runs: bool,
 }
 
-/// What of a method or of a call may be missing.
+/// What may be missing of a method or of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// Unresolved stretches that may hide some of it.
+    /// Unresolved stretches that may hide part of it.
     pub stretches: u64,
-    /// Bytecodes that are missing: at least, at most.
+    /// Bounds of the missing bytecodes.
     pub bytecodes: Bounds,
-    /// Calls that are missing.
+    /// Bounds of the missing calls.
     pub calls: Bounds,
-    /// Calls without a frame, in the place of which an intrinsic's instructions or nothing at all ran.
+    /// Calls without a frame. An intrinsic's instructions ran in their place, or nothing at
+    /// all.
     pub silent_calls: u64,
 }
 
-/// Between the two.
+/// A lower and an upper bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bounds {
-    /// At least.
+    /// Lower bound.
     pub min: u64,
-    /// At most; `null` without limit.
+    /// Upper bound. `null` means no limit.
     pub max: Most,
 }
 
@@ -73,12 +74,13 @@ impl Missing {
     }
 }
 
-/// What one stretch may hold.
+/// What one stretch may contain.
 #[derive(Debug, Default)]
 struct Parts {
-    /// Of frames that are known: of which method, which bytecodes, and how often at most.
+    /// Parts of known frames: the method, its region of bytecodes, and the maximum number of
+    /// times.
     frames: Vec<(MethodId, Rc<Region>, Most)>,
-    /// Calls, each of which begins a whole activation, and how many at most.
+    /// Calls, each of which begins a whole activation, with their maximum number.
     calls: HashMap<Call, Most>,
 }
 
@@ -89,10 +91,11 @@ impl Parts {
     }
 }
 
-/// Methods that were put into each other, one deeper than the other; no compiler goes as deep in one compilation.
+/// Maximum depth of methods inlined into each other. No compiler inlines this deep in one
+/// compilation.
 const DEEPEST: usize = 500;
 
-/// Works out what stretches hold; remembers what it worked out.
+/// Computes the content of stretches, and caches the results.
 pub(crate) struct Account<'a> {
     methods: &'a MethodTable,
     inlined: &'a Inlined,
@@ -134,21 +137,22 @@ impl<'a> Account<'a> {
         let of = || self.methods.get(method).map_or_else(Region::default, |m| Region::round(m, bci));
         Rc::clone(self.rounds.entry((method, bci)).or_insert_with(|| Rc::new(of())))
     }
-    /// The calls that may be hidden in one activation of `method`, and how many of each at most.
+    /// The calls that may be hidden in one activation of `method`, each with its maximum
+    /// number.
     fn below(&mut self, method: MethodId) -> Rc<[(Call, Most)]> {
         if let Some(known) = self.below.get(&method) {
             return Rc::clone(known);
         }
         let below = match self.layers(method, &mut Vec::new()) {
             Some(calls) => calls,
-            // Methods that were put into each other: any number of each.
+            // Methods that were inlined into each other recursively: any number of each.
             None => self.all_below(method).into_iter().map(|call| (call, Most::NO_LIMIT)).collect(),
         };
         let below: Rc<[_]> = below.into_iter().collect();
         self.below.insert(method, Rc::clone(&below));
         below
     }
-    /// The same where no method comes below itself.
+    /// Like `below`, but only if no method occurs below itself; `None` otherwise.
     fn layers(&mut self, method: MethodId, open: &mut Vec<MethodId>) -> Option<HashMap<Call, Most>> {
         if open.len() > DEEPEST || open.contains(&method) {
             return None;
@@ -190,7 +194,8 @@ impl<'a> Account<'a> {
         }
         all
     }
-    /// The calls in `region` of `method`, each with how often a way may come by.
+    /// The calls in `region` of `method`, each with the maximum number of times that a path
+    /// passes it.
     fn sites(&self, method: MethodId, region: &Region) -> Vec<(Call, Most)> {
         let mut all = Vec::new();
         for place in &region.places {
@@ -199,7 +204,7 @@ impl<'a> Account<'a> {
         }
         all
     }
-    /// The calls that may be hidden at one bytecode: of what was put in its place, and of intrinsics.
+    /// The calls that may be hidden at one bytecode: of inlined methods and of intrinsics.
     fn site(&self, method: MethodId, bci: Bci) -> Vec<Call> {
         let callees = self.inlined.at(self.methods, method, bci);
         let call = |callee: MethodId, runs| Call { edge: (method, bci, callee), runs };
@@ -239,7 +244,7 @@ impl<'a> Account<'a> {
         }
         parts
     }
-    /// A known frame may have executed a region, at most that often.
+    /// Adds that a known frame may have executed a region, at most `times` times.
     fn frame(&mut self, parts: &mut Parts, (method, region): (MethodId, Rc<Region>), times: Most) {
         for (call, most) in self.sites(method, &region) {
             self.called(parts, call, most.times(times));
@@ -254,7 +259,7 @@ impl<'a> Account<'a> {
             }
         }
     }
-    /// What is missing of each method.
+    /// What may be missing of each method.
     pub(crate) fn of_methods(&mut self, hidden: &Hidden) -> HashMap<MethodId, Missing> {
         let mut all: HashMap<MethodId, Missing> = HashMap::new();
         for (stretch, &n) in &hidden.stretches {
@@ -262,7 +267,7 @@ impl<'a> Account<'a> {
             let every = Most(Some(n));
             let mut touched: HashSet<MethodId> = HashSet::new();
             for (at, (method, region, times)) in parts.frames.iter().enumerate() {
-                // Of the first frame it is known that it went from end to end.
+                // The first frame is known to have executed the region from end to end.
                 let min = if at == 0 { region.min.saturating_mul(n) } else { 0 };
                 let missing = all.entry(*method).or_default();
                 missing.bytecodes.add(min, Most(region.max).times(*times).times(every));
@@ -295,7 +300,7 @@ impl<'a> Account<'a> {
         all.retain(|_, missing| !missing.is_none());
         all
     }
-    /// What is missing of each call.
+    /// What may be missing of each call.
     pub(crate) fn of_calls(&mut self, hidden: &Hidden) -> HashMap<Edge, Missing> {
         let mut all: HashMap<Edge, Missing> = HashMap::new();
         for (stretch, &n) in &hidden.stretches {
@@ -313,7 +318,7 @@ impl<'a> Account<'a> {
         all.retain(|_, missing| !missing.is_none());
         all
     }
-    /// The regions in which something may have been executed unseen.
+    /// The regions whose bytecodes may have been executed unseen.
     pub(crate) fn regions(&mut self, hidden: &Hidden) -> Vec<(MethodId, Rc<Region>)> {
         let mut all = Vec::new();
         let mut whole: HashSet<MethodId> = HashSet::new();
@@ -330,8 +335,9 @@ impl<'a> Account<'a> {
         }
         all
     }
-    /// The methods that a call without a frame may have been of: that of the symbolic target and intrinsics of its
-    /// name and descriptor, of which an override may be meant.
+    /// The possible targets of a call without a frame: the method that the symbolic target
+    /// names, and the intrinsics of that name and descriptor, because one of them may override
+    /// it.
     fn silent_targets(&self, (method, bci): (MethodId, Bci)) -> Vec<MethodId> {
         let methods = self.methods;
         let Some(target) = target(methods, method, bci) else { return Vec::new() };
@@ -342,7 +348,7 @@ impl<'a> Account<'a> {
         meant.dedup();
         meant
     }
-    /// The intrinsics of the name and descriptor that the invoke there names.
+    /// The intrinsics that have the name and descriptor of the invoke at `bci`.
     fn intrinsics(&self, method: MethodId, bci: Bci) -> Vec<MethodId> {
         let methods = self.methods;
         let Some(target) = target(methods, method, bci) else { return Vec::new() };
@@ -350,7 +356,8 @@ impl<'a> Account<'a> {
     }
 }
 
-/// What the invoke at `bci` names; `invokedynamic` names no class.
+/// The symbolic target of the invoke at `bci`. `None` for `invokedynamic`, which names no
+/// class.
 fn target(methods: &MethodTable, method: MethodId, bci: Bci) -> Option<&InvokeRef> {
     methods.get(method)?.invoke_at(bci).filter(|i| !i.class_name.is_empty())
 }
@@ -400,7 +407,8 @@ mod tests {
         assert_eq!(hidden.inexact.unresolved["conditional-expression"], 2);
     }
 
-    /// m0 `nop; invokestatic 1; invokestatic 2; return`, m1 empty, m2 calls m1, m3 a loop that calls m1 at 5.
+    /// m0 is `nop; invokestatic 1; invokestatic 2; return`, m1 is empty, m2 calls m1, and m3 is
+    /// a loop that calls m1 at bci 4.
     fn calling() -> MethodTable {
         let mut t = MethodTable::default();
         t.push(method("a/B", "main", &[0, 184, 0, 1, 184, 0, 2, 177]));
@@ -438,7 +446,7 @@ mod tests {
         let (methods, calls) = stretch(true);
         assert_eq!(methods[&id(1)].calls, bounds(0, Some(1)), "the first call was seen");
         assert_eq!(calls.len(), 2);
-        // Where the compilers did not say all, names decide.
+        // If the compilers did not report all inlining, names decide.
         let by_name = Inlined::new(&t, [], false);
         assert_eq!(by_name.at(&t, id(0), Bci(1)), [], "this one names none");
     }

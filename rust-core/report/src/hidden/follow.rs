@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Collects what the flow of a thread does not say.
+//! Collects the places where the flow of a thread leaves something open.
 
 use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{MethodTable, Opcode, Transfer};
@@ -12,14 +12,15 @@ use super::region::{To, Ways};
 use crate::stack::{Frame, Stack};
 use crate::tally::Exclude;
 
-/// An unresolved stretch; many have the same.
+/// An unresolved stretch. Many stretches are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Stretch {
     pub(crate) method: MethodId,
     pub(crate) ways: Ways,
-    /// The bytecode in front has made its call, if it is an invoke.
+    /// Whether the bytecode before the stretch, if it is an invoke, has already made its call.
     pub(crate) called: bool,
-    /// Frames below that may have ended and begun anew on the way, from the top down; the lowest went on itself.
+    /// Frames below that may have ended and begun again during the stretch, from the top down.
+    /// The lowest one continued in the same activation.
     pub(crate) callers: Box<[Frame]>,
 }
 
@@ -27,9 +28,10 @@ pub(crate) struct Stretch {
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
     pub(crate) stretches: HashMap<Stretch, u64>,
-    /// What the frames that stood where trace was lost may have done: bounded by the pairs of positions.
+    /// What the frames that existed where trace was lost may have done. Bounded by the pairs of
+    /// positions.
     pub(crate) lost: HashSet<(MethodId, Ways)>,
-    /// Invokes after which the same frame executed its next bytecode.
+    /// Invokes after which the same frame executed its next bytecode without a call in between.
     pub(crate) silent: HashMap<(MethodId, Bci), u64>,
     pub(crate) inexact: Inexact,
 }
@@ -47,8 +49,9 @@ impl Hidden {
     }
 }
 
-/// Whether more than the ways that a compiler folded into one may be missing: whole rounds of a loop.
-/// An empty diamond may be what was left of a loop without effect: the test whether it has a round.
+/// Whether whole iterations of a loop may be missing, in addition to the paths that a compiler
+/// folded into one. An empty diamond may be the rest of a loop without effect: the test whether
+/// it iterates.
 const fn has_rounds(cause: Cause) -> bool {
     !matches!(
         cause,
@@ -69,14 +72,14 @@ const fn has_rounds(cause: Cause) -> bool {
 pub(crate) struct Follower {
     stack: Stack,
     hidden: Hidden,
-    /// A stretch to the end of a frame: the event that follows says which end.
+    /// A stretch that leads to the end of a frame. The next event says how the frame ended.
     open: Option<Stretch>,
-    /// Frames that were given up. If a gap follows, they may have gone on in it; at the end of the recording they are where
-    /// they stood.
+    /// Frames that were given up. If a gap or another event follows, they may have continued
+    /// unseen. At the end of the recording they stay at their last position.
     given_up: Vec<Frame>,
-    /// The event before was the end of a callee.
+    /// The previous event was the end of a callee.
     returned: bool,
-    /// The event before was an invoke.
+    /// The previous event was an invoke.
     invoke: Option<(MethodId, Bci)>,
 }
 
@@ -85,7 +88,7 @@ impl Follower {
     pub(crate) const fn stack(&self) -> &Stack {
         &self.stack
     }
-    /// Looks at the next event.
+    /// Processes the next event.
     pub(crate) fn event(&mut self, methods: &MethodTable, event: &Event, exclude: Exclude) {
         let kind = &event.kind;
         if matches!(kind, EventKind::Time(_)) {
@@ -149,7 +152,7 @@ impl Follower {
         }
         self.stack.follow(kind);
     }
-    /// The flow is over.
+    /// The flow has ended.
     pub(crate) fn end(mut self) -> Hidden {
         if let Some(stretch) = self.open.take() {
             self.add(stretch);
@@ -173,7 +176,7 @@ impl Follower {
             None => true,
         };
         if unseen && bci != Bci(0) {
-            // The frame was found here: what led to this bytecode was not seen.
+            // The frame was found here. The execution that led to this bytecode was not seen.
             self.hidden.lost.insert((method, Ways { from: None, to: To::At(bci), rounds: true }));
         }
         let opcode = methods.get(method).and_then(|m| m.code.get(usize::from(bci.get())));
@@ -181,7 +184,7 @@ impl Follower {
             self.invoke = Some((method, bci));
         }
     }
-    /// Nobody saw what these frames did from here on.
+    /// Records that nothing is known of what these frames did from their last position.
     fn may_go_on(&mut self, frames: Vec<Frame>) {
         let ways = |f: Frame| (f.method, Ways { from: f.bci, to: To::Anywhere, rounds: true });
         self.hidden.lost.extend(frames.into_iter().map(ways));

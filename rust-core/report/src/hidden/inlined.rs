@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What may have been called from where without a call in the machine code.
+//! Which methods may have been called without a call in the machine code.
 
 use hashbrown::HashMap;
 use jportal_bytecode::MethodTable;
@@ -8,20 +8,23 @@ use jportal_units::{Bci, MethodId};
 
 type Named = HashMap<(Box<str>, Box<str>), Vec<MethodId>>;
 
-/// Which methods compilers put into the code of which callers.
+/// Which methods the compilers inlined into which callers.
 ///
-/// A call that the flow does not show stands in a stretch of compiled code without calls: what was called was put into
-/// the caller's code there. The compilers say what they put where, also of what left no instruction behind.
+/// A call that the flow does not show lies in a stretch of compiled code without calls, so its
+/// callee was inlined into the caller's code. The compilers report all inlining, including
+/// inlined methods of which no instruction remained.
 #[derive(Debug, Default)]
 pub struct Inlined {
     sites: HashMap<(MethodId, Bci), Vec<MethodId>>,
-    /// What a call may mean by name and descriptor, where the compilers did not say all.
+    /// The possible callees by name and descriptor, used if the compilers did not report all
+    /// inlining.
     named: Option<Named>,
 }
 
 impl Inlined {
-    /// `calls`: caller, bci of the call, callee. `complete`: they are all that any compiler put anywhere; if not, a
-    /// call of unknown meaning may be one of every method of that name and descriptor.
+    /// `calls`: caller, bci of the call, callee. `complete`: whether these are all methods that
+    /// any compiler inlined anywhere. If not, a call at an unlisted site may be one of any
+    /// method of that name and descriptor.
     pub fn new(
         methods: &MethodTable,
         calls: impl IntoIterator<Item = (MethodId, Bci, MethodId)>,
@@ -44,7 +47,7 @@ impl Inlined {
         });
         Self { sites, named }
     }
-    /// What may have been called at `bci` of `caller`.
+    /// The methods that may have been called at `bci` of `caller`.
     pub(crate) fn at(&self, methods: &MethodTable, caller: MethodId, bci: Bci) -> &[MethodId] {
         if let Some(callees) = self.sites.get(&(caller, bci)) {
             return callees;

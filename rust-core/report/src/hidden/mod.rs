@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What a flow does not say, and what that means for counts and for coverage.
+//! What a flow leaves open, and the effect on counts and on coverage.
 //!
 //! Three things may have happened without an event:
 //!
-//! * A stretch of compiled code is *unresolved*: the flow says where it began and ended, and why it is not known. The
-//!   bytecodes and branches on the ways from end to end are *unknown*, and so is all of what compilers put in the place
-//!   of the calls on them.
-//! * Trace was lost: a gap; orphans; frames found or given up. Any method may have run. Of the frames that stood there
-//!   what they may have come to is *unknown*, and of those that were found there what led to them.
-//! * A call was made without a frame: the flow says nothing, the next bytecode of the same frame follows the invoke.
-//!   An intrinsic's instructions ran, or a compiler removed the call with all it did: the callee's calls are *at least*
-//!   those seen.
+//! * A stretch of compiled code is *unresolved*: the flow says where it began, where it ended,
+//!   and why the bytecodes are not known. The bytecodes and branches on the paths between the
+//!   two ends are *unknown*. So is everything that the compilers inlined at the calls on these
+//!   paths.
+//! * Trace was lost: a gap, orphans, or frames that were found or given up. Any method may have
+//!   run. For frames that existed where trace was lost, everything that they may have reached
+//!   is *unknown*. For frames that were found, everything that may have led to their position
+//!   is *unknown*.
+//! * A call was made without a frame. The flow shows no callee: the next bytecode of the same
+//!   frame follows the invoke. Either an intrinsic's instructions ran, or a compiler removed
+//!   the call with all its effects. The number of calls seen is then a lower bound for the
+//!   callee.
 //!
-//! Bounds are such that the truth lies within them: a stretch hides at least the bytecodes of its shortest way and at
-//! most those of its longest, without limit where a cycle may lie on it.
+//! The truth lies within the bounds. A stretch hides at least the bytecodes of its shortest
+//! path and at most those of its longest path, without limit if a cycle may lie on it.
 
 mod account;
 mod follow;
@@ -30,7 +34,7 @@ pub use self::account::{Bounds, Missing};
 pub(crate) use self::follow::{Follower, Hidden};
 pub use self::inlined::Inlined;
 
-/// The most that something can be; nothing where there is no limit.
+/// An upper bound. `None` means that there is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Most(pub Option<u64>);
@@ -47,7 +51,7 @@ impl Most {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self(self.0.zip(other.0).and_then(|(a, b)| a.checked_add(b)))
     }
-    /// The product. Nothing any number of times is nothing.
+    /// The product. Zero times any number, even without limit, is zero.
     pub(crate) fn times(self, other: Self) -> Self {
         match (self.0, other.0) {
             (Some(0), _) | (_, Some(0)) => Self(Some(0)),
@@ -55,30 +59,31 @@ impl Most {
             _ => Self::NO_LIMIT,
         }
     }
-    /// Whether it is nothing.
+    /// Whether the bound is zero.
     pub(crate) const fn is_none(self) -> bool {
         matches!(self.0, Some(0))
     }
 }
 
-/// Why figures are not exact; all of it nothing where they are.
+/// Why figures are not exact. All counts are zero if the figures are exact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Inexact {
-    /// Stretches of which nothing is known.
+    /// Gaps.
     pub gaps: u64,
-    /// Bytecodes of unknown methods.
+    /// Orphans: bytecodes of unknown methods.
     pub orphans: u64,
-    /// Stretches of compiled code of which only the ends are known, by cause.
+    /// Unresolved stretches of compiled code, of which only the ends are known, by cause.
     pub unresolved: BTreeMap<&'static str, u64>,
     /// Frames whose beginning was not seen.
     pub found: u64,
-    /// Calls without a frame: intrinsics, and what a compiler removed with all it did. They concern the counts of calls only.
+    /// Calls without a frame: intrinsics, and calls that a compiler removed with all their
+    /// effects. They affect only the counts of calls.
     pub silent_calls: u64,
-    /// Events that are known by projection only.
+    /// Events that are known by placing (`--project`) only.
     pub projected: u64,
-    /// Events that are known by recovery only.
+    /// Events that are known by filling (`--recover`) only.
     pub recovered: u64,
-    /// Events that were left out as the caller asked.
+    /// Events that were left out at the caller's request.
     pub excluded: u64,
 }
 
@@ -103,11 +108,11 @@ impl Inexact {
     pub(crate) const fn is_blind(&self) -> bool {
         self.gaps + self.orphans + self.found + self.excluded > 0
     }
-    /// All unresolved stretches.
+    /// The number of unresolved stretches of all causes.
     pub fn stretches(&self) -> u64 {
         self.unresolved.values().sum()
     }
-    /// `12 unresolved stretches (9 conditional-move, 3 empty-loop)`; nothing if there are none.
+    /// `12 unresolved stretches (9 conditional-move, 3 empty-loop)`. Empty if there are none.
     pub(crate) fn stretches_text(&self) -> String {
         let causes: Vec<String> = self.unresolved.iter().map(|(cause, n)| format!("{n} {cause}")).collect();
         match self.stretches() {
@@ -116,7 +121,7 @@ impl Inexact {
             n => format!("{n} unresolved stretches ({})", causes.join(", ")),
         }
     }
-    /// `3 gaps, 17 orphans`: where any method may have run; nothing if there is no such place.
+    /// `3 gaps, 17 orphans`: the places where any method may have run. Empty if there are none.
     pub(crate) fn blind_text(&self) -> String {
         let parts = [
             (self.gaps, "gap", ""),
@@ -129,7 +134,7 @@ impl Inexact {
     }
 }
 
-/// `1 line`, `2 lines`.
+/// A count with its noun: `1 line`, `2 lines`.
 pub(crate) fn counted(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What lies on the ways from one bytecode of a method to another one.
+//! The bytecodes on the paths from one bytecode of a method to another.
 
 use jportal_bytecode::{Cfg, Method, Opcode, Transfer, instructions};
 use jportal_units::Bci;
 
-/// Where the ways begin and end; both ends are left out, for the flow has them.
+/// The ends of a set of paths. Both ends are excluded from the region because the flow has
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Ways {
-    /// Behind this bytecode; `None`: at the entry of the method.
+    /// The paths begin after this bytecode. `None`: at the entry of the method.
     pub(crate) from: Option<Bci>,
-    /// In front of this one, or where the activation ends.
+    /// The paths end before this bytecode, or where the activation ends.
     pub(crate) to: To,
-    /// They may come by their two ends again.
+    /// The paths may pass their two ends again.
     pub(crate) rounds: bool,
 }
 
-/// The end of the ways.
+/// The end of the paths.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum To {
-    /// This bytecode, which is left out.
+    /// This bytecode, which is excluded.
     At(Bci),
-    /// A return, which is on the way.
+    /// A return, which is on the path.
     Return,
     /// A return or an exception: every bytecode may be the last one.
     Anywhere,
@@ -36,40 +37,42 @@ impl Ways {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub(crate) bci: Bci,
-    /// It may be executed more than once on one way.
+    /// It may be executed more than once on one path.
     pub(crate) again: bool,
 }
 
-/// The bytecodes and branches on the ways.
+/// The bytecodes and branches on the paths.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Region {
-    /// By bci.
+    /// The bytecodes, by bci.
     pub(crate) places: Box<[Place]>,
-    /// Ways out of conditionals and switches, those of the bytecode before the region and those to the one after it included.
+    /// Outcomes of conditionals and switches. They include those of the bytecode before the
+    /// region, and those that lead to the bytecode after it.
     pub(crate) branches: Box<[(Bci, Bci)]>,
-    /// Fewest bytecodes on a way.
+    /// Fewest bytecodes on a path.
     pub(crate) min: u64,
-    /// Most on a way; `None` when a cycle may lie on it.
+    /// Most bytecodes on a path. `None` when a cycle may lie on it.
     pub(crate) max: Option<u64>,
 }
 
 impl Region {
-    /// What lies on `ways` through `method`. Where the code cannot be followed, or nothing leads from end to end,
-    /// nothing is known, and the region is the whole method.
+    /// The region of `ways` through `method`. If the code cannot be parsed, or no path leads
+    /// from end to end, nothing is known, and the region is the whole method.
     pub(crate) fn of(method: &Method, ways: Ways) -> Self {
         Cfg::of(method)
             .ok()
             .and_then(|cfg| Graph::new(method, &cfg).region(ways))
             .unwrap_or_else(|| all(method))
     }
-    /// The bytecodes of `method` that may be executed again by the activation that stands at `bci`, `bci` among them.
+    /// The bytecodes of `method` that an activation at `bci` may execute again, including
+    /// `bci`.
     pub(crate) fn round(method: &Method, bci: Bci) -> Self {
         let ways = Ways { from: Some(bci), to: To::At(bci), rounds: true };
         Cfg::of(method).ok().and_then(|cfg| Graph::new(method, &cfg).region(ways)).unwrap_or_default()
     }
 }
 
-/// All of a method: any number of bytecodes.
+/// The whole method, with any number of bytecodes.
 fn all(method: &Method) -> Region {
     let starts = instructions(&method.code).map_while(Result::ok);
     let mut branches = Vec::new();
@@ -85,13 +88,13 @@ fn all(method: &Method) -> Region {
     Region { places, branches: branches.into(), min: 0, max: None }
 }
 
-/// Whether the bytecode may throw (JVMS 6.5), or something it calls.
+/// Whether the bytecode, or something that it calls, may throw (JVMS 6.5).
 const fn may_throw(opcode: Opcode) -> bool {
     matches!(opcode.0,
         18..=20 | 46..=53 | 79..=86 | 108 | 109 | 112 | 113 | 172..=187 | 188..=195 | 197)
 }
 
-/// A graph of instructions by number, with the edges of exceptions.
+/// A graph of instructions by number, with the edges to exception handlers.
 struct Graph {
     starts: Box<[Bci]>,
     next: Vec<Vec<u32>>,
@@ -109,7 +112,8 @@ impl Graph {
         for (at, opcode) in opcodes.enumerate() {
             ops.push(opcode.transfer());
             let edges = cfg.edges(at as u32).iter().map(|e| e.to);
-            // A handler that covers itself is what javac makes of a monitor: it does not throw to itself.
+            // javac generates handlers that cover themselves for monitors. Such a handler does
+            // not throw to itself.
             let own = |row: &&jportal_bytecode::HandlerRow| {
                 (row.start..row.end).contains(&row.handler) && at as u32 >= row.handler
             };
@@ -126,7 +130,8 @@ impl Graph {
     fn index(&self, bci: Bci) -> Option<u32> {
         self.starts.binary_search(&bci).ok().map(|i| i as u32)
     }
-    /// What can be reached along `edges` from `open`, those included, without going on from `stop`.
+    /// The nodes that can be reached along `edges` from `open`, including `open`. The search
+    /// does not continue from the nodes in `stop`.
     fn reach(&self, edges: &[Vec<u32>], open: Vec<u32>, stop: &[u32]) -> Vec<bool> {
         let mut seen = vec![false; self.starts.len()];
         let mut open = open;
@@ -151,7 +156,7 @@ impl Graph {
             _ => None,
         };
         let is_return = |n: u32| self.ops[n as usize] == Transfer::Return;
-        // The frame stood at its return already.
+        // The frame was already at its return.
         if ways.to == To::Return && from.is_some_and(is_return) {
             return Some(Region { max: Some(0), ..Region::default() });
         }
@@ -188,10 +193,11 @@ impl Graph {
         let places = places.iter().zip(&again).map(place).collect();
         Some(Region { places, branches: branches.into(), min, max })
     }
-    /// Of each of `places`, ascending, whether a cycle among them leads through it.
+    /// For each of `places`, ascending: whether a cycle within `places` leads through it.
     fn again(&self, places: &[u32]) -> Vec<bool> {
-        // Taking away what has no predecessor, then what has no successor, leaves the cycles and what joins them;
-        // strong components divide these. Tarjan's algorithm, without recursion.
+        // Removing nodes without a predecessor and nodes without a successor would leave the
+        // cycles, but also the nodes that connect cycles. Strongly connected components
+        // separate these. Tarjan's algorithm, without recursion.
         const NONE: u32 = u32::MAX;
         let number = |n: u32| places.binary_search(&n).ok();
         let inside = |at: usize| self.next[places[at] as usize].iter().filter_map(|n| number(*n));
@@ -236,7 +242,8 @@ impl Graph {
         }
         again
     }
-    /// Fewest and most bytecodes of `places` on a way; the most is right where nothing comes again.
+    /// Fewest and most bytecodes of `places` on a path. The maximum is `None` if any place can
+    /// repeat.
     fn lengths(
         &self,
         places: &[u32],
@@ -262,7 +269,7 @@ impl Graph {
         if again.contains(&true) {
             return (if min == u64::MAX { 0 } else { min }, None);
         }
-        // In an order in which each comes after all that lead to it.
+        // Visit the places in topological order: each after all that lead to it.
         let mut open: Vec<usize> = vec![0; places.len()];
         for at in places {
             self.next[*at as usize].iter().filter_map(number).for_each(|next| open[next] += 1);
@@ -315,14 +322,14 @@ mod tests {
         assert_eq!((bcis(&r).len(), r.max), (0, Some(0)), "it stood at its return");
         let r = Region::of(&m, ways(Some(4), To::Anywhere));
         assert_eq!((bcis(&r), r.min, r.max), (vec![5, 9], 0, Some(2)));
-        // Nothing leads there.
+        // No path leads from bci 8 to bci 4.
         let r = Region::of(&m, ways(Some(8), at(4)));
         assert_eq!((bcis(&r).len(), r.max, r.branches.len()), (6, None, 2));
     }
 
     #[test]
     fn a_way_without_anything_on_it() {
-        // iload_0; ifeq 5; nop; nop... : 0 iload_0, 1 ifeq +4 -> 5, 4 nop, 5 return
+        // 0 iload_0; 1 ifeq 5; 4 nop; 5 return
         let m = method("a/B", "f", &[26, 153, 0, 4, 0, 177]);
         let r = Region::of(&m, ways(Some(1), at(5)));
         assert_eq!((bcis(&r), r.min, r.max), (vec![4], 0, Some(1)));
@@ -349,7 +356,8 @@ mod tests {
 
     #[test]
     fn handlers_lie_on_the_way() {
-        // 0 new; 3 pop; 4 goto 8; 7 pop (handler); 8 return; the handler covers itself, as javac has it
+        // 0 new; 3 pop; 4 goto 8; 7 pop (handler); 8 return. The handler covers itself, as
+        // javac generates it.
         let mut m = method("a/B", "f", &[187, 0, 1, 87, 167, 0, 4, 87, 177]);
         let row =
             |start, end| ExceptionRow { start: Bci(start), end: Bci(end), handler: Bci(7), catch_type: None };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What of each method was executed, as far as a probe of JaCoCo's could tell: instructions, ways of branches, and steps
-//! from one instruction to the next.
+//! The executed parts of each method, to the extent that a JaCoCo probe could show them:
+//! instructions, ways of branches, and steps from one instruction to the next.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::shape::{Shape, Shapes};
 
 /// The bytecode began.
 pub(crate) const BEGUN: u8 = 1;
-/// It ended, and control went on to the one behind it.
+/// It ended, and control passed to the bytecode that follows it.
 pub(crate) const WENT_ON: u8 = 2;
 
 /// Bits of one method: per bci, and per way of a branch.
@@ -64,7 +64,7 @@ impl MarksConsumer {
         let all = self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(id.get() as usize)?.as_deref().cloned()
     }
-    /// Stretches of compiled code whose bytecodes are not known.
+    /// Unresolved stretches.
     pub(crate) fn unresolved(&self) -> u64 {
         *self.shared.unresolved.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,7 +93,7 @@ struct Sink {
     shared: Arc<Shared>,
     marks: MarkTable,
     frames: Vec<Frame>,
-    /// Activations that go on as frames of another kind.
+    /// Activations that continue as frames of another kind.
     replaced: Vec<Frame>,
     unresolved: u64,
 }
@@ -102,7 +102,7 @@ impl Sink {
     fn event(&mut self, kind: &EventKind) {
         match *kind {
             EventKind::Bytecode { method, bci, .. } => self.bytecode(method, bci),
-            // This consumer takes none.
+            // This consumer receives no runs.
             EventKind::Run { .. } => {}
             EventKind::Enter { method, entry: Entry::Osr | Entry::Deoptimisation, .. } => {
                 let kept = self.replaced.pop().filter(|f| f.method == method);
@@ -116,7 +116,7 @@ impl Sink {
                 let frame = self.frames.pop();
                 self.replaced.extend(frame.filter(|_| exit == Exit::Replaced));
             }
-            // An exception led here, whatever stands before.
+            // Control came here by an exception, not from the bytecode before.
             EventKind::Catch { .. } => self.forget(),
             EventKind::Unresolved { .. } => {
                 self.unresolved += 1;

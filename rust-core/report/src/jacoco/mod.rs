@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Coverage beside JaCoCo's, of another run of the same deterministic program.
+//! Compares coverage with JaCoCo's, taken in another run of the same deterministic program.
 //!
-//! JaCoCo's instruction and branch counters follow from its probes ([`rules`]). The flow says which of these probes would have
-//! been hit, so the comparison has three parts: each probe of each method; JaCoCo's published counters against the
-//! same arithmetic over the flow's probes, method by method; and the flow's own counters, with the difference to JaCoCo's
-//! put down to the rule that makes it. The arithmetic is asked of JaCoCo's own probes as well: where it does not give
-//! JaCoCo's own counters, it is wrong and the method counts as different.
+//! JaCoCo's instruction and branch counters follow from its probes ([`rules`]). The flow shows
+//! which of these probes would have been hit. So the comparison has three parts: each probe of
+//! each method; JaCoCo's published counters and the same arithmetic over the flow's probes,
+//! method by method; and the flow's own counters, whose difference to JaCoCo's is attributed to
+//! the rule that causes it. The arithmetic is also applied to JaCoCo's own probes. If the
+//! result differs from JaCoCo's own counters, the arithmetic is wrong and the method counts as
+//! different.
 
 mod listing;
 mod marks;
@@ -31,44 +33,48 @@ use rules::{Site, Treatment, filter, instruction_count, probes, replay};
 /// Why the flow's own counters differ from JaCoCo's, in instructions and branches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reasons {
-    /// Left out by JaCoCo's filters (code that the Java compiler made up), or counted as one with others.
+    /// Left out by JaCoCo's filters (code that the Java compiler generated), or counted as one
+    /// with others.
     pub filtered: Counters,
-    /// Executed, but no probe behind it was hit: an exception left the block, or the program ended inside it.
+    /// Executed, but no later probe was hit: an exception left the block, or the program ended
+    /// inside it.
     pub no_probe_behind: Counters,
-    /// A probe behind it was hit, and the flow does not say how control got there (unresolved stretches).
+    /// A later probe was hit, but the flow does not show how control got there (unresolved
+    /// stretches).
     pub not_in_flow: Counters,
-    /// JaCoCo counts both ways of a conditional that leads to the instruction behind it either way; the flow has one.
+    /// A conditional whose target is the instruction that follows it: JaCoCo counts two ways,
+    /// the flow has one.
     pub same_target: Counters,
 }
 
-/// How many probes agree.
+/// Counts of probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Probes {
     /// Compared.
     pub compared: u64,
-    /// Of them, hit in both.
+    /// Probes that were hit in both.
     pub hit: u64,
     /// Hit in the flow only.
     pub flow_only: u64,
     /// Hit in JaCoCo's run only.
     pub jacoco_only: u64,
-    /// Not compared: on the two ways of a conditional to the instruction behind it, which a flow of bytecodes does not
-    /// tell apart.
+    /// Not compared: probes on the two ways of a conditional whose target is the instruction
+    /// that follows it. A flow of bytecodes does not distinguish them.
     pub not_told: u64,
 }
 
-/// The figures of a method, a class or all.
+/// The figures of a method, a class or all classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
     /// As JaCoCo publishes them.
     pub jacoco: Counters,
     /// JaCoCo's arithmetic over the probes that the flow passes.
     pub by_rule: Counters,
-    /// What the flow executed of all there is.
+    /// The flow's own counters.
     pub flow: Counters,
-    /// Probe by probe.
+    /// Counts of probes.
     pub probes: Probes,
-    /// What lies between `flow` and `by_rule`.
+    /// The difference between `flow` and `by_rule`, by reason.
     pub reasons: Reasons,
     /// Methods compared.
     pub methods: u64,
@@ -83,9 +89,9 @@ pub struct Difference {
     pub method: String,
     /// Its figures.
     pub figures: Figures,
-    /// The first probes that differ, in words.
+    /// The first probes that differ, for display.
     pub probes: Vec<String>,
-    /// The arithmetic does not even give JaCoCo's counters from JaCoCo's probes.
+    /// The arithmetic does not give JaCoCo's counters even from JaCoCo's probes.
     pub arithmetic: bool,
 }
 
@@ -108,11 +114,11 @@ pub struct JacocoComparison {
     pub unresolved: u64,
 }
 
-/// All methods of a name in a class, by class: several loaders may have it.
+/// All methods, by class and by name and signature: several loaders may have the same class.
 type ByName<'m> = HashMap<&'m str, HashMap<(&'m str, &'m str), Vec<MethodId>>>;
 
 impl JacocoComparison {
-    /// So many different methods are kept.
+    /// Number of differing methods that are kept.
     pub const SHOWN: usize = 100;
 
     /// Compares the classes whose methods `wanted` accepts.
@@ -149,7 +155,7 @@ impl JacocoComparison {
         result
     }
 
-    /// Whether every probe and every counter of what was compared is the same.
+    /// Whether every compared probe and every compared counter is the same.
     pub fn equal(&self) -> bool {
         self.total.methods > 0 && self.total.different == 0
     }
@@ -221,7 +227,7 @@ impl Figures {
     }
 }
 
-/// What the flow says of one method, by number of instruction.
+/// The flow's marks of one method, by number of instruction.
 struct View<'a> {
     shape: &'a Shape,
     marks: Marks,
@@ -235,13 +241,14 @@ impl View<'_> {
     fn began(&self, at: usize) -> bool {
         self.mark(at) & BEGUN != 0
     }
-    /// Whether control went from one to the other instruction of a branch; `None` where `from` is none.
+    /// Whether control passed from one instruction to the other; `None` if `from` is not a
+    /// branch.
     fn went(&self, from: usize, to: usize) -> Option<bool> {
         let (from, to) = (*self.shape.starts.get(from)?, *self.shape.starts.get(to)?);
         let slot = self.shape.slot(from, to)?;
         Some(self.marks.ways.get(slot).copied().unwrap_or(false))
     }
-    /// Ways out of a branch, those taken; nothing for other instructions.
+    /// Ways out of a branch, and the ways taken; zero for other instructions.
     fn ways(&self, at: usize) -> Count {
         let branch = self.shape.starts.get(at).and_then(|bci| self.shape.branch(*bci));
         branch.map_or(Count::default(), |b| {
@@ -250,13 +257,13 @@ impl View<'_> {
             Count { covered: taken as u64, present: n as u64 }
         })
     }
-    /// Whether the flow passed the site; `None` where it does not tell.
+    /// Whether the flow passed the site; `None` if the flow cannot tell.
     fn hit(&self, site: Site) -> Option<bool> {
         match site {
             Site::Before(at) => Some(self.began(at)),
             Site::Behind(at) | Site::Way(at, _) if self.has_one_way(at) => (!self.began(at)).then_some(false),
             Site::Behind(at) => Some(self.went(at, at + 1).unwrap_or(self.mark(at) & WENT_ON != 0)),
-            // A goto always goes.
+            // A goto has one way only.
             Site::Way(at, to) => Some(self.went(at, to).unwrap_or_else(|| self.began(at))),
         }
     }
@@ -273,7 +280,8 @@ impl View<'_> {
     }
 }
 
-/// The figures of a method; with what differs, if something does: probes, and whether the arithmetic is wrong.
+/// The figures of a method. If something differs, also the probes that differ, and whether the
+/// arithmetic is wrong.
 fn compare(
     view: &View<'_>,
     listed: &ListedMethod,
@@ -309,7 +317,8 @@ fn compare(
     (figures, (!equal).then_some((named, arithmetic)))
 }
 
-/// The flow's own counters, and what lies between them and those by JaCoCo's rules.
+/// Adds the flow's own counters, and the reasons for their difference to those by JaCoCo's
+/// rules.
 fn reasons(view: &View<'_>, ours: &rules::Filtered, figures: &mut Figures) {
     for (at, instruction) in ours.instructions.iter().enumerate() {
         let began = Count { covered: u64::from(view.began(at)), present: 1 };
@@ -335,7 +344,7 @@ fn reasons(view: &View<'_>, ours: &rules::Filtered, figures: &mut Figures) {
     }
 }
 
-/// Covered in `a` beyond those in `b`.
+/// How many more are covered in `a` than in `b`.
 fn surplus(a: Count, b: Count) -> u64 {
     a.covered.saturating_sub(b.covered)
 }

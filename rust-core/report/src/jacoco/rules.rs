@@ -2,21 +2,22 @@
 
 //! JaCoCo's own arithmetic: from probes to covered instructions and branches.
 //!
-//! JaCoCo does not see instructions, it sees probes: an instruction counts as covered when a probe behind it, on the only way
-//! from there, was hit. Of a block that an exception leaves before its end nothing counts, therefore. What JaCoCo's
-//! filters leave out, count as one, or give other branches, they do afterwards (its classes `InstructionsBuilder`,
-//! `Instruction` and `MethodCoverageCalculator`).
+//! JaCoCo sees probes, not instructions. An instruction counts as covered if a probe that
+//! follows it, on the only way from there, was hit. So nothing counts of a block that an
+//! exception leaves before its end. JaCoCo's filters apply afterwards: they leave out
+//! instructions, count several as one, or replace branches (JaCoCo's classes
+//! `InstructionsBuilder`, `Instruction` and `MethodCoverageCalculator`).
 
 use crate::jacoco::listing::{Count, Counters, Filter, Operation, Probe};
 
-/// Where a probe sits.
+/// The site of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Site {
     /// Between this instruction and the next.
     Behind(usize),
-    /// Before this one.
+    /// Before this instruction.
     Before(usize),
-    /// On the way of a jump or switch to another.
+    /// On the way of a jump or switch from the first instruction to the second.
     Way(usize, usize),
 }
 
@@ -24,7 +25,7 @@ pub(crate) enum Site {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Instruction {
     branches: u64,
-    /// Ways known to have been taken, no number twice.
+    /// Ways known to have been taken; no number occurs twice.
     covered: Vec<u32>,
     predecessor: Option<(usize, u32)>,
 }
@@ -48,7 +49,7 @@ impl Instruction {
     }
 }
 
-/// Instructions of a method.
+/// Number of instructions of a method.
 pub(crate) fn instruction_count(operations: &[Operation]) -> usize {
     let of = |o: &Operation| match o {
         Operation::Plain(n) => *n,
@@ -68,7 +69,7 @@ pub(crate) fn probes(operations: &[Operation]) -> Vec<(Site, Probe)> {
     found
 }
 
-/// The instructions of a method when just the probes were hit that `hit` says.
+/// The instructions of a method if exactly the probes were hit for which `hit` returns true.
 pub(crate) fn replay(operations: &[Operation], mut hit: impl FnMut(Site, Probe) -> bool) -> Vec<Instruction> {
     let mut walk = Walk::default();
     for operation in operations {
@@ -99,7 +100,7 @@ pub(crate) fn replay(operations: &[Operation], mut hit: impl FnMut(Site, Probe) 
 #[derive(Default)]
 struct Walk {
     all: Vec<Instruction>,
-    /// The one that goes on to the next.
+    /// The instruction from which control can reach the next one.
     current: Option<usize>,
     jumps: Vec<(usize, usize, u32)>,
 }
@@ -156,16 +157,16 @@ impl Walk {
     }
 }
 
-/// What filters did to an instruction.
+/// The effect of the filters on an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Treatment {
     Kept,
     LeftOut,
-    /// Counted for others as well, or given other branches.
+    /// Also counts for others, or has other branches.
     Changed,
 }
 
-/// What a method's counters are made of once the filters are through.
+/// A method's instructions after the filters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filtered {
     pub(crate) instructions: Vec<Instruction>,
@@ -173,7 +174,7 @@ pub(crate) struct Filtered {
 }
 
 impl Filtered {
-    /// Sums; `None` for a method of which nothing is left.
+    /// The sum of the counters; `None` if every instruction is left out.
     pub(crate) fn counters(&self) -> Option<Counters> {
         let mut sum = Counters::default();
         let kept = self.instructions.iter().zip(&self.treatment).filter(|(_, t)| **t != Treatment::LeftOut);

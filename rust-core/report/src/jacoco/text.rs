@@ -7,7 +7,8 @@ use crate::table::{Align, percent, table};
 use jportal_plain::line;
 
 impl JacocoComparison {
-    /// A table of the sums, the reasons for the difference, and what differs; with `classes` a row per class.
+    /// A table of the sums, the reasons for the difference, and the differences; with `classes`
+    /// one row per class.
     pub fn text(&self, classes: bool) -> String {
         let t = &self.total;
         let mut text = format!(

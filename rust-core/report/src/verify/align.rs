@@ -2,26 +2,28 @@
 
 //! Alignment of the probes in a flow with the probes in the log, in bounded memory.
 //!
-//! While both agree, they are compared one by one. At a disagreement the next hits of the
-//! flow are collected and the cheapest way to agree again is looked for: skip `extra` hits of
-//! the flow and `missing` entries of the log, such that a run of hits then equals a run of
-//! the log. The run must be the longer the more is skipped (3 for one, 19 for 65,536), so that
-//! chance agreements in loops are rare. Small skips are tried in order of `extra + missing`,
-//! large ones mainly on one side, since that is what losses and garbage look like. When
-//! nothing fits, half of the collected hits count as extra and the search goes on.
+//! While both agree, they are compared one by one. At a disagreement the aligner collects the
+//! next hits of the flow and searches for the cheapest way to agree again: it skips `extra`
+//! hits of the flow and `missing` entries of the log, such that a run of hits then equals a run
+//! of the log. The more it skips, the longer that run must be (3 for one, 19 for 65,536), so
+//! that chance agreements in loops are rare. Small skips are tried in order of `extra +
+//! missing`. Large ones are tried mainly on one side, since losses and garbage are one-sided.
+//! When nothing fits, half of the collected hits count as extra and the search continues.
 //!
-//! *Gaps.* Behind a gap, hits are collected up to the next one (at most [`SEGMENT`]) and put
-//! where they all stand in a row in the log for the first time; the entries before were lost in
-//! the gap. The first place is never too late, so a flow that is right always fits. In a loop it
-//! may be too early: the flow then disagrees where the loop ends. Therefore a later skip counts
-//! as lost in the gap too, if moving it back to the gap leaves all agreements since in place.
+//! *Gaps.* After a gap, the aligner collects hits up to the next gap (at most [`SEGMENT`]) and
+//! places them at the first index of the log at which they all follow in a row. The entries
+//! before that index were lost in the gap. The first index is never too late, so a correct flow
+//! always fits. In a loop it may be too early: the flow then disagrees where the loop ends.
+//! Therefore a later skip counts as lost in the gap, too, if moving it back to the gap leaves
+//! all agreements since then in place.
 //!
-//! *Unresolved stretches.* Compiled code between two known positions may have several paths;
-//! the flow says so and names none. Up to [`NEAR`] entries skipped there count as unresolved;
-//! what is said of loops holds too.
+//! *Unresolved stretches.* Compiled code between two known positions may have several paths.
+//! The flow then has an unresolved stretch and no path. Up to [`NEAR`] entries skipped there
+//! count as unresolved. The rule for loops applies here, too.
 //!
-//! *Parts.* The flow of a recording that began and ended while the program ran begins anywhere in the log. Its first hits are
-//! put where most of them agree, unresolved stretches and frames that are older than the recording aside.
+//! *Parts.* If a recording began and ended while the program ran, its flow begins anywhere in
+//! the log. Its first hits are placed where most of them agree, apart from unresolved stretches
+//! and frames that are older than the recording.
 
 use std::collections::VecDeque;
 
@@ -33,27 +35,28 @@ use crate::verify::log::{LogError, ProbeLog};
 use crate::verify::place::{best_place, first_place};
 use crate::verify::probes::Hit;
 
-/// Log entries looked at in a search.
+/// Log entries that a search examines.
 const WINDOW: usize = 1 << 16;
 /// Largest `extra + missing` of the fine search.
 const NEAR: usize = 64;
-/// How near behind its predecessor's entry that of a hit inside a run must be, so that dense
-/// small faults do not prevent an agreement.
+/// Largest distance between the log entries of two successive hits inside a run. A distance
+/// above 1 is allowed so that dense small faults do not prevent an agreement.
 const LEEWAY: usize = 4;
-/// The same behind an unresolved stretch.
+/// The same after an unresolved stretch.
 const LOOSE_LEEWAY: usize = 16;
 /// Hits collected before the first search; doubled up to [`QUEUE_MAX`] while nothing fits.
 const QUEUE_MIN: usize = 64;
 const QUEUE_MAX: usize = 4096;
-/// Agreements remembered behind a gap or an unresolved stretch.
+/// Most agreements that are remembered after a gap or an unresolved stretch.
 const SINCE_MAX: usize = 1 << 20;
-/// Hits placed together behind a gap.
+/// Most hits that are placed together after a gap.
 const SEGMENT: usize = 4096;
-/// Log entries among which they are looked for, one after the other.
+/// Numbers of log entries in which they are searched for, tried in this order.
 const PLACES: [usize; 3] = [1 << 14, 1 << 18, 1 << 22];
-/// Hits placed together where the flow of a part of the run begins.
+/// Most hits that are placed together where the flow of a part of the run begins.
 const BEGINNING: usize = 1 << 17;
-/// Log entries among which they are looked for: a VM may have run for long before it was recorded.
+/// Numbers of log entries in which they are searched for: a VM may have run for long before it
+/// was recorded.
 const BEGINNINGS: [usize; 6] = [1 << 14, 1 << 18, 1 << 22, 1 << 24, 1 << 26, 1 << 28];
 
 /// A place where flow and log disagree.
@@ -76,47 +79,48 @@ pub(crate) struct Outcome {
     pub(crate) log: u64,
     /// Hits of the flow.
     pub(crate) flow: u64,
-    /// Agreements, by how the hit is known.
+    /// Agreements, by provenance of the hit.
     pub(crate) matched: Tally,
-    /// In the log, not in the flow, and no gap explains it.
+    /// In the log, not in the flow, and not explained by a gap.
     pub(crate) missing: u64,
     /// In the flow, not in the log.
     pub(crate) extra: u64,
     /// In the log, lost in gaps.
     pub(crate) lost: u64,
-    /// In the log of a run that was recorded in part, before the flow begins or behind its end.
+    /// In the log of a run that was recorded in part: before the flow begins or after its end.
     pub(crate) outside: u64,
-    /// In the log, on a stretch that the flow calls unresolved.
+    /// In the log, on an unresolved stretch of the flow.
     pub(crate) unresolved: u64,
     /// Gaps in the flow.
     pub(crate) gaps: u64,
     /// Places of disagreement that no gap explains.
     pub(crate) mismatches: u64,
     pub(crate) first: Option<Disagreement>,
-    /// By who executed.
+    /// By the tier that executed.
     pub(crate) tiers: ByTier,
     /// Entries of the log on unresolved stretches.
     pub(crate) hidden: Hidden,
     /// The places of disagreement.
     pub(crate) groups: Groups<Disagreement>,
-    /// The log could not be read to its end.
+    /// Why the log could not be read to its end.
     pub(crate) error: Option<String>,
 }
 
 /// A place at which log entries may be missing.
 #[derive(Debug)]
 struct Since {
-    /// An unresolved stretch; otherwise a gap.
+    /// The tier and cause of an unresolved stretch; `None` for a gap.
     hole: Option<(Tier, Cause)>,
     /// Ids that agreed since.
     ids: Vec<u32>,
 }
 
 impl Since {
-    /// Whether the `missing` entries, the first of which are `ids`, may as well stand here.
+    /// Whether the `missing` entries, the first of which are `ids`, may be missing at this
+    /// place instead.
     fn explains(&self, missing: u64, ids: &[u32]) -> bool {
         if self.ids.is_empty() {
-            // An unresolved stretch is a piece of one method, a gap may be of any length.
+            // An unresolved stretch is a piece of one method; a gap may have any length.
             return self.hole.is_none() || missing <= NEAR as u64;
         }
         let Ok(shift) = usize::try_from(missing) else { return false };
@@ -128,21 +132,21 @@ impl Since {
 #[derive(Debug)]
 pub(crate) struct Aligner {
     log: Option<ProbeLog>,
-    /// Log entries read and not consumed yet.
+    /// Log entries that were read and are not consumed.
     window: VecDeque<u32>,
-    /// Hits not placed yet; empty while both agree.
+    /// Hits that are not placed; empty while both agree.
     queue: VecDeque<Hit>,
     need: usize,
-    /// Hits are collected behind a gap.
+    /// Hits are being collected after a gap.
     placing: bool,
     /// The last place at which entries may be missing; `None` without one, or when too many
     /// hits agreed since.
     since: Option<Since>,
     /// The flow is that of a part of the run.
     part: bool,
-    /// The next hit is behind a hole.
+    /// The next hit follows a [hole](Self::hole).
     holed: bool,
-    /// A hit that the flow neither claims nor denies, while what comes next is not known.
+    /// A hit in doubt: the flow neither claims nor denies it, and the next event is not known.
     perhaps: Option<Hit>,
     consumed: u64,
     /// Agreements before the last mismatch.
@@ -171,7 +175,7 @@ impl Aligner {
         }
     }
 
-    /// The flow begins somewhere in the log and ends somewhere behind.
+    /// The flow begins and ends anywhere in the log.
     pub(crate) fn of_part(log: Option<ProbeLog>) -> Self {
         let mut aligner = Self { part: true, ..Self::new(log) };
         aligner.begin_placing();
@@ -199,15 +203,15 @@ impl Aligner {
         }
     }
 
-    /// A hit that the flow neither claims nor denies. It counts if the log has it there, and is nothing
-    /// otherwise.
+    /// A hit that the flow neither claims nor denies. It counts if the log has it at this
+    /// place, and is ignored otherwise.
     pub(crate) fn perhaps(&mut self, hit: Hit) {
         self.drop_perhaps();
         self.perhaps = Some(hit);
     }
 
-    /// What was in doubt in front of `next`, which takes over what is known of the stretch before. Where both
-    /// are of one probe, the log must have it twice.
+    /// Decides on the hit in doubt before `next`, which takes over its unresolved stretch. If
+    /// both belong to the same probe, the log must have it twice.
     fn settle_perhaps(&mut self, next: Hit) -> Hit {
         let Some(doubt) = self.perhaps.take() else { return next };
         if !self.placing && self.queue.is_empty() {
@@ -222,7 +226,7 @@ impl Aligner {
         Hit { loose: next.loose.or(doubt.loose), ..next }
     }
 
-    /// The same where the flow has no hit next.
+    /// As [`Self::settle_perhaps`], if the flow has no hit next.
     fn drop_perhaps(&mut self) {
         let Some(doubt) = self.perhaps.take() else { return };
         if !self.placing && self.queue.is_empty() && self.front() == Some(doubt.id) {
@@ -231,8 +235,8 @@ impl Aligner {
         }
     }
 
-    /// What is in doubt at the end of a stretch between two gaps has its place with the hits of the stretch,
-    /// if the log has them all in a row.
+    /// Places the hit in doubt at the end of a stretch between two gaps together with the hits
+    /// of the stretch, if the log has them all in a row.
     fn place_perhaps(&mut self) {
         if !self.placing || self.begins() {
             return;
@@ -261,8 +265,10 @@ impl Aligner {
         self.out.gaps += 1;
     }
 
-    /// A place at which entries may be missing because of an earlier gap. Where the flow of a part of the run begins, that is
-    /// before it, and each frame that was called then ends with one: of these few entries can be missing.
+    /// A place at which entries may be missing because of an earlier gap. At the beginning of
+    /// the flow of a part of the run, that gap is the time before the recording. There, each
+    /// frame that was called before the recording ends with such a place, and only a few
+    /// entries can be missing at it.
     pub(crate) fn hole(&mut self) {
         if self.begins() && self.placing {
             self.holed = true;
@@ -298,8 +304,8 @@ impl Aligner {
         self.out
     }
 
-    /// Puts the hits collected behind a gap where they stand in the log; if they stand
-    /// nowhere, the search for an agreement goes on as after a mismatch.
+    /// Places the hits collected after a gap in the log. If they fit nowhere, the search for an
+    /// agreement continues as after a mismatch.
     fn place(&mut self) {
         self.placing = false;
         let found = if self.begins() { self.beginning() } else { self.first_place(0) };
@@ -309,7 +315,7 @@ impl Aligner {
         }
     }
 
-    /// Whether nothing is known yet of where in the log the flow of a part of the run begins.
+    /// Whether it is still unknown where in the log the flow of a part of the run begins.
     fn begins(&self) -> bool {
         self.part && self.out.matched.total() == 0
     }
@@ -321,8 +327,8 @@ impl Aligner {
         })
     }
 
-    /// Where the flow of a part of the run begins. A program that does the same over and over passes the first few probes many
-    /// times: the place is taken from which on most agree.
+    /// Where the flow of a part of the run begins. A program with a loop passes the first few
+    /// probes many times, so the index from which most hits agree is chosen.
     fn beginning(&mut self) -> Option<usize> {
         let mut best = None;
         for n in BEGINNINGS {
@@ -357,7 +363,7 @@ impl Aligner {
         }
     }
 
-    /// Makes `n` log entries available, if there are so many.
+    /// Makes `n` log entries available, or all that are left.
     fn fill(&mut self, n: usize) {
         let Some(log) = self.log.as_mut().filter(|l| !l.is_done()) else { return };
         if self.window.len() >= n {
@@ -391,7 +397,7 @@ impl Aligner {
         agrees
     }
 
-    /// A [hole](Self::hole) where a recording begins: what was left out when its place was looked for.
+    /// At the beginning of a recording: skips the entries that a [hole](Self::hole) hides.
     fn skip_hole(&mut self, id: u32) {
         self.since = Some(Since { hole: None, ids: Vec::new() });
         self.fill(NEAR + 1);
@@ -419,7 +425,7 @@ impl Aligner {
         }
     }
 
-    /// Finds the next agreement. With `last`, no more hits of this stretch will come.
+    /// Finds the next agreement. With `last`, this stretch has no more hits.
     fn resynchronise(&mut self, last: bool) {
         self.fill(NEAR + QUEUE_MIN);
         let found = self.near(last).or_else(|| {
@@ -440,12 +446,13 @@ impl Aligner {
         }
     }
 
-    /// Whether hits from `extra` on equal log entries from `missing` on, for long enough.
+    /// Whether hits from `extra` on equal log entries from `missing` on, for a long enough run.
     fn fits(&self, extra: usize, missing: usize, last: bool) -> bool {
         let wanted = 3 + (extra + missing).max(1).ilog2() as usize;
         let hits = self.queue.len().saturating_sub(extra);
         let entries = self.window.len().saturating_sub(missing);
-        // At the end of a stretch, or of the log, there may be less to compare.
+        // At the end of a stretch, or of the log, fewer hits and entries may be left to
+        // compare.
         let at_end = self.log.as_ref().is_none_or(ProbeLog::is_done);
         let run = match (last, at_end) {
             (true, true) => wanted.min(hits).min(entries),
@@ -459,7 +466,7 @@ impl Aligner {
         }
         run > 0 && run <= hits && run <= entries && self.run_agrees(extra, missing, run)
     }
-    /// Whether `run` hits agree, few entries left out in between.
+    /// Whether `run` hits agree, with few entries skipped in between.
     fn run_agrees(&self, extra: usize, missing: usize, run: usize) -> bool {
         let mut at = missing;
         for (k, hit) in self.queue.range(extra..extra + run).enumerate() {
@@ -495,7 +502,7 @@ impl Aligner {
             .find(|&(extra, missing)| self.fits(extra, missing, last))
     }
 
-    /// Behind a gap more may be missing than [`WINDOW`].
+    /// After a gap, more than [`WINDOW`] entries may be missing.
     fn farther(&mut self) -> Option<(usize, usize)> {
         self.since.as_ref().filter(|s| s.hole.is_none())?;
         self.first_place(1).map(|missing| (0, missing))
@@ -548,7 +555,7 @@ impl Aligner {
             found: at.map(|h| h.id),
             agreed: self.last.map(|h| h.event),
         };
-        // Stretches that follow each other without an agreement are one place.
+        // Skips that follow each other without an agreement count as one place.
         let matched = self.out.matched.total();
         if self.last_place != Some(matched) {
             self.out.mismatches += 1;
@@ -571,7 +578,7 @@ impl Aligner {
     }
 }
 
-/// What the flow never reached.
+/// The log entries that the flow never reached.
 struct Rest {
     count: u64,
     /// At most [`WINDOW`] of them.

@@ -11,7 +11,7 @@ fn aligner(log: &[u32]) -> Aligner {
     Aligner::new(Some(ProbeLog::open(Box::new(Cursor::new(log_bytes(1, 0, log)))).unwrap()))
 }
 
-/// In a flow: the next hit is behind an unresolved stretch.
+/// In a flow: the next hit follows an unresolved stretch.
 const LOOSE: u32 = u32::MAX;
 /// In a flow: a frame that an earlier gap dropped is found again.
 const FOUND: u32 = u32::MAX - 1;
@@ -32,7 +32,7 @@ fn hit(id: u32, event: u64, loose: Option<(Tier, Cause)>) -> Hit {
     }
 }
 
-/// A flow: ids, 0 for a gap, [`LOOSE`], [`FOUND`], ids and [`PERHAPS`].
+/// A flow: ids, 0 for a gap, [`LOOSE`], [`FOUND`], and ids plus [`PERHAPS`].
 fn hand(a: &mut Aligner, flow: &[u32]) {
     let mut loose = false;
     for (event, &id) in (0..).zip(flow) {
@@ -58,7 +58,7 @@ fn align(flow: &[u32], log: &[u32]) -> Outcome {
     assert_eq!(out.log, log.len() as u64, "every log entry is counted");
     assert_eq!(out.log, matched + out.missing + out.lost + out.unresolved, "{out:?}");
     assert_eq!(out.flow, matched + out.extra, "{out:?}");
-    // What is known of a tier and of a cause are parts of the sums.
+    // The counts by tier and by cause add up to the sums.
     let (c1, c2) = (out.tiers.c1, out.tiers.c2);
     assert_eq!((c1.exact, c1.extra, c2.unresolved), (matched, out.extra, out.unresolved), "{out:?}");
     assert_eq!(out.hidden.values().sum::<u64>(), out.unresolved);
@@ -160,7 +160,8 @@ fn align_part(flow: &[u32], log: &[u32]) -> Outcome {
     a.finish(true)
 }
 
-/// Rounds of a program that does the same over and over, and tells in which round it is behind 2000 probes.
+/// Rounds of a program that repeats itself; the number of the round shows only after 2000
+/// probes.
 fn rounds() -> Vec<u32> {
     (0..8).flat_map(|round| (0..2000).map(|i| 1 + i % 50).chain([100 + round])).collect()
 }
@@ -176,7 +177,7 @@ fn a_part_begins_where_all_of_it_agrees_whatever_unresolved_stretches_hide() {
     let out = align_part(&flow, &log);
     assert_eq!((out.mismatches, out.unresolved, out.lost), (0, n, 0), "{out:?}");
     assert_eq!(out.outside, (log.len() - part.len()) as u64);
-    // What nothing hides is missing.
+    // A probe that is missing without a hidden stretch counts as missing.
     let mut holed = flow.clone();
     holed.remove(3000);
     let out = align_part(&holed, &log);
@@ -187,7 +188,7 @@ fn a_part_begins_where_all_of_it_agrees_whatever_unresolved_stretches_hide() {
 fn frames_that_are_older_than_the_recording_do_not_hide_where_it_begins() {
     let log = rounds();
     let part = 3 * 2001 + 30..6 * 2001 - 30;
-    // Three such frames: of the second the first probes are missing.
+    // Three such frames; the first probes of the second one are missing.
     let found = [40, 60, 90].map(|n| part.start + n);
     let gone = found[1]..found[1] + 3;
     let flow = |frame: u32| {
@@ -200,12 +201,12 @@ fn frames_that_are_older_than_the_recording_do_not_hide_where_it_begins() {
     let out = align_part(&flow(FOUND), &log);
     assert_eq!((out.mismatches, out.lost, out.gaps), (0, 3, 0), "{out:?}");
     assert_eq!(out.outside, (log.len() - part.len()) as u64);
-    // Of two places the one is taken from which on less is missing.
+    // Of two possible beginnings, the one with fewer missing entries is chosen.
     let mut twice = log.clone();
     twice.splice(part.start..part.start, log[part.start..found[0]].to_vec());
     let out = align_part(&flow(FOUND), &twice);
     assert_eq!((out.mismatches, out.lost), (0, 3), "{out:?}");
-    // Behind a gap anything may be missing.
+    // After a gap, anything may be missing.
     let out = align_part(&flow(0), &log);
     assert_eq!((out.mismatches, out.gaps), (0, 3), "{out:?}");
 }
@@ -217,7 +218,7 @@ fn a_part_of_the_run_is_found_in_the_log_and_must_be_whole() {
     let out = part(&log[70_000..130_000]);
     assert_eq!((out.matched.total(), out.outside, out.log), (60_000, 140_000, 200_000));
     assert_eq!((out.mismatches, out.lost, out.gaps), (0, 0, 0));
-    // Outside of it nothing is missing; inside of it each probe is.
+    // Probes outside of the part are not missing; each probe inside of it must be there.
     let mut holed = log[70_000..130_000].to_vec();
     holed.remove(50_000);
     let out = part(&holed);
@@ -298,7 +299,7 @@ fn unresolved_stretches_are_counted_apart() {
     let out = align(&flow, &log);
     // A few agree with a wrong entry by chance, which shows a little later.
     assert!(out.unresolved > 19_500 && out.mismatches < 60 && out.matched.decoded > 39_800, "{out:?}");
-    // The same without the flow saying so.
+    // The same flow without the unresolved stretches.
     flow.retain(|&id| id != LOOSE);
     let out = align(&flow, &log);
     assert!(out.unresolved == 0 && out.mismatches > 9_900 && out.matched.decoded > 39_800, "{out:?}");
@@ -370,16 +371,17 @@ fn what_is_in_doubt_counts_where_the_log_has_it() {
     for (flow, log, matched) in [
         (vec![1, doubt(2), 3], vec![1, 2, 3], 3),
         (vec![1, doubt(2), 3], vec![1, 3], 2),
-        // It was hit, or it was not and the next one is of the same probe.
+        // The probe was hit, or it was not and the next hit is of the same probe.
         (vec![1, doubt(2), 2, 3], vec![1, 2, 3], 3),
         (vec![1, doubt(2), 2, 3], vec![1, 2, 2, 3], 4),
         (vec![1, doubt(2), doubt(4), 3], vec![1, 2, 3], 3),
-        // Where the flow or a stretch of it ends.
+        // At the end of the flow or of a stretch.
         (vec![1, doubt(2)], vec![1, 2], 2),
         (vec![1, doubt(2)], vec![1], 1),
         (vec![1, doubt(2), 0, 3], vec![1, 2, 9, 3], 3),
         (vec![1, doubt(2), 0, 3], vec![1, 9, 3], 2),
-        // Between two gaps: with what was lost in the first in front of it, or not at all.
+        // Between two gaps: the probe was hit after the entries that the first gap hides, or
+        // not at all.
         (vec![1, 0, doubt(2), 0, 3], vec![1, 9, 2, 9, 3], 3),
         (vec![1, 0, 4, doubt(2), 0, 3], vec![1, 2, 9, 4, 2, 3], 4),
         (vec![1, 0, 4, doubt(2), 0, 3], vec![1, 9, 4, 3], 3),
@@ -387,6 +389,6 @@ fn what_is_in_doubt_counts_where_the_log_has_it() {
         let out = align(&flow, &log);
         assert_eq!((out.matched.total(), out.mismatches), (matched, 0), "{flow:?} {log:?}: {out:?}");
     }
-    // It excuses nothing.
+    // A hit in doubt excuses no other disagreement.
     assert_eq!(align(&[1, doubt(2), 3], &[1, 4, 3]).mismatches, 1);
 }

@@ -25,7 +25,7 @@ pub enum LogError {
     Io(#[from] io::Error),
 }
 
-/// The ids one thread hit, read as they are needed.
+/// The ids that one thread hit, read on demand.
 pub struct ProbeLog {
     /// OS thread id.
     pub tid: u32,

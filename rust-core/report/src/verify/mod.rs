@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Verification: the probes the flow passes against the probes that really ran.
+//! Verification: compares the probes that the flow passes with the probes that really ran.
 //!
-//! The oracle agent puts a probe at every bytecode block and logs, per OS thread, which ids
-//! were hit. The same ids follow from the exported bytecodes, so every execution of a probe
-//! call in the flow names one. [`align`] says how the two sequences are compared.
+//! The oracle agent inserts a probe at every bytecode block and logs, per OS thread, which ids
+//! were hit. The exported bytecodes contain the same ids, so every execution of a probe call in
+//! the flow has one. [`align`] describes how the two sequences are compared.
 
 mod align;
 mod log;
@@ -30,14 +30,14 @@ pub use log::{LogError, ProbeLog};
 pub use probes::Probes;
 use probes::{HitFinder, Passed};
 
-/// A probe in words.
+/// A probe, for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProbePlace {
     /// Its id.
     pub id: u32,
-    /// Its method, `None` when the capture holds no method with this probe.
+    /// Its method; `None` if the capture has no method with this probe.
     pub method: Option<String>,
-    /// The probe call.
+    /// The bci of the probe call.
     pub bci: Option<u16>,
     /// Source line.
     pub line: Option<u16>,
@@ -52,15 +52,15 @@ pub struct Mismatch {
     pub thread: String,
     /// Number of the log entry, from 0.
     pub log_index: u64,
-    /// Number of the event in the thread's flow, from 0; `None` behind its end.
+    /// Number of the event in the thread's flow, from 0; `None` after its end.
     pub event: Option<u64>,
-    /// The event at which to look: `event`, or the last one that agreed.
+    /// The event to inspect: `event`, or the last one that agreed.
     pub look_at: Option<u64>,
-    /// When the thread of the VM started to whose flow `event` belongs (TSC).
+    /// Start (TSC) of the Java thread whose flow contains `event`.
     pub started: u64,
-    /// What ran; `None` behind the end of the log.
+    /// The probe in the log; `None` after the end of the log.
     pub expected: Option<ProbePlace>,
-    /// What the flow says; `None` behind its end.
+    /// The probe in the flow; `None` after its end.
     pub found: Option<ProbePlace>,
 }
 
@@ -69,8 +69,8 @@ pub struct Mismatch {
 pub struct ThreadVerdict {
     /// OS thread id.
     pub tid: u32,
-    /// Name, the first one where several threads of the VM shared the OS thread; empty when
-    /// the flow does not know it.
+    /// Name; the first one if several Java threads shared the OS thread; empty if the flow has
+    /// no name.
     pub name: String,
     /// Probes that ran.
     pub probes: u64,
@@ -78,9 +78,9 @@ pub struct ThreadVerdict {
     pub flow_probes: u64,
     /// Probes of the flow that ran, in order.
     pub matched: u64,
-    /// The same by how the flow knows them.
+    /// The same by provenance.
     pub matched_by: Tally,
-    /// Probes that ran and are not in the flow, without a gap to explain it.
+    /// Probes that ran and are not in the flow, and that no gap explains.
     pub missing: u64,
     /// Probes in the flow that did not run.
     pub extra: u64,
@@ -88,7 +88,7 @@ pub struct ThreadVerdict {
     pub lost_in_gaps: u64,
     /// Probes that ran before the recording began or after it ended ([`Verifier::of_part`]).
     pub outside: u64,
-    /// Probes that ran on stretches that the flow calls unresolved.
+    /// Probes that ran on unresolved stretches of the flow.
     pub unresolved: u64,
     /// Gaps of the flow.
     pub gaps: u64,
@@ -96,7 +96,7 @@ pub struct ThreadVerdict {
     pub mismatches: u64,
     /// The first of them.
     pub first_mismatch: Option<Mismatch>,
-    /// Probes by who executed them.
+    /// Probes by the tier that executed them.
     pub tiers: ByTier,
     /// Why the log could not be read to its end.
     pub log_error: Option<String>,
@@ -109,9 +109,9 @@ pub struct Verdict {
     pub probes: u64,
     /// Probes of the flow that ran, in order.
     pub matched: u64,
-    /// The same by how the flow knows them.
+    /// The same by provenance.
     pub matched_by: Tally,
-    /// Sum over the threads, as the next five.
+    /// Sum over the threads, like the next five.
     pub missing: u64,
     /// See [`ThreadVerdict::extra`].
     pub extra: u64,
@@ -123,19 +123,19 @@ pub struct Verdict {
     pub unresolved: u64,
     /// See [`ThreadVerdict::mismatches`].
     pub mismatches: u64,
-    /// Probes the capture's bytecodes hold.
+    /// Probes in the capture's bytecodes.
     pub known_probes: usize,
-    /// No mismatch: what the flow says is true, though there may be more it does not say.
+    /// No mismatch: everything in the flow is true, though the flow may lack something.
     pub exact: bool,
-    /// Exact, every probe matched but those outside, and there was something to compare.
+    /// Exact, every probe matched except those outside, and at least one probe matched.
     pub complete: bool,
-    /// Of the thread with the lowest id that has one.
+    /// The first mismatch of the thread with the lowest id that has one.
     pub first_mismatch: Option<Mismatch>,
-    /// Probes by who executed them, all threads.
+    /// Probes by the tier that executed them, all threads.
     pub tiers: ByTier,
     /// Unresolved stretches by tier and cause, most hidden probes first.
     pub unresolved_by_cause: Vec<UnresolvedGroup>,
-    /// The mismatches, alike ones together, most places first.
+    /// The mismatches in groups, most places first.
     pub mismatch_groups: Vec<MismatchGroup>,
     /// Threads with probes in the log or in the flow.
     pub threads: Vec<ThreadVerdict>,
@@ -147,7 +147,7 @@ struct Shared {
     probes: Probes,
 }
 
-/// The probes of one OS thread: what the flow has passed of what the log says.
+/// The probes of one OS thread: those passed by the flow and those in the log.
 #[derive(Debug)]
 struct Lane {
     tid: u32,
@@ -158,11 +158,11 @@ struct Lane {
     frames_lost: bool,
     hits: HitFinder,
     aligner: Aligner,
-    /// The flows of the OS thread: when their thread started, number of their first event.
+    /// The flows of the OS thread: start of the Java thread, and number of its first event.
     flows: Vec<(Tsc, u64)>,
 }
 
-/// The sums that are not those of the threads.
+/// The sums that are not sums of the threads' figures.
 #[derive(Debug, Default)]
 struct Sums {
     unresolved: UnresolvedCounts,
@@ -174,8 +174,8 @@ type SharedLane = Arc<Mutex<Option<Lane>>>;
 
 /// Compares the flows of all threads with their logs.
 ///
-/// The log is per OS thread, the flow per thread of the VM: the main thread's OS thread comes
-/// again as `DestroyJavaVM`. Flows that share an OS thread must be handed over in order.
+/// The log is per OS thread, the flow per Java thread: the main thread's OS thread appears
+/// again as `DestroyJavaVM`. Flows that share an OS thread must be given in order.
 #[derive(Debug)]
 pub struct Verifier {
     shared: Arc<Shared>,
@@ -186,27 +186,27 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// `logs` are all logs of the run; `exits` the ends of threads as the VM recorded them.
+    /// `logs`: all logs of the run. `exits`: the ends of threads, as the VM recorded them.
     pub fn new(methods: Arc<MethodTable>, mut logs: Vec<ProbeLog>, exits: Vec<(Tid, Tsc)>) -> Self {
         let probes = Probes::find(&methods);
         logs.sort_by_key(|l| (l.tid, l.first_tsc));
         Self { shared: Arc::new(Shared { methods, probes }), logs, exits, part: false, lanes: Vec::new() }
     }
 
-    /// The recording is of a part of the run: what ran before and after it is not missing, and threads
-    /// may have begun before.
+    /// The recording covers a part of the run: probes before and after it are not missing, and
+    /// threads may have begun before it.
     #[must_use]
     pub fn of_part(self) -> Self {
         Self { part: true, ..self }
     }
 
-    /// When the thread ended, `None` if it was still there at the end of the recording.
+    /// When the thread ended; `None` if it was still running at the end of the recording.
     fn exit_of(&self, info: &ThreadInfo) -> Option<Tsc> {
         let own = self.exits.iter().filter(|(tid, at)| *tid == info.tid && *at >= info.started);
         own.map(|(_, at)| *at).min()
     }
-    /// The log of a thread: same tid, begun within the thread's life. The kernel gives
-    /// a thread id to several threads in turn.
+    /// The log of a thread: same tid, begun within the thread's life. The kernel gives a thread
+    /// id to several threads in turn.
     fn claim(&mut self, info: &ThreadInfo, exit: Option<Tsc>) -> Option<ProbeLog> {
         let fits = |l: &ProbeLog| {
             l.tid == info.tid.get()
@@ -215,7 +215,7 @@ impl Verifier {
         };
         self.logs.iter().position(fits).map(|i| self.logs.remove(i))
     }
-    /// The lane of a thread: one of its own if it has a log, else that of its OS thread.
+    /// The lane of a thread: its own if it has a log, else that of its OS thread.
     fn lane(&mut self, info: &ThreadInfo) -> SharedLane {
         let exit = self.exit_of(info);
         let log = self.claim(info, exit);
@@ -240,7 +240,7 @@ impl Verifier {
         lane
     }
 
-    /// The verdict; logs of threads that no flow was given for count as missing.
+    /// The verdict. Logs of threads without a flow count as missing.
     pub fn finish(mut self) -> Verdict {
         let (mut threads, mut sums) = (Vec::new(), Sums::default());
         for (_, lane) in std::mem::take(&mut self.lanes) {
@@ -273,8 +273,8 @@ impl Lane {
                     self.frames_lost |= gap.stack_lost;
                     self.aligner.gap();
                 }
-                // The return into a frame that an earlier gap dropped: what ran in it between
-                // the call and here went with the gap.
+                // The return into a frame that an earlier gap dropped: the events in it between
+                // the call and this point were lost in the gap.
                 EventKind::Enter { entry: Entry::Found, .. } if self.frames_lost => self.aligner.hole(),
                 _ => {}
             }
@@ -331,7 +331,7 @@ impl Shared {
         }
     }
     fn mismatch(&self, tid: u32, name: &str, flows: &[(Tsc, u64)], d: &Disagreement) -> Mismatch {
-        // Events are numbered in each flow of an OS thread anew.
+        // Events are numbered anew in each flow of an OS thread.
         let look_at = d.event.or(d.agreed);
         let of = flows.iter().rev().find(|f| look_at.is_some_and(|e| e >= f.1));
         let (started, first) = of.map_or((Tsc(0), 0), |f| *f);
@@ -422,7 +422,7 @@ impl Shared {
 }
 
 impl Verdict {
-    /// A table of threads, the sums, and the first mismatch in words.
+    /// A table of threads, the sums, and the first mismatch.
     pub fn text(&self) -> String {
         let row = |t: &ThreadVerdict| {
             let name = if t.name.is_empty() { "(not in the flow)" } else { &t.name };
@@ -465,7 +465,7 @@ impl Verdict {
     }
 }
 
-/// Where a mismatch is, short.
+/// A short description of where a mismatch is.
 fn mismatch_words(m: &Mismatch) -> String {
     let at = m.expected.as_ref().or(m.found.as_ref()).and_then(|p| {
         let method = p.method.as_ref()?;

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where a whole segment of hits lies in the log.
+//! Finds where a whole segment of hits lies in the log.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use crate::verify::probes::Hit;
 
-/// The first place in `log` at which all hits of `segment` stand in a row (Knuth, Morris and
-/// Pratt: linear, whatever loops there are).
+/// The first index in `log` at which all hits of `segment` follow in a row (Knuth, Morris and
+/// Pratt: linear time, also in loops).
 ///
-/// What is behind an unresolved stretch need not follow directly, so only the hits before
-/// the first such one are placed.
+/// Hits after an unresolved stretch need not follow directly, so only the hits before the first
+/// such hit are placed.
 pub(crate) fn first_place(segment: &VecDeque<Hit>, log: &VecDeque<u32>) -> Option<usize> {
     places(segment, log).next()
 }
 
-/// Entries behind a place from which on all hits agree, among which one may be nearer to it.
+/// After an index from which all hits agree, number of entries that are examined for an index
+/// that skips fewer entries.
 const NEARER: usize = 1 << 10;
 
-/// The place from which on most hits of `segment` agree, and whether all do; of several that from which on the fewest entries are
-/// left out, up to `leeway` in front of each hit that [may skip](Hit::may_skip).
+/// The index from which most hits of `segment` agree, and whether all do. Among equal ones, the
+/// index with the fewest skipped entries. Up to `leeway` entries may be skipped before each hit
+/// that [may skip](Hit::may_skip).
 pub(crate) fn best_place(
     segment: &VecDeque<Hit>,
     log: &VecDeque<u32>,
@@ -44,7 +46,8 @@ pub(crate) fn best_place(
     best.map(|(_, place)| (place, whole.is_some()))
 }
 
-/// How many hits of `segment` agree with the log from `from` on, and how many entries are left out.
+/// Number of hits of `segment` that agree with the log from `from` on, and number of entries
+/// that are skipped.
 fn agreeing(segment: &VecDeque<Hit>, log: &VecDeque<u32>, from: usize, leeway: usize) -> (usize, usize) {
     let mut at = from;
     let agrees = |hit: &&Hit| {
@@ -57,7 +60,8 @@ fn agreeing(segment: &VecDeque<Hit>, log: &VecDeque<u32>, from: usize, leeway: u
     (agree, at - from - agree)
 }
 
-/// All places at which the hits before the first one that [may skip](Hit::may_skip) stand in a row.
+/// All indices at which the hits before the first one that [may skip](Hit::may_skip) follow in
+/// a row.
 fn places(segment: &VecDeque<Hit>, log: &VecDeque<u32>) -> impl Iterator<Item = usize> {
     let solid = segment.iter().skip(1).position(Hit::may_skip).map_or(segment.len(), |n| n + 1);
     let ids: Vec<u32> = segment.iter().take(solid).map(|h| h.id).collect();
@@ -79,7 +83,7 @@ fn places(segment: &VecDeque<Hit>, log: &VecDeque<u32>) -> impl Iterator<Item = 
     nothing.into_iter().chain(found)
 }
 
-/// For each prefix the length of its longest proper border.
+/// For each prefix, the length of its longest proper border.
 fn borders(ids: &[u32]) -> Vec<usize> {
     let mut all = vec![0; ids.len()];
     let mut matched = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which bytecodes are probes, and which of them a flow passes.
+//! Finds the bytecodes that are probes, and the probes that a flow passes.
 
 use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable, Opcode, instructions};
@@ -9,7 +9,7 @@ use jportal_units::{Bci, MethodId};
 
 use crate::circumstance::{Behind, Circumstances};
 
-/// Class and method of the oracle agent's probe.
+/// Class, method and signature of the oracle agent's probe.
 const PROBE: (&str, &str, &str) = ("jportal/oracle/Probe", "hit", "(II)V");
 
 /// The probes of a recording.
@@ -71,11 +71,11 @@ impl Probes {
     pub fn is_probe(&self, method: MethodId) -> bool {
         self.natives.contains(&method)
     }
-    /// Where a probe stands.
+    /// The method and bci of a probe.
     pub fn place(&self, id: u32) -> Option<(MethodId, Bci)> {
         self.places.get(&id).copied()
     }
-    /// How many there are.
+    /// Number of probes.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -85,36 +85,38 @@ impl Probes {
     }
 }
 
-/// A probe the flow passed.
+/// A probe that the flow passed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Hit {
     pub(crate) id: u32,
     /// Number of the event in the thread's flow.
     pub(crate) event: u64,
     pub(crate) provenance: Provenance,
-    /// Who executed it.
+    /// The tier that executed it.
     pub(crate) tier: Tier,
-    /// What stands in the flow between the hit before and this one.
+    /// The circumstances in the flow between the previous hit and this one.
     pub(crate) behind: Behind,
-    /// The flow is unresolved between the hit before and this one: the last such stretch.
+    /// The last unresolved stretch between the previous hit and this one, if there is one.
     pub(crate) loose: Option<(Tier, Cause)>,
-    /// The aligner was told of a hole between the hit before and this one ([`Aligner::hole`](super::align::Aligner::hole)).
+    /// The aligner knows of a hole between the previous hit and this one
+    /// ([`Aligner::hole`](super::align::Aligner::hole)).
     pub(crate) holed: bool,
 }
 
 impl Hit {
-    /// Whether entries of the log may be left out in front of it.
+    /// Whether entries of the log may be skipped before it.
     pub(crate) const fn may_skip(&self) -> bool {
         self.holed || self.loose.is_some()
     }
 }
 
-/// What an event says of a probe.
+/// What an event implies about a probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Passed {
     /// It was hit.
     Hit(Hit),
-    /// Its call began, and nothing says whether the native method was reached: the log may have it, or not.
+    /// Its call began, but nothing shows whether the native method was reached: the log may or
+    /// may not have it.
     Perhaps(Hit),
 }
 
@@ -131,27 +133,29 @@ struct Call {
 /// A frame of the flow.
 #[derive(Clone, Copy, Debug)]
 enum Frame {
-    /// Of Java code: the probe call that began last, while its callee has not come.
+    /// Of Java code, with the probe call that began last, until its callee is entered.
     Java(Option<Call>),
-    /// Of the probe's native method; its hit, while it is not handed on.
+    /// Of the probe's native method, with its hit until that is reported.
     Probe(Option<Hit>),
 }
 
-/// Turns events into hits, in the order in which the native method logs them. A probe call counts when its
-/// frame of the native method comes: no compiler inlines a native method, so each tier has that frame. What
-/// resolves the class of the probe runs between the call and that frame, and may pass probes of its own; a
-/// call whose callee does not come was none. Inferred events may leave the frame out.
+/// Turns events into hits, in the order in which the native method logs them. A probe call
+/// counts when the frame of its native method is entered: no compiler inlines a native method,
+/// so each tier has that frame. The resolution of the probe's class runs between the call and
+/// that frame, and may pass probes of its own. A call without a callee does not count. Filled
+/// and placed events may lack the frame.
 #[derive(Debug, Default)]
 pub(crate) struct HitFinder {
     events: u64,
     frames: Vec<Frame>,
-    /// Frames that go on as others, the last one first: what the others take over.
+    /// Frames that continue as frames of another kind, the last one on top: method, and the
+    /// call that the new frame takes over.
     replaced: Vec<(MethodId, Option<Call>)>,
     pub(crate) circumstances: Circumstances,
 }
 
 impl HitFinder {
-    /// Looks at the next event; gives what it says of a probe.
+    /// Processes the next event; returns what it implies about a probe.
     #[inline]
     pub(crate) fn event(&mut self, probes: &Probes, e: &Event) -> Option<Passed> {
         let index = self.events;
@@ -170,7 +174,7 @@ impl HitFinder {
                 None
             }
             EventKind::Leave { method, exit } => self.leave(method, exit),
-            // Thrown at the call itself, which logs nothing.
+            // The exception was thrown at the call itself, which logs nothing.
             EventKind::Catch { .. } => {
                 self.forget_call();
                 None
@@ -188,12 +192,12 @@ impl HitFinder {
         passed
     }
 
-    /// Events seen.
+    /// Number of events processed.
     pub(crate) const fn events(&self) -> u64 {
         self.events
     }
 
-    /// The flow is over: what the end leaves open.
+    /// Ends the flow; returns what the end leaves open.
     pub(crate) fn end(&mut self) -> Option<Passed> {
         let passed = self.interrupt();
         self.clear();
@@ -205,12 +209,12 @@ impl HitFinder {
     fn step(&mut self, at: (MethodId, Bci), call: Option<Call>) -> Option<Passed> {
         self.replaced.clear();
         let Some(Frame::Java(last)) = self.frames.last_mut() else {
-            // A frame that was on the stack before, or that no event told of.
+            // The frame was on the stack before the trace, or has no `Enter` event.
             self.frames.push(Frame::Java(call));
             return None;
         };
         let before = std::mem::replace(last, call);
-        // The same once more: after a deoptimisation.
+        // The same bytecode once more is a repetition after a deoptimisation.
         let passed = before.filter(|b| b.provenance != Provenance::Decoded && b.at != at);
         passed.map(|call| Passed::Hit(self.hit(call, call.event)))
     }
@@ -235,8 +239,8 @@ impl HitFinder {
 
     fn leave(&mut self, method: MethodId, exit: Exit) -> Option<Passed> {
         match (self.frames.pop()?, exit) {
-            // It was refused its stack and logged nothing, or Thread.stop met it, which it notices after it
-            // has logged.
+            // Either the method had no stack left and logged nothing, or Thread.stop hit it,
+            // which it notices only after it has logged.
             (Frame::Probe(hit), Exit::Unwind) => hit.map(Passed::Perhaps),
             (Frame::Probe(hit), _) => hit.map(Passed::Hit),
             (Frame::Java(call), Exit::Replaced) => {
@@ -250,7 +254,7 @@ impl HitFinder {
         }
     }
 
-    /// Nothing is known of what the top frame does next.
+    /// The next event of the top frame is not known.
     fn interrupt(&mut self) -> Option<Passed> {
         match self.frames.last_mut()? {
             Frame::Probe(hit) => hit.take().map(Passed::Hit),
@@ -284,7 +288,7 @@ mod tests {
     use super::*;
     use crate::testing::{bytecode, enter, enter_as, gap, leave, leave_as, methods, probe_call, recovered};
 
-    /// Ids and events, and those that are in doubt.
+    /// Ids and events of the hits, and the ids of the hits in doubt.
     fn hits(events: &[Event]) -> (Vec<(u32, u64)>, Vec<u32>) {
         let probes = Probes::find(&methods());
         let mut f = HitFinder::default();

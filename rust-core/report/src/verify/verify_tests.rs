@@ -123,7 +123,7 @@ fn frames_that_a_gap_dropped_hide_probes_until_they_are_found_again() {
     assert!(!r.exact, "without a gap a frame that is found is no excuse");
 }
 
-/// A class loader that is asked for the class of the probe passes probes before the hit.
+/// A class loader that resolves the class of the probe passes probes before the hit.
 #[test]
 fn probes_of_a_class_loader_come_before_the_hit() {
     let loader = [vec![enter_as(3, Entry::Upcall)], pass(), vec![leave(3)]].concat();

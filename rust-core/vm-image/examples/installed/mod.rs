@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The bytes of every code version as installed.
+//! Collects the bytes of every code version as installed.
 
 use jportal_units::{Address, CodeId, Tid, Tsc};
 use jportal_vm_image::CodeSink;
 
-/// By code id.
+/// The bytes, by code id.
 #[derive(Default)]
 pub struct Bytes(pub Vec<Vec<u8>>);
 

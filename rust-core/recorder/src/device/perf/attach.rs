@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Events for threads that are there before the recording.
+//! Events for threads that exist before the recording.
 //!
-//! Who makes threads meanwhile? A thread with events hands them on to those that it makes, one without does not, and nothing tells
-//! afterwards which it was. So events are opened for the threads that are there, and if another one is there when that is done, it is
-//! begun anew: a thread that had inherited its events would have them twice. Called at a safepoint this ends soon, as no Java thread
-//! comes to be. (A thread that native code is making at this very moment is neither there yet nor does it inherit anything:
-//! `copy_process` copies the events first and makes the thread visible last.)
+//! A thread that has events passes them on to the threads that it creates; a thread without
+//! events does not. Nothing reveals afterwards which kind of thread created another one. So
+//! events are opened for the existing threads, and if a further thread exists when that is
+//! done, all events are closed and opened anew: opening events for that thread alone would
+//! duplicate those that it may have inherited. At a safepoint this ends soon, because no Java
+//! thread is created. (A thread that native code is creating at that very moment is not visible
+//! yet and inherits nothing: `copy_process` copies the events first and makes the thread
+//! visible last.)
 
 use super::Host;
 use super::open::{Opened, Plan, ThreadEvents, open_pt, open_sideband, redirect};
@@ -14,13 +17,15 @@ use crate::error::Error;
 use jportal_perf_abi::Refusal;
 use jportal_perf_abi::kernel::{Event, Thread};
 
-/// How often it is begun anew.
+/// How often the opening is attempted.
 const ATTEMPTS: usize = 20;
 
-/// Opens events for all threads but `own` and the opener, on each core of `opened`. They are disabled.
+/// Opens events for all threads but `own` and the opener, on each core of `opened`. The events
+/// are disabled.
 ///
 /// # Errors
-/// When the kernel refuses one, `/proc` cannot be read, or threads do not stop coming.
+/// When the kernel refuses an event, `/proc` cannot be read, or new threads appear in every
+/// attempt.
 pub(super) fn all(host: &Host, opened: &Opened, plan: &Plan<'_>, own: &[u32]) -> Result<(), Error> {
     let others = || -> Result<Vec<u32>, Error> {
         let mut all = host.kernel.threads().map_err(Error::Threads)?;
@@ -43,7 +48,7 @@ pub(super) fn all(host: &Host, opened: &Opened, plan: &Plan<'_>, own: &[u32]) ->
     Err(Error::ThreadsComing { attempts: ATTEMPTS })
 }
 
-/// Of each core the events of `threads`. One that has ended meanwhile has none.
+/// Opens the events of `threads`, listed by core. A thread that has ended meanwhile gets none.
 fn for_threads(
     host: &Host,
     opened: &Opened,
@@ -63,7 +68,7 @@ fn for_threads(
     Ok(of_cores)
 }
 
-/// The events of one thread on one core, whose rings are those of `output`.
+/// Opens the events of one thread on one core. They write to the rings of `output`.
 fn for_thread(
     host: &Host,
     plan: &Plan<'_>,

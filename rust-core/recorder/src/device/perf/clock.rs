@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! perf's times as TSC values.
+//! Converts times of perf's clock into TSC values.
 
 use jportal_perf_abi::kernel::Moment;
 use jportal_perf_abi::ring::PerfTime;
 
-/// The TSC at perf's `ns` by the kernel's own relation (`tools/perf/util/tsc.c`, `perf_time_to_tsc`).
+/// The TSC at `ns` of perf's clock by the kernel's own relation (`tools/perf/util/tsc.c`,
+/// `perf_time_to_tsc`).
 pub(super) fn by_kernel(time: PerfTime, ns: u64) -> u64 {
     let mult = u64::from(time.mult);
     let t = ns.wrapping_sub(time.zero);
@@ -13,8 +14,9 @@ pub(super) fn by_kernel(time: PerfTime, ns: u64) -> u64 {
     (t / mult).wrapping_shl(u32::from(time.shift)).wrapping_add(part)
 }
 
-/// A stretch of time whose ends are known in both clocks, for kernels that tell no relation. Records are read soon after they
-/// were written: their times lie in the stretch, or right in front of it.
+/// An interval of time whose ends are known in both clocks, for kernels that report no relation
+/// of the clocks. Records are read soon after they were written, so their times are in the
+/// interval or shortly before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     begin: Moment,
@@ -22,21 +24,23 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Below this the error of one look at the clocks (some ten nanoseconds) would show in the slope.
+    /// Shortest interval in nanoseconds. In a shorter one the error of reading the clocks once
+    /// (tens of nanoseconds) would distort the slope.
     const SHORTEST: u64 = 1_000_000;
 
     pub(super) fn new(begin: Moment) -> Self {
         Self { begin, end: begin }
     }
 
-    /// A new stretch from the end of the last one to `now`, if that is long enough.
+    /// Replaces the interval by the one from its end to `now`, if that is long enough.
     pub(super) fn advance(&mut self, now: Moment) {
         if now.ns.saturating_sub(self.end.ns) >= Self::SHORTEST {
             *self = Self { begin: self.end, end: now };
         }
     }
 
-    /// The TSC at `ns`. A stretch of no length says at least when: that is not yet known better.
+    /// The TSC at `ns`. An interval of length 0 yields the TSC of its only moment, for lack of
+    /// a slope.
     pub(super) fn tsc(&self, ns: u64) -> u64 {
         let (ticks, passed) =
             (self.end.tsc.wrapping_sub(self.begin.tsc), self.end.ns.wrapping_sub(self.begin.ns));

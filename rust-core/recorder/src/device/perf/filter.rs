@@ -2,9 +2,10 @@
 
 //! The filter of PT: the code cache and nothing else.
 //!
-//! A plain address range is what every kernel since 5.18 takes. Before, only ranges of files could be filtered in user mode: then
-//! the code cache must be a mapping of one, a memfd, which `/proc/self/fd` names (`perf_event_parse_addr_filter`). The kernel
-//! itself is asked, not its release: distributions carry changes back.
+//! Every kernel since 5.18 accepts a plain address range. Earlier kernels filter only ranges of
+//! files in user mode; there the code cache must be a mapping of a file, a memfd, which
+//! `/proc/self/fd` names (`perf_event_parse_addr_filter`). The form is found by trying it, not
+//! from the kernel's release, because distributions backport changes.
 
 use super::open::{CoreEvents, Open};
 use super::{Host, Level};
@@ -17,7 +18,8 @@ use jportal_perf_abi::{PAGE_SIZE, Refusal};
 use std::ffi::CString;
 use std::os::fd::RawFd;
 
-/// Whether the kernel refuses a plain range for being one. Tried on an event that does not run yet; [`set`] replaces the range.
+/// Whether the kernel refuses a plain range because it is one. Tried on an event that does not
+/// run yet; [`set`] replaces the range.
 pub(super) fn needs_file(host: &Host, pmu: &PtPmu, pt: &Open) -> bool {
     if pmu.address_filters == 0 {
         return false;
@@ -26,7 +28,8 @@ pub(super) fn needs_file(host: &Host, pmu: &PtPmu, pt: &Open) -> bool {
     set_one(host, pt, &page).is_err_and(|r| r.cause == Cause::Filter)
 }
 
-/// Sets the filter on every core's event, before they are enabled. Empty: nothing is filtered out.
+/// Sets the filter on every core's event, before the events are enabled. An empty list means
+/// that nothing is filtered out.
 pub(super) fn set(
     host: &Host,
     pmu: &PtPmu,
@@ -63,7 +66,7 @@ fn set_all(host: &Host, cores: &[CoreEvents], text: &str) -> Result<(), Refusal>
 }
 
 fn set_one(host: &Host, pt: &Open, text: &str) -> Result<(), Refusal> {
-    // The text is made of numbers: it holds no NUL.
+    // The text contains only a path and numbers, hence no NUL.
     let filter = CString::new(text).unwrap_or_default();
     let set = pt.control(Control::SetFilter(&filter));
     set.map_err(|e| host.refusal(Request::SetFilter { text: text.to_owned() }, &e))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Opening the events of a recording and mapping their rings.
+//! Opens the events of a recording and maps their rings.
 
 use super::{Host, Level, Span};
 use crate::error::Error;
@@ -25,7 +25,7 @@ pub(super) struct Open {
     event: AtomicI32,
 }
 
-/// Not a descriptor.
+/// The value of a closed event; not a valid descriptor.
 const CLOSED: Event = -1;
 
 impl Open {
@@ -64,7 +64,7 @@ impl Drop for Open {
     }
 }
 
-/// The events of one thread, and of those that it makes, on one core.
+/// The events of one thread, which its children inherit, on one core.
 pub(super) struct ThreadEvents {
     pub(super) pt: Option<Open>,
     pub(super) sideband: Open,
@@ -73,9 +73,9 @@ pub(super) struct ThreadEvents {
 /// The events of one core.
 pub(super) struct CoreEvents {
     pub(super) core: u32,
-    /// Of the thread that opened them; the core's rings are theirs.
+    /// Events of the thread that opened the recording; their rings are the core's.
     opener: ThreadEvents,
-    /// Of threads that were there before.
+    /// Events of threads that existed before the recording.
     attached: OnceLock<Vec<ThreadEvents>>,
     pub(super) span: Mutex<Span>,
     rearmed: Mutex<Instant>,
@@ -87,7 +87,8 @@ impl CoreEvents {
         Self { core, opener, attached: OnceLock::new(), span, rearmed }
     }
 
-    /// Of all threads. Async-signal-safe, as are [`Self::pts`] and [`Self::sidebands`].
+    /// The events of all threads. Async-signal-safe, as are [`Self::pts`] and
+    /// [`Self::sidebands`].
     fn threads(&self) -> impl Iterator<Item = &ThreadEvents> {
         std::iter::once(&self.opener).chain(self.attached.get().into_iter().flatten())
     }
@@ -97,22 +98,22 @@ impl CoreEvents {
         self.threads().filter_map(|t| t.pt.as_ref())
     }
 
-    /// The sideband's.
+    /// The sideband's events of all threads.
     pub(super) fn sidebands(&self) -> impl Iterator<Item = &Open> {
         self.threads().map(|t| &t.sideband)
     }
 
-    /// For how many threads events were opened.
+    /// Number of threads for which events were opened.
     pub(super) fn opened_for(&self) -> usize {
         1 + self.attached.get().map_or(0, Vec::len)
     }
 
-    /// Once.
+    /// Adds the events of threads that existed before. To be called once.
     pub(super) fn attach(&self, threads: Vec<ThreadEvents>) {
         let _ = self.attached.set(threads);
     }
 
-    /// The event whose rings are the core's.
+    /// The event that owns the core's rings.
     pub(super) fn output(&self) -> Event {
         self.opener.pt.as_ref().unwrap_or(&self.opener.sideband).id()
     }
@@ -134,23 +135,23 @@ impl CoreEvents {
     }
 }
 
-/// What was opened.
+/// The result of opening all events.
 pub(super) struct Opened {
     pub(super) cores: Vec<CoreEvents>,
     pub(super) common: Common,
     pub(super) packets: Option<PtPackets>,
     pub(super) time: Option<PerfTime>,
     pub(super) sizes: RingSizes,
-    /// The thread that opened it.
+    /// Id of the thread that opened the events.
     pub(super) opener: u32,
-    /// Cores of which the kernel says that they are not there.
+    /// Cores that the kernel reports as absent.
     absent: Vec<u32>,
-    /// Packets that were wanted and are not had.
+    /// MTC and PSB periods were wanted, but the kernel refused them.
     reduced: bool,
 }
 
 impl Opened {
-    /// What whoever reads the log should know.
+    /// Logs what a user should know about the events.
     pub(super) fn tell(&self, host: &Host) {
         let warn = |text: String| host.log.line(Level::Warning, &text);
         if !self.absent.is_empty() {
@@ -186,7 +187,7 @@ pub(super) struct Plan<'a> {
 
 type Rings = Vec<(u32, CoreConsumer)>;
 
-/// Opens everything. Rings that nobody asked for shrink until they fit.
+/// Opens everything. Rings whose size was not requested shrink until they fit.
 pub(super) fn open(
     host: &Host,
     pt: Option<&(PtPmu, PtPackets)>,
@@ -222,7 +223,8 @@ pub(super) fn open(
     }
 }
 
-/// Asks the control page of an event that counts nothing what perf's clock is.
+/// Reads the relation of perf's clock and the TSC from the control page of an event that counts
+/// nothing.
 fn perf_time(host: &Host) -> Result<Option<PerfTime>, Error> {
     let refused = |request| move |e| host.refusal(request, &e);
     let core = host.machine.possible.first().copied().unwrap_or(0);
@@ -235,7 +237,7 @@ fn perf_time(host: &Host) -> Result<Option<PerfTime>, Error> {
 
 type Settings<'a> = (Option<(&'a PtPmu, PtPackets)>, Common, bool);
 
-/// The PT event of the first core that is there, for asking the kernel; without rings.
+/// The PT event of the first present core, without rings, for trying what the kernel accepts.
 pub(super) fn one_pt(host: &Host, pt: Option<&(PtPmu, PtPackets)>) -> Result<Option<Open>, Error> {
     let sizes = RingSizes::fitting(&host.machine, pt.is_some());
     let (pt, common, _) = settings(host, pt, false, sizes)?;
@@ -244,8 +246,9 @@ pub(super) fn one_pt(host: &Host, pt: Option<&(PtPmu, PtPackets)>) -> Result<Opt
     there.find(|opened| !matches!(opened, Err(r) if r.cause == Cause::NoCore)).map_or(Ok(None), |o| Ok(o?))
 }
 
-/// What this kernel takes of what is wanted: tried on the first core that is there. `EINVAL` may be the fault of
-/// `inherit_thread`, which older kernels do not know, or of a period of PT's packets.
+/// The part of the wanted settings that this kernel accepts, tried on the first present core.
+/// The cause of `EINVAL` may be `inherit_thread`, which older kernels do not know, or a period
+/// of PT's packets.
 fn settings<'a>(
     host: &Host,
     pt: Option<&'a (PtPmu, PtPackets)>,
@@ -288,7 +291,7 @@ fn try_settings(host: &Host, plan: &Plan<'_>) -> Result<(), Refusal> {
     absent.map_or(Ok(()), Err)
 }
 
-/// The PT event of a thread on a core, if PT is wanted.
+/// The PT event of a thread on a core, or `None` if no PT is wanted.
 pub(super) fn open_pt(
     host: &Host,
     plan: &Plan<'_>,
@@ -312,7 +315,7 @@ pub(super) fn open_sideband(
     opened.map_err(|e| host.refusal(Request::OpenSideband { core }, &e))
 }
 
-/// All cores that are there, and those that are not.
+/// Opens the events of all present cores; also returns the absent cores.
 fn open_cores(host: &Host, plan: &Plan<'_>) -> Result<(Vec<CoreEvents>, Rings, Vec<u32>), Error> {
     let (mut cores, mut rings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
     let mut gone = None;
@@ -353,13 +356,14 @@ fn open_core(host: &Host, plan: &Plan<'_>, core: u32) -> Result<(CoreEvents, Cor
     Ok((events, memory.consumer()))
 }
 
-/// What `event` writes goes to the ring of `output`.
+/// Redirects the output of `event` to the ring of `output`.
 pub(super) fn redirect(host: &Host, core: u32, event: &Open, output: Event) -> Result<(), Refusal> {
     let redirected = event.control(Control::SetOutput(output));
     redirected.map_err(|e| host.refusal(Request::SetOutput { core }, &e))
 }
 
-/// Maps control page and data ring, then, with PT, the AUX ring, whose place the control page must name first.
+/// Maps control page and data ring and then, with PT, the AUX ring, whose offset must be
+/// written to the control page first.
 fn map(host: &Host, plan: &Plan<'_>, core: u32, event: &Open) -> Result<CoreMemory, Error> {
     let sizes = plan.sizes;
     let all = sizes.all() * host.machine.possible.len() as u64;

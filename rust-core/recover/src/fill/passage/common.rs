@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A passage by way of a common caller: out of the frames in front of a gap up to a method that leads, call by call, to those behind it.
+//! A passage through a common caller: out of the frames before a gap, up to a method that
+//! leads, call by call, to the frames after it.
 //!
-//! Where nothing is known of who called either end, the likeliest callers of both are gone up to where they meet.
+//! Where the callers at either end are unknown, the likeliest callers of both are followed up
+//! to where they meet.
 
 use super::super::back::Spot;
 use super::walk::Walk;
@@ -14,35 +16,37 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Places in callers that are looked at, on either side.
+/// Number of places in callers that are considered on either side.
 const CALLERS: usize = 1 << 11;
-/// Methods of which it is kept what leads down to them: some 60 kB each.
+/// Number of methods for which it is kept what leads down to them: some 60 kB each.
 const KEPT: usize = 256;
-/// Common callers in which a way from one call to the other is looked for.
+/// Number of common callers in which a way from one call to the other is searched.
 const TRIED: usize = 32;
 
-/// By method, how it leads to one that is the outermost known behind a gap.
+/// By method, how it leads to the outermost frame that is known after a gap.
 pub(super) type Downwards = HashMap<MethodId, Down>;
 
-/// How a method leads to the outermost frame that is known behind the gap.
+/// How a method leads to the outermost frame that is known after the gap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Down {
     cost: f64,
-    /// What it calls, and where.
+    /// The call site in this method.
     site: Node,
+    /// The method that it calls.
     callee: MethodId,
 }
 
-/// A place in front of the gap, or behind a call in one of the callers there.
+/// A place before the gap, or a place after a call in one of the callers of the frames there.
 struct Place {
-    /// Where the frame goes on; the first place has been executed.
+    /// The instruction where the frame continues. That of the first place has been executed
+    /// already.
     at: Node,
     cost: f64,
-    /// The place in the callee.
+    /// The index of the place in the callee.
     from: Option<usize>,
 }
 
-/// The likeliest common caller, and the way in it from the place to the call.
+/// The likeliest common caller, and the way in it from the place to the call site.
 struct Meeting {
     place: usize,
     site: Node,
@@ -50,7 +54,7 @@ struct Meeting {
 }
 
 impl Walk<'_, '_> {
-    /// The instructions that lead to a spot, and that.
+    /// The instructions that lead to a spot, and the spot.
     pub(super) fn by_common_caller(mut self) -> Option<(Vec<Node>, Spot)> {
         let (known, whole) = self.back.below(0);
         if whole {
@@ -77,7 +81,8 @@ impl Walk<'_, '_> {
         let spot = self.call_down(site, &down, (bottom, level))?;
         Some((self.into_nodes(), spot))
     }
-    /// The methods that lead to `bottom`, the likeliest way of each. It is the same for all gaps, and gone into for many.
+    /// The methods that lead to `bottom`, each by its likeliest way. The result is the same for
+    /// all gaps and is kept, because many gaps need it.
     fn down(&self, bottom: MethodId) -> Arc<Downwards> {
         let known = &self.passages.known.down;
         if let Some(down) = known.borrow().get(&bottom) {
@@ -111,11 +116,12 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        // It calls itself only by way of others.
+        // A passage does not lead from `bottom` to itself.
         all.remove(&bottom);
         all
     }
-    /// Where the walk is, where the frames below go on, as far as they are known, and then their likeliest callers.
+    /// Where the walk is, where the known frames below continue, and where their likeliest
+    /// callers do.
     fn places(&self) -> Vec<Place> {
         let g = self.passages.icfg;
         let mut all = vec![Place { at: self.last, cost: 0.0, from: None }];
@@ -147,7 +153,8 @@ impl Walk<'_, '_> {
         }
         all
     }
-    /// What it costs to leave the frame that goes on at `at`, or went on there already.
+    /// The cost of leaving the frame that continues at `at`. `executed` says that `at` has been
+    /// executed.
     fn cost_of_leaving(&self, at: Node, executed: bool) -> f64 {
         let g = self.passages.icfg;
         if !executed {
@@ -184,7 +191,7 @@ impl Walk<'_, '_> {
         }
         best.map(|best| best.1)
     }
-    /// Goes from `at`, which has been `executed` or comes next, to where its frame ends.
+    /// Goes from `at`, which has been `executed` or comes next, to the end of its frame.
     fn leave_place(&mut self, at: Node, executed: bool) -> Option<()> {
         if !executed {
             self.go(at)?;
@@ -199,8 +206,8 @@ impl Walk<'_, '_> {
         self.step(edge)?;
         self.leave(edge.to)
     }
-    /// Executes `site`, goes on from call to call into the frame `bottom`, of which the level is known behind the gap, and there to a
-    /// spot.
+    /// Executes `site` and continues from call to call into the frame of `bottom`, whose
+    /// `level` after the gap is known, and there to a spot.
     fn call_down(
         &mut self,
         mut site: Node,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The ways out of methods.
+//! Computes the ways out of methods.
 
 use super::{AllExits, Cost, Edge, Exits, LARGEST, Passages, STEP, Tier, Tiers};
 use jportal_bytecode::{Node, Transfer};
@@ -9,33 +9,37 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Methods of which the ways out are asked for at once.
+/// Largest number of methods that are solved at once.
 const SOLVED: usize = 1 << 16;
 const NONE: u32 = u32::MAX;
 
-/// The ways out of methods, of those that they may call, and so on.
+/// Computes the ways out of methods, of the methods that these may call, and so on.
 ///
-/// A way through a call costs what the callee's costs and what the rest of the way does. Ways are found cheapest first, all methods
-/// together (Knuth, "A generalization of Dijkstra's algorithm", 1977), so that recursion is no matter: a way through
-/// itself is never a method's cheapest.
+/// The cost of a way through a call is the cost of the way through the callee plus the cost of
+/// the rest. The cheapest ways are found first, for all methods together (Knuth, "A
+/// generalization of Dijkstra's algorithm", 1977). Recursion needs no special care: the
+/// cheapest way through a method never contains the method itself.
 pub(super) struct Solve<'p, 'a> {
     passages: &'p Passages<'a>,
-    /// The methods with their first nodes, and where these stand below.
+    /// The methods, each with its first node and the index of that node in the vectors below.
     methods: Vec<(MethodId, u32, usize)>,
-    /// Of each method of the graph where it stands there. Lent by [`Exited`](super::Exited), and given back with [`NONE`] for all.
+    /// For each method of the graph, its index in `methods`, or [`NONE`]. Lent by
+    /// [`Exited`](super::Exited), and given back with [`NONE`] for all.
     index: Vec<u32>,
-    /// Of each node the cheapest way known and its next step.
+    /// For each node, the cost of the cheapest way known and its first step.
     ways: Vec<(f64, Option<Edge>)>,
     settled: Vec<bool>,
-    /// Steps that wait for a node, the one that they lead to or the entry of their callee: the last one of each node, and of each of them
-    /// the step and the one before.
+    /// Steps that wait for a node, which is their target or the entry of their callee.
+    /// `waiting` has the index of the last one for each node. `steps` has the source of each,
+    /// the step, and the index of the one before.
     waiting: Vec<u32>,
     steps: Vec<(Node, Edge, u32)>,
     queue: BinaryHeap<Reverse<(Cost, u32)>>,
 }
 
 impl<'p, 'a> Solve<'p, 'a> {
-    /// For `wanted` and what they may call, but for what is known already.
+    /// Prepares the methods `wanted` and those that they may call, without those that are known
+    /// already.
     pub(super) fn of(passages: &'p Passages<'a>, wanted: impl IntoIterator<Item = MethodId>) -> Self {
         let (ways, settled, waiting) = (Vec::new(), Vec::new(), Vec::new());
         let (methods, mut index) = (Vec::new(), passages.known.index.take());
@@ -51,7 +55,7 @@ impl<'p, 'a> Solve<'p, 'a> {
         }
         all
     }
-    /// Adds a method, unless it is there, known, or too much.
+    /// Adds a method, unless it was added before, is known, or exceeds a limit.
     fn add(&mut self, method: MethodId) {
         let nodes = self.passages.icfg.nodes_of(method);
         if nodes.is_empty()
@@ -69,7 +73,7 @@ impl<'p, 'a> Solve<'p, 'a> {
         self.settled.resize(len, false);
         self.waiting.resize(len, NONE);
     }
-    /// Where a node stands here.
+    /// The index of a node in the vectors.
     fn at(&self, node: Node) -> Option<usize> {
         let index = self.index[self.passages.icfg.method(node).0 as usize];
         let (_, first, base) = self.methods.get(index as usize)?;
@@ -95,19 +99,22 @@ impl<'p, 'a> Solve<'p, 'a> {
             }
         }
     }
-    /// What `edge` costs with what follows, if that is settled; `None` where its callee is left out.
+    /// The cost of `edge` and of what follows it. `None` if that is not settled, or if the
+    /// callee is left out.
     fn cost(&self, edge: &Edge) -> Option<f64> {
         let settled = |node: Node| self.at(node).filter(|at| self.settled[*at]).map(|at| self.ways[at].0);
         let callee = match edge.callee {
             None => 0.0,
             Some(entry) if self.at(entry).is_some() => settled(entry)?,
-            // What is known already is in the cost.
+            // The cost of the edge includes that of a known callee.
             Some(entry) => self.passages.known.of_executed(self.passages.icfg.method(entry)).map(|_| 0.0)?,
         };
         Some(edge.cost + callee + settled(edge.to)?)
     }
     pub(super) fn run(mut self) -> AllExits {
-        // Where there is one step only, the way is known when the next one's is: it need not wait until it is the cheapest of all.
+        // If an instruction has only one step, its way is known as soon as that of the next
+        // instruction is. It does not need to wait in the queue until it is the cheapest of
+        // all.
         let mut known = Vec::new();
         while let Some(Reverse((_, node))) = self.queue.pop() {
             known.push(Node(node));
@@ -150,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_before_changes_no_way_out() {
-        // 0 and 1 call 2, which returns; nothing was executed.
+        // Methods 0 and 1 call 2, which returns; nothing was executed.
         let caller = |name| calling(method(name, &[184, 0, 1, 177]), &["h"]);
         let g = graph(vec![caller("e"), caller("f"), method("h", &[177])]);
         let (frequencies, none) = (Frequencies::new(&Captured::default()), AllExits::new());

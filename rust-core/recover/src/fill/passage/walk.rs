@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A passage step by step.
+//! Makes a passage step by step.
 
 use super::super::back::{Back, Same, Spot};
 use super::super::frames::Frames;
@@ -11,22 +11,24 @@ use jportal_units::MethodId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Calls inside each other on a passage.
+/// Largest depth of nested calls on a passage.
 const DEEPEST: usize = 1024;
-/// Instructions of a passage.
+/// Largest number of instructions of a passage.
 const LONGEST: usize = 1 << 16;
-/// Times that a way out of unknown frames is looked for, and methods looked at each time.
+/// How often a way out of unknown frames is searched.
 const CLIMBS: usize = 16;
+/// Number of methods that are considered each time.
 const CLIMBED: usize = 1 << 12;
 
-/// What a walk goes to inside a frame.
+/// What a walk heads for within a frame.
 pub(super) enum Target {
     Spot(Node, Spot),
-    /// A call site, that of the frame below this level.
+    /// A call site that is known after the gap, and the level of its frame. The innermost frame
+    /// after the gap has level 0; the call site calls the frame of the level below its own.
     Site(Node, u32),
 }
 
-/// A passage as far as it goes.
+/// A passage in the making.
 pub(super) struct Walk<'a, 'f> {
     pub(super) passages: Passages<'a>,
     pub(super) frames: &'f mut Frames<'a>,
@@ -36,7 +38,7 @@ pub(super) struct Walk<'a, 'f> {
     /// The instruction executed last.
     pub(super) last: Node,
     nodes: Vec<Node>,
-    /// Callees that the walk is in.
+    /// Number of callees that the walk is in.
     depth: usize,
 }
 
@@ -54,6 +56,7 @@ impl<'a, 'f> Walk<'a, 'f> {
     pub(super) fn into_nodes(self) -> Vec<Node> {
         self.nodes
     }
+    /// Executes `to`. `None` if the frames do not allow it or the passage is too long.
     pub(super) fn go(&mut self, to: Node) -> Option<()> {
         if self.nodes.len() >= LONGEST || !self.frames.follow(self.last, to) {
             return None;
@@ -70,7 +73,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
         self.go(edge.to)
     }
-    /// From `at`, where the walk is, to where its frame ends.
+    /// Goes from `at`, where the walk is, to the end of its frame.
     pub(super) fn leave(&mut self, at: Node) -> Option<()> {
         let exits = self.passages.exits(self.passages.icfg.method(at)).filter(|_| self.depth < DEEPEST)?;
         let mut at = at;
@@ -82,7 +85,8 @@ impl<'a, 'f> Walk<'a, 'f> {
         self.depth -= 1;
         (self.passages.icfg.opcode(at).transfer() == Transfer::Return).then_some(())
     }
-    /// From `at`, the instruction executed last in the frame that the walk is in, up to the one in front of `to`.
+    /// Goes from `at`, the last instruction executed in the walk's frame, to the instruction
+    /// before `to`.
     pub(super) fn go_to(&mut self, reached: &Reached, at: Node, to: Node) -> Option<()> {
         let mut steps = Vec::new();
         let mut target = to;
@@ -100,20 +104,20 @@ impl<'a, 'f> Walk<'a, 'f> {
             self.go(entry)?;
             self.leave(entry)?;
         }
-        // What comes next is `to`, with the frames as they are.
+        // `to` comes next, with the frames as they are.
         Some(())
     }
-    /// The instructions that lead to a spot, and that: of those that it can lead to the one with which the length is most nearly what is
-    /// wanted.
+    /// The instructions that lead to a spot, and the spot: of those that can be reached, the
+    /// one with which the length is nearest to what is wanted.
     pub(super) fn lead(mut self) -> Option<(Vec<Node>, Spot)> {
         let spot = self.seek()?;
         Some((self.nodes, spot))
     }
     fn seek(&mut self) -> Option<Spot> {
         let g = self.passages.icfg;
-        // The frame's instruction executed last.
+        // The last instruction executed in the frame.
         let (mut at, mut tried) = (self.last, 0);
-        // The places that the frames out of which nobody knows the way are to return to, the last one first.
+        // Where frames whose callers are unknown return to, outermost first.
         let (mut climb, mut avoid) = (Vec::new(), HashSet::new());
         loop {
             let ended = g.opcode(at).transfer() == Transfer::Return && at == self.last;
@@ -152,7 +156,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             at = behind;
         }
     }
-    /// Behind the last frame that is known: a place behind a call of its method.
+    /// Used when no more frames are known: a spot after a call of the present method.
     fn behind_a_call(&self) -> Option<Spot> {
         let g = self.passages.icfg;
         let entry = g.entry(g.method(self.last)).filter(|_| !self.frames.is_whole())?;
@@ -162,8 +166,9 @@ impl<'a, 'f> Walk<'a, 'f> {
         let spots = nodes.into_iter().filter_map(|node| self.spot_at(node));
         spots.min_by(|a, b| self.miss(a).total_cmp(&self.miss(b)))
     }
-    /// Behind the last frame that is known: the likeliest callers up to a method with something to go to, but for those in `avoid`, where
-    /// that one is put. Gives the places behind the calls, the last one first.
+    /// Used when no more frames are known: follows the likeliest callers up to a method with a
+    /// target that is not in `avoid`, and adds that method to `avoid`. Returns the places after
+    /// the calls, outermost first.
     fn climb(&self, avoid: &mut HashSet<MethodId>) -> Option<Vec<Node>> {
         let g = self.passages.icfg;
         if self.frames.is_whole() {
@@ -171,7 +176,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
         let known: HashSet<MethodId> = self.back.below(0).0.iter().map(|site| g.method(*site)).collect();
         let start = g.method(self.last);
-        // By caller, the cost, the place behind the call, and the callee.
+        // By caller: the cost, the place after the call, and the callee.
         let mut from: HashMap<MethodId, (f64, Node, MethodId)> = HashMap::new();
         let mut queue = BinaryHeap::from([Reverse((Cost(0.0), start))]);
         let mut left = HashSet::new();
@@ -195,12 +200,13 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
         None
     }
-    /// By how much the length is missed at `spot`.
+    /// By how much the fill misses the wanted length with `spot`.
     fn miss(&self, spot: &Spot) -> f64 {
         let len = self.length.front + self.nodes.len() + spot.len as usize;
         (len as f64 - self.length.wanted).abs()
     }
-    /// The spot at `node` that fits best, if the frames may be its when that comes next.
+    /// The spot at `node` that fits best, of those whose frames may be the walk's when `node`
+    /// comes next.
     pub(super) fn spot_at(&self, node: Node) -> Option<Spot> {
         let mut frames = self.frames.clone();
         if !frames.follow(self.last, node) {
@@ -210,7 +216,8 @@ impl<'a, 'f> Walk<'a, 'f> {
         let all = self.back.spots(node).map_or(&[][..], Same::spots).iter().filter(fits);
         all.min_by(|a, b| self.miss(a).total_cmp(&self.miss(b))).cloned()
     }
-    /// What to go to in the frame that the walk is in: a spot, or else the call site of a frame known behind the gap.
+    /// The target in the walk's frame: a spot or, if there is none, the call site of a frame
+    /// that is known after the gap. With `only`, a target of that level.
     pub(super) fn nearest(&self, reached: &Reached, at: Node, only: Option<u32>) -> Option<Target> {
         let method = self.passages.icfg.method(at);
         let fits = |level: u32| {
@@ -229,7 +236,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         });
         sites.map(|(site, level)| Target::Site(*site, level)).next()
     }
-    /// Goes to a target, and from a call site on into its callee.
+    /// Goes to a target and, if that is a call site, on into the callee.
     pub(super) fn arrive(&mut self, reached: &Reached, at: Node, target: Target) -> Option<Spot> {
         let (site, level) = match target {
             Target::Spot(node, spot) => return self.go_to(reached, at, node).map(|()| spot),
@@ -238,7 +245,8 @@ impl<'a, 'f> Walk<'a, 'f> {
         self.go_to(reached, at, site)?;
         self.descend(site, level)
     }
-    /// Of which frame known behind the gap `node` is the call site, if the frames may be those below it when it comes next.
+    /// The level of the frame that is known after the gap and has `node` as call site, if the
+    /// frames below may be the walk's when `node` comes next.
     fn site_at(&self, node: Node) -> Option<u32> {
         let mut frames = self.frames.clone();
         let goes = frames.follow(self.last, node);
@@ -249,7 +257,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         };
         known.map(|(_, level)| level).find(fits)
     }
-    /// Executes a call site, that of the frame below `level`, and goes on into its callee.
+    /// Executes the call site `site` of the frame at `level` and continues in its callee.
     fn descend(&mut self, site: Node, level: u32) -> Option<Spot> {
         self.go(site)?;
         let g = self.passages.icfg;
