@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Two recordings of one deterministic program, one of them interpreted, and what `jportal verify --against` says of them.
+//! Compares two recordings of one deterministic program, one of them interpreted, with `jportal
+//! verify --against`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,17 +14,17 @@ use serde_json::Value;
 use crate::Result;
 use crate::process::{self, Finished};
 
-/// What the VM promises about paths (`-XX:JPortalPrecision`).
+/// The VM's promise about paths (`-XX:JPortalPrecision`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// Every bytecode known.
+    /// Every bytecode is known.
     Exact,
-    /// Nothing wrong, but some stretches open.
+    /// Nothing is wrong, but some stretches are unresolved.
     Default,
 }
 
 impl Precision {
-    /// As the VM calls it.
+    /// The value of the VM's flag.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -31,30 +32,30 @@ impl Precision {
         }
     }
 
-    /// The flag of `java`.
+    /// The flag to pass to `java`.
     pub fn flag(self) -> String {
         format!("-XX:JPortalPrecision={}", self.name())
     }
 }
 
-/// What a comparison gave.
+/// The result of a comparison.
 #[derive(Debug, Default, Clone)]
 pub struct Outcome {
     /// Bytecodes equal in both flows.
     pub matched: u64,
-    /// Those of them that C1 executed.
+    /// Equal bytecodes that C1 executed.
     pub c1: u64,
-    /// Those of them that C2 executed.
+    /// Equal bytecodes that C2 executed.
     pub c2: u64,
-    /// Bytecodes that only one of the flows has, with nothing to hide them.
+    /// Bytecodes that only one of the flows has and that no gap or unresolved stretch hides.
     pub wrong: u64,
-    /// Stretches for which the tested flow names no path, and bytecodes of the reference in them and in gaps.
+    /// Unresolved stretches of the tested flow.
     pub unresolved: u64,
-    /// See `unresolved`.
+    /// Bytecodes of the reference that an unresolved stretch or a gap of the tested flow hides.
     pub hidden: u64,
-    /// Stretches by cause.
+    /// Unresolved stretches by cause.
     pub causes: BTreeMap<String, u64>,
-    /// What is wrong, if anything.
+    /// The first error, if any.
     pub failure: Option<String>,
     /// The exit status of `verify`.
     pub code: Option<i32>,
@@ -66,7 +67,7 @@ impl Outcome {
         self.c1 + self.c2
     }
 
-    /// Adds the figures of another one.
+    /// Adds the figures of another outcome.
     pub fn add(&mut self, other: &Self) {
         self.matched += other.matched;
         self.c1 += other.c1;
@@ -93,11 +94,12 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Compares the main threads of `tested` and `reference` with the command `jportal`, in the methods of the application's
-/// classes. Differences are no error.
+/// Compares the main threads of `tested` and `reference` with the command `jportal`, in the
+/// methods of the application's classes. A difference is reported in the outcome, not as an
+/// error.
 ///
 /// # Errors
-/// When `verify` cannot be started or takes longer than `limit`.
+/// If `verify` cannot be started or takes longer than `limit`.
 pub fn compare(
     jportal: &Path,
     (tested, precision): (&Path, Precision),
@@ -125,7 +127,7 @@ fn judge(report: &Value, finished: &Finished, precision: Precision) -> Outcome {
         _ if parts => Some("the flows part"),
         (.., Some(1..)) => Some("the flow has gaps"),
         (_, Some(1..), _) if precision == Precision::Exact => Some("unresolved stretches"),
-        // The exit status is `verify`'s own word for what the figures say.
+        // `verify` summarises the same figures in its exit status.
         _ if precision == Precision::Exact && !finished.status.success() => Some("verify is not content"),
         _ => None,
     };
@@ -138,7 +140,7 @@ fn judge(report: &Value, finished: &Finished, precision: Precision) -> Outcome {
     outcome
 }
 
-/// The figures of `verify`'s report; 0 where it has none.
+/// Reads the figures of `verify`'s report. Figures that it lacks are 0.
 fn figures(report: &Value) -> Outcome {
     let at = |pointer: &str| report.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     let mut outcome = Outcome {

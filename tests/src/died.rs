@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! VMs that die while they record, each at a random moment: what they leave must be whole, and what it tells the beginning of what ran.
+//! VMs that die at random moments while they record. The capture must be whole, and its flow must
+//! be the beginning of the execution.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -19,18 +20,18 @@ use crate::scratch::Scratch;
 /// How a VM ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// SIGKILL: no code of the VM runs any more.
+    /// SIGKILL: the VM executes no more code.
     Kill,
-    /// SIGABRT, as `abort()` sends it to its own process; the VM has no handler for it.
+    /// SIGABRT, as `abort()` raises it; the VM has no handler for it.
     Abort,
     /// SIGTERM: the VM's signal thread calls `java.lang.Shutdown.exit`, as `System.exit` does.
     Exit,
-    /// SIGSEGV in code that has no business with it: a fatal error of the VM, with its report (`hs_err`).
+    /// SIGSEGV at an arbitrary instruction: for the VM a fatal error, with a report (`hs_err`).
     Fatal,
 }
 
 impl Way {
-    /// All.
+    /// All ways.
     pub const ALL: [Self; 4] = [Self::Kill, Self::Abort, Self::Exit, Self::Fatal];
 
     /// Its name.
@@ -52,7 +53,8 @@ impl Way {
         }
     }
 
-    /// The signal that the VM dies of, if it does, and how the capture's end tells.
+    /// The signal that the VM dies of, if any, and the text that the capture's end record must
+    /// contain.
     const fn end(self) -> (Option<i32>, &'static str) {
         match self {
             Self::Kill => (Some(libc::SIGKILL), "killed"),
@@ -63,23 +65,25 @@ impl Way {
     }
 }
 
-/// What a capture of a VM that died told.
+/// The contents of the capture of a VM that died.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Left {
     /// Probes in the flow: the first ones of the log, in order.
     pub probes: u64,
-    /// Probes behind them, which ran and whose trace was still in the unit's buffers.
+    /// Later probes of the log. They were hit, but their trace was still in the unit's buffers.
     pub behind: u64,
     /// Bytes of trace.
     pub trace: u64,
-    /// Gaps of the flow: it is the beginning up to the first, and parts of what ran behind it.
+    /// Gaps of the flow. If there are any, the flow is the beginning of the execution up to the
+    /// first gap, and parts of the rest.
     pub gaps: u64,
 }
 
-/// Records a program without end under the emulated unit, lets it die `after` it has begun, and judges what is left.
+/// Records a program that never ends under the emulated unit, lets the VM die `after` the first
+/// probe, and checks the capture.
 ///
 /// # Errors
-/// What is not as it should be, with the way and the moment; the files of this run are kept then.
+/// If a check fails. The message names the way and the moment, and the files of the run are kept.
 pub fn die(place: &Place, way: Way, after: Duration) -> Result<Left> {
     let told =
         |e: String| -> crate::Error { format!("{} after {} ms: {e}", way.name(), after.as_millis()).into() };
@@ -114,7 +118,7 @@ impl Death<'_> {
         command.arg(format!("-javaagent:{}=out={}", agent.display(), self.log().display()));
         command.arg("-cp").arg(programs.join("programs.jar")).args(["programs.Library", "1000000"]);
         let running = process::start(&mut command)?;
-        // The first probe.
+        // The program has started when it hits the first probe.
         let begun = || Ok(ProbeFile::find(&self.log())?.map_or(Ok(0), |log| log.passed())? > 0);
         running.wait_until("a probe in the log", LIMIT, begun)?;
         std::thread::sleep(after);
@@ -142,13 +146,15 @@ impl Death<'_> {
                 return Err(format!("{nothing} of {}, {}", info["errors"], info["check"]).into());
             }
         }
-        // What a core had not handed over is lost, with its thread's return to a core that had.
+        // Trace that a core had not handed over is lost. If the thread then ran on a core that
+        // had handed over its trace, the flow has a gap.
         let (gaps, by) =
             (number(&info, "/gaps")?, |reason: &str| info["gaps_by_reason"][reason].as_u64().unwrap_or(0));
         if gaps != by("truncated") + by("sideband") {
             return Err(format!("gaps: {}", info["gaps_by_reason"]).into());
         }
-        // How much of the log the flow has, and that it is the beginning of it: nothing less, nothing else.
+        // The flow must be exactly the beginning of the log: count its probes, then compare with
+        // that many entries of the log.
         let part = self.jportal(&["verify", "--part", "--allow-gaps", "--json"], Some(&self.log()), 0)?;
         let (probes, behind) = (number(&part, "/matched")?, number(&part, "/outside")?);
         if gaps > 0 {
@@ -159,13 +165,15 @@ impl Death<'_> {
             return Err(format!("not the first {probes} probes: {:.600}", strict.to_string()).into());
         }
         if let Some(less) = probes.checked_sub(2).filter(|n| *n > 0) {
-            // Two probes less, and it is seen. (One may have been passed by a thread that died before it was logged.)
+            // With two probes fewer in the log, `verify` must report a difference. One fewer is
+            // not enough: the thread may have died after the probe's code ran and before the
+            // probe was logged.
             self.jportal(&["verify", "--json"], Some(&self.beginning(less)?), 1)?;
         }
         Ok(Left { probes, behind, trace: number(&info, "/pt_bytes")?, gaps })
     }
 
-    /// A copy of the log with the first `probes` entries of the only thread that has any.
+    /// Copies the log with the first `probes` entries of its only thread.
     fn beginning(&self, probes: u64) -> Result<PathBuf> {
         let folder = self.folder.join(format!("first-{probes}"));
         let log = ProbeFile::find(&self.log())?.ok_or("the log is gone")?;
@@ -193,7 +201,7 @@ fn number(report: &Value, pointer: &str) -> Result<u64> {
     found.ok_or_else(|| format!("no {pointer} in {:.600}", report.to_string()).into())
 }
 
-/// The `n`th of the random moments of a seed, up to two seconds after the program has begun.
+/// The `n`th random moment of a seed, as a duration of less than two seconds.
 pub fn moment(seed: u64, n: u64) -> Duration {
     let mixed =
         (seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(1).wrapping_mul(0xbf58_476d_1ce4_e5b9);

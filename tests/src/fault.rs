@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Planted faults: a capture is copied with one thing wrong. A check that stays green on the copy
-//! checks nothing.
+//! Planted faults: copies a capture with one thing wrong. A check that accepts the copy checks
+//! nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,79 +17,83 @@ use jportal_units::{Core, StreamOffset};
 
 use crate::Result;
 
-/// Metadata is handed to the writer in pieces of about this many bytes.
+/// Metadata is passed to the writer in pieces of about this many bytes.
 const METADATA_PIECE: usize = 1 << 20;
 
-/// What is to go wrong.
+/// The fault to plant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// The n-th `CodePatched` record of this reason (`schema::patch_reasons`) is missing.
     DropPatch {
-        /// Which.
+        /// The index of the record, from 0.
         n: usize,
-        /// Of the reason.
+        /// The reason.
         reason: u8,
     },
-    /// The n-th TNT packet has its oldest branch turned round.
+    /// The n-th TNT packet has its oldest outcome inverted.
     FlipTnt {
-        /// Which.
+        /// The index of the packet, from 0.
         n: usize,
     },
-    /// The interpreter's template for a bytecode is reported some bytes further on.
+    /// The start of the interpreter's template for a bytecode is reported some bytes too high.
     ShiftTemplate {
         /// HotSpot's description of the codelet, `iload` for example.
         codelet: String,
-        /// By how many bytes.
+        /// The number of bytes.
         by: u64,
     },
-    /// The n-th method entry stub is credited to the method of the one before.
+    /// The n-th method entry stub is attributed to the method of the stub before it.
     SwapStub {
-        /// Which; at least 1.
+        /// The index of the stub; at least 1.
         n: usize,
     },
-    /// In the compiled code of the test programs, the path markers of the n-th marked offset that has another one behind
-    /// it stand just behind that one: in the wrong order, in the next machine block, or in another arm of a branch.
+    /// In the compiled code of the test programs, the path markers of the n-th marked offset that
+    /// has a successor with room after it are moved to one byte after the successor. They are then
+    /// in the wrong order, in the next machine block, or in another arm of a branch.
     MoveMarker {
-        /// Which.
+        /// The index of the offset, from 0.
         n: usize,
     },
-    /// In the compiled code of the test programs, the debug info of the n-th position that has another one behind it
-    /// is that of the position behind.
+    /// In the compiled code of the test programs, the n-th position of the debug info that has a
+    /// successor with another scope gets the scope of the successor.
     ShiftScope {
-        /// Which.
+        /// The index of the position, from 0.
         n: usize,
     },
-    /// The n-th position of the test programs at which C2 deoptimises several frames at once lacks the caller of the
-    /// innermost one.
+    /// At the n-th position of the test programs at which C2 deoptimises several frames at once,
+    /// the caller of the innermost frame is missing.
     DropFrame {
-        /// Which.
+        /// The index of the position, from 0.
         n: usize,
     },
-    /// Classes of the test programs, their static methods and all threads have names with line feeds and what a terminal obeys.
+    /// The names of the test programs' classes, of their static methods and of all threads
+    /// contain line feeds and terminal control sequences.
     StrangeNames,
-    /// Classes of the test programs have names as long as a class file may have them.
+    /// Classes of the test programs have names of the greatest length that a class file allows.
     LongNames,
-    /// Methods of the test programs are of a class that was never described.
+    /// The class of the test programs' methods was never described.
     NoClass,
-    /// The times of all metadata are twice what they were.
+    /// The times of all metadata are doubled.
     DoubleTimes,
-    /// Where the VM calls Java code, and where these calls return, is missing: what an older VM left that was killed before
-    /// it had said so.
+    /// The record of the VM's call stub and its return address is missing. An older VM that was
+    /// killed before it wrote the record leaves such a capture.
     DropCallStub,
 }
 
-/// In front of a name: a line that is not ours, a colour, and letters in the other direction.
+/// A prefix for names: a line that imitates a line of the output, a colour, and a switch to
+/// right-to-left text.
 const STRANGE: &str = "A\nthread \"fake\" (tid 1, java 1)\x1b[31m\u{2067}";
-/// A `CONSTANT_Utf8` has at most 65,535 bytes, and HotSpot's symbols as many.
+/// A `CONSTANT_Utf8` has at most 65,535 bytes, and so has a symbol of HotSpot.
 const LONGEST: usize = 65_520;
 
-/// The classes whose compiled code [`Fault::MoveMarker`] and the two behind it change.
+/// The classes whose compiled code [`Fault::MoveMarker`], [`Fault::ShiftScope`] and
+/// [`Fault::DropFrame`] change.
 const PROGRAMS: &str = "programs/";
 
-/// Copies `source` to `target` with `fault`; returns what was changed, in words.
+/// Copies `source` to `target` with `fault`; returns a description of the change.
 ///
 /// # Errors
-/// When the capture cannot be copied, or has nothing the fault could be planted in.
+/// If the capture cannot be copied, or has no place for the fault.
 pub fn plant(source: &Path, target: &Path, fault: &Fault) -> Result<String> {
     let reader = CaptureReader::open(source)?;
     let mut planter = Planter::new(fault);
@@ -106,17 +110,18 @@ pub fn plant(source: &Path, target: &Path, fault: &Fault) -> Result<String> {
     planter.done.ok_or_else(|| format!("the capture has nothing for {fault:?}; seen {}", planter.seen).into())
 }
 
-/// Whether the record says where calls of Java code by the VM return.
+/// Whether the record gives the address at which the VM's calls of Java code return.
 fn names_call_stub(record: &Record) -> bool {
     let Record::InterpreterEntries(r) = record else { return false };
     r.entries.iter().any(|entry| entry.name.to_string() == "call_stub_return")
 }
 
-/// Whether the VM has said where its calls of Java code return before any thread of Java's began: the first
-/// of these are made by the first Java code.
+/// Whether the VM reported the return address of its calls of Java code before it reported the
+/// first Java thread. Java code starts the first Java threads, so the address was then reported
+/// before Java code ran.
 ///
 /// # Errors
-/// When the capture is unreadable, or says neither.
+/// If the capture is unreadable or contains neither record.
 pub fn names_call_stub_first(source: &Path) -> Result<bool> {
     let reader = CaptureReader::open(source)?;
     for stamped in reader.metadata() {
@@ -129,10 +134,10 @@ pub fn names_call_stub_first(source: &Path) -> Result<bool> {
     Err("the capture names neither the call stub nor a thread of Java's".into())
 }
 
-/// Places in a capture for the faults of `fault`'s kind that change compiled code.
+/// Counts the places in a capture's metadata for faults of `fault`'s kind.
 ///
 /// # Errors
-/// When the capture is unreadable.
+/// If the capture is unreadable.
 pub fn count_places(source: &Path, fault: fn(usize) -> Fault) -> Result<usize> {
     let reader = CaptureReader::open(source)?;
     let mut planter = Planter::new(&fault(usize::MAX - 1));
@@ -142,10 +147,10 @@ pub fn count_places(source: &Path, fault: fn(usize) -> Fault) -> Result<usize> {
     Ok(planter.seen)
 }
 
-/// TNT packets of a capture, that is, places for [`Fault::FlipTnt`].
+/// Counts the TNT packets of a capture: the places for [`Fault::FlipTnt`].
 ///
 /// # Errors
-/// When the capture is unreadable.
+/// If the capture is unreadable.
 pub fn count_tnt(source: &Path) -> Result<usize> {
     let reader = CaptureReader::open(source)?;
     let mut count = 0;
@@ -157,10 +162,10 @@ pub fn count_tnt(source: &Path) -> Result<usize> {
     Ok(count)
 }
 
-/// `CodePatched` records of a reason.
+/// Counts the `CodePatched` records of a reason.
 ///
 /// # Errors
-/// When the capture is unreadable.
+/// If the capture is unreadable.
 pub fn count_patches(source: &Path, reason: u8) -> Result<usize> {
     let reader = CaptureReader::open(source)?;
     let mut count = 0;
@@ -170,10 +175,10 @@ pub fn count_patches(source: &Path, reason: u8) -> Result<usize> {
     Ok(count)
 }
 
-/// Method entry stubs of a capture.
+/// Counts the method entry stubs of a capture.
 ///
 /// # Errors
-/// When the capture is unreadable.
+/// If the capture is unreadable.
 pub fn count_stubs(source: &Path) -> Result<usize> {
     let reader = CaptureReader::open(source)?;
     let mut count = 0;
@@ -191,7 +196,8 @@ struct Planter {
     done: Option<String>,
 }
 
-/// What of the VM belongs to the test programs, as far as records have come.
+/// The test programs' classes, methods and nmethods, and the uncommon trap blobs, according to
+/// the records seen.
 #[derive(Default)]
 struct Programs {
     classes: HashSet<u64>,
@@ -225,7 +231,7 @@ impl Programs {
     fn name(&self, method: u64) -> &str {
         self.methods.get(&method).map_or("another class's method", String::as_str)
     }
-    /// Whether the call that returns to this offset is one of the uncommon trap.
+    /// Whether the call that returns to this offset calls an uncommon trap blob.
     fn is_trap(&self, n: &NMethodInstalled, offset: u32) -> bool {
         const CALL: u8 = 0xe8;
         let Some(at) = (offset as usize).checked_sub(5) else { return false };
@@ -241,13 +247,13 @@ impl Planter {
         Self { fault: fault.clone(), seen: 0, last_stub: 0, programs: Programs::default(), done: None }
     }
 
-    /// Whether this is the one to change; counts.
+    /// Counts a place; returns whether it is the one to change.
     fn hit(&mut self, n: usize) -> bool {
         self.seen += 1;
         self.seen == n + 1
     }
 
-    /// Changes a record; false drops it.
+    /// Changes a record; returns false if it is to be dropped.
     fn record(&mut self, stamped: &mut Stamped) -> bool {
         self.programs.see(&stamped.record);
         self.rename(stamped);
@@ -271,7 +277,7 @@ impl Planter {
         true
     }
 
-    /// The faults that concern names and times.
+    /// Plants the faults that concern names and times.
     fn rename(&mut self, stamped: &mut Stamped) {
         let fault = self.fault.clone();
         let class = |name: &Str| {
@@ -397,7 +403,8 @@ impl Planter {
         let Fault::FlipTnt { n } = self.fault else { return };
         for (at, tnt, long) in tnt_packets(bytes) {
             if self.hit(n) {
-                // TNT-8 holds its branches above bit 0, TNT-64 from its third byte on; oldest branch highest.
+                // A short TNT packet holds its outcomes from bit 1 upward, a long one from its
+                // third byte. The oldest outcome is the highest.
                 let bit = usize::from(tnt.len) - 1 + if long { 16 } else { 1 };
                 bytes[at + bit / 8] ^= 1 << (bit % 8);
                 self.done = Some(format!("a branch of core {core:?} turned round"));
@@ -406,7 +413,7 @@ impl Planter {
     }
 }
 
-/// Place, content and size of every TNT packet from the first PSB on.
+/// Offset and contents of every TNT packet from the first PSB, and whether it is a long one.
 fn tnt_packets(bytes: &[u8]) -> Vec<(usize, Tnt, bool)> {
     let mut found = Vec::new();
     let Some(start) = find_psb(bytes, 0) else { return found };
@@ -458,7 +465,7 @@ fn copy_core(
     Ok(())
 }
 
-/// Where each chunk of `capture` begins, and its kind, and where the last one ends.
+/// The offset and kind of each chunk of `capture`, and the offset at which the last one ends.
 fn chunks(capture: &Path) -> Result<(Vec<(u64, u16)>, u64)> {
     use std::os::unix::fs::FileExt;
     const PREAMBLE: u64 = 16;
@@ -479,16 +486,17 @@ fn chunks(capture: &Path) -> Result<(Vec<(u64, u16)>, u64)> {
     Ok((all, at))
 }
 
-/// File offsets at which a chunk begins, and the file's length: every place where a cut leaves whole chunks.
+/// The offsets at which a chunk begins, and the file's length: the places where a cut leaves
+/// whole chunks.
 ///
 /// # Errors
-/// When the file is unreadable or no sequence of chunks (`FORMAT.md` of the capture crate).
+/// If the file is unreadable or not a sequence of chunks (`FORMAT.md` of the capture crate).
 pub fn chunk_boundaries(capture: &Path) -> Result<Vec<u64>> {
     let (chunks, end) = chunks(capture)?;
     Ok([0].into_iter().chain(chunks.iter().map(|c| c.0)).chain([end]).collect())
 }
 
-/// Where each chunk of trace of `capture` ends.
+/// The offset at which each trace chunk of `capture` ends.
 ///
 /// # Errors
 /// As [`chunk_boundaries`].

@@ -4,10 +4,10 @@
 
 use std::io::Write;
 
-/// Prints a line, and adds it to the file that `JPORTAL_FIGURES` names, if it names one.
+/// Prints a line, and appends it to the file that `JPORTAL_FIGURES` names, if it is set.
 ///
 /// # Panics
-/// When that file cannot be written.
+/// If that file cannot be written.
 pub fn figure(line: &str) {
     println!("{line}");
     if let Some(path) = std::env::var_os("JPORTAL_FIGURES") {

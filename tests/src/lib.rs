@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the end-to-end tests share: where things are, how programs run under `jportal`, the
-//! oracle's log read a second time, and faults planted into captures.
+//! Shared code of the end-to-end tests: the paths of built tools, running programs under
+//! `jportal`, a second reader of the oracle's log, and faults planted into captures.
 //!
 //! The tests see the product from outside: the built JDK, the `jportal` command, files. They need
-//! what `scripts/setup` builds; a test that lacks it does not pass silently but is counted as
+//! what `scripts/setup` builds. A test that lacks it does not pass silently, but is counted as
 //! skipped ([`skip`]).
 
 pub mod against;
@@ -26,7 +26,7 @@ pub mod scratch;
 pub mod skip;
 pub mod tool;
 
-/// Failure of a test's own machinery, in words.
+/// A failure of a test's own machinery, as text.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// [`std::result::Result`] with [`Error`].

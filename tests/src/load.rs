@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Recordings on a machine that has more to do: many threads, busy processes beside them, and a process that is stopped and continued
-//! at random. What the capture holds must be as exact as at rest.
+//! Recordings on a busy machine: many threads, busy processes beside them, and a recorded process
+//! that is stopped and continued at random. The capture must be as exact as on an idle machine.
 
 use std::fmt;
 use std::path::Path;
@@ -16,19 +16,20 @@ use crate::process::{self, Finished, Running};
 use crate::recording::LIMIT;
 use crate::scratch::Scratch;
 
-/// Processes that compute without end beside a recording; they end when this is dropped.
+/// Processes that compute in an endless loop beside a recording. They end when this is dropped.
 #[derive(Debug)]
 pub struct Neighbours(Vec<Child>);
 
 impl Neighbours {
-    /// Starts `count` of them.
+    /// Starts `count` processes.
     ///
     /// # Errors
-    /// When there is no shell.
+    /// If there is no shell.
     pub fn start(count: usize) -> Result<Self> {
         let mut all = Self(Vec::new());
         for _ in 0..count {
-            // It ends with its parent: the kernel reparents it then.
+            // The process ends when it has another parent: the kernel reparents it when its
+            // parent ends.
             let work = "p=$PPID; while [ \"$(ps -o ppid= -p $$ | tr -d ' ')\" = \"$p\" ]; do \
                         i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; done";
             let child = Command::new("sh").args(["-c", work]).stdin(Stdio::null()).spawn()?;
@@ -41,19 +42,19 @@ impl Neighbours {
 impl Drop for Neighbours {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that has ended already needs no signal.
+            // A process that has already ended needs no signal.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// One way to record a crowd of threads.
+/// One way to record a program with many threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     /// Threads of the program.
     pub threads: u32,
-    /// Rounds of each.
+    /// Rounds of each thread.
     pub rounds: u32,
     /// Virtual cores.
     pub cores: u32,
@@ -61,9 +62,9 @@ pub struct Trial {
     pub timing: &'static str,
     /// Flags of `java`.
     pub flags: &'static [&'static str],
-    /// With the oracle's probes.
+    /// Whether the oracle logs probes.
     pub oracle: bool,
-    /// The whole process is stopped and continued at random moments of this seed.
+    /// If set, the whole process is stopped and continued at random moments of this seed.
     pub stops: Option<u64>,
 }
 
@@ -81,14 +82,14 @@ impl fmt::Display for Trial {
     }
 }
 
-/// What a recording holds.
+/// The contents of an exact recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Held {
     /// Bytes of trace.
     pub trace: u64,
-    /// Bytecodes of the flow.
+    /// Bytecodes in the flow.
     pub bytecodes: u64,
-    /// Probes of the oracle, all of them matched.
+    /// Probes in the oracle's log; all of them match.
     pub probes: u64,
     /// How often the process was stopped.
     pub stopped: u64,
@@ -97,7 +98,8 @@ pub struct Held {
 const THREADS: [u32; 4] = [8, 16, 32, 64];
 const CORES: [u32; 3] = [3, 8, 16];
 const TIMINGS: [&str; 3] = ["tsc", "mtc", "cyc"];
-/// `-Xcomp` for the program and what it uses most. It takes a third of the time of `-Xcomp` for all that the JDK runs at its start.
+/// Flags that apply `-Xcomp` to the program and the classes that it uses most. This takes a third
+/// of the time of `-Xcomp` for everything that the JDK executes at its start.
 macro_rules! compile_some {
     ($collector:literal) => {
         &[
@@ -119,14 +121,16 @@ const FLAGS: [&[&str]; 7] = [
     compile_some!("-XX:+UseZGC"),
     &["-XX:+UseG1GC", "-Xcomp"],
 ];
-/// Combinations: all of the above, with and without oracle, with and without stops.
+/// The number of combinations of all of the above, with and without oracle, with and without stops.
 const COMBINATIONS: u64 = (THREADS.len() * CORES.len() * TIMINGS.len() * FLAGS.len() * 4) as u64;
-/// From one trial to the next. It has no divisor in common with the number of combinations, so all of them come, and consecutive trials
-/// differ in most of what they choose.
+/// The step from one trial to the next. It has no divisor in common with the number of
+/// combinations, so all combinations occur, and consecutive trials differ in most of their
+/// choices.
 const STRIDE: u64 = 349;
 
 impl Trial {
-    /// The `number`th trial; they repeat after all combinations of what they choose. `work` is how many rounds all threads make together.
+    /// The `number`th trial. Trials repeat after `COMBINATIONS`. `work` is the number of rounds
+    /// of all threads together.
     pub fn numbered(number: u64, work: u32) -> Self {
         let mut rest = number.wrapping_mul(STRIDE) % COMBINATIONS;
         let mut choose = |choices: usize| {
@@ -144,10 +148,10 @@ impl Trial {
         Self { threads, rounds: (work / threads).max(1), cores, timing, flags, oracle, stops }
     }
 
-    /// Records and judges.
+    /// Records the program and checks the capture.
     ///
     /// # Errors
-    /// What is not exact; the files of this run are kept then.
+    /// If something is not exact. The files of the run are then kept.
     pub fn run(&self, place: &Place) -> Result<Held> {
         let folder = Scratch::new()?;
         let capture = folder.path().join("crowd.jportal");
@@ -214,7 +218,8 @@ fn number(report: &Value, pointer: &str) -> Result<u64> {
     found.ok_or_else(|| format!("no {pointer} in {:.600}", report.to_string()).into())
 }
 
-/// Stops the recorded process for 0.1 to 1 s and lets it run for as long, again and again until it ends. Returns how often.
+/// Repeatedly lets the recorded process run for 0.1 to 1.5 s and stops it for 0.1 to 1 s, until
+/// it ends. Returns how often it was stopped.
 fn stop_and_continue(running: &Running, seed: u64) -> Result<u64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = |from: u64, to: u64| {
@@ -227,12 +232,12 @@ fn stop_and_continue(running: &Running, seed: u64) -> Result<u64> {
     let mut stopped = 0;
     while begun.elapsed() < LIMIT && !running.has_ended() {
         std::thread::sleep(random(100, 1500));
-        // The first children look at what the machine has and end at once.
+        // The first children query the features of the machine and end at once.
         let Some(id) = running.child_process() else { continue };
         if process::send(id, libc::SIGSTOP).is_ok() {
             stopped += 1;
             std::thread::sleep(random(100, 1000));
-            // One that has been killed meanwhile needs no signal.
+            // A process that was killed in the meantime needs no signal.
             let _ = process::send(id, libc::SIGCONT);
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The oracle's log, read for the tests themselves and independently of `jportal verify`.
-//! `tests/oracle-agent/FORMAT.md` defines it.
+//! The oracle's log. The tests read it with code of their own, independent of `jportal verify`.
+//! `tests/oracle-agent/FORMAT.md` defines the format.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::Result;
 const HEADER: usize = 32;
 const ENTRY: usize = 4;
 
-/// The log of a thread that hits probes, while the program runs or after that.
+/// The probe log of one thread. It can be read while the program runs and afterwards.
 #[derive(Debug)]
 pub struct ProbeFile {
     path: PathBuf,
@@ -22,20 +22,20 @@ pub struct ProbeFile {
 }
 
 impl ProbeFile {
-    /// Those of all threads in a log directory; none if it is not there yet.
+    /// The logs of all threads in a log directory; none if the directory does not exist.
     ///
     /// # Errors
-    /// When one cannot be opened.
+    /// If a log cannot be opened.
     pub fn all(directory: &Path) -> Result<Vec<Self>> {
         let Ok(all) = std::fs::read_dir(directory) else { return Ok(Vec::new()) };
         let paths = all.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "probes"));
         paths.map(|path| Ok(Self { file: File::open(&path)?, path })).collect()
     }
 
-    /// That of the only thread with one; `None` while there is none.
+    /// The log of the only thread that has one; `None` if no thread has one.
     ///
     /// # Errors
-    /// When several threads have one.
+    /// If several threads have one.
     pub fn find(directory: &Path) -> Result<Option<Self>> {
         let mut all = Self::all(directory)?;
         if let [one, other, ..] = &all[..] {
@@ -45,13 +45,13 @@ impl ProbeFile {
         Ok(all.pop())
     }
 
-    /// Probes that were passed by now.
+    /// The number of probes hit so far.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the log cannot be read.
     pub fn passed(&self) -> Result<u64> {
         let length = self.file.metadata()?.len().saturating_sub(HEADER as u64);
-        // What is not written yet is zero.
+        // Entries that have not been written are zero.
         let (mut low, mut high) = (0, length / ENTRY as u64);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -61,10 +61,10 @@ impl ProbeFile {
         Ok(low)
     }
 
-    /// Puts a copy into `directory` that holds the entries of `ranges` and no others.
+    /// Writes a copy to `directory` that holds the entries of `ranges` only.
     ///
     /// # Errors
-    /// When one is not there, or it cannot be written.
+    /// If an entry does not exist, or the copy cannot be written.
     pub fn copy(&self, ranges: &[Range<u64>], directory: &Path) -> Result<()> {
         let mut bytes = vec![0; HEADER];
         self.file.read_exact_at(&mut bytes, 0)?;
@@ -83,10 +83,10 @@ impl ProbeFile {
     }
 }
 
-/// The VM's process id, as a log directory tells it.
+/// The VM's process id, from a log directory.
 ///
 /// # Errors
-/// When it does not.
+/// If the directory does not contain it.
 pub fn pid(directory: &Path) -> Result<u32> {
     let facts = std::fs::read_to_string(directory.join("agent.tsv"))?;
     let pid = facts.lines().find_map(|line| line.strip_prefix("pid\t"));
@@ -102,29 +102,29 @@ pub struct ThreadLog {
     pub ids: Vec<u32>,
 }
 
-/// What a probe id stands for; ids differ between runs, this does not.
+/// The meaning of a probe id. Ids differ between runs, meanings do not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probe {
     /// Internal class name.
     pub class: String,
     /// Name and descriptor.
     pub method: String,
-    /// Place among the method's probes.
+    /// Index among the method's probes.
     pub ordinal: u32,
-    /// Of the leader, before instrumentation.
+    /// The bci of the block's leader, before instrumentation.
     pub original_bci: u32,
-    /// Of the leader.
+    /// The line of the block's leader.
     pub line: u32,
 }
 
 /// The log of a run.
 #[derive(Debug, Default)]
 pub struct OracleLog {
-    /// Every thread that hit a probe, by the time of its first.
+    /// The threads that hit a probe, ordered by the time of their first hit.
     pub threads: Vec<ThreadLog>,
-    /// By id.
+    /// Probes by id.
     pub probes: BTreeMap<u32, Probe>,
-    /// Lines of skipped.tsv, without its head.
+    /// Lines of skipped.tsv, without its header line.
     pub skipped: Vec<String>,
     /// Content of error.txt.
     pub error: Option<String>,
@@ -134,7 +134,7 @@ impl OracleLog {
     /// Reads a log directory.
     ///
     /// # Errors
-    /// When a file is missing or not in its format.
+    /// If a file is missing or malformed.
     pub fn read(directory: &Path) -> Result<Self> {
         let mut log = Self {
             probes: read_probes(&directory.join("probes.tsv"))?,
@@ -158,15 +158,15 @@ impl OracleLog {
         Ok(log)
     }
 
-    /// Hits of all threads.
+    /// The number of hits of all threads.
     pub fn hits(&self) -> u64 {
         self.threads.iter().map(|t| t.ids.len() as u64).sum()
     }
 
-    /// A thread's probes by meaning.
+    /// The meanings of a thread's probes, in order.
     ///
     /// # Errors
-    /// When an id is not in probes.tsv.
+    /// If an id is not in probes.tsv.
     pub fn meaning(&self, thread: &ThreadLog) -> Result<Vec<&Probe>> {
         thread
             .ids
@@ -181,7 +181,7 @@ fn word(bytes: &[u8], at: usize) -> Result<u32> {
     Ok(u32::from_le_bytes(slice.try_into()?))
 }
 
-/// Start time and log.
+/// Reads a probe file; returns its start time and the log.
 fn read_thread(path: &Path) -> Result<(u64, ThreadLog)> {
     let bytes = std::fs::read(path)?;
     if !bytes.starts_with(b"JPPROBE\0") || word(&bytes, 8)? != 1 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `perf script` as a second opinion: does it list the branches of our machine flow?
+//! Compares the branches that `perf script` lists with those of JPortal's machine flow.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -14,23 +14,23 @@ use jportal_units::{AddressRange, Core};
 
 use crate::{Error, Result};
 
-/// Where a branch stands.
+/// The source of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
-    /// At this address; 0 where the unit was off before.
+    /// The branch instruction is at this address; 0 if tracing was off before.
     At(u64),
-    /// Its instruction ends in front of this address.
+    /// The branch instruction ends before this address.
     EndsAt(u64),
 }
 
-/// A branch that was taken, or an entry into the traced range (from 0), or an interrupt (to 0).
+/// A taken branch, an entry into the traced range (from 0), or an interrupt (to 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Of which thread.
+    /// The thread.
     pub tid: u32,
-    /// From where.
+    /// The source.
     pub from: From,
-    /// To where; 0 if the unit did not say.
+    /// The target; 0 if the trace does not contain it.
     pub to: u64,
 }
 
@@ -51,16 +51,16 @@ pub struct PerfBranch {
     pub tid: u32,
     /// Core.
     pub cpu: u32,
-    /// From where.
+    /// The source.
     pub from: u64,
-    /// To where.
+    /// The target.
     pub to: u64,
-    /// Bytes of the instruction.
+    /// Length of the instruction in bytes.
     pub len: u64,
 }
 
 impl PerfBranch {
-    /// Reads a line; `None` if it is another kind of line.
+    /// Parses a line; `None` if it is not a branch.
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_ascii_whitespace();
         let tid = words.next()?.parse().ok()?;
@@ -73,7 +73,7 @@ impl PerfBranch {
         Some(Self { tid, cpu, from, to, len })
     }
 
-    /// Whether it is `ours`.
+    /// Whether it is the branch `ours`.
     pub fn is(&self, ours: &Branch) -> bool {
         let from = match ours.from {
             From::At(ip) => self.from == ip,
@@ -83,10 +83,10 @@ impl PerfBranch {
     }
 }
 
-/// Makes branches of one core's items.
+/// Converts the items of one core into branches.
 struct Branches {
     cache: AddressRange,
-    /// Ends of the block whose branch led to what comes next.
+    /// The thread and the end of the block whose branch leads to the next item.
     open: Option<(u32, u64)>,
     send: SyncSender<Vec<Branch>>,
     gaps: u64,
@@ -112,7 +112,7 @@ impl Branches {
                 }
             }
             Item::Interrupt { ip } => {
-                // The branch before led to the interrupted instruction.
+                // The pending branch led to the interrupted instruction.
                 if let Some((tid, from)) = self.open.take() {
                     out.push(Branch { tid, from: From::EndsAt(from), to: ip.0 });
                 }
@@ -136,7 +136,7 @@ impl MachineListener for Branches {
     }
 }
 
-/// The branches of one core, as they are asked for.
+/// The branches of one core, in order.
 struct Ours {
     receive: Receiver<Vec<Branch>>,
     ready: std::vec::IntoIter<Branch>,
@@ -153,38 +153,38 @@ impl Ours {
     }
 }
 
-/// What was compared on one core.
+/// The result for one core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreComparison {
     /// The core.
     pub core: u32,
-    /// Branches that are the same, in order.
+    /// The number of equal branches before the first difference.
     pub equal: u64,
-    /// The first that is not: ours and perf's; nothing behind it was compared.
+    /// The first difference: our branch and perf's. Nothing after it was compared.
     pub difference: Option<(Option<Branch>, Option<String>)>,
-    /// Branches of perf's behind that.
+    /// The number of perf's branches after the difference.
     pub not_compared: u64,
 }
 
-/// What was compared.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// By core.
+    /// The results by core.
     pub cores: Vec<CoreComparison>,
-    /// Lines of perf's that are no branches: its errors.
+    /// The number of perf's lines that are not branches: its errors.
     pub errors: u64,
-    /// The first of them.
+    /// The first errors.
     pub first_errors: Vec<String>,
-    /// The comparison was ended when so many branches were equal.
+    /// Whether the comparison stopped because `limit` branches were equal.
     pub limited: bool,
 }
 
 impl Comparison {
-    /// Branches that are the same.
+    /// The number of equal branches.
     pub fn equal(&self) -> u64 {
         self.cores.iter().map(|c| c.equal).sum()
     }
-    /// Nothing differs, and perf had nothing to complain about.
+    /// Whether nothing differs and perf reported no error.
     pub fn is_equal(&self) -> bool {
         self.errors == 0 && self.cores.iter().all(|c| c.difference.is_none())
     }
@@ -209,18 +209,19 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Whether there is a `perf` to ask.
+/// Whether `perf` is installed.
 pub fn installed() -> bool {
     Command::new("perf").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// Errors of perf's that are kept.
+/// The number of perf's errors that are kept.
 const KEPT: usize = 10;
 
-/// Compares the branches that `perf script` lists of `data` with the machine flow of `recording`, up to `limit` of them.
+/// Compares the branches that `perf script` lists for `data` with the machine flow of
+/// `recording`, up to `limit` equal branches.
 ///
 /// # Errors
-/// When perf cannot be run.
+/// If perf cannot be run.
 pub fn compare(recording: &Recording<'_>, data: &Path, limit: u64) -> Result<Comparison> {
     let mut perf = Command::new("perf")
         .args(["script", "--itrace=be", "-F", "tid,cpu,ip,addr,insnlen", "-i"])
@@ -248,7 +249,7 @@ pub fn compare(recording: &Recording<'_>, data: &Path, limit: u64) -> Result<Com
         comparer.finish()
     });
     if result.limited {
-        // It would go on for a long time.
+        // perf would otherwise continue for a long time.
         perf.kill().map_err(|e| Error::from(format!("perf script: {e}")))?;
     }
     let status = perf.wait().map_err(|e| Error::from(format!("perf script: {e}")))?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where the built things are.
+//! Paths of the built tools and programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::process;
 use crate::recording::LIMIT;
 use crate::{Result, skip};
 
-/// The paths below the repository that tests use; all exist.
+/// The paths in the repository that tests use. All exist.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The repository.
@@ -29,7 +29,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the repository").to_path_buf()
 }
 
-/// Everything built, or `None` after counting the test as skipped.
+/// All paths; if one is missing, `None` after counting the test as skipped.
 pub fn installed(test: &str) -> Option<Place> {
     let root = root();
     let place = Place {
@@ -54,7 +54,8 @@ pub fn installed(test: &str) -> Option<Place> {
 }
 
 impl Place {
-    /// `jportal run` with three cores of the emulated unit that lose nothing; `java`'s arguments are to follow.
+    /// The start of a `jportal run` command with three cores of the emulated unit and no loss.
+    /// The caller appends the arguments of `java`.
     pub fn run(&self, capture: &Path, options: &[&str]) -> Command {
         let mut command = Command::new(&self.jportal);
         command.args(["run", "--emulate", "--cores", "3", "--on-full", "stall"]).args(options);
@@ -62,10 +63,10 @@ impl Place {
         command
     }
 
-    /// What `jcmd` answers for the VM `pid`.
+    /// The answer of `jcmd` to a command for the VM `pid`.
     ///
     /// # Errors
-    /// When it fails.
+    /// If it fails.
     pub fn jcmd(&self, pid: u32, words: &[&str]) -> Result<String> {
         let mut command = Command::new(self.java.with_file_name("jcmd"));
         let finished = process::run(command.arg(pid.to_string()).args(words), LIMIT)?;
@@ -75,7 +76,8 @@ impl Place {
         Ok(finished.text())
     }
 
-    /// The same with the fastdebug VM, or `None` after counting the test as skipped.
+    /// The same with the fastdebug VM; if it is missing, `None` after counting the test as
+    /// skipped.
     pub fn fastdebug(self, test: &str) -> Option<Self> {
         let java = self.root.join("build/jdk-fastdebug/bin/java");
         if !java.exists() {
@@ -88,7 +90,8 @@ impl Place {
     }
 }
 
-/// A JDK 17 with the oracle agent and the programs, for the agent's own tests: build/jdk or the machine's.
+/// A JDK 17 with the oracle agent and the programs, for the agent's own tests. The JDK is
+/// build/jdk if it exists, else the system's.
 pub fn agent(test: &str) -> Option<Place> {
     let root = root();
     let built = root.join("build/jdk/bin/java");

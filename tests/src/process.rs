@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// How a process ended and what it said.
+/// The exit status, output and resources of a process that has ended.
 #[derive(Debug)]
 pub struct Finished {
     /// Exit status.
@@ -19,10 +19,11 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// Standard error, as text.
     pub stderr: String,
-    /// Largest resident set of the process in KiB, as seen up to some milliseconds before its end. What the kernel accounts for a
-    /// child (`ru_maxrss`) has the size of the process that started it for a floor, so it is taken only of one that was never seen.
+    /// Largest resident set of the process in KiB, sampled until some milliseconds before its
+    /// end. The kernel's figure for a child (`ru_maxrss`) is at least the size of the process
+    /// that started it, so it is used only for a process that ended before the first sample.
     pub peak_kib: u64,
-    /// Wall time.
+    /// Elapsed time.
     pub elapsed: Duration,
 }
 
@@ -35,7 +36,7 @@ impl Finished {
     /// Standard output as JSON.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is not JSON.
     pub fn json(&self) -> Result<serde_json::Value> {
         serde_json::from_slice(&self.stdout).map_err(|e| {
             format!(
@@ -48,7 +49,8 @@ impl Finished {
         })
     }
 
-    /// Whether a Rust panic was reported on standard error, or the process died of SIGSEGV or SIGABRT.
+    /// Whether standard error reports a Rust panic, or the process died of SIGSEGV, SIGABRT,
+    /// SIGBUS or SIGILL.
     pub fn crashed(&self) -> bool {
         self.stderr.contains("panicked at")
             || matches!(
@@ -58,8 +60,8 @@ impl Finished {
     }
 }
 
-/// A running process whose output goes to files. It is killed with its children when this is dropped: a test that fails leaves
-/// nothing behind that runs for ever.
+/// A running process whose output goes to files. It and its children are killed when this is
+/// dropped, so that a failing test leaves no process running.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -71,7 +73,7 @@ pub struct Running {
 /// Starts `command` with empty standard input.
 ///
 /// # Errors
-/// When it cannot be started.
+/// If it cannot be started.
 pub fn start(command: &mut Command) -> Result<Running> {
     let folder = tempfile::tempdir()?;
     command
@@ -82,26 +84,27 @@ pub fn start(command: &mut Command) -> Result<Running> {
     Ok(Running { child, reaped: false, started: Instant::now(), folder })
 }
 
-/// Runs `command` to its end, or kills it after `limit` and fails.
+/// Runs `command` to its end. Kills it after `limit`, and fails.
 ///
 /// # Errors
-/// When it cannot be started or takes longer than `limit`.
+/// If it cannot be started or takes longer than `limit`.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     start(command)?.wait(limit)
 }
 
-/// What a process had that ended before it was looked at, of the maximum that the kernel accounts to it: that begins with what this
-/// process had when it forked, so up to there it says nothing, and is 0.
+/// The peak memory of a process that ended before the first sample, from the kernel's figure.
+/// That figure starts with the peak memory of this process at the fork. Up to that value it says
+/// nothing, and the result is 0.
 fn own_kib(accounted: u64) -> u64 {
     let ours = largest_kib(std::process::id()).unwrap_or(0);
     if accounted > ours { accounted } else { 0 }
 }
 
-/// Runs `command`, whose output goes where it says, to its end, or kills it after `limit`: its status, and its largest
-/// resident set in KiB.
+/// Runs `command` to its end, or kills it after `limit`. Its output goes where `command` says.
+/// Returns its exit status and its largest resident set in KiB.
 ///
 /// # Errors
-/// When it cannot be started.
+/// If it cannot be started.
 pub fn run_quietly(command: &mut Command, limit: Duration) -> Result<(ExitStatus, u64)> {
     let started = Instant::now();
     let child = command.spawn().map_err(|e| format!("cannot start {:?}: {e}", command.get_program()))?;
@@ -125,38 +128,38 @@ impl Running {
         self.child.id()
     }
 
-    /// The process that it has started itself: of `jportal run`, the one that is recorded.
+    /// The first child of the process; for `jportal run`, the recorded process.
     pub fn child_process(&self) -> Option<u32> {
         let id = self.id();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
         children.split_whitespace().next()?.parse().ok()
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     pub fn has_ended(&self) -> bool {
         largest_kib(self.id()).is_none()
     }
 
-    /// What it has written to standard output so far.
+    /// Standard output so far.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn stdout(&self) -> Result<String> {
         Ok(String::from_utf8_lossy(&std::fs::read(self.file("stdout"))?).into_owned())
     }
 
-    /// Waits until standard output holds `text`.
+    /// Waits until standard output contains `text`.
     ///
     /// # Errors
-    /// When it does not within `limit`, or ends without it.
+    /// If it does not within `limit`, or the process ends without it.
     pub fn wait_for(&self, text: &str, limit: Duration) -> Result<()> {
         self.wait_until(&format!("{text:?} in its output"), limit, || Ok(self.stdout()?.contains(text)))
     }
 
-    /// Waits until `happened`, which `what` names.
+    /// Waits until `happened` returns true. `what` names the condition.
     ///
     /// # Errors
-    /// When it does not within `limit`, or the process ends without it.
+    /// If it does not within `limit`, or the process ends without it.
     pub fn wait_until(
         &self,
         what: &str,
@@ -164,7 +167,7 @@ impl Running {
         mut happened: impl FnMut() -> Result<bool>,
     ) -> Result<()> {
         loop {
-            // In this order: it may happen last of all.
+            // Look for the end first: the condition may become true immediately before it.
             let has_ended = self.has_ended();
             if happened()? {
                 return Ok(());
@@ -182,7 +185,7 @@ impl Running {
     /// Waits for the end.
     ///
     /// # Errors
-    /// When it takes longer than `limit` since the start; the process is killed.
+    /// If it is not reached within `limit` of the start; the process is then killed.
     pub fn wait(mut self, limit: Duration) -> Result<Finished> {
         let mut seen = None;
         loop {
@@ -199,12 +202,13 @@ impl Running {
         }
     }
 
-    /// Ends it, and what it has started itself: `jportal run` is killed before it can do so.
+    /// Kills the process and its children. `jportal run` cannot end its child when it is itself
+    /// killed.
     fn kill(&mut self) {
         let id = self.id();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         for id in children.split_whitespace().filter_map(|id| id.parse().ok()).chain([id]) {
-            // Whoever has ended meanwhile needs no signal.
+            // A process that has ended in the meantime needs no signal.
             let _ = send(id, libc::SIGKILL);
         }
         self.reaped = wait4(id, true).is_ok();
@@ -237,14 +241,16 @@ impl Drop for Running {
     }
 }
 
-/// The largest resident set that the running process `id` has had since it was executed (`VmHWM` in proc(5)).
+/// The largest resident set of the running process `id` since it was executed (`VmHWM` in
+/// proc(5)). `None` if it does not run.
 fn largest_kib(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Reaps the child `id`: its status and peak memory, or `None` while it runs (unless `block`).
+/// Reaps the child `id`. Returns its exit status and peak memory, or `None` if it still runs and
+/// `block` is false.
 fn wait4(id: u32, block: bool) -> Result<Option<(ExitStatus, u64)>> {
     let pid = libc::pid_t::try_from(id)?;
     let mut status = 0;
@@ -263,14 +269,14 @@ fn wait4(id: u32, block: bool) -> Result<Option<(ExitStatus, u64)>> {
 /// Sends `signal` to the process `id`.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn send(id: u32, signal: i32) -> Result<()> {
     let pid = libc::pid_t::try_from(id)?;
     // SAFETY: kill takes plain numbers.
     if unsafe { libc::kill(pid, signal) } == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().into()) }
 }
 
-/// Bytes of a file, 0 when it does not exist.
+/// Size of a file in bytes; 0 if it does not exist.
 pub fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |m| m.len())
 }

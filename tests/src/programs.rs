@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The programs that are recorded, and at which size.
+//! The programs that are recorded, and their sizes.
 
 use std::path::{Path, PathBuf};
 
-/// How large a run is to be.
+/// The size of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// Seconds under the emulator.
+    /// Seconds under the emulated unit.
     Small,
-    /// The full programs, thousands of inserts and queries; minutes.
+    /// Minutes under the emulated unit, with thousands of inserts and queries, for example.
     Full,
 }
 
@@ -18,9 +18,9 @@ pub enum Size {
 pub struct Program {
     /// Short name.
     pub name: &'static str,
-    /// Main class, with its module if it lies in one.
+    /// Main class, with its module if it is in one.
     pub main: &'static str,
-    /// Jars of Debian's /usr/share/java that it needs.
+    /// Jars in /usr/share/java (from Debian's packages) that it needs.
     jars: &'static [&'static str],
     /// Arguments at [`Size::Small`].
     small: &'static [&'static str],
@@ -32,7 +32,7 @@ const fn unit(name: &'static str, main: &'static str, small: &'static [&'static 
     Program { name, main, jars: &[], small, full: &[] }
 }
 
-/// The small programs; together they have every bytecode.
+/// The small programs. Together they contain every bytecode.
 pub const UNITS: &[Program] = &[
     unit("arithmetic", "programs.Arithmetic", &["3"]),
     unit("arrays", "programs.ArrayForms", &["12"]),
@@ -55,7 +55,7 @@ pub const UNITS: &[Program] = &[
     unit("new-forms", "programs.NewForms", &["20"]),
 ];
 
-/// Over a megabyte of bytecode.
+/// A program with more than a megabyte of bytecode.
 pub const MANY_METHODS: Program = unit("many-methods", "programs.ManyMethods", &["2"]);
 
 /// Real programs.
@@ -112,11 +112,11 @@ pub const WORKLOADS: &[Program] = &[
     },
 ];
 
-/// Programs that are recorded only as they are, without the oracle's probes, nearly all of them real.
+/// Programs that are recorded only without the oracle's probes. Nearly all are real programs.
 pub const TOOLS: &[Program] = &[
     unit("jump-tables", "programs.JumpTables", &["60000"]),
     unit("lookups", "programs.Lookups", &["800"]),
-    // Many small rounds: H2 sorts with random pivots where LIMIT leaves something out.
+    // Many small rounds, because H2 sorts with random pivots if LIMIT leaves rows out.
     Program { name: "h2-rounds", main: "H2Load", jars: &["h2"], small: &["150", "6"], full: &[] },
     Program {
         name: "xerces",
@@ -172,8 +172,8 @@ pub const TOOLS: &[Program] = &[
     },
 ];
 
-/// Scripts, where their interpreters are installed: Debian's packages jython, clojure and groovy, which
-/// set-up leaves out.
+/// Scripts, if their interpreters are installed: Debian's packages jython, clojure and groovy,
+/// which scripts/setup does not install.
 pub const SCRIPTS: &[Program] = &[
     Program {
         name: "jython",
@@ -200,10 +200,10 @@ pub const SCRIPTS: &[Program] = &[
 
 const XML: &[&str] = &["xalan2", "serializer", "xercesImpl"];
 
-/// The document that Xalan and FOP transform, of Debian's package iso-codes.
+/// The document that Xalan and FOP transform, from Debian's package iso-codes.
 pub const DOCUMENT: &str = "/usr/share/xml/iso-codes/iso_639-2.xml";
 
-/// The program of that short name.
+/// The program with this short name.
 pub fn by_name(name: &str) -> Option<Program> {
     UNITS
         .iter()
@@ -216,14 +216,15 @@ pub fn by_name(name: &str) -> Option<Program> {
 }
 
 impl Program {
-    /// What of the machine is missing to run it.
+    /// A file that the program needs and that is missing on this machine.
     pub fn missing(&self) -> Option<String> {
         let jars = self.jars.iter().map(|jar| format!("/usr/share/java/{jar}.jar"));
         let document = self.small.contains(&"@document").then(|| DOCUMENT.to_owned());
         jars.chain(document).find(|path| !Path::new(path).exists()).map(|path| format!("{path} is missing"))
     }
 
-    /// The arguments of `java`: class path, main class, its arguments. `built` is build/programs, `root` the repository.
+    /// The arguments of `java`: class path, main class and its arguments. `built` is
+    /// build/programs, `root` the repository.
     pub fn command(&self, root: &Path, built: &Path, size: Size) -> Vec<String> {
         let mut path = vec![
             built.join("programs.jar").display().to_string(),
@@ -244,7 +245,8 @@ impl Program {
         command
     }
 
-    /// The folder into which the program writes, if it writes files. What it finds there can be seen in what it executes.
+    /// The folder into which the program writes, if it writes files. Files that exist there
+    /// before a run affect what the program executes.
     pub fn out(&self, root: &Path) -> Option<PathBuf> {
         let writes = self.small.contains(&"@out") || self.full.contains(&"@out");
         writes.then(|| root.join("build/out").join(self.name))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! One program recorded under the emulated PT unit, or with the machine's own, with the oracle's log of the same run.
+//! Records a program under the emulated unit or with the machine's own PT unit, optionally with
+//! the oracle's log of the same run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,12 @@ use crate::programs::{Program, Size};
 use crate::scratch::Scratch;
 use crate::{Error, Result};
 
-/// A run may take this long; the limit only catches hangs.
+/// Time limit of a run. It only catches hangs.
 pub const LIMIT: Duration = Duration::from_secs(1200);
-/// The same at full size: libipt follows gigabytes of trace.
+/// Time limit at full size, at which libipt decodes gigabytes of trace.
 const FULL_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
-/// Which engines of the VM run.
+/// The engines that execute the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// `-Xint`.
@@ -31,7 +32,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Flags of `java`.
+    /// The flags of `java`.
     pub fn flags(self) -> &'static [&'static str] {
         match self {
             Self::Interpreter => &["-Xint"],
@@ -43,11 +44,11 @@ impl Mode {
 /// How to record.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Engines.
+    /// The engines.
     pub mode: Mode,
     /// Size of the program.
     pub size: Size,
-    /// By the emulated unit, else by the machine's own.
+    /// Whether the emulated unit records, or else the machine's own PT unit.
     pub emulate: bool,
     /// Virtual cores of the emulated unit.
     pub cores: u32,
@@ -62,7 +63,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Small, three cores, with the oracle, and with the coarsest clock: time in PSBs alone.
+    /// Small size, three cores, with the oracle, and with the coarsest clock: times in PSBs only.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -77,13 +78,13 @@ impl Plan {
     }
 }
 
-/// A recorded run; its files go when it is dropped, unless a test is failing.
+/// A recorded run. Its files are removed when it is dropped, unless the test is failing.
 #[derive(Debug)]
 pub struct Recording {
     folder: Scratch,
     place: Place,
     limit: Duration,
-    /// The traced program's own end and output.
+    /// The exit status and output of the recorded program.
     pub program: Finished,
 }
 
@@ -91,7 +92,7 @@ impl Recording {
     /// Records `program`.
     ///
     /// # Errors
-    /// When `jportal run` cannot be started, hangs, or writes no capture.
+    /// If `jportal run` cannot be started, hangs, or writes no capture.
     pub fn make(place: &Place, program: &Program, plan: &Plan) -> Result<Self> {
         Self::command(place, &program.command(&place.root, &place.programs, plan.size), plan)
     }
@@ -132,7 +133,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Leaves its files where they are.
+    /// Keeps the files; returns their folder.
     pub fn keep(self) -> PathBuf {
         self.folder.keep()
     }
@@ -147,7 +148,7 @@ impl Recording {
         self.folder.path().join("oracle")
     }
 
-    /// A path for another file that lives as long as the recording.
+    /// A path for another file, which is removed together with the recording.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -155,24 +156,24 @@ impl Recording {
     /// The oracle's log.
     ///
     /// # Errors
-    /// When it is unreadable.
+    /// If it is unreadable.
     pub fn oracle(&self) -> Result<OracleLog> {
         OracleLog::read(&self.oracle_directory())
     }
 
-    /// `jportal SUBCOMMAND CAPTURE ARGUMENTS`, on this recording's capture or another one.
+    /// Runs `jportal SUBCOMMAND CAPTURE ARGUMENTS` on this recording's capture or another one.
     ///
     /// # Errors
-    /// When it cannot be started or hangs.
+    /// If it cannot be started or hangs.
     pub fn jportal(&self, subcommand: &[&str], capture: &Path, arguments: &[&str]) -> Result<Finished> {
         let mut command = Command::new(&self.place.jportal);
         process::run(command.args(subcommand).arg(capture).args(arguments), self.limit)
     }
 
-    /// `jportal info --json`.
+    /// Runs `jportal info --json`.
     ///
     /// # Errors
-    /// When it fails or prints no JSON.
+    /// If it fails or prints no JSON.
     pub fn info(&self, capture: &Path, arguments: &[&str]) -> Result<Info> {
         let finished = self.jportal(&["info", "--json"], capture, arguments)?;
         if finished.status.code() == Some(2) || finished.crashed() {
@@ -181,10 +182,10 @@ impl Recording {
         Ok(Info(finished.json()?))
     }
 
-    /// `jportal verify --oracle --json` of a capture against this run's oracle log.
+    /// Runs `jportal verify --oracle --json` on a capture with this run's oracle log.
     ///
     /// # Errors
-    /// When it fails or prints no JSON; a mismatch is no error.
+    /// If it fails or prints no JSON. A mismatch is not an error.
     pub fn verify(&self, capture: &Path, arguments: &[&str]) -> Result<Verdict> {
         let oracle = self.oracle_directory();
         let oracle = oracle.to_str().ok_or("the log's path is not UTF-8")?;
@@ -199,12 +200,12 @@ impl Recording {
     }
 }
 
-/// The flag that loads the oracle agent.
+/// The flag of `java` that loads the oracle agent.
 fn agent(place: &Place, folder: &Path, out: &str, option: &str) -> String {
     format!("-javaagent:{}=out={},{option}", place.oracle.display(), folder.join(out).display())
 }
 
-/// Lets an untraced run instrument the classes, so that the traced one need not do that work.
+/// Instruments the classes in an untraced run, so that the traced run need not do it.
 fn prepare(place: &Place, arguments: &[String], folder: &Path) -> Result<PathBuf> {
     let classes = folder.join("prepared");
     let mut command = Command::new(&place.java);
@@ -220,22 +221,22 @@ fn prepare(place: &Place, arguments: &[String], folder: &Path) -> Result<PathBuf
 #[derive(Debug)]
 pub struct Info(pub Value);
 
-/// What `jportal info --check` says of a flow.
+/// The checker's result, from `jportal info --check`.
 #[derive(Debug)]
 pub struct Checked {
     /// Findings by rule.
     pub by_rule: BTreeMap<String, u64>,
-    /// Where less could be checked, by cause.
+    /// How often the checker could check less than usual, by cause.
     pub resets: BTreeMap<String, u64>,
     /// The first findings, as text.
     pub first: Vec<String>,
 }
 
 impl Info {
-    /// A number by JSON pointer.
+    /// The number at a JSON pointer.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn number(&self, pointer: &str) -> Result<f64> {
         self.0
             .pointer(pointer)
@@ -243,10 +244,11 @@ impl Info {
             .ok_or_else(|| format!("no number {pointer} in {}", self.0).into())
     }
 
-    /// What the checker found; it must have looked at every bytecode of the flow.
+    /// The checker's result. If it has no findings, it must have checked every bytecode of the
+    /// flow.
     ///
     /// # Errors
-    /// When `--check` was not given, or bytecodes were passed over.
+    /// If `--check` was not given, or bytecodes were not checked.
     pub fn checked(&self) -> Result<Checked> {
         let check = self.0.get("check").ok_or("info was not asked to check")?;
         let counts = |field: &str| -> Result<BTreeMap<String, u64>> {
@@ -261,23 +263,23 @@ impl Info {
         Ok(Checked { by_rule, resets, first: first.iter().map(Value::to_string).collect() })
     }
 
-    /// Native-flow errors.
+    /// Errors of the machine flow.
     ///
     /// # Errors
-    /// When the field is missing.
+    /// If the field is missing.
     pub fn native_errors(&self) -> Result<u64> {
         whole(self.number("/errors/native_flow")?)
     }
 
-    /// Contradictions between machine flow and the VM's image.
+    /// Contradictions between the machine flow and the metadata.
     ///
     /// # Errors
-    /// When the field is missing.
+    /// If the field is missing.
     pub fn reconstruct_errors(&self) -> Result<u64> {
         whole(self.number("/errors/reconstruct")?)
     }
 
-    /// Bytecodes in the flow.
+    /// Number of bytecodes in the flow.
     ///
     /// # Errors
     /// As [`Info::native_errors`].
@@ -293,7 +295,7 @@ fn whole(value: f64) -> Result<u64> {
 /// Output of `jportal verify --json`.
 #[derive(Debug)]
 pub struct Verdict {
-    /// Exit status: 0 equal, 1 not, 2 refused.
+    /// Exit status: 0 equal, 1 not equal, 2 refused.
     pub code: i32,
     /// The report, null when refused.
     pub report: Value,
@@ -302,18 +304,18 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Probes the oracle logged, as `verify` counted them.
+    /// Number of probes in the oracle's log, according to `verify`.
     ///
     /// # Errors
-    /// When the field is missing.
+    /// If the field is missing.
     pub fn probes(&self) -> Result<u64> {
         self.count("probes")
     }
 
-    /// Probes that matched.
+    /// Number of probes that matched.
     ///
     /// # Errors
-    /// When the field is missing.
+    /// If the field is missing.
     pub fn matched(&self) -> Result<u64> {
         self.count("matched")
     }
@@ -323,10 +325,10 @@ impl Verdict {
         value.ok_or_else(|| format!("no count {field:?} in {} {}", self.report, self.stderr).into())
     }
 
-    /// Probes by who executed them, in words: those that ran, of them exact, extra ones, unresolved ones.
+    /// The numbers of probes by tier, as text: executed, exact, extra and unresolved ones.
     ///
     /// # Errors
-    /// When the report lacks them.
+    /// If the report lacks them.
     pub fn tiers(&self) -> Result<String> {
         let mut words = Vec::new();
         for tier in ["interpreter", "c1", "c2"] {
@@ -342,10 +344,10 @@ impl Verdict {
         Ok(words.join(", "))
     }
 
-    /// Fails unless every probe of every thread of `log` matched.
+    /// Checks that every probe of every thread of `log` matched.
     ///
     /// # Errors
-    /// With the first mismatch.
+    /// If one did not; the error contains the first mismatch.
     pub fn require_exact(&self, log: &OracleLog) -> Result<()> {
         if let Some(error) = &log.error {
             return Err(format!("the oracle's log is incomplete: {error}").into());

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Folders for the files of a run: captures are large, and the one that showed a fault must stay.
+//! Folders for the files of a run. Captures are large, but those of a failed test must be kept.
 
 use std::path::{Path, PathBuf};
 
 use crate::Result;
 
-/// A folder of its own under `build/e2e` or `$JPORTAL_SCRATCH`. It goes when it is dropped, unless a test is failing just then.
+/// A folder of its own under `build/e2e` or `$JPORTAL_SCRATCH`. It is removed when this is
+/// dropped, unless the thread is panicking.
 #[derive(Debug)]
 pub struct Scratch(tempfile::TempDir);
 
 impl Scratch {
-    /// Makes the folder.
+    /// Creates the folder.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn new() -> Result<Self> {
         let parent = std::env::var_os("JPORTAL_SCRATCH")
             .map_or_else(|| crate::place::root().join("build/e2e"), PathBuf::from);
@@ -22,12 +23,12 @@ impl Scratch {
         Ok(Self(tempfile::Builder::new().prefix("jportal-e2e-").tempdir_in(parent)?))
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Leaves it where it is.
+    /// Keeps the folder; returns its path.
     pub fn keep(self) -> PathBuf {
         let mut this = self;
         this.0.disable_cleanup(true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Skipped tests are counted: each prints a line and, when `JPORTAL_SKIPS` names a file, adds one to it.
-//! `scripts/test` shows that file and its length.
+//! Counts skipped tests: each prints a line and, if `JPORTAL_SKIPS` names a file, appends a line
+//! to it. `scripts/test` shows that file and the number of its lines.
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The oracle agent by itself, without any tracing: it must be right before it can judge anything.
+//! Tests the oracle agent without any tracing: it must be right before it can judge other
+//! components.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +27,7 @@ fn strings(arguments: &[&str]) -> Vec<String> {
     arguments.iter().map(|&a| a.to_owned()).collect()
 }
 
-/// `programs.Exit` and its arguments, interpreted.
+/// The arguments that run `programs.Exit` interpreted.
 fn exit_program(place: &Place, arguments: &[&str]) -> Vec<String> {
     let mut all = strings(&["-Xint", "-cp"]);
     all.push(place.programs.join("programs.jar").display().to_string());
@@ -35,7 +36,7 @@ fn exit_program(place: &Place, arguments: &[&str]) -> Vec<String> {
     all
 }
 
-/// Each thread's probes by meaning.
+/// The meanings of each thread's probes.
 fn meanings(log: &OracleLog) -> Vec<Vec<Probe>> {
     let of = |t| log.meaning(t).expect("every id is in probes.tsv").into_iter().cloned().collect();
     log.threads.iter().map(of).collect()
@@ -74,14 +75,16 @@ fn two_runs_of_a_deterministic_program_log_the_same() {
         };
         let first = log(&command);
         let mut again = log(&command);
-        // How deep a stack overflow gets is no property of the program; so only the others must agree to the end.
+        // The depth at which the stack overflows is not a property of the program; only the other
+        // programs must agree to the end.
         if name == "exceptions" {
             let common = |a: &[Probe], b: &[Probe]| a.iter().zip(b).take_while(|(x, y)| x == y).count();
             assert!(common(&first[0], &again[0]) > 1000);
         } else {
             assert_eq!(first, again, "{name}");
         }
-        // The comparison itself can fail: one probe less, and another size of the program.
+        // The comparison must be able to fail: with one probe missing, and with another size of
+        // the program.
         again[0].remove(5);
         assert_ne!(first, again, "{name}");
         *command.last_mut().unwrap() = "5".into();
@@ -89,7 +92,8 @@ fn two_runs_of_a_deterministic_program_log_the_same() {
     }
 }
 
-/// Classes saved by one run and used by another: the same probes, and new ids only for what was not saved.
+/// One run saves classes and another uses them: the probes are the same, and only what was not
+/// saved gets new ids.
 #[test]
 fn prepared_classes_log_the_same() {
     let Some(place) = place::agent("prepared_classes_log_the_same") else { return };
@@ -103,7 +107,7 @@ fn prepared_classes_log_the_same() {
         assert!(java(&place, &out, &option, &command).unwrap().status.success());
         OracleLog::read(&out).unwrap()
     };
-    // Loaders defines one class many times: only its first definition can be prepared.
+    // Loaders defines one class many times; only its first definition can be prepared.
     for program in ["calls", "loaders"] {
         let saving = run("saving", program, format!(",save={}", prepared.display()));
         let using = run("using", program, format!(",use={}", prepared.display()));
@@ -119,7 +123,8 @@ fn prepared_classes_log_the_same() {
     );
 }
 
-/// `programs.Exit.work`, written down by hand from the source: its probes and how often each is hit.
+/// The probes of `programs.Exit.work`, and how often each is hit, derived from the source by
+/// hand.
 #[test]
 fn a_known_loop_hits_its_blocks_as_counted_by_hand() {
     let Some(place) = place::agent("a_known_loop_hits_its_blocks_as_counted_by_hand") else { return };
@@ -129,7 +134,8 @@ fn a_known_loop_hits_its_blocks_as_counted_by_hand() {
     let log = OracleLog::read(out.path()).unwrap();
     assert_eq!(log.threads.len(), 1);
     // work(2000): for (int i = 0; i < n; i++) sum += i % 3 == 0 ? i : -1;
-    // Blocks in code order: entry, loop condition, test of i % 3, "then" arm, "else" arm, sum and i++, return.
+    // Blocks in code order: entry, loop condition, test of i % 3, "then" arm, "else" arm, sum and
+    // i++, return.
     let n = 2000;
     let thirds = usize::div_ceil(n, 3);
     let expected = [1, n + 1, n, thirds, n - thirds, n, 1];
@@ -144,7 +150,7 @@ fn a_known_loop_hits_its_blocks_as_counted_by_hand() {
     assert_eq!(in_work, expected.len());
 }
 
-/// Every way out of the VM leaves a complete log.
+/// The log is complete whichever way the VM ends.
 #[test]
 fn nothing_is_lost_however_the_vm_ends() {
     let Some(place) = place::agent("nothing_is_lost_however_the_vm_ends") else { return };
@@ -204,7 +210,8 @@ fn jre_classes_are_instrumented_on_request() {
     assert_eq!(classes(&some, "java/util/HashMap") + classes(&some, "java/lang/"), 0);
 }
 
-/// A method that outgrows 64 KB stays as it is and is listed; the rest of its class is instrumented.
+/// A method that would exceed 64 KB is left as it is and is listed. The rest of its class is
+/// instrumented.
 #[test]
 fn a_method_too_large_with_probes_is_listed() {
     let Some(place) = place::agent("a_method_too_large_with_probes_is_listed") else { return };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The fault-injection tool itself: it changes what it says and nothing else.
+//! Tests the tool that plants faults: it must change what it says, and nothing else.
 
 use std::path::Path;
 
@@ -44,7 +44,8 @@ fn records() -> Vec<Record> {
     ]
 }
 
-/// Compiled code of a test program, which calls the uncommon trap at offset 5 with three frames, and code of another class.
+/// Compiled code of a test program that calls the uncommon trap at offset 5 with three frames,
+/// and compiled code of another class.
 fn compiled() -> Vec<Record> {
     const START: u64 = 0x5000;
     const TRAP: u64 = 0x9000;
@@ -220,7 +221,7 @@ fn chunk_boundaries_are_where_the_reader_finds_whole_captures() {
     let source = folder.path().join("a");
     write(&source);
     let boundaries = fault::chunk_boundaries(&source).unwrap();
-    // Preamble, header, metadata, PT, end; and the file's start.
+    // The start of the file, its header, metadata, PT and end chunks, and the end of the file.
     assert_eq!(boundaries.len(), 6);
     assert_eq!(boundaries.last(), Some(&std::fs::metadata(&source).unwrap().len()));
     let file = std::fs::OpenOptions::new().write(true).open(&source).unwrap();

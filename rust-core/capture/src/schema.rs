@@ -2,7 +2,7 @@
 
 //! Every metadata record, defined once.
 //!
-//! Bodies may grow at their end in later versions: a decoder ignores bytes behind the last
+//! Bodies may grow at their end in later versions: a decoder ignores bytes after the last
 //! field it knows. Names follow HotSpot's. Addresses are those of the traced process;
 //! `method` and `klass` fields hold `Method*` and `InstanceKlass*` and name the object that
 //! lived there when the record was committed.
@@ -155,13 +155,15 @@ macro_rules! constants {
 
 constants! {
     values {
-        /// `parent` of a [`Scope`] that is the outermost frame, `scope` of a [`PcDescriptor`] without one.
+        /// `parent` of a [`Scope`] that is the outermost frame, `scope` of a [`PcDescriptor`]
+        /// without one.
         NO_SCOPE: u32 = u32::MAX;
-        /// `parent` of an [`InlineContext`] that is the outermost frame, `context` of a [`PathMarker`] that
-        /// names no block but an ambiguous stretch.
+        /// `parent` of an [`InlineContext`] that is the outermost frame, `context` of a
+        /// [`PathMarker`] that names no block but an ambiguous stretch.
         NO_CONTEXT: u32 = u32::MAX;
-        /// `context` of a [`PathMarker`] that names no block but where the state of the next safepoint poll
-        /// stands: what is passed in between has not happened if that poll deoptimises.
+        /// `context` of a [`PathMarker`] that names no block but where the state of the next
+        /// safepoint poll stands: what is passed in between has not happened if that poll
+        /// deoptimises.
         POLL_STATE: u32 = u32::MAX - 1;
         /// HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
         SYNCHRONIZATION_ENTRY_BCI: i32 = -1;
@@ -180,7 +182,8 @@ constants! {
             /// `PcDesc::is_method_handle_invoke`.
             METHOD_HANDLE_INVOKE: u8 = 8;
             /// The instruction is no safepoint, and the scope only roughly where control stands
-            /// (`DebugInformationRecorder::add_non_safepoint`, made with `-XX:+DebugNonSafepoints`).
+            /// (`DebugInformationRecorder::add_non_safepoint`, made with
+            /// `-XX:+DebugNonSafepoints`).
             NON_SAFEPOINT: u8 = 16;
         }
         /// Bits of [`ClassDefined::flags`].
@@ -203,7 +206,8 @@ constants! {
         tables {
             /// `TemplateInterpreter::_normal_table`: index = bytecode.
             NORMAL: u8 = 0;
-            /// `Interpreter::_wentry_point`: templates behind `wide`; state is meaningless (0).
+            /// `Interpreter::_wentry_point`: templates of `wide` bytecodes; state is meaningless
+            /// (0).
             WIDE: u8 = 1;
             /// `TemplateInterpreter::_safept_table`: index = bytecode.
             SAFEPOINT: u8 = 2;
@@ -228,7 +232,8 @@ constants! {
         blob_kinds {
             /// `BufferBlob` and anything not named below.
             BUFFER: u8 = 0;
-            /// `AdapterBlob`: i2c and c2i; `entries` name i2c, c2i, c2i_unverified, c2i_no_clinit_check.
+            /// `AdapterBlob`: i2c and c2i; `entries` name i2c, c2i, c2i_unverified,
+            /// c2i_no_clinit_check.
             ADAPTER: u8 = 1;
             /// `RuntimeStub` (both compilers' slow paths included).
             RUNTIME_STUB: u8 = 2;
@@ -288,13 +293,14 @@ constants! {
         edge_outcomes {
             /// The conditional branch was taken.
             TAKEN: u8 = 0;
-            /// Control went on to the instruction behind it; it may be any kind of instruction.
+            /// Control continued at the next instruction; this one may be of any kind.
             NOT_TAKEN: u8 = 1;
             /// The indirect jump through a jump table led to `to`.
             JUMP_TABLE: u8 = 2;
             /// The call whose *return address* is `from` returned there.
             CALL_RETURN: u8 = 3;
-            /// The call whose *return address* is `from` ended with an exception, and the handler at `to` runs.
+            /// The call whose *return address* is `from` ended with an exception, and the handler
+            /// at `to` runs.
             EXCEPTION: u8 = 4;
             /// The instruction faulted (implicit exception) and control went on at `to`.
             FAULT: u8 = 5;
@@ -309,7 +315,7 @@ constants! {
             FOLDED_COMPARES: u16 = 3;
             /// Two comparisons of the same values became one (C2).
             TRICHOTOMY: u16 = 4;
-            /// Two comparisons that clip a number moved behind its conversion (C2).
+            /// Two comparisons that clip a number moved after its conversion (C2).
             CLIPPING: u16 = 5;
             /// A loop without effect was removed; its last iteration follows (C2).
             EMPTY_LOOP: u16 = 6;
@@ -325,7 +331,8 @@ constants! {
             UNKNOWN_INSTRUCTION: u16 = 11;
             /// A concatenation of strings was rewritten together with tests inside it (C2).
             STRING_CONCATENATION: u16 = 12;
-            /// A bytecode of the block throws, without a call, an exception that exists already (C2).
+            /// A bytecode of the block throws, without a call, an exception that exists already
+            /// (C2).
             PREPARED_EXCEPTION: u16 = 13;
         }
         /// Values of [`NMethodInstalled::compiler`].
@@ -346,7 +353,7 @@ schema! {
         ExceptionEntry {
             /// First covered bci.
             start_bci: u16,
-            /// First bci behind.
+            /// First bci after the range.
             end_bci: u16,
             /// Handler.
             handler_bci: u16,
@@ -416,19 +423,21 @@ schema! {
         ImplicitEntry {
             /// Offset of the faulting instruction.
             pc_offset: u32,
-            /// Where execution goes on; 0 means deoptimise.
+            /// Where execution continues; 0 means deoptimise.
             continuation: u32,
         }
         /// One frame of an inline chain: `method`, inlined at `call_bci` of the frame `parent`.
         InlineContext {
-            /// Index of the caller in the same list, smaller than this one's; `NO_CONTEXT` for the outermost frame.
+            /// Index of the caller in the same list, smaller than this one's; `NO_CONTEXT` for the
+            /// outermost frame.
             parent: u32,
             /// Bci of the call in the caller; meaningless for the outermost frame.
             call_bci: u16,
             /// The frame's method.
             method: u64,
         }
-        /// "The bytecode block at `bci` begins", or "the path is not known from here to the next marker".
+        /// "The bytecode block at `bci` begins", or "the path is not known from here to the next
+        /// marker".
         PathMarker {
             /// Index into `contexts`; `NO_CONTEXT` for an ambiguous stretch, `POLL_STATE`.
             context: u32,
@@ -444,10 +453,11 @@ schema! {
             /// How many.
             count: u32,
         }
-        /// Markers passed, in order, when control takes an edge: behind those of the offset at `from` and before
-        /// those of the offset it leads to.
+        /// Markers passed, in order, when control takes an edge: after those of the offset at
+        /// `from` and before those of the offset it leads to.
         MarkedEdge {
-            /// Offset of the instruction that decides, or of a call's return address: see `edge_outcomes`.
+            /// Offset of the instruction that decides, or of a call's return address: see
+            /// `edge_outcomes`.
             from: u32,
             /// Offset of the instruction that runs next.
             to: u32,
@@ -673,9 +683,10 @@ schema! {
             /// Bytes.
             size: u64,
         }
-        /// Path markers of the nmethod whose `NMethodInstalled` the same thread committed just before (records of
-        /// other threads may stand in between); committed before it can run. Not there for native wrappers, nor for
-        /// code compiled with path markers off. `FORMAT.md` says what may be concluded from them.
+        /// Path markers of the nmethod whose `NMethodInstalled` the same thread committed just
+        /// before (records of other threads may lie in between); committed before it can run. Not
+        /// there for native wrappers, nor for code compiled with path markers off. `FORMAT.md` says
+        /// what may be concluded from them.
         NMethodMarkers = 29 {
             /// `code_begin()` of the nmethod, base of every offset below.
             start: u64,
@@ -687,17 +698,17 @@ schema! {
             precision: u8,
             /// Inline chains; a caller precedes its callees.
             contexts: Vec<InlineContext>,
-            /// The lists of the offsets and edges, one behind the other.
+            /// The lists of the offsets and edges, concatenated.
             markers: Vec<PathMarker>,
             /// By ascending offset, each offset once.
             offsets: Vec<MarkedOffset>,
             /// By ascending `from`, then `outcome`, then `to`; each such triple once.
             edges: Vec<MarkedEdge>,
         }
-        /// A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`, `handle_ic_miss_helper`,
-        /// `handle_wrong_method`) or, from format 2.0 on, the instruction of a patch stub (`Runtime1::patch_code`): one
-        /// record each time, committed between the stub's call of the VM and its end, whether or not a `CodePatched`
-        /// comes of it.
+        /// A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`,
+        /// `handle_ic_miss_helper`, `handle_wrong_method`) or, from format 2.0 on, the instruction
+        /// of a patch stub (`Runtime1::patch_code`): one record each time, committed between the
+        /// stub's call of the VM and its end, whether or not a `CodePatched` comes of it.
         Resolution = 30 {
             /// OS thread id.
             tid: u32,

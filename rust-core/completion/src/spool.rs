@@ -7,7 +7,7 @@ use crate::error::Error;
 use jportal_flow::{Event, Sender, bounded};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// The medium of a [`Spool`]: a nameless temporary file, or memory.
+/// The medium of a `Spool`: a nameless temporary file, or memory.
 pub trait Storage: Read + Write + Seek + Send {}
 
 impl<T: Read + Write + Seek + Send> Storage for T {}

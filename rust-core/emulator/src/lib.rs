@@ -20,7 +20,7 @@
 //! | [`block`]     | translated blocks                                                       |
 //! | [`resolve`]   | determines how a block ended                                            |
 //! | [`signals`]   | finds the instruction that a signal interrupted                         |
-//! | [`unit`]      | the PT unit of a core                                                   |
+//! | [`mod@unit`]  | the PT unit of a core                                                   |
 //! | [`core`]      | a core: unit, rings, running thread                                     |
 //! | [`injection`] | injects events that QEMU's guests do not have                           |
 //! | [`seat`]      | exclusive access to a core                                              |

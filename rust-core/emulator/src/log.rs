@@ -39,7 +39,7 @@ impl Log {
         }
     }
 
-    /// Writes one line to the log file and to stderr. Only the first [`MAX_ERRORS`] are
+    /// Writes one line to the log file and to stderr. Only the first `MAX_ERRORS` are
     /// written.
     pub fn error(&self, text: &str) {
         let before = self.errors.fetch_add(1, Ordering::Relaxed);

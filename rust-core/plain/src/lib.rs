@@ -8,7 +8,7 @@
 //! characters. Text for people shows these as escapes. JSON has its own escapes and does not
 //! use this crate.
 //!
-//! Two functions together cover all output: [`line`] is applied where a line is composed of
+//! Two functions together cover all output: [`line()`] is applied where a line is composed of
 //! foreign names, and [`lines`] to all text that leaves the command, whatever its origin.
 #![forbid(unsafe_code)]
 
@@ -48,7 +48,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_escaped)
 }
 
-/// Escapes a text of several lines whose foreign parts went through [`line`]. Line feeds stay.
+/// Escapes a text of several lines whose foreign parts went through [`line()`]. Line feeds stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\n' && is_escaped(c))
 }

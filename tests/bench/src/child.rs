@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Programs run to their end, with what they used.
+//! Runs programs to their end and reports the resources that they used.
 
 use anyhow::{Context, Result, bail};
 use std::io::Read;
@@ -8,17 +8,19 @@ use std::mem::MaybeUninit;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a program used.
+/// The resources that a program used, and its output.
 pub struct Used {
+    /// Elapsed time.
     pub wall: Duration,
     /// User and system time of the program and the children it waited for.
     pub cpu: Duration,
     /// Largest resident set, bytes.
     pub peak: u64,
+    /// Everything that it wrote to standard output.
     pub stdout: String,
 }
 
-/// Runs `command`; an error if it fails.
+/// Runs `command` to its end. Returns an error if it fails.
 pub fn run(command: &mut Command) -> Result<Used> {
     let name = format!("{command:?}");
     let start = Instant::now();
@@ -46,7 +48,7 @@ pub fn run(command: &mut Command) -> Result<Used> {
     Ok(Used { wall, cpu, peak: usage.ru_maxrss as u64 * 1024, stdout })
 }
 
-/// Waits for a child; its wait status and resource usage.
+/// Waits for a child; returns its wait status and resource usage.
 fn wait(pid: u32) -> Result<(i32, libc::rusage)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();

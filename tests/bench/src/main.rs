@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Decoding speed on a capture beside libipt and iptr-decoder, and what recording costs the VM.
+//! Decoding speed on a capture, compared with libipt and iptr-decoder, and the cost of recording
+//! to the VM.
 //!
 //! usage: jportal-bench decode [--json] CAPTURE...
 //!        jportal-bench vm [--json] ROOT [ROUNDS [VM...]]
 //!
-//! `scripts/bench` makes the captures and calls both. Everything is measured as processor time,
-//! which other load on the machine stretches less than the wall clock; the best of some rounds.
+//! `scripts/bench` makes the captures and calls both. Times are processor times, which other load
+//! on the machine affects less than elapsed time. The best of several rounds counts.
 
 mod child;
 mod native;
@@ -22,15 +23,15 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// One measurement.
+/// The measurement of one decoder.
 pub struct Row {
-    /// Name.
+    /// What was measured.
     pub what: &'static str,
-    /// Trace decoded.
+    /// Bytes of trace decoded.
     pub bytes: u64,
     /// Processor time.
     pub time: Duration,
-    /// What was counted, to see that the work was done: packets or instructions, and errors.
+    /// Counts that show that the work was done: packets or instructions, and errors.
     pub counts: Vec<(&'static str, u64)>,
 }
 
@@ -47,7 +48,7 @@ pub fn cpu_time() -> Result<Duration> {
     Ok(Duration::from_nanos(ns))
 }
 
-/// Shortest of some rounds.
+/// The shortest processor time of several rounds, and the result of that round.
 pub fn best<T>(rounds: usize, mut work: impl FnMut() -> Result<T>) -> Result<(Duration, T)> {
     let mut best: Option<(Duration, T)> = None;
     for _ in 0..rounds.max(1) {
@@ -122,7 +123,7 @@ fn whole_json(w: &whole::Whole) -> Value {
 fn print_decode(path: &Path, rows: &[Row], w: &whole::Whole) {
     println!("{} ({:.1} MB of PT)", path.display(), w.pt_bytes as f64 / 1e6);
     for (i, r) in rows.iter().enumerate() {
-        // The first of each kind is ours; the others are compared with it.
+        // The first row of each kind is JPortal's; the others are compared with it.
         let kind = |r: &Row| r.what.split(':').next().unwrap_or_default().to_owned();
         let ours = rows[..=i].iter().find(|o| kind(o) == kind(r)).map_or(1.0, Row::rate);
         let counts: Vec<String> = r.counts.iter().map(|(k, v)| format!("{v} {k}")).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Machine flow: ours, and libipt's block decoder.
+//! Machine flow: JPortal's decoder and libipt's block decoder.
 
 use crate::trace::{Trace, Turn};
 use crate::{Row, best, cpu_time};
@@ -20,6 +20,7 @@ use std::time::Duration;
 const ROUNDS: usize = 3;
 const PORTION: usize = 256 << 10;
 
+/// Measures both decoders.
 pub fn measure(recording: &Recording<'_>, traces: &[Trace], rows: &mut Vec<Row>) -> Result<()> {
     let bytes = traces.iter().map(|t| t.bytes.len() as u64).sum();
     let (time, sums) = best(ROUNDS, || {
@@ -109,7 +110,8 @@ impl Sums {
     }
 }
 
-/// The code cache as it was at the end, in a file: what a decoder with one image would use.
+/// The code cache as it was at the end of the recording, in a file, for a decoder that uses one
+/// image.
 struct StaticImage {
     file: tempfile::NamedTempFile,
     /// (offset in the file, size, address)
@@ -119,7 +121,8 @@ struct StaticImage {
 impl StaticImage {
     fn of(history: &CodeHistory) -> Result<Self> {
         const PAGE: u64 = 4096;
-        // Few sections: libipt keeps only some of them mapped.
+        // Small gaps are included so that there are few sections: libipt keeps only some of them
+        // mapped.
         const SMALL_GAP: u64 = 32 << 20;
         let mut file = tempfile::NamedTempFile::new()?;
         let mut spans: Vec<(u64, u64, u64)> = Vec::new();
@@ -147,8 +150,9 @@ impl StaticImage {
     }
 }
 
-/// Bytes of trace, instructions and errors. Where code changed while the program ran, one image
-/// loses most of the trace, slowly: that is stopped after some seconds.
+/// Returns the bytes of trace decoded, instructions and errors. Where code changed while the
+/// program ran, a single image loses most of the trace, and slowly. Decoding therefore stops
+/// after `LIMIT`.
 fn libipt_blocks(trace: &Trace, image: &StaticImage) -> Result<(u64, u64, u64)> {
     const LIMIT: Duration = Duration::from_secs(20);
     let start = cpu_time()?;

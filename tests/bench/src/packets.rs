@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Packet decoding: ours, iptr-decoder's, libipt's.
+//! Packet decoding: JPortal's decoder, iptr-decoder and libipt.
 
 use crate::trace::Trace;
 use crate::{Row, best};
@@ -12,6 +12,7 @@ use std::convert::Infallible;
 
 const ROUNDS: usize = 5;
 
+/// Measures the three decoders.
 pub fn measure(traces: &[Trace], rows: &mut Vec<Row>) -> Result<()> {
     let bytes = traces.iter().map(|t| t.bytes.len() as u64).sum();
     let mut add = |what, work: &mut dyn FnMut() -> Result<u64>| -> Result<()> {
@@ -24,7 +25,7 @@ pub fn measure(traces: &[Trace], rows: &mut Vec<Row>) -> Result<()> {
     add("packets: libipt packet decoder", &mut || traces.iter().map(libipt_packets).sum())
 }
 
-/// Counts packets; addresses are reconstructed as a user of packets would.
+/// Counts packets. Addresses are reconstructed, as a consumer of packets would do.
 fn ours(trace: &Trace) -> Result<u64> {
     let mut decoder = PacketDecoder::new(&trace.bytes);
     let mut last_ip = LastIp::default();
@@ -44,7 +45,7 @@ fn ours(trace: &Trace) -> Result<u64> {
     Ok(packets)
 }
 
-/// Counts the packets that carry control flow.
+/// Counts the TNT and TIP packets.
 #[derive(Default)]
 struct Counter(u64);
 

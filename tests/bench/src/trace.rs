@@ -6,23 +6,31 @@ use anyhow::{Context, Result, ensure};
 use jportal_reconstruct::Recording;
 use jportal_units::{Core, StreamOffset, Tid, Tsc};
 
-/// What one thread ran on a core without leaving it.
+/// A stretch: the trace of one thread between the switch to a core and the switch away.
 pub struct Turn {
+    /// The byte after the last.
     pub until: StreamOffset,
+    /// Nothing in the stretch happened before this time.
     pub since: Tsc,
+    /// Nothing in the stretch happened after this time.
     pub latest: Tsc,
+    /// The thread.
     pub tid: Tid,
+    /// Whether trace was lost at the end of the stretch.
     pub truncated: bool,
 }
 
 /// One core's trace.
 pub struct Trace {
+    /// The core.
     pub core: Core,
+    /// Its PT packets.
     pub bytes: Vec<u8>,
+    /// Its stretches, in order.
     pub turns: Vec<Turn>,
 }
 
-/// Reads the traces of all cores; each must be without holes.
+/// Reads the traces of all cores. Returns an error if one of them is incomplete.
 pub fn load(recording: &Recording<'_>) -> Result<Vec<Trace>> {
     recording.cores().map(|core| load_core(recording, core)).collect()
 }

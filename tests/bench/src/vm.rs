@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What recording costs the VM: Debian's VM, ours with JPortal off, and with metadata only, without path markers, with
-//! them, with those that the compilers may lose no path for, and with markers and the code cache in a memfd.
+//! The cost of recording to the VM. The VMs compared are:
+//!
+//! * Debian's VM;
+//! * JPortal's VM with recording off;
+//! * JPortal's VM that records metadata only: without path markers, with path markers at
+//!   `default` precision, with path markers at `exact` precision, and with the code cache in a
+//!   memfd.
 
 use crate::child::{Used, run};
 use anyhow::{Context, Result, bail};
@@ -15,7 +20,7 @@ struct Vm {
     flags: Vec<String>,
 }
 
-/// What is measured; of each the smallest of all rounds counts.
+/// The measures and their units. The smallest value of all rounds counts.
 pub const MEASURES: [(&str, &str); 5] = [
     ("start-up: one run, all threads", "s"),
     ("start-up: peak memory", "MB"),
@@ -24,16 +29,17 @@ pub const MEASURES: [(&str, &str); 5] = [
     ("C2: compile time of a bytecode", "us"),
 ];
 
-/// One program on all VMs.
+/// One measure of one program on all VMs.
 pub struct Cost {
+    /// Name of the program.
     pub program: &'static str,
-    /// Of [`MEASURES`].
+    /// Index into [`MEASURES`].
     pub measure: usize,
     /// VM name and figure.
     pub figures: Vec<(&'static str, f64)>,
 }
 
-/// A program: name, class path, rounds for steady state, class and arguments.
+/// A program: its name, class path, rounds of the steady state, main class and arguments.
 struct Program {
     name: &'static str,
     class_path: String,
@@ -41,7 +47,7 @@ struct Program {
     main: Vec<String>,
 }
 
-/// Measures all programs on the VMs of these names, or on all; the VMs take turns.
+/// Measures all programs on the VMs that `names` lists, or on all. The VMs take turns.
 pub fn measure(root: &Path, work: &Path, rounds: usize, names: &[String]) -> Result<Vec<Cost>> {
     let mut vms = vms(root, work);
     if let Some(unknown) = names.iter().find(|&name| vms.iter().all(|vm| vm.name != name)) {
@@ -85,7 +91,8 @@ fn vms(root: &Path, work: &Path) -> Vec<Vm> {
     ]
 }
 
-/// The figures of one round, in the order of [`MEASURES`].
+/// Runs the program on one VM, once for each kind of measure. Returns the figures in the order of
+/// [`MEASURES`].
 fn round(vm: &Vm, program: &Program) -> Result<[f64; MEASURES.len()]> {
     let Used { cpu, peak, .. } = run(command(vm, program).args(&program.main))?;
     let steady = run(command(vm, program).arg("Steady").arg(program.rounds.to_string()).args(&program.main))?;
@@ -98,8 +105,8 @@ fn round(vm: &Vm, program: &Program) -> Result<[f64; MEASURES.len()]> {
     Ok([cpu.as_secs_f64(), peak as f64 / 1e6, median / 1e9, of("C1")?, of("C2")?])
 }
 
-/// Bytes of bytecode (inlined ones included) that a compiler compiles per second, as `-XX:+CITime` prints it
-/// (`CompileBroker::print_times` of HotSpot's compileBroker.cpp).
+/// Bytes of bytecode (inlined ones included) that a compiler compiles per second, as
+/// `-XX:+CITime` prints it (`CompileBroker::print_times` in HotSpot's compileBroker.cpp).
 fn compile_speed(text: &str, compiler: &str) -> Option<f64> {
     let line = text
         .lines()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The whole decode to bytecode flow, through the command.
+//! The whole decoding to bytecode flow, through the `jportal` command.
 
 use crate::child::run;
 use anyhow::{Context, Result};
@@ -10,18 +10,25 @@ use std::time::Duration;
 
 const ROUNDS: usize = 3;
 
-/// One capture decoded by `jportal info`.
+/// The figures of one run of `jportal info`.
 pub struct Whole {
+    /// Bytes of trace.
     pub pt_bytes: u64,
+    /// Decoded bytecodes.
     pub bytecodes: u64,
+    /// Cores of the capture.
     pub cores: u64,
+    /// Errors of the machine flow and of the reconstruction.
     pub errors: u64,
+    /// User and system time.
     pub cpu: Duration,
+    /// Elapsed time.
     pub wall: Duration,
+    /// Largest resident set, bytes.
     pub peak: u64,
 }
 
-/// Decodes `capture` some times; the best round.
+/// Decodes `capture` `ROUNDS` times and returns the best round.
 pub fn measure(jportal: &Path, capture: &Path) -> Result<Whole> {
     let mut best: Option<Whole> = None;
     for _ in 0..ROUNDS {

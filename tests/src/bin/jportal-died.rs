@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal-died`: VMs that die while they record, each at a random moment, and what their captures tell.
+//! `jportal-died`: lets recording VMs die at random moments and checks their captures.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal-fuzz`: random programs, interpreted and compiled, flows compared. One line per program and mode.
+//! `jportal-fuzz`: records random programs interpreted and compiled, and compares the flows.
+//! Prints one line per program and mode.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -73,7 +74,7 @@ fn modes(text: &str, seed: u64) -> Result<Vec<Mode>> {
     }
 }
 
-/// Returns how many comparisons failed.
+/// Runs the programs; returns the number of failed comparisons.
 fn run(options: &Options) -> Result<u64> {
     let rig = &options.rig;
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
@@ -93,7 +94,7 @@ fn run(options: &Options) -> Result<u64> {
             println!("Fuzz{seed} {mode}: {outcome}");
             tallies.entry(mode.to_string()).or_default().add(&outcome);
         }
-        // Captures are large; a failure has its own copies.
+        // Captures are large. The files of a failure have been copied elsewhere.
         std::fs::remove_dir_all(&rig.work)?;
     }
     for (mode, tally) in &tallies {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal-identity`: is the machine code with path markers of `default` precision the unpatched VM's?
+//! `jportal-identity`: checks that the VM with path markers at `default` precision generates the
+//! same machine code as the unpatched VM.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,7 +82,7 @@ fn show(name: &str, result: &Comparison) {
     }
 }
 
-/// Whether all is the same.
+/// Runs all comparisons; returns whether no code differs.
 fn run(options: &Options) -> Result<bool> {
     if let [one, two] = &options.logs[..] {
         let result = compare::listings(&[listing::read(one)?], &listing::read(two)?);

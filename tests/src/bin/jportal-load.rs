@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal-load`: crowds of threads recorded on a busy machine, stopped and continued at random, and whether all is exact.
+//! `jportal-load`: records programs with many threads on a busy machine, optionally stopping and
+//! continuing them at random, and checks that every recording is exact.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};

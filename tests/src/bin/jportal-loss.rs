@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal-loss`: what is left of a run when trace is lost, and what projection and recovery make of it: the figures of the
-//! paper's Table 3, Figure 7 and Table 5 on real programs.
+//! `jportal-loss`: measures what remains of a run when trace is lost, and how well lost bytecodes
+//! are placed and filled: the figures of the paper's Table 3, Figure 7 and Table 5 on real
+//! programs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,11 +24,11 @@ Each subject is recorded once without loss, without instrumentation, in the VM's
 that, and `jportal accuracy` compares.
 Exit status: 0 done, 2 something failed.";
 
-/// Longest time that one command may take.
+/// Time limit of one command.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
 const SUBJECTS: [&str; 6] = ["h2", "fop", "sunflow", "xalan", "hsqldb", "antlr"];
 
-/// A method with its values of `--project` and `--recover`.
+/// A method: its name and its values of `--project` and `--recover`.
 type Method = (&'static str, &'static str, &'static str);
 const METHODS: [Method; 4] = [
     ("none", "indexed", "none"),
@@ -80,7 +81,7 @@ fn options() -> Result<Options> {
     Ok(o)
 }
 
-/// A `jportal` command that prints JSON; exit status 1 means findings.
+/// Runs a `jportal` command that prints JSON. Exit status 1 means findings and is accepted.
 fn jportal(jportal: &Path, arguments: &[&str], captures: &[&Path]) -> Result<(Value, process::Finished)> {
     let mut command = Command::new(jportal);
     let finished = process::run(command.args(arguments).arg("--json").args(captures), LIMIT)?;
@@ -90,7 +91,8 @@ fn jportal(jportal: &Path, arguments: &[&str], captures: &[&Path]) -> Result<(Va
     Ok((finished.json()?, finished))
 }
 
-/// Share of the bytecodes claimed with 0.9 or more that are right.
+/// Sums the accuracy report's bins whose confidence is 0.9 or more: right bytecodes, and all
+/// bytecodes.
 fn sure(accuracy: &Value) -> (f64, f64) {
     let bins = accuracy["reliability"].as_array().into_iter().flatten();
     let high = bins.filter(|b| b["from"].as_f64().is_some_and(|from| from > 0.899));
@@ -98,7 +100,7 @@ fn sure(accuracy: &Value) -> (f64, f64) {
     high.fold((0.0, 0.0), |sum, b| (sum.0 + of(b, "right"), sum.1 + of(b, "bytecodes")))
 }
 
-/// One row: a subject at a loss with a method.
+/// Computes one row of the table: one subject with one share of loss and one method.
 fn row(at: &Path, truth: &Path, lossy: &Path, (name, project, recover): Method) -> Result<Value> {
     let infer = ["--project", project, "--recover", recover];
     let (accuracy, _) = jportal(at, &[&["accuracy"], &infer[..]].concat(), &[truth, lossy])?;
@@ -163,7 +165,8 @@ fn run() -> Result<()> {
         if let Some(missing) = program.missing() {
             return Err(format!("{name}: {missing}; run scripts/setup").into());
         }
-        // The clock that `jportal run` has by default: recovery goes by it.
+        // Recovery uses the times of events, so record with the timing packets that `jportal run`
+        // uses by default.
         let plan = Plan { oracle: false, size: options.size, timing: "mtc", ..Plan::new(Mode::Tiered) };
         let recording = Recording::make(&place, &program, &plan)?;
         let truth = recording.capture();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal-mutate`: every command on captures that are damaged, or made to do harm.
+//! `jportal-mutate`: runs every command on damaged or malicious captures.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

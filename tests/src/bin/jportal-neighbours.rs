@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal-neighbours`: HotSpot's own tests, recorded and checked. One line per test and mode.
+//! `jportal-neighbours`: records and checks HotSpot's own tests. Prints one line per test and
+//! mode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -28,7 +29,7 @@ const USAGE: &str = "usage: jportal-neighbours [OPTION]... [FOLDER or TEST]...
   --again          record those anew that failed
 FOLDER and TEST lie below test/hotspot/jtreg; by default compiler and runtime.";
 
-/// Tests of one call of jtreg.
+/// Number of tests per invocation of jtreg.
 const BATCH: usize = 8;
 
 struct Options {
@@ -105,7 +106,7 @@ fn options() -> Result<Options> {
     })
 }
 
-/// Where jdk-build/build.sh has unpacked OpenJDK.
+/// The directory into which `jdk-build/build.sh` unpacks OpenJDK.
 fn source() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let cache = variable("JPORTAL_CACHE").or_else(|| {
@@ -115,7 +116,7 @@ fn source() -> PathBuf {
     cache.unwrap_or_default().join("work-release/src")
 }
 
-/// The verdicts by test and mode.
+/// The verdicts, by test and mode.
 type Verdicts = BTreeMap<(String, &'static str), Value>;
 
 struct Session {
@@ -125,7 +126,7 @@ struct Session {
 }
 
 impl Session {
-    /// Takes up what an earlier session has left.
+    /// Continues with the results of earlier sessions.
     fn open(options: Options) -> Result<Self> {
         let results = options.harness.out.join("results.jsonl");
         let mut verdicts = Verdicts::new();
@@ -161,7 +162,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes test after test; returns those taken.
+    /// Runs the tests in order until `count` tests are recorded; returns the tests taken.
     fn all(&mut self) -> Result<Vec<String>> {
         let listed = self.options.harness.list(&self.options.folders)?;
         let order = choose::shuffle(listed, self.options.seed);
@@ -236,7 +237,7 @@ impl Session {
         })
     }
 
-    /// The sums of the tests taken; returns how many failed.
+    /// Prints totals for the given tests; returns the number of failed ones.
     fn summary(&self, taken: &[String]) -> usize {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let (mut reasons, mut faults) = (BTreeMap::new(), BTreeMap::new());
@@ -291,7 +292,7 @@ fn print(test: &str, mode: Mode, verdict: &Verdict, runs: &[Value]) {
     );
 }
 
-/// `--as-java SETTINGS MODE WAY ARGUMENT...`
+/// Runs as the stand-in for `java`. The arguments are `SETTINGS MODE WAY ARGUMENT...`.
 fn as_java(arguments: &[OsString]) -> Result<u8> {
     let [settings, mode, way, rest @ ..] = arguments else {
         return Err("--as-java is for the stand-in".into());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal-perf CAPTURE PERF.DATA [LIMIT]`: does `perf script` list the branches of the capture's machine flow?
+//! `jportal-perf CAPTURE PERF.DATA [LIMIT]`: checks that `perf script` lists the branches of the
+//! capture's machine flow.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal-program [NAME small|full]`: the arguments of `java` that run a test program, one on a line; without arguments, the
-//! names of the real programs. For scripts.
+//! `jportal-program [NAME small|full]`: prints the arguments of `java` that run a test program,
+//! one per line. Without arguments, prints the names of the real programs. Scripts use it.
 
 use std::process::ExitCode;
 

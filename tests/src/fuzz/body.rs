@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The body of one method while it is being written: names in scope, what it costs, where control may leave.
+//! The body of one method while it is being written: names in scope, cost, and the places that
+//! `break` and `continue` can leave.
 
 use super::rng::Rng;
 
@@ -11,20 +12,20 @@ pub(super) struct Callee {
     pub(super) name: String,
     /// Parameters, all `int`; it returns `int`.
     pub(super) arity: usize,
-    /// Bytecodes that one call executes, estimated from above.
+    /// An upper estimate of the bytecodes that one call executes.
     pub(super) cost: u64,
-    /// Mask for the first argument, where that is a depth of recursion.
+    /// A mask for the first argument, if that is a depth of recursion.
     pub(super) depth_mask: Option<u32>,
 }
 
-/// What all methods of one program share while it is written.
+/// State that all methods of one program share while they are written.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) rng: Rng,
     pub(super) callees: Vec<Callee>,
-    /// Classes with an initialiser that nothing has triggered yet.
+    /// Classes with an initialiser that only the generated statements trigger.
     pub(super) lazy: Vec<String>,
-    /// Rounds the program makes.
+    /// Number of rounds that the program makes.
     pub(super) rounds: u64,
     fresh: u32,
 }
@@ -56,28 +57,29 @@ pub(super) struct Names {
     pub(super) objects: Vec<String>,
 }
 
-/// A place that `break` and `continue` can name.
+/// A label that `break` and, for a loop, `continue` can name.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) label: String,
     pub(super) is_loop: bool,
 }
 
-/// A method body that grows.
+/// A method body while it is being written.
 #[derive(Debug)]
 pub(super) struct Body<'s> {
     pub(super) shared: &'s mut Shared,
     pub(super) names: Names,
     pub(super) targets: Vec<Target>,
-    /// How often the place being written runs per call.
+    /// How often the code at the current place runs per call.
     pub(super) times: u64,
     /// Bytecodes per call so far, estimated.
     pub(super) cost: u64,
-    /// What they may not exceed, roughly.
+    /// The approximate upper limit of `cost`.
     pub(super) budget: u64,
-    /// Whether an exception would be caught in this method.
+    /// Whether this method would catch an exception at the current place.
     pub(super) guarded: bool,
-    /// Whether virtual methods and functions may be called: they themselves call neither, so every call ends.
+    /// Whether virtual methods and functions may be called. Their bodies call neither, so every
+    /// call returns.
     pub(super) dispatches: bool,
     /// Whether `return` with an `int` is allowed here.
     pub(super) may_return: bool,
@@ -102,7 +104,7 @@ impl<'s> Body<'s> {
         }
     }
 
-    /// With these parameters, which may be assigned.
+    /// Adds parameters that may be assigned.
     pub(super) fn with_ints(mut self, names: &[&str]) -> Self {
         self.names.ints.extend(names.iter().map(|n| (*n).to_owned()));
         self
@@ -120,7 +122,7 @@ impl<'s> Body<'s> {
         self.text.push('\n');
     }
 
-    /// `head {`, what `inside` writes in a scope of its own, `}`.
+    /// Writes `head {`, the text that `inside` writes in a block of its own, and `}`.
     pub(super) fn block(&mut self, head: &str, inside: impl FnOnce(&mut Self)) {
         self.open(head);
         inside(self);
@@ -137,7 +139,7 @@ impl<'s> Body<'s> {
         self.line("}");
     }
 
-    /// What `inside` writes cannot be seen by name afterwards.
+    /// Runs `inside`; the names that it declares are out of scope afterwards.
     pub(super) fn scope<R>(&mut self, inside: impl FnOnce(&mut Self) -> R) -> R {
         let names = self.names.clone();
         let result = inside(self);
@@ -145,7 +147,7 @@ impl<'s> Body<'s> {
         result
     }
 
-    /// What `inside` writes runs `n` times as often.
+    /// Runs `inside`; the code that it writes runs `n` times as often as the code around it.
     pub(super) fn repeated(&mut self, n: u64, inside: impl FnOnce(&mut Self)) {
         let times = self.times;
         self.times = times.saturating_mul(n);
@@ -153,12 +155,12 @@ impl<'s> Body<'s> {
         self.times = times;
     }
 
-    /// Counts `bytecodes` at the present place.
+    /// Adds the cost of `bytecodes` at the current place.
     pub(super) fn spend(&mut self, bytecodes: u64) {
         self.cost = self.cost.saturating_add(self.times.saturating_mul(bytecodes));
     }
 
-    /// Whether so many more bytecodes here are within the budget.
+    /// Whether `bytecodes` more at the current place are within the budget.
     pub(super) fn affords(&self, bytecodes: u64) -> bool {
         self.cost.saturating_add(self.times.saturating_mul(bytecodes)) <= self.budget
     }

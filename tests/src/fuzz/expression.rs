@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Expressions: each function returns Java source that is safe to put anywhere an operand may stand.
+//! Expressions: each function returns Java source that is valid wherever an operand is.
 
 use super::body::Body;
 
-/// Numbers at which compilers' transformations turn.
+/// Numbers that are special cases of compiler transformations.
 const INTS: &[&str] = &[
     "0",
     "1",
@@ -45,7 +45,7 @@ const LONGS: &[&str] = &[
 const DOUBLES: &[&str] = &["0.0", "(-0.0)", "1.0", "(-1.5)", "2.25", "1e3", "1e10", "(-1e19)", "Double.NaN"];
 const COMPARE: &[&str] = &["<", "<=", ">", ">=", "==", "!="];
 
-/// Bytecodes of a call that is dispatched, with what it calls.
+/// Estimated bytecodes of a dispatched call, callee included.
 const CALL: u64 = 60;
 
 impl Body<'_> {
@@ -62,7 +62,7 @@ impl Body<'_> {
         (*self.rng().pick(INTS)).to_owned()
     }
 
-    /// A variable or field, one of the latest rather than of the first.
+    /// A variable or field; recently declared variables are preferred.
     pub(super) fn int_variable(&mut self) -> String {
         self.spend(1);
         let known: Vec<String> = self.names.ints.iter().chain(&self.names.fixed).cloned().collect();
@@ -165,14 +165,16 @@ impl Body<'_> {
         }
     }
 
-    /// An index for arrays of 16 elements; sometimes, where that is caught, outside.
+    /// An index for arrays of 16 elements. It is sometimes out of bounds, mostly where the
+    /// exception is caught.
     pub(super) fn index(&mut self, d: u32) -> String {
         let risky = self.risky(12);
         let value = self.int(d);
         if risky { format!("({value} & 31) - 2") } else { format!("{value} & 15") }
     }
 
-    /// Whether to write what may throw: often where that is caught, seldom elsewhere.
+    /// Whether to write code that may throw: often where the exception is caught, rarely
+    /// elsewhere.
     pub(super) fn risky(&mut self, percent: u64) -> bool {
         let percent = if self.guarded { percent * 3 } else { percent / 8 };
         self.rng().chance(percent)
@@ -226,7 +228,8 @@ impl Body<'_> {
         }
     }
 
-    /// An object of one class, of two, of all; where that is caught, perhaps none.
+    /// A receiver of one class, of two classes or of all. Where the exception is caught, it may
+    /// be null.
     pub(super) fn receiver(&mut self, d: u32) -> String {
         if self.risky(8) {
             return format!("HOLES[{} & 7]", self.int(d));
@@ -348,7 +351,7 @@ impl Body<'_> {
         }
     }
 
-    /// A condition, never a constant expression.
+    /// A condition; never a constant expression.
     pub(super) fn condition(&mut self, depth: u32) -> String {
         self.spend(3);
         if depth == 0 || !self.affords(8) {

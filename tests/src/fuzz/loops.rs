@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Loops: counted and not, up and down, with exits at every place, and the shapes that compilers know by name.
+//! Loops: counted and uncounted, ascending and descending, with exits at any place, and shapes
+//! that compilers recognise.
 
 use super::body::{Body, Target};
 
@@ -18,7 +19,7 @@ impl Body<'_> {
         }
     }
 
-    /// How often a loop is to go round: seldom inside others.
+    /// The number of iterations of a loop; small inside other loops.
     fn trips(&mut self) -> u64 {
         let most = match self.times {
             0..=1 => 40,
@@ -40,7 +41,7 @@ impl Body<'_> {
         self.targets.pop();
     }
 
-    /// A loop with an `int` that counts; some bounds are no constants.
+    /// A loop with an `int` counter. Some bounds are not constants.
     fn counted(&mut self, nesting: u32) {
         let (label, i, n) = (self.fresh("loop"), self.fresh("i"), self.trips());
         let head = match self.rng().below(7) {
@@ -94,7 +95,7 @@ impl Body<'_> {
         self.line(&format!("while ({condition} && --{fuel} > 0);"));
     }
 
-    /// `for (;;)` that only `break` leaves.
+    /// A `for (;;)` loop that only `break` leaves.
     fn endless(&mut self, nesting: u32) {
         let (label, fuel, n) = (self.fresh("loop"), self.fresh("fuel"), self.trips());
         self.line(&format!("int {fuel} = {n};"));
@@ -108,7 +109,7 @@ impl Body<'_> {
         });
     }
 
-    /// Loops without a body: compilers may drop them.
+    /// Loops without a body, which compilers may remove.
     fn empty(&mut self) {
         let (i, n) = (self.fresh("i"), self.trips());
         self.spend(4 * n);
@@ -126,7 +127,8 @@ impl Body<'_> {
         }
     }
 
-    /// Filling, copying, adding up, searching: loops that become vectors, calls or nothing.
+    /// Loops that fill, copy, sum or search arrays. Compilers vectorise them, replace them by
+    /// calls, or remove them.
     fn known_shape(&mut self) {
         if !self.affords(200) {
             return self.empty();
@@ -153,7 +155,7 @@ impl Body<'_> {
                 self.line(&format!("{outer} {inner} GRID[{i}][{j}] += GRID[{j}][{i}] ^ {value};"));
             }
             _ => {
-                // The condition does not change inside: the loop may be made twice.
+                // The condition is loop-invariant, so the compiler may unswitch the loop.
                 let flag = self.condition(1);
                 let name = self.fresh("flag");
                 self.line(&format!("boolean {name} = {flag};"));

@@ -2,15 +2,18 @@
 
 //! Random programs in Java: single-threaded, deterministic, and certain to end.
 //!
-//! Every loop has a bound or fuel, every recursion a depth, so a program ends whatever its values are; what it prints
-//! is a checksum of all it computed. Nothing in it observes the VM (no times, identity hashes, or stack depths), so
-//! the bytecodes that its classes execute are the same in every run, whichever engine executes them. What the
-//! generator emits is chosen for what the VM's compilers do to it: conditional moves, range checks folded to one
-//! comparison, unrolled, unswitched, vectorised and removed loops, jump tables, inlined and megamorphic calls,
-//! implicit exceptions, on-stack replacement, and code that is thrown away when a rare path is taken late.
+//! Every loop has a bound or a counter that limits it, and every recursion a depth, so a program
+//! ends whatever its values are. It prints a checksum of all that it computed. It does not
+//! observe the VM (no times, identity hashes or stack depths), so its classes execute the same
+//! bytecodes in every run, whichever engine executes them. The generator emits code for which the
+//! VM's compilers have transformations: conditional moves, range checks folded to one comparison,
+//! unrolled, unswitched, vectorised and removed loops, jump tables, inlined and megamorphic
+//! calls, implicit exceptions, on-stack replacement, and code that is deoptimised when a rare
+//! path is first taken late.
 //!
-//! [`run`] records such a program interpreted and compiled, and lets `jportal verify --against` compare the two.
-//! The same seed gives the same text; tests name programs by their seed.
+//! [`run`] records such a program interpreted and compiled, and compares the two flows with
+//! `jportal verify --against`. The same seed gives the same text; tests name programs by their
+//! seed.
 
 mod body;
 mod expression;

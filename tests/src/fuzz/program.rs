@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The frame of a random program: its classes, its kernels, its `main`.
+//! The skeleton of a random program: its classes, its kernels, its `main`.
 
 use super::body::{Body, Callee, Shared};
 
 /// A generated program.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Name of its main class; all its classes' names begin with it.
+    /// Name of its main class. The file with all its classes has the same name.
     pub name: String,
     /// The compilation unit `<name>.java`.
     pub text: String,
 }
 
-/// Bytecodes per call: leaf methods, methods of the class hierarchy, kernels.
+/// Budgets in bytecodes per call: leaf methods, methods of the class hierarchy, kernels.
 const LEAF: u64 = 24;
 const METHOD: u64 = 30;
 const KERNEL: u64 = 700;
 
-/// The program of that seed.
+/// Generates the program of a seed.
 pub fn generate(seed: u64) -> Source {
     let name = format!("Fuzz{seed}");
     let mut shared = Shared::new(seed);
@@ -77,7 +77,7 @@ public final class {name} {{
     Source { name, text }
 }
 
-/// What every program has.
+/// The members that every program has.
 const FIXED: &str = r#"    static int S0 = 1, S1 = 2, S2 = 3, S3 = 5;
     static long L0 = 7;
     static final int[] IA = new int[16], IB = new int[16];
@@ -135,7 +135,7 @@ fn call(expression: &str) -> String {
     )
 }
 
-/// Small methods that compilers inline; later ones call earlier ones.
+/// Small methods that compilers inline. Later ones call earlier ones.
 fn leaves(shared: &mut Shared) -> Vec<String> {
     let n = shared.rng.range(3, 6);
     (0..n)
@@ -158,7 +158,8 @@ fn leaves(shared: &mut Shared) -> Vec<String> {
         .collect()
 }
 
-/// Two methods that call themselves and each other, to a depth given by their first argument.
+/// Two methods that call themselves and each other. Their first argument is the depth of
+/// recursion.
 fn recursion(shared: &mut Shared) -> String {
     let mut members = String::new();
     for (own, other) in [("rec0", "rec1"), ("rec1", "rec0")] {
@@ -179,10 +180,12 @@ fn recursion(shared: &mut Shared) -> String {
     members
 }
 
-/// An interface, an abstract class, four classes below it, and classes that wait for their initialisation.
+/// An interface, an abstract class, four subclasses, and classes that are initialised at their
+/// first use.
 fn classes(shared: &mut Shared) -> Vec<String> {
     let callees = std::mem::take(&mut shared.callees);
-    // Recursive methods may call those of the hierarchy, so these must not call them.
+    // Recursive methods may call those of the hierarchy, so these must not call recursive
+    // methods.
     shared.callees = callees.iter().filter(|c| c.depth_mask.is_none()).cloned().collect();
     let mut members = Vec::new();
     let default = method(shared, &["a"]);
@@ -239,7 +242,8 @@ fn classes(shared: &mut Shared) -> Vec<String> {
     members
 }
 
-/// The body of a short method of the hierarchy in which these `int` variables and fields are known.
+/// The body of a short method of the hierarchy. `variables` are the `int` variables and fields
+/// that it can use.
 fn method(shared: &mut Shared, variables: &[&str]) -> String {
     let mut body = Body::new(shared, METHOD).with_ints(variables);
     body.dispatches = false;
@@ -283,7 +287,7 @@ fn lazy_class(shared: &mut Shared, i: u64) -> String {
     )
 }
 
-/// Functions behind an interface of the library.
+/// Lambdas that are called through an interface of the class library.
 fn lambdas(shared: &mut Shared) -> String {
     let mut items = Vec::new();
     for _ in 0..3 {
@@ -316,7 +320,8 @@ fn kernel(shared: &mut Shared, i: u64) -> String {
     format!("    static int k{i}(int a, int b, int round) {{\n{text}    }}\n")
 }
 
-/// A method called once whose loop is long: its code is entered in mid-loop.
+/// A method that is called once and has a long loop: its compiled code is entered by on-stack
+/// replacement.
 fn long_loop(shared: &mut Shared) -> String {
     let trips = shared.rng.range(8_000, 20_000);
     let mut body = Body::new(shared, 60).with_ints(&["a", "b"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A small generator of numbers: the same seed gives the same program on every machine.
+//! A small random number generator: the same seed gives the same program on every machine.
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
@@ -8,7 +8,7 @@ pub(crate) struct Rng(u64);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        // Neighbouring seeds must not begin alike.
+        // Mix the seed, so that consecutive seeds do not start with similar numbers.
         let mut rng = Self(seed ^ 0x6a70_6f72_7461_6c21);
         rng.next();
         rng

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A random program recorded twice, interpreted and compiled, and the two flows compared.
+//! Records a random program twice, interpreted and compiled, and compares the two flows.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,28 +13,28 @@ use crate::against::{self, Outcome, Precision};
 use crate::process::{self, Finished};
 use crate::{Error, Result};
 
-/// A run may take this long; a generated program needs seconds. The limit only catches hangs.
+/// The time limit of a run. A generated program needs seconds; the limit only catches hangs.
 const LIMIT: Duration = Duration::from_secs(1200);
 
-/// Which compilers run.
+/// The engines that execute a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// C1 alone, without profiling.
     C1,
     /// C2 alone.
     C2,
-    /// Interpreter, C1 and C2 as the VM sees fit.
+    /// Interpreter, C1 and C2, as the VM's policy decides.
     Tiered,
-    /// C2 alone, whose choices of order are made at random.
+    /// C2 alone, with its decisions about order randomised (`-XX:+StressLCM` and others).
     Stress,
 }
 
 /// One way to run a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
-    /// Compilers.
+    /// The compilers.
     pub engine: Engine,
-    /// Promise.
+    /// The promise about paths.
     pub precision: Precision,
 }
 
@@ -49,7 +49,7 @@ impl Mode {
         PRECISIONS.into_iter().flat_map(with).collect()
     }
 
-    /// One mode of each precision, such that few neighbouring seeds have all modes among them.
+    /// One mode of each precision, chosen so that a few consecutive seeds cover all modes.
     pub fn in_turn(seed: u64) -> Vec<Self> {
         let engine = |n: u64| ENGINES[(n % 4) as usize].1;
         vec![
@@ -58,7 +58,8 @@ impl Mode {
         ]
     }
 
-    /// Flags of `java`. The program of that seed is compiled early, and nothing runs while it is.
+    /// The flags of `java` for the program of `seed`: methods are compiled early, and the program
+    /// waits for each compilation.
     fn flags(self, seed: u64) -> Vec<String> {
         const SCALES: [&str; 3] = ["0.1", "0.05", "0.02"];
         let mut flags = vec!["-Xbatch".to_owned()];
@@ -95,7 +96,7 @@ impl fmt::Display for Mode {
 impl FromStr for Mode {
     type Err = Error;
 
-    /// `c1-exact`, or `c1`, which means the same.
+    /// Parses `c1-exact`, for example; `c1` means the same.
     fn from_str(text: &str) -> Result<Self> {
         let (engine, precision) = text.split_once('-').unwrap_or((text, "exact"));
         let engine = ENGINES.iter().find(|(name, _)| *name == engine);
@@ -107,7 +108,7 @@ impl FromStr for Mode {
     }
 }
 
-/// What is needed to record and compare, and where the files go.
+/// The tools that record and compare, and the directories for files.
 #[derive(Debug, Clone)]
 pub struct Rig {
     /// The command.
@@ -116,7 +117,7 @@ pub struct Rig {
     pub jdk: PathBuf,
     /// Folder for sources, classes and captures.
     pub work: PathBuf,
-    /// Folder in which the files of each failure stay, one folder per failure.
+    /// Folder that keeps the files of failures, in one folder per failure.
     pub failures: PathBuf,
 }
 
@@ -137,7 +138,7 @@ impl Reference {
     /// Removes the capture, which is large.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// If it cannot be removed.
     pub fn remove(self) -> Result<()> {
         Ok(std::fs::remove_file(self.capture)?)
     }
@@ -147,7 +148,7 @@ impl Rig {
     /// Generates and compiles the programs of these seeds.
     ///
     /// # Errors
-    /// When javac refuses a program, which is a fault of the generator.
+    /// If javac refuses a program, which is a fault of the generator.
     pub fn compile(&self, seeds: impl Iterator<Item = u64>) -> Result<()> {
         std::fs::create_dir_all(&self.work)?;
         let mut javac = Command::new(self.jdk.join("bin/javac"));
@@ -169,7 +170,7 @@ impl Rig {
     /// Records the interpreted run.
     ///
     /// # Errors
-    /// When the program cannot be recorded or does not end well.
+    /// If the program cannot be recorded or fails.
     pub fn reference(&self, seed: u64) -> Result<Reference> {
         let capture = self.work.join(format!("Fuzz{seed}.int.jportal"));
         let finished = self.record(seed, &["-Xint".to_owned()], &capture)?;
@@ -193,17 +194,18 @@ impl Rig {
             "tsc",
         ]);
         command.args(["--seed", &seed.to_string(), "--java"]).arg(&self.jdk);
-        // A crashing VM leaves its report where it runs.
+        // A crashing VM writes its report to its working directory.
         command.arg("-o").arg(capture).arg("--").args(flags).current_dir(&self.work);
         command.args(["-XX:-CreateCoredumpOnCrash", "-cp"]).arg(&self.work).arg(format!("Fuzz{seed}"));
         process::run(&mut command, LIMIT)
     }
 
-    /// Runs the program of `reference` in `mode` and compares. Only what hinders the test itself is an error; all
-    /// that the recording or the decoder does wrong is a failure in the outcome, and its files are kept.
+    /// Runs the program of `reference` in `mode` and compares the flows. Only an obstacle to the
+    /// test itself is an error. A fault of the recording or of the decoder is a failure in the
+    /// outcome, and its files are kept.
     ///
     /// # Errors
-    /// When a process cannot be started, or a file not be written.
+    /// If a process cannot be started, or a file cannot be written.
     pub fn check(&self, reference: &Reference, mode: Mode) -> Result<Outcome> {
         let seed = reference.seed;
         let capture = self.work.join(format!("Fuzz{seed}.{mode}.jportal"));
@@ -232,15 +234,15 @@ impl Rig {
     /// Compares a capture with the reference.
     ///
     /// # Errors
-    /// When `verify` cannot be started or hangs.
+    /// If `verify` cannot be started or hangs.
     pub fn compare(&self, reference: &Reference, capture: &Path, precision: Precision) -> Result<Outcome> {
         against::compare(&self.jportal, (capture, precision), &reference.capture, LIMIT)
     }
 
-    /// Records the program once more in `mode` and leaves the capture, for tests that change it.
+    /// Records the program again in `mode` and keeps the capture, for tests that change it.
     ///
     /// # Errors
-    /// When the program cannot be recorded or does not end well.
+    /// If the program cannot be recorded or fails.
     pub fn capture(&self, reference: &Reference, mode: Mode) -> Result<PathBuf> {
         let seed = reference.seed;
         let capture = self.work.join(format!("Fuzz{seed}.{mode}.kept.jportal"));
@@ -268,12 +270,12 @@ pub struct Tally {
     pub runs: u64,
     /// Those that failed.
     pub failed: u64,
-    /// All figures added up.
+    /// The sums of all figures.
     pub sum: Outcome,
 }
 
 impl Tally {
-    /// Adds one.
+    /// Adds an outcome.
     pub fn add(&mut self, outcome: &Outcome) {
         self.runs += 1;
         self.failed += u64::from(outcome.failure.is_some());

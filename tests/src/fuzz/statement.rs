@@ -4,7 +4,7 @@
 
 use super::body::{Body, Target};
 
-/// Exceptions that generated code throws, each caught by its own clause in this order.
+/// Exceptions that generated code throws. `catch` clauses are in this order.
 const CAUGHT: &[&str] = &[
     "ArithmeticException",
     "ArrayIndexOutOfBoundsException",
@@ -27,7 +27,7 @@ impl Body<'_> {
         });
     }
 
-    /// One statement; `nesting` says how many more levels of blocks it may have.
+    /// One statement. `nesting` is the number of further levels of blocks that it may have.
     pub(super) fn statement(&mut self, nesting: u32) {
         if nesting == 0 || !self.affords(40) {
             return self.simple();
@@ -140,7 +140,7 @@ impl Body<'_> {
         }
     }
 
-    /// Leaves a block, a loop or the method on a condition.
+    /// Leaves a block, a loop or the method if a condition holds.
     pub(super) fn leave(&mut self) {
         let condition = self.condition(1);
         let targets = self.targets.clone();
@@ -151,7 +151,7 @@ impl Body<'_> {
             }
             return;
         }
-        // The innermost target is meant more often.
+        // Prefer the innermost target.
         let target = if self.rng().chance(60) {
             targets[targets.len() - 1].clone()
         } else {
@@ -208,8 +208,8 @@ impl Body<'_> {
         self.cases(&selector, &keys, nesting);
     }
 
-    /// Enough cases for a jump through a table, all of them taken equally often: C2 tests for frequent ones first. Many
-    /// cases are empty or the next one's.
+    /// A `switch` with enough cases for a jump table, all of them taken equally often: C2 would
+    /// test for frequent cases first. Many cases are empty or fall through.
     fn table_switch(&mut self) {
         self.spend(6);
         let first = self.rng().below(3);
@@ -335,7 +335,7 @@ impl Body<'_> {
         self.names.ints.push(result);
     }
 
-    /// What `inside` writes sees these variables only, and cannot assign them.
+    /// Lets `inside` write an expression that sees only these variables and cannot assign them.
     fn inside_lambda(&mut self, visible: &[&str], inside: impl FnOnce(&mut Self) -> String) -> String {
         let names = std::mem::take(&mut self.names);
         self.names.fixed = visible.iter().map(|n| (*n).to_owned()).collect();
@@ -344,7 +344,8 @@ impl Body<'_> {
         text
     }
 
-    /// What runs in a few late rounds only: by then the code around it is compiled without it.
+    /// Code that runs only in a few late rounds. By then, the code around it is compiled without
+    /// it.
     fn rare(&mut self, nesting: u32) {
         let rounds = self.shared.rounds;
         let round = self.rng().range(rounds / 3, rounds - 1);
@@ -391,7 +392,7 @@ impl Body<'_> {
         self.names.objects.push(name);
     }
 
-    /// Library code that calls back.
+    /// A collection whose methods call lambdas of the program.
     fn collection(&mut self) {
         if !self.affords(200) {
             return self.simple();

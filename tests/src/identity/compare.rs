@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Listings of one program.
+//! Compares listings of one program.
 //!
-//! Two nmethods are the same if every byte is, except operands that hold addresses: those of oops, metadata, stubs and the
-//! VM, which another run or another VM puts elsewhere. Such an operand must have a relocation of the same text in both
-//! listings (which names the object or routine), or be the 64-bit operand of a `mov` that is a user space address in
-//! both; the latter are counted apart.
+//! Two nmethods are the same if every byte is, except operands that hold addresses: those of
+//! oops, metadata, stubs and the VM, which differ between runs and between VMs. Such an operand
+//! must have a relocation with the same text in both listings (the text names the object or
+//! routine), or be the 64-bit operand of a `mov` that is a user space address in both. The latter
+//! are counted separately.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,14 +15,15 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, NasmFormatter, O
 
 use super::listing::{Key, Listed, without_numbers};
 
-/// What two nmethods of one key have to do with each other.
+/// The result of comparing two nmethods with the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Every byte is the same.
     Identical,
-    /// So many operands are addresses that differ: with a relocation, and without one.
+    /// Only addresses in operands and constants differ. The numbers of such addresses with a
+    /// relocation, and without one.
     ButAddresses(u32, u32),
-    /// What differs first.
+    /// The first difference.
     Different(String),
 }
 
@@ -30,36 +32,38 @@ pub enum Verdict {
 pub struct Difference {
     /// What was compiled.
     pub key: Key,
-    /// Which compilation of the key.
+    /// Index of the compilation among those with the same key.
     pub nth: usize,
-    /// What differs first.
+    /// The first difference.
     pub what: String,
 }
 
-/// Figures of a listing against those of the reference.
+/// The result of comparing a listing with those of the reference.
 #[derive(Debug, Default, Clone)]
 pub struct Comparison {
     /// Nmethods with every byte the same.
     pub identical: u64,
-    /// Nmethods that differ in addresses only, and those addresses.
+    /// Nmethods that differ in addresses only.
     pub but_addresses: u64,
-    /// Addresses with a relocation.
+    /// Differing addresses with a relocation.
     pub relocated: u64,
-    /// Addresses without one.
+    /// Differing addresses without a relocation.
     pub raw: u64,
     /// Bytes of code and constants compared.
     pub bytes: u64,
-    /// Those of all these that are not as in the first run of the reference but as in another one.
+    /// Nmethods that differ from the first run of the reference, but are the same as in another
+    /// run of it. They also count as `identical` or `but_addresses`.
     pub in_another_run: u64,
-    /// Nmethods that differ, but the runs of the reference differ among themselves, too, or another run had no difference there.
+    /// Nmethods that differ, but the runs of the reference also differ there, or another attempt
+    /// showed no difference.
     pub varying: Vec<Difference>,
-    /// Nmethods that differ in all runs although those of the reference agree.
+    /// Nmethods that differ in all attempts, although the runs of the reference agree.
     pub different: Vec<Difference>,
     /// Compilations without a counterpart in the reference.
     pub alone: Vec<Key>,
-    /// Whether everything was compiled in the order of one of the runs.
+    /// Whether the compilations are in the order of one of the reference's runs.
     pub same_order: bool,
-    /// So many runs were tested until nothing was different, or in vain.
+    /// The number of attempts until nothing was different, or the maximum.
     pub attempts: usize,
 }
 
@@ -68,11 +72,12 @@ impl Comparison {
     pub fn compared(&self) -> u64 {
         self.identical + self.but_addresses + (self.different.len() + self.varying.len()) as u64
     }
-    /// Whether no difference remains that a run of the reference does not show as well, and something was compared.
+    /// Whether something was compared and nothing is different.
     pub fn same(&self) -> bool {
         self.compared() > 0 && self.different.is_empty()
     }
-    /// Leaves different what was so in the run `before`, too; the rest varies from run to run.
+    /// Keeps in `different` only what was different in the attempt `before` too. The rest varies
+    /// from run to run.
     pub fn differs_always(&mut self, before: &Self) {
         let was = |d: &Difference| before.different.iter().any(|b| (&b.key, b.nth) == (&d.key, d.nth));
         let (different, varying) = std::mem::take(&mut self.different).into_iter().partition(was);
@@ -142,8 +147,8 @@ fn by_key(list: &[Listed]) -> Compilations<'_> {
     map
 }
 
-/// Compares `tested` with several runs of the reference, pairing compilations of one key in their order. What is not the
-/// same in the first run may be in another one.
+/// Compares `tested` with several runs of the reference. Pairs the compilations of one key in
+/// their order. An nmethod that differs from the first run may be the same as in another one.
 pub fn listings(references: &[Vec<Listed>], tested: &[Listed]) -> Comparison {
     let order = |list: &[Listed]| list.iter().map(|n| n.key.clone()).collect::<Vec<_>>();
     let same_order = references.iter().any(|r| order(r) == order(tested));
@@ -185,7 +190,7 @@ struct Addresses {
     raw: u32,
 }
 
-/// Relocations and debug information, addresses apart.
+/// Compares relocations and debug information, except addresses; returns the first difference.
 fn notes(a: &Listed, b: &Listed) -> Option<String> {
     let differ = |(x, y): &(&(u32, String), &(u32, String))| x.0 != y.0 || normal(a, &x.1) != normal(b, &y.1);
     if let Some((x, y)) = a.notes.iter().zip(&b.notes).find(differ) {
@@ -195,7 +200,7 @@ fn notes(a: &Listed, b: &Listed) -> Option<String> {
         .then(|| format!("{} and {} relocations and debug records", a.notes.len(), b.notes.len()))
 }
 
-/// The text with addresses inside of the nmethod as offsets and all others left out.
+/// The text of a note with addresses inside the nmethod as offsets, and without other addresses.
 fn normal(n: &Listed, text: &str) -> String {
     let text = without_numbers(text);
     let mut rest = &text[..];
@@ -219,8 +224,9 @@ fn normal(n: &Listed, text: &str) -> String {
     out
 }
 
-/// Whether a relocation belongs to the instruction at `offset`. The listing names the group of four bytes. A far one is
-/// led up to by an empty one, and then the listing shows the empty one only.
+/// Whether a relocation belongs to the instruction at `offset`. The listing locates a relocation
+/// to four bytes. An empty relocation (`{no_reloc}`) precedes one that is far from its
+/// predecessor, and the listing then shows only the empty one.
 fn relocation(n: &Listed, offset: u32, length: usize) -> Relocation {
     let end = offset + length as u32;
     let here = n.notes.iter().filter(|(at, note)| at + 4 > offset && *at < end && note.starts_with('{'));
@@ -262,9 +268,10 @@ fn code(a: &Listed, b: &Listed, addresses: &mut Addresses) -> Result<(), String>
     Ok(())
 }
 
-/// C1's patching stubs hold data between instructions, behind which decoding loses its way: every byte from `at` on that
-/// differs must belong to the operand of a `mov` of 64 bits that is an address in both, or to the distance of a relocated
-/// `call`, `jmp` or `jcc`.
+/// Compares the bytes from `at`, where the instructions first differ. C1's patching stubs hold
+/// data between instructions, after which decoding is out of step. Therefore, every differing
+/// byte must belong to the operand of a 64-bit `mov` that is an address in both, or to the
+/// displacement of a relocated `call`, `jmp` or `jcc`.
 fn data(a: &Listed, b: &Listed, mut at: usize, addresses: &mut Addresses) -> Option<()> {
     let wide = |n: &Listed, i: usize| {
         let operand = n.code.get(i + 2..i + 10)?;
@@ -297,7 +304,8 @@ fn data(a: &Listed, b: &Listed, mut at: usize, addresses: &mut Addresses) -> Opt
     Some(())
 }
 
-/// Whether the `mov` at `offset` loads the same, or an address in both.
+/// Whether the `mov` at `offset` loads the same offset of the nmethod in both, an address in
+/// both, or a value with a named relocation.
 fn is_operand((a, p): (&Listed, u64), (b, q): (&Listed, u64), offset: usize) -> bool {
     same_place((a, p), (b, q))
         || is_address(p) && is_address(q)
@@ -349,7 +357,8 @@ fn operands(
     })
 }
 
-/// Whether two values mean the same. `wide`: an address may stand there without a relocation that has a name.
+/// Whether two values have the same meaning. If `wide`, addresses may differ without a named
+/// relocation.
 fn value(
     (a, p): (&Listed, u64),
     (b, q): (&Listed, u64),

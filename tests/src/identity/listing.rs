@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The log of `-XX:+LogVMOutput -XX:+PrintNMethods`.
+//! Reads the log of `-XX:+LogVMOutput -XX:+PrintNMethods`.
 
 use std::io::BufRead;
 use std::path::Path;
 
 use crate::Result;
 
-/// Names a compilation in every run of the program.
+/// Identifies a compilation in every run of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// Class, method and descriptor.
     pub method: String,
-    /// Tier, 4 where there is only C2, 1 where there is only C1.
+    /// Compilation level. If the log has none: 1 for C1, 4 for C2.
     pub level: u8,
-    /// Where code for on-stack replacement is entered.
+    /// The bci at which OSR code is entered; `None` for other code.
     pub osr_bci: Option<u32>,
 }
 
@@ -31,8 +31,8 @@ pub struct Listed {
     pub constants_start: u64,
     /// Constant section, in words of 32 bits.
     pub constants: Vec<u32>,
-    /// Relocations, entry points, oop maps and debug information, each with its offset in `code`. Addresses are those of
-    /// this run.
+    /// Relocations, entry points, oop maps and debug information, each with its offset in `code`.
+    /// They contain addresses of this run.
     pub notes: Vec<(u32, String)>,
 }
 
@@ -47,7 +47,7 @@ impl Listed {
 /// Reads the log, in order of installation.
 ///
 /// # Errors
-/// When it cannot be read or is not as expected.
+/// If the file cannot be read or is not in the expected format.
 pub fn read(path: &Path) -> Result<Vec<Listed>> {
     let file = std::fs::File::open(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut all = Vec::new();
@@ -104,7 +104,8 @@ struct Reader {
     note_at: u32,
 }
 
-/// The name without the number of a lambda's class and the address behind it: both depend on what else has run.
+/// Removes the number of a lambda's class and the address that follows it. Both depend on what
+/// ran before.
 pub fn without_numbers(text: &str) -> String {
     const LAMBDA: &str = "$$Lambda$";
     let mut out = String::with_capacity(text.len());
@@ -124,7 +125,7 @@ fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     behind.split_once('\'').map(|(value, _)| value)
 }
 
-/// `0x` and 16 digits at the start of the text, and what follows them.
+/// Splits `0x` and 16 digits off the start of the text.
 fn address(text: &str) -> Option<(u64, &str)> {
     let digits = text.strip_prefix("0x")?;
     let value = u64::from_str_radix(digits.get(..16)?, 16).ok()?;
@@ -155,7 +156,7 @@ impl Reader {
 
     fn head(&mut self, line: &str) -> std::result::Result<(), String> {
         if line.starts_with("Compiled method ") {
-            // "... Class::method @ 25 (60 bytes)" for on-stack replacement
+            // For on-stack replacement: "... Class::method @ 25 (60 bytes)".
             let name = line.rsplit_once(" (").map_or(line, |(name, _)| name);
             self.osr_bci = name.rsplit_once(" @ ").and_then(|(_, bci)| bci.parse().ok());
             let name = name.split(" @ ").next().unwrap_or(name);
@@ -206,7 +207,7 @@ impl Reader {
         Ok(())
     }
 
-    /// `{0x...} 'hashCode' '()I' in 'java/lang/String'`
+    /// Parses `{0x...} 'hashCode' '()I' in 'java/lang/String'`.
     fn method_line(&mut self, text: &str) {
         let parts: Vec<&str> = text.split('\'').collect();
         if let [_, name, _, descriptor, _, class, ..] = parts[..] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! One program in several virtual machines.
+//! Runs one program in several VMs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use crate::{Error, Result};
 
 const LIMIT: Duration = Duration::from_secs(1200);
 
-/// Which compilers run, with as few threads as their policy permits.
+/// The compilers that run, with as few threads as their policy permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compilers {
     /// C1 alone, without profiling.
     C1,
     /// C2 alone.
     C2,
-    /// Both, as the VM sees fit: one thread each.
+    /// Both, as the VM's policy decides, with one thread each.
     Tiered,
 }
 
@@ -61,18 +61,18 @@ impl FromStr for Compilers {
     }
 }
 
-/// What JPortal does in the run.
+/// What JPortal does in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recording {
     /// The VM does not know JPortal.
     Unknown,
     /// `-XX:-JPortal`.
     Off,
-    /// It records, without path markers.
+    /// Records, without path markers.
     Unmarked,
-    /// It records path markers with `default` precision.
+    /// Records, with path markers at `default` precision.
     Marked,
-    /// It records path markers with `exact` precision.
+    /// Records, with path markers at `exact` precision.
     Exact,
 }
 
@@ -88,23 +88,24 @@ impl Recording {
     }
 }
 
-/// Whether a process has its memory where the last one had it. C2 sorts some things by their address: a few nmethods have
-/// one of two forms, and the same form in all runs with the same addresses.
+/// Whether address space layout is randomised. C2 orders some things by address: a few nmethods
+/// have one of two forms, and the same form in all runs with the same addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addresses {
-    /// As near as flags and VM permit.
+    /// Not randomised; addresses are the same as in other runs where the VM permits it.
     Same,
-    /// As the kernel sees fit.
+    /// Randomised by the kernel.
     Random,
 }
 
-/// Runs the program that `arguments` name (`java`'s own from the class path on) and lists what is compiled.
+/// Runs the program of `arguments` (arguments of `java` from the class path on) and lists what is
+/// compiled.
 ///
-/// Nothing runs while something is compiled; `agent` is `libsteadystart.so`, which keeps
-/// the class library from folding the time of its start into its constants.
+/// The program waits for each compilation. `agent` is `libsteadystart.so`, which keeps the class
+/// library from folding its start time into constants.
 ///
 /// # Errors
-/// When the program does not end well or the log is not as expected.
+/// If the program fails or the log is not in the expected format.
 pub fn list(
     jdk: &Path,
     agent: &Path,
@@ -120,7 +121,8 @@ pub fn list(
     if addresses == Addresses::Same {
         command.arg("-R").arg(&java);
     }
-    // Without collections the threads that clean up after them do not count in profiles.
+    // The heap is large enough to avoid collections. After a collection, threads that clean up
+    // would execute methods and so change their profiles.
     command.args([
         "-Xshare:off",
         "-Xbatch",
@@ -136,7 +138,7 @@ pub fn list(
         command.arg(format!("-XX:JPortalFile={}", folder.path().join("capture").display()));
     }
     command.arg(format!("-agentpath:{}", agent.display())).args(arguments);
-    // Not in the folder, whose name is another in each run, and a system property.
+    // The working directory is a system property, so it must be the same in each run.
     command.current_dir("/");
     let finished = process::run(&mut command, LIMIT)?;
     if !finished.status.success() {
@@ -145,7 +147,7 @@ pub fn list(
     listing::read(&log)
 }
 
-/// The virtual machine that the others are compared with.
+/// The VM with which the others are compared.
 #[derive(Debug, Clone)]
 pub struct Reference {
     /// Its JDK.
@@ -155,8 +157,9 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The tree without the feature where it has been built, else ours with `-XX:-JPortal`. Debian's own build serves less
-    /// well: its name is in system properties, whose handling is in the profiles.
+    /// The JDK built without JPortal if it exists, else JPortal's JDK with `-XX:-JPortal`.
+    /// Debian's own build is less suitable: its name is in system properties, and the handling of
+    /// these affects profiles.
     pub fn built(root: &Path) -> Self {
         let plain = root.join("build/jdk-plain");
         if plain.exists() {
@@ -166,31 +169,32 @@ impl Reference {
     }
 }
 
-/// A program in two virtual machines.
+/// A program in two VMs.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// The one to compare with.
+    /// The VM to compare with.
     pub reference: Reference,
     /// The recording JDK.
     pub jdk: PathBuf,
     /// `libsteadystart.so`.
     pub agent: PathBuf,
-    /// See [`list`].
+    /// Arguments of `java`; see [`list`].
     pub arguments: Vec<String>,
-    /// Where the two JDKs stand, if they had to be copied: kept until nobody needs them.
+    /// The copies of the two JDKs, if they had to be copied; removed with the last user.
     _homes: Option<Arc<TempDir>>,
 }
 
-/// So many times both run at most, from the second on with random addresses. Some decisions of a VM hang on time or on
-/// addresses; what a flag changes, it changes always.
+/// The maximal number of attempts. All but the first use randomised addresses. Some decisions of
+/// a VM depend on time or on addresses; the effect of a flag is the same in each run.
 const ATTEMPTS: usize = 5;
 
 impl Pair {
-    /// The reference and the recording JDK. Where one lies is in system properties, and how long these are is in profiles (of
-    /// `StringLatin1.indexOf`, say): JDKs with paths of different lengths are copied to such of the same.
+    /// Prepares the comparison of `jdk` with the reference. The path of a JDK is in system
+    /// properties, and its length affects profiles (of `StringLatin1.indexOf`, for example). If
+    /// the two paths have different lengths, both JDKs are copied to paths of the same length.
     ///
     /// # Errors
-    /// When they cannot be copied.
+    /// If the JDKs cannot be copied.
     pub fn new(
         mut reference: Reference,
         mut jdk: PathBuf,
@@ -214,11 +218,12 @@ impl Pair {
         }
         Ok(Self { reference, jdk, agent, arguments, _homes: homes })
     }
-    /// Compares until nothing differs in all runs, and not among those of the reference either. `references` grows, and may be
-    /// used again with the same compilers.
+    /// Runs both VMs until no nmethod differs in all attempts, at most `ATTEMPTS` times.
+    /// Differences that the runs of the reference also have do not count. `references` grows, and
+    /// can be reused with the same compilers.
     ///
     /// # Errors
-    /// As [`list`].
+    /// As for [`list`].
     pub fn compare(
         &self,
         references: &mut Vec<Vec<Listed>>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Many changes of one capture, some at a time.
+//! Tries many changes of one capture, several at a time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -11,38 +11,38 @@ use super::model::Model;
 use super::plan::{Amount, Mutation, plan};
 use crate::Result;
 
-/// What is changed, and who looks at it.
+/// A set of changes, and the number of commands that read each changed capture.
 #[derive(Debug, Clone)]
 pub struct Campaign {
     /// The command.
     pub jportal: PathBuf,
     /// How much is changed.
     pub amount: Amount,
-    /// Of what is chosen.
+    /// Seed of the random choices.
     pub seed: u64,
-    /// So many changes at most, spread over all; 0: all.
+    /// Greatest number of changes, spread evenly over all; 0: all.
     pub most: usize,
-    /// So many commands on each changed capture, in turn.
+    /// Number of commands that run on each changed capture; they take turns.
     pub commands: usize,
-    /// Only changes with this in their name.
+    /// Only changes whose names contain this text.
     pub only: String,
-    /// Where changed captures go that a command failed on.
+    /// Folder for changed captures on which a command failed.
     pub keep: Option<PathBuf>,
-    /// Changes at once.
+    /// Number of changes tried at the same time.
     pub jobs: usize,
 }
 
-/// What came of a [`Campaign`].
+/// The result of a [`Campaign`].
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Changes that were tried.
+    /// Number of changes that were tried.
     pub tried: usize,
-    /// What failed, in words.
+    /// Descriptions of the failures.
     pub failures: Vec<String>,
 }
 
 impl Campaign {
-    /// Each kind of change once, each looked at by `commands` commands.
+    /// Each kind of change once, each tested by `commands` commands.
     pub fn small(jportal: &Path, commands: usize) -> Self {
         Self {
             jportal: jportal.into(),
@@ -59,7 +59,7 @@ impl Campaign {
     /// The changes of `model`.
     ///
     /// # Errors
-    /// When a record of it does not fit its schema.
+    /// If a record of it does not fit its schema.
     pub fn mutations(&self, model: &Model) -> Result<Vec<Mutation>> {
         let mut all = plan(model, self.seed, self.amount)?;
         all.retain(|m| m.name.contains(&self.only));
@@ -70,10 +70,11 @@ impl Campaign {
         Ok(all)
     }
 
-    /// Tries all changes of the whole capture at `capture`; `say` gets each failure at once.
+    /// Tries all changes of the whole capture at `capture`. Calls `say` with each failure when it
+    /// occurs.
     ///
     /// # Errors
-    /// When the capture cannot be taken apart, or a command fails on the untouched one.
+    /// If the capture cannot be parsed, or a command fails on the untouched one.
     pub fn run(&self, capture: &Path, say: impl Fn(&str) + Sync) -> Result<Outcome> {
         let folder = tempfile::tempdir()?;
         let base = folder.path().join("base.jportal");
@@ -117,7 +118,7 @@ impl Campaign {
         let path = folder.join("changed.jportal");
         std::fs::write(&path, mutation.apply(model))?;
         let all = Judge::commands();
-        // The first command asks most; it is always among them.
+        // The first command does the most work, so it always runs.
         let in_turn = |n: usize| (n + all - 1 - number % (all - 1)) % (all - 1) < self.commands - 1;
         let failures = judge.judge(&path, folder, |n| n.checked_sub(1).is_none_or(in_turn))?;
         if let Some(keep) = self.keep.as_ref().filter(|_| !failures.is_empty()) {

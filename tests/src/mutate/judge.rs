@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Every command on a changed capture, with limits on time and memory.
+//! Runs the commands on a changed capture, with limits on time and memory.
 
 use std::fs::File;
 use std::io;
@@ -12,27 +12,28 @@ use std::time::Duration;
 use crate::Result;
 use crate::process;
 
-/// What a command may take.
+/// The resources that a command may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Processor time in seconds.
     pub cpu_seconds: u64,
-    /// Address space in bytes; what is beyond is refused to the process.
+    /// Address space in bytes; allocations beyond it fail.
     pub address_space: u64,
-    /// Resident memory in KiB beyond twice that of the untouched capture.
+    /// Resident memory in KiB, in addition to twice the command's peak on the untouched capture.
     pub more_kib: u64,
-    /// Resident memory in bytes for each byte by which the file has grown.
+    /// Further resident memory in bytes for each byte by which the file has grown.
     pub per_byte: u64,
 }
 
 impl Default for Limits {
-    /// Ten seconds for what takes some hundredths, 4 GiB, 64 MiB, 64 bytes a byte.
+    /// 10 s of processor time for commands that need some hundredths of a second, 4 GiB of
+    /// address space, 64 MiB of additional resident memory, and 64 bytes per byte of growth.
     fn default() -> Self {
         Self { cpu_seconds: 10, address_space: 4 << 30, more_kib: 64 << 10, per_byte: 64 }
     }
 }
 
-/// A command that did on a changed capture what it must not.
+/// A command that behaved on a changed capture in a way that it must not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The command.
@@ -41,7 +42,8 @@ pub struct Failure {
     pub what: String,
 }
 
-/// The commands, and the words of each: `C` stands for the changed capture, `B` for the untouched one, `O` for a folder.
+/// The commands and their arguments. `C` is replaced by the changed capture, `B` by the untouched
+/// one, and `O` by a folder.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("info --check", &["info", "--check", "C"]),
     ("info", &["info", "--json", "C"]),
@@ -77,10 +79,10 @@ struct Ended {
 }
 
 impl Judge {
-    /// Runs every command on the untouched capture at `base` first.
+    /// Runs every command on the untouched capture at `base` to measure its peak memory.
     ///
     /// # Errors
-    /// When one of them cannot be run, or fails there already.
+    /// If a command cannot be run, or fails on the untouched capture.
     pub fn new(jportal: &Path, base: &Path, limits: Limits) -> Result<Self> {
         let base_bytes = process::size(base);
         let mut judge =
@@ -96,16 +98,16 @@ impl Judge {
         Ok(judge)
     }
 
-    /// How many commands there are.
+    /// The number of commands.
     pub const fn commands() -> usize {
         COMMANDS.len()
     }
 
-    /// What commands do on the changed capture at `path` that they must not; `wanted` says by its number which are run.
-    /// `folder` is theirs to write to.
+    /// Runs commands on the changed capture at `path` and returns their failures. `wanted`
+    /// selects the commands by index. They may write to `folder`.
     ///
     /// # Errors
-    /// When one cannot be run.
+    /// If a command cannot be run.
     pub fn judge(&self, path: &Path, folder: &Path, wanted: impl Fn(usize) -> bool) -> Result<Vec<Failure>> {
         let mut failures = Vec::new();
         let grown = process::size(path).saturating_sub(self.base_bytes);
@@ -135,7 +137,7 @@ impl Judge {
         }
         let stderr = folder.join("stderr");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&stderr)?);
-        // Of arenas that are never used up the address space would be full.
+        // Each malloc arena reserves address space; many arenas would exhaust the limit.
         command.env("MALLOC_ARENA_MAX", "2");
         let limits = [
             (libc::RLIMIT_AS, self.limits.address_space),
@@ -160,7 +162,7 @@ fn limit(what: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
     }
 }
 
-/// What of its end and its words is wrong.
+/// Describes a wrong exit status or message of a command; `None` if both are right.
 fn said_wrong(ended: &Ended) -> Option<String> {
     let panic = ended.stderr.lines().position(|line| line.contains("panicked at"));
     if let Some(at) = panic {

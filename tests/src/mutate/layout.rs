@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Where each field of an encoded record stands.
+//! The position of each field in an encoded record.
 
 use jportal_capture::header;
 use jportal_capture::schema::{FieldSchema, SCHEMA, StructSchema};
@@ -10,46 +10,46 @@ use crate::Result;
 /// A number in a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// `NMethodInstalled.scopes[].parent`; rows have no numbers.
+    /// Such as `NMethodInstalled.scopes[].parent`; rows are not numbered.
     pub path: String,
     /// Offset of its first byte.
     pub at: usize,
-    /// Bytes.
+    /// Width in bytes.
     pub width: usize,
 }
 
-/// A string, or raw bytes; the length stands in the four bytes in front.
+/// A string or raw bytes. The four bytes before it hold its length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blob {
     /// As in [`Field`].
     pub path: String,
-    /// First byte.
+    /// Offset of its first byte.
     pub from: usize,
-    /// First byte behind.
+    /// Offset after its last byte.
     pub to: usize,
 }
 
-/// A list; the number of rows stands in the four bytes in front.
+/// A list. The four bytes before it hold the number of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List {
     /// As in [`Field`].
     pub path: String,
-    /// Where each row begins, and where the last one ends.
+    /// Offset of each row, and the offset after the last one.
     pub rows: Vec<usize>,
-    /// Where in a row the number of the row stands that it belongs to, if it has one.
+    /// Offset within a row of the index of its parent row, if rows have parents.
     pub parent: Option<usize>,
 }
 
-/// All of a record.
+/// All fields of a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Numbers, with lengths of strings and lists.
+    /// Numbers, including the lengths of strings and lists.
     pub fields: Vec<Field>,
     /// Strings and raw bytes.
     pub blobs: Vec<Blob>,
     /// Lists.
     pub lists: Vec<List>,
-    /// Bytes that were read.
+    /// Number of bytes that were read.
     pub len: usize,
 }
 
@@ -60,7 +60,7 @@ const fn payload(name: &'static str, fields: &'static [FieldSchema]) -> StructSc
     StructSchema { name, kind: None, doc: &[], fields }
 }
 
-/// The payloads of small chunks (`FORMAT.md`); a test holds them against what the writer makes.
+/// The payloads of small chunks (`FORMAT.md`). A test compares them with the writer's output.
 const PAYLOADS: &[StructSchema] = &[
     payload("Counter", &[field("name", "Str"), field("value", "u64")]),
     payload(
@@ -81,15 +81,15 @@ const PAYLOADS: &[StructSchema] = &[
     ),
 ];
 
-/// The struct of that name.
+/// The schema of the struct `name`.
 pub fn schema(name: &str) -> Option<&'static StructSchema> {
     SCHEMA.iter().chain(header::SCHEMA).chain(PAYLOADS).find(|s| s.name == name)
 }
 
-/// The layout of `bytes`, the encoding of a `name` that begins at `at`.
+/// The layout of the encoding of a `name` that begins at offset `at` of `bytes`.
 ///
 /// # Errors
-/// When it is none, or has a type that the schemas do not describe.
+/// If the bytes are not such an encoding, or it has a type that the schemas do not describe.
 pub fn layout(name: &str, bytes: &[u8], at: usize) -> Result<Layout> {
     let mut walk = Walk { bytes, at, out: Layout::default() };
     walk.body(name, name)?;
@@ -97,10 +97,11 @@ pub fn layout(name: &str, bytes: &[u8], at: usize) -> Result<Layout> {
     Ok(walk.out)
 }
 
-/// The encoding of a `name` whose numbers are all `value`, with `rows` rows in each list.
+/// Appends to `to` the encoding of a `name` whose numbers are all `value`, with `rows` rows in
+/// each list.
 ///
 /// # Errors
-/// When it has a type that the schemas do not describe.
+/// If it has a type that the schemas do not describe.
 pub fn example(name: &str, value: u8, rows: u32, to: &mut Vec<u8>) -> Result<()> {
     let schema = schema(name).ok_or_else(|| format!("no schema of {name}"))?;
     for f in schema.fields {
@@ -133,12 +134,12 @@ fn width(ty: &str) -> Option<usize> {
     }
 }
 
-/// What a list is one of.
+/// The type of a list's rows.
 fn item(ty: &str) -> Option<&str> {
     inside(ty, "Vec")
 }
 
-/// The parameter of the type `outer<…>`. (`stringify!` may put blanks.)
+/// The parameter of the type `outer<…>`. `stringify!` may insert blanks.
 fn inside<'t>(ty: &'t str, outer: &str) -> Option<&'t str> {
     ty.strip_prefix(outer)?.trim().strip_prefix('<')?.strip_suffix('>').map(str::trim)
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Captures that are damaged, or made to do harm: each field to its extremes, chunks reordered, doubled, cut, with checksums
-//! made right again. No command may crash, hang, or take more memory than in proportion to the file.
+//! Damaged and malicious captures: each field gets extreme values, chunks are reordered,
+//! duplicated or cut, and checksums are made right again. No command may crash, hang, or use more
+//! memory than in proportion to the file.
 //!
-//! What there is to change is read off the schemas ([`jportal_capture::schema::SCHEMA`], [`jportal_capture::header::SCHEMA`],
-//! [`jportal_perf_abi::record::LAYOUTS`]), so a new record is covered without a word here.
+//! The changes are derived from the schemas ([`jportal_capture::schema::SCHEMA`],
+//! [`jportal_capture::header::SCHEMA`], [`jportal_perf_abi::record::LAYOUTS`]), so a new record
+//! is covered without any code here.
 
 mod campaign;
 mod judge;

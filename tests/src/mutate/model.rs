@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A capture taken apart: records can be changed, and it can be put together again with all lengths, offsets and checksums right.
+//! A capture in parts: records can be changed, and the file can be written again with all
+//! lengths, offsets and checksums right.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -12,7 +13,7 @@ use jportal_perf_abi::record::{HEADER_BYTES, LAYOUTS, SAMPLE_ID_BYTES};
 use super::layout::example;
 use crate::Result;
 
-/// What a chunk holds.
+/// The contents of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// Whole frames of metadata.
@@ -27,26 +28,26 @@ pub enum Part {
 #[derive(Debug, Clone)]
 pub struct Model {
     preamble: Vec<u8>,
-    /// In the order of the file.
+    /// The parts, in the order of the file.
     pub parts: Vec<Part>,
 }
 
 /// Something in a [`Model`] whose bytes can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// A frame of metadata: part, and number in it.
+    /// A frame of metadata: the index of its part, and its index in that part.
     Frame(usize, usize),
-    /// A record of the sideband: part, and number in it.
+    /// A record of the sideband: the index of its part, and its index in that part.
     Record(usize, usize),
-    /// The payload of a part.
+    /// The payload of a part, by the index of the part.
     Payload(usize),
 }
 
 impl Model {
-    /// Takes the capture at `path` apart.
+    /// Reads the capture at `path`.
     ///
     /// # Errors
-    /// When it cannot be read, or is not whole.
+    /// If it cannot be read, or is not whole.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path)?;
         let preamble = bytes.get(..PREAMBLE).ok_or("shorter than its preamble")?.to_vec();
@@ -72,10 +73,10 @@ impl Model {
         Ok(model)
     }
 
-    /// Puts an example of each kind of record in that it does not have.
+    /// Adds an example of each kind of record that the capture lacks.
     ///
     /// # Errors
-    /// When a schema cannot be followed.
+    /// If a schema has a type that is not described, or there is no chunk to add to.
     pub fn complete(&mut self) -> Result<()> {
         let mut kinds = HashSet::new();
         let mut records = HashSet::new();
@@ -93,7 +94,7 @@ impl Model {
                 _ => None,
             });
             let frames = frames.ok_or("no metadata")?;
-            // At the time of the last one.
+            // Use the time of the last frame.
             let mut frame = frames[frames.len() - 1][..FRAME_HEADER].to_vec();
             frame[4..6].copy_from_slice(&kind.to_le_bytes());
             example(name, 1, 1, &mut frame)?;
@@ -133,7 +134,7 @@ impl Model {
         }
     }
 
-    /// Changes the bytes of `target`, and puts the length in their head right if they got another one.
+    /// Changes the bytes of `target`, and corrects the length in their head if it changed.
     pub fn change(&mut self, target: Target, f: impl FnOnce(&mut Vec<u8>)) {
         let Some(part) = self.parts.get_mut(target.part()) else { return };
         let (bytes, mend): (_, fn(&mut Vec<u8>)) = match (target, part) {
@@ -150,7 +151,7 @@ impl Model {
         }
     }
 
-    /// The chunks of the file.
+    /// The chunks of the file, with correct heads.
     pub fn chunks(&self) -> Vec<(Head, Vec<u8>)> {
         let (mut metadata, mut sideband) = (0, BTreeMap::<u32, u64>::new());
         let chunk = |part: &Part| match part {
@@ -171,12 +172,12 @@ impl Model {
                 (Head::of(head.kind, head.aux, head.offset, payload), payload.clone())
             }
         };
-        // A piece that held no whole frame is empty now.
+        // A part without a whole frame is empty and is left out.
         let filled = |p: &&Part| !matches!(p, Part::Metadata(all) | Part::Sideband(_, all) if all.is_empty());
         self.parts.iter().filter(filled).map(chunk).collect()
     }
 
-    /// The file of these chunks.
+    /// The bytes of the file that consists of these chunks.
     pub fn file(&self, chunks: &[(Head, Vec<u8>)]) -> Vec<u8> {
         let mut bytes = self.preamble.clone();
         for (head, payload) in chunks {
@@ -195,7 +196,8 @@ impl Target {
     }
 }
 
-/// Takes all whole items off the front of `bytes`; `len` reads the length of the first.
+/// Removes all whole items from the front of `bytes` and returns them. `len` reads the length of
+/// the first item.
 fn whole(bytes: &mut Vec<u8>, len: impl Fn(&[u8]) -> Option<usize>) -> Vec<Vec<u8>> {
     let (mut all, mut at) = (Vec::new(), 0);
     while let Some(item) =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What is changed: one thing at a time.
+//! The changes to a capture. Each changes one thing.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use super::layout::{Blob, Field, Layout, List, layout};
 use super::model::{Model, Part, Target, u16_at, u32_at};
 use crate::Result;
 
-/// How much is changed.
+/// The number of changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Amount {
-    /// Values of each field.
+    /// Values per field.
     pub values: usize,
-    /// Records of each kind.
+    /// Records per kind.
     pub records: usize,
     /// Changes of each kind to whole chunks, and to bytes of trace.
     pub chunks: usize,
@@ -31,7 +31,7 @@ impl Amount {
 /// One change.
 #[derive(Debug, Clone)]
 pub struct Mutation {
-    /// What is changed, the same on every run.
+    /// Describes the change; the same in every run.
     pub name: String,
     change: Change,
 }
@@ -40,15 +40,15 @@ pub struct Mutation {
 enum Change {
     /// A number.
     Number { target: Target, at: usize, width: usize, value: u64 },
-    /// A part of a record, and the count in the four bytes in front of it.
+    /// A range of a record, and the count in the four bytes before it.
     Splice { target: Target, from: usize, to: usize, count: u32, with: Vec<u8> },
     /// A field of a chunk's head.
     Head { chunk: usize, field: HeadField, value: u64 },
     /// Whole chunks.
     Chunks(ChunkChange),
-    /// Bytes of the file, whose checksum then is wrong: bits of one byte.
+    /// Bits of one byte of the file, so that a checksum is wrong.
     Flip { share: f64, bits: u8 },
-    /// The end of the file is missing.
+    /// The end of the file is cut off.
     Cut { share: f64 },
     /// Bytes of a core's trace.
     Trace { chunk: usize, at: usize, with: Vec<u8> },
@@ -70,7 +70,7 @@ enum ChunkChange {
     Halve(usize),
 }
 
-/// Small and reproducible (splitmix64).
+/// A small, reproducible random number generator (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -87,7 +87,7 @@ impl Random {
     fn share(&mut self) -> f64 {
         self.below(1 << 20) as f64 / f64::from(1 << 20)
     }
-    /// Some of `all`, each at most once, in their order.
+    /// At most `n` of `all`, each at most once, in their order.
     fn some<T>(&mut self, mut all: Vec<T>, n: usize) -> Vec<T> {
         while all.len() > n {
             all.remove(self.below(all.len()));
@@ -96,7 +96,7 @@ impl Random {
     }
 }
 
-/// The values that a number of `width` bytes gets instead of `now`.
+/// The values that replace the value `now` of a number of `width` bytes.
 fn extremes(width: usize, now: u64) -> Vec<u64> {
     let max = u64::MAX >> (64 - 8 * width);
     let sign = max / 2 + 1;
@@ -108,19 +108,19 @@ fn extremes(width: usize, now: u64) -> Vec<u64> {
     all
 }
 
-/// Rows that a list is made to have.
+/// The number of rows to which a list is extended.
 const ROWS: usize = 20_000;
 
-/// What to change in `model`, the same for the same seed.
+/// The changes of `model`. The same seed gives the same changes.
 ///
 /// # Errors
-/// When a record does not fit its schema.
+/// If a record does not fit its schema.
 pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
     let mut random = Random(seed);
     let mut all = Vec::new();
     for (name, target, layout) in chosen(model, &mut random, amount.records)? {
         let bytes = model.bytes(target).ok_or("a record that is not there")?;
-        // One row of each list.
+        // Change each field in one row only.
         let mut fields: BTreeMap<&str, Vec<&Field>> = BTreeMap::new();
         layout.fields.iter().for_each(|f| fields.entry(&f.path).or_default().push(f));
         for (path, rows) in fields {
@@ -153,7 +153,7 @@ pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
     Ok(all)
 }
 
-/// The records that are changed: of each kind some, of payloads all.
+/// Chooses the records to change: at most `n` of each kind of frame, sideband record and payload.
 fn chosen(model: &Model, random: &mut Random, n: usize) -> Result<Vec<(String, Target, Layout)>> {
     let mut kinds: BTreeMap<(u8, u32), Vec<Target>> = BTreeMap::new();
     for (p, part) in model.parts.iter().enumerate() {
@@ -173,7 +173,7 @@ fn chosen(model: &Model, random: &mut Random, n: usize) -> Result<Vec<(String, T
     }
     let mut all = Vec::new();
     for ((of, kind), targets) in kinds {
-        // Only the last header counts.
+        // Readers use only the last header.
         let targets = match (of, kind) {
             (2, 1) => targets[targets.len() - 1..].to_vec(),
             _ => random.some(targets, n),
@@ -230,7 +230,7 @@ fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
     u64::from_le_bytes(value)
 }
 
-/// What a string or code becomes.
+/// Replacements for a string or for code.
 fn texts(now: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut all = vec![
         ("is empty", Vec::new()),
@@ -244,7 +244,8 @@ fn texts(now: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
-/// What a list becomes: its first rows many times over, with a new count; and, where rows refer to each other, each row in the one before.
+/// Replacements for a list: its rows repeated many times, with a new count; its rows reversed;
+/// and, if rows have parents, a list in which each row's parent is the row before it.
 fn lists(bytes: &[u8], list: &List) -> Vec<(String, u32, Vec<u8>)> {
     let (first, last) = (list.rows[0], list.rows[list.rows.len() - 1]);
     let all = &bytes[first..last];
@@ -324,7 +325,7 @@ fn of_chunks(model: &Model, random: &mut Random, amount: Amount) -> Vec<Mutation
 }
 
 impl Mutation {
-    /// The file of `model` with this change.
+    /// The bytes of the file of `model` with this change.
     pub fn apply(&self, model: &Model) -> Vec<u8> {
         match &self.change {
             Change::Number { target, at, width, value } => {
@@ -386,12 +387,13 @@ impl Mutation {
     }
 }
 
-/// A place behind the preamble.
+/// The offset at a share of the file after the preamble.
 fn place(file: &[u8], share: f64) -> usize {
     PREAMBLE + ((file.len() - PREAMBLE) as f64 * share) as usize
 }
 
-/// A length that is another one goes with as many bytes, unless those are too many: then the head lies.
+/// Changes a field of a chunk's head. A changed length also resizes the payload, unless it is too
+/// large: then the head is wrong.
 fn set(head: &mut Head, payload: &mut Vec<u8>, field: HeadField, value: u64) {
     const MOST: usize = 1 << 20;
     match field {
@@ -457,7 +459,8 @@ mod tests {
         for (m, same) in one.iter().zip(&two) {
             let bytes = m.apply(&model);
             assert_eq!((&m.name, &bytes), (&same.name, &same.apply(&model)));
-            // A list of one row is the same backwards, and chunks may change places with themselves.
+            // A list of one row is the same in reverse order, and a chunk may change places with
+            // itself.
             assert!(
                 bytes != whole || m.name.contains("turned round") || m.name.contains("places"),
                 "{}",
@@ -467,7 +470,7 @@ mod tests {
                 std::fs::write(&path, bytes).unwrap();
                 match CaptureReader::open(&path) {
                     Ok(reader) => assert_eq!(reader.check().len(), 0, "{}", m.name),
-                    // A length in the header may say that it goes on beyond its chunk.
+                    // A length in the header may extend beyond its chunk.
                     Err(e) => assert!(m.name.starts_with("Header."), "{}: {e}", m.name),
                 }
                 read += 1;

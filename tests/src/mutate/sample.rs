@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A small capture made here, for where there is no VM: two threads take turns on two cores in compiled code with inlining, path markers
-//! and a loop, called through a stub; one core lost trace once.
+//! A small synthetic capture for machines without the VM. Two threads take turns on two cores and
+//! execute compiled code with inlining, path markers and a loop, called through a stub. One
+//! stretch of core 1 is truncated, and each core has a loss note.
 
 use std::path::Path;
 
@@ -28,14 +29,14 @@ const CACHE: u64 = 0x7000_0000;
 const CACHE_BYTES: u64 = 1 << 20;
 /// Where the compiled code begins.
 const CODE: u64 = CACHE + 0x1000;
-/// Where it goes when it returns.
+/// The address in the stub to which the compiled code returns.
 const BEHIND: u64 = CACHE + 0x208;
 const STUB: u64 = CACHE + 0x200;
 const CALLER: u64 = 0x100;
 const CALLEE: u64 = 0x200;
 const PID: u32 = 100;
 
-/// `test %eax,%eax`, `je +2`, two `nop`, `dec %ecx`, `jne` back, `ret`.
+/// `test %eax,%eax`, `je +2`, two `nop`, `dec %ecx`, `jne` to the start, `ret`.
 const MACHINE_CODE: &[u8] = &[0x85, 0xc0, 0x74, 2, 0x90, 0x90, 0xff, 0xc9, 0x75, 0xf6, 0xc3];
 
 fn metadata() -> Vec<(u64, Record)> {
@@ -174,7 +175,7 @@ fn metadata() -> Vec<(u64, Record)> {
     ]
 }
 
-/// Trace and sideband of a core: `stays` of both threads in turn.
+/// The trace and sideband of a core: `stays` stretches, in which the two threads alternate.
 fn core(number: u32, stays: u64) -> (Vec<u8>, Vec<u8>) {
     let (mut out, mut sideband, mut from) = (Encoder::new(), Vec::new(), 0);
     for stay in 0..stays {
@@ -185,7 +186,7 @@ fn core(number: u32, stays: u64) -> (Vec<u8>, Vec<u8>) {
         out.psbend();
         for round in 0..20 {
             out.tip_pge(CODE);
-            // Twice round the loop.
+            // Two iterations of the loop.
             out.tnt(0b0100 | (round % 2), 4);
             out.tip_pgd(Some(BEHIND));
         }
@@ -205,10 +206,10 @@ fn core(number: u32, stays: u64) -> (Vec<u8>, Vec<u8>) {
     (out.take(), sideband)
 }
 
-/// Writes the capture.
+/// Writes the capture to `path`.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_sample(path: &Path) -> Result<()> {
     let mut writer = CaptureWriter::create(path)?;
     let pt = PtConfig {

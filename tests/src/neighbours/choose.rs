@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Which tests are taken: the order in which a seed puts them, and what their descriptions rule out.
+//! Chooses tests: their random order, and the ones that their descriptions rule out.
 
 use std::path::Path;
 
 use crate::Result;
 use crate::fuzz::rng::Rng;
 
-/// The tests in the order of `seed`: the same on every machine.
+/// Puts the tests in the order of `seed`, which is the same on every machine.
 pub fn shuffle(mut tests: Vec<String>, seed: u64) -> Vec<String> {
     tests.sort();
     let mut rng = Rng::new(seed);
@@ -18,14 +18,14 @@ pub fn shuffle(mut tests: Vec<String>, seed: u64) -> Vec<String> {
     tests
 }
 
-/// Words of a source file whose program does its work in processes that it starts.
+/// Words in the source of a test that does its work in processes that it starts.
 const STARTS_PROCESSES: [&str; 4] =
     ["ProcessTools", "ProcessBuilder", "OutputAnalyzer", "Runtime.getRuntime().exec"];
 
-/// Why `test` is not taken, or `None`. `test` is `PATH` or `PATH#ID` below `root`.
+/// Why `test` is not taken; `None` if it is. `test` is `PATH` or `PATH#ID` below `root`.
 ///
 /// # Errors
-/// When its source cannot be read.
+/// If its source cannot be read.
 pub fn refuse(root: &Path, test: &str) -> Result<Option<&'static str>> {
     let (file, id) = test.split_once('#').map_or((test, None), |(file, id)| (file, Some(id)));
     let bytes = std::fs::read(root.join(file)).map_err(|e| format!("{file}: {e}"))?;
@@ -50,8 +50,8 @@ fn by_actions(actions: &[&str]) -> Option<&'static str> {
     }
 }
 
-/// The comment that describes the test: that of `id`, or the first. jtreg numbers those without an id (`id0`,
-/// `id1`).
+/// The comment that describes the test `id`, or the first description. jtreg numbers descriptions
+/// without an id (`id0`, `id1`).
 fn description(text: &str, id: Option<&str>) -> Option<String> {
     let comments = text.split("/*").skip(1).filter_map(|rest| rest.split("*/").next());
     let all: Vec<&str> = comments.filter(|comment| tag(comment, "@test").is_some()).collect();
@@ -68,7 +68,7 @@ fn description(text: &str, id: Option<&str>) -> Option<String> {
     found.map(|comment| (*comment).to_owned())
 }
 
-/// The first word behind the tag in a comment, if the tag is there.
+/// The first word after the tag in a comment, if the comment has the tag.
 fn tag<'t>(comment: &'t str, tag: &str) -> Option<&'t str> {
     comment.lines().find_map(|line| {
         let rest = line.trim_start_matches([' ', '\t', '*']).strip_prefix(tag)?;
@@ -77,7 +77,8 @@ fn tag<'t>(comment: &'t str, tag: &str) -> Option<&'t str> {
     })
 }
 
-/// What each `@run` runs: `main/othervm`, `driver` and so on, options such as `timeout=120` aside.
+/// The actions that `@run` tags name: `main/othervm`, `driver` and so on. Options such as
+/// `timeout=120` are included.
 fn actions(description: &str) -> Vec<&str> {
     let run = |line| tag(line, "@run").map(|word: &str| word);
     description.lines().filter_map(run).collect()

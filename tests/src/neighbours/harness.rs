@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! jtreg: lists the tests, and runs them with a JDK whose `java` is our stand-in.
+//! jtreg: lists the tests, and runs them with a JDK whose `java` is the stand-in.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -13,12 +13,12 @@ use super::Mode;
 use super::stand_in::Settings;
 use crate::{Result, process};
 
-/// Which `java` the tests get.
+/// Which `java` runs the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// Recorded under the emulated unit.
     Recorded,
-    /// Under the same QEMU, nothing recorded.
+    /// Under the same QEMU, without recording.
     Qemu,
     /// The JDK itself.
     Plain,
@@ -44,42 +44,43 @@ impl std::str::FromStr for Way {
     }
 }
 
-/// How a test ended, as jtreg sees it.
+/// How a test ended, according to jtreg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// As it should.
+    /// The test passed.
     Passed,
-    /// Not so.
+    /// The test failed.
     Failed,
-    /// It could not be run: it did not compile, for example.
+    /// The test could not be run: it did not compile, for example.
     Error,
 }
 
-/// jtreg with what it needs.
+/// jtreg and the paths that it needs.
 #[derive(Debug, Clone)]
 pub struct Harness {
     /// The command.
     pub jtreg: PathBuf,
-    /// `java` that jtreg itself runs in: Debian's, so that a broken VM under test cannot hide itself.
+    /// The `java` that runs jtreg itself. Debian's is used, so that a fault of the VM under test
+    /// cannot hide itself.
     pub java: PathBuf,
     /// Home of the recording JDK.
     pub jdk: PathBuf,
     /// `test/hotspot/jtreg` of an OpenJDK tree.
     pub tests: PathBuf,
-    /// Folder for all that is written.
+    /// Folder for all output.
     pub out: PathBuf,
     /// Tests that run at the same time.
     pub jobs: usize,
 }
 
-/// Time in which jtreg must name the tests.
+/// Time limit for listing the tests.
 const LIMIT: Duration = Duration::from_secs(3600);
 
 impl Harness {
     /// The tests below `folders` that are on no problem list, as jtreg names them.
     ///
     /// # Errors
-    /// When jtreg cannot tell.
+    /// If jtreg lists no test.
     pub fn list(&self, folders: &[String]) -> Result<Vec<String>> {
         let mut command = self.jtreg(&self.jdk, "list");
         command.arg("-l").args(folders.iter().map(|folder| self.tests.join(folder)));
@@ -93,11 +94,11 @@ impl Harness {
         Ok(tests)
     }
 
-    /// Runs `tests` and tells how each has ended as soon as it has. What jtreg says nothing of was not run:
-    /// the requirements of the test are not met.
+    /// Runs `tests` and calls `each` with the result of a test as soon as it has ended. jtreg
+    /// does not run or report a test whose requirements are not met.
     ///
     /// # Errors
-    /// When jtreg cannot be run, and those of `each`.
+    /// If jtreg cannot be run, and the errors of `each`.
     pub fn run(
         &self,
         tests: &[String],
@@ -108,7 +109,7 @@ impl Harness {
         let jdk = if way == Way::Plain { self.jdk.clone() } else { self.stand_in(mode, way)? };
         let name = format!("{}-{}", mode.name(), way.name());
         let mut command = self.jtreg(&jdk, &name);
-        // The stand-in limits the program; jtreg must not end it before.
+        // The stand-in limits the program's time; jtreg's own limit must be longer.
         command.args(["-othervm", "-timeoutFactor:20", "-verbose:summary"]);
         command.arg(format!("-concurrency:{}", self.jobs));
         command.args(mode.flags().iter().map(|flag| format!("-vmoption:{flag}")));
@@ -150,7 +151,7 @@ impl Harness {
         command
     }
 
-    /// Home of a JDK that is `jdk` but for its `java`.
+    /// Creates a JDK home that links to `jdk`, except for its `java`.
     fn stand_in(&self, mode: Mode, way: Way) -> Result<PathBuf> {
         let home = self.out.join(format!("jdk-{}-{}", mode.name(), way.name()));
         let _ = std::fs::remove_dir_all(&home);
@@ -171,7 +172,7 @@ impl Harness {
     }
 }
 
-/// Links all entries of `from` into `to`, but one.
+/// Links all entries of `from` but one into `to`.
 fn link_all(from: &Path, to: &Path, but: &str) -> Result<()> {
     for entry in std::fs::read_dir(from).map_err(|e| format!("{}: {e}", from.display()))? {
         let entry = entry?;
@@ -182,12 +183,12 @@ fn link_all(from: &Path, to: &Path, but: &str) -> Result<()> {
     Ok(())
 }
 
-/// A word for the shell.
+/// Quotes a path as a word for the shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-/// A line of jtreg's summary.
+/// Parses a line of jtreg's summary.
 fn ended(line: &str) -> Option<(String, Ended)> {
     let (word, rest) = line.split_once(": ")?;
     let ended = match word {

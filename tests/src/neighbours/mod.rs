@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! HotSpot's own tests as programs to record: chosen at random, run by jtreg under the emulated PT unit, and
-//! checked.
+//! HotSpot's own tests as programs to record: chosen at random, run by jtreg under the emulated
+//! unit, and checked.
 //!
-//! jtreg builds and runs the tests as always. The JDK that it is given has a [stand-in](stand_in) for `java`,
-//! which records each VM that runs the main class of a test, has the capture decoded and checked, and writes
-//! what it found to a file of JSON lines. The exit status is the program's, so jtreg judges it as it would
-//! judge an unrecorded run.
+//! jtreg builds and runs the tests in its usual way, but with a JDK that has a
+//! [stand-in](stand_in) for `java`. The stand-in records each VM that runs the main class of a
+//! test, decodes and checks the capture with `jportal`, and writes the result to a file of JSON
+//! lines. It exits with the program's exit status, so jtreg judges the test as it would judge an
+//! unrecorded run.
 
 pub mod choose;
 pub mod harness;
@@ -21,19 +22,21 @@ use serde_json::Value;
 
 use crate::Result;
 
-/// Adds a line to a file of JSON lines, in one write: several processes may write to it.
+/// Appends a line to a file of JSON lines, in one write, because several processes may append to
+/// it.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn append(file: &Path, value: &Value) -> Result<()> {
     let mut out = OpenOptions::new().create(true).append(true).open(file)?;
     Ok(out.write_all(format!("{value}\n").as_bytes())?)
 }
 
-/// The lines of such a file; none if it is not there. What a killed writer left at its end is left out.
+/// The lines of such a file; none if it does not exist. Skips the torn last line of a writer that
+/// was killed.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn lines(file: &Path) -> Result<Vec<Value>> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
@@ -43,10 +46,10 @@ pub fn lines(file: &Path) -> Result<Vec<Value>> {
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// How the compilers are set.
+/// The compilers that run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// As by default.
+    /// The VM's default.
     Tiered,
     /// C2 alone.
     C2,
@@ -61,7 +64,7 @@ impl Mode {
         }
     }
 
-    /// Options of the VM.
+    /// The VM options of the mode.
     pub const fn flags(self) -> &'static [&'static str] {
         match self {
             Self::Tiered => &[],

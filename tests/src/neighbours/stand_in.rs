@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What stands in for `java` while jtreg runs: records the VM of a test's main class, has the capture
-//! checked, and notes it.
+//! The program that replaces `java` while jtreg runs. It records the VM of a test's main class,
+//! has the capture checked, and writes down the result.
 
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -15,41 +15,42 @@ use super::harness::Way;
 use super::{Mode, append, lines};
 use crate::{Result, process};
 
-/// What the stand-in is given by a file, since jtreg hands over no arguments of ours.
+/// Settings of the stand-in. They are passed in a file, because jtreg passes only its own
+/// arguments.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The command.
     pub jportal: PathBuf,
     /// The JDK's own `java`.
     pub java: PathBuf,
-    /// Seconds that a program may run.
+    /// Greatest run time of a program, in seconds.
     pub limit: u64,
-    /// Seconds that its capture may be decoded and checked.
+    /// Greatest time to decode and check its capture, in seconds.
     pub check_limit: u64,
-    /// Where runs are noted, and folders of captures are.
+    /// Folder for the list of runs and for folders of captures.
     pub out: PathBuf,
 }
 
 impl Settings {
-    /// Name of the file.
+    /// Name of the file of settings.
     pub const FILE: &str = "stand-in.json";
-    /// Name of the file of runs.
+    /// Name of the file that lists the runs.
     pub const RUNS: &str = "runs.jsonl";
 
-    /// Writes the file.
+    /// Writes the file of settings.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self) -> Result<()> {
         let all = json!({"jportal": self.jportal, "java": self.java, "limit": self.limit,
                          "check_limit": self.check_limit, "out": self.out});
         Ok(std::fs::write(self.out.join(Self::FILE), all.to_string())?)
     }
 
-    /// Reads the file.
+    /// Reads a file of settings.
     ///
     /// # Errors
-    /// When it is not there, or something in it is not.
+    /// If it cannot be read, or a setting is missing.
     pub fn read(file: &Path) -> Result<Self> {
         let all: Value = serde_json::from_slice(&std::fs::read(file)?)?;
         let path = |name: &str| all[name].as_str().map(PathBuf::from).ok_or_else(|| format!("no {name}"));
@@ -64,16 +65,17 @@ impl Settings {
     }
 }
 
-/// Runs `java` with `arguments`, as a test's if they are; returns the exit status.
+/// Runs `java` with `arguments`. If they start the main class of a test, runs it in this `way`
+/// and notes the result. Returns the exit status.
 ///
 /// # Errors
-/// When something that it needs is missing.
+/// If something that it needs is missing.
 pub fn run(settings: &Settings, mode: Mode, way: Way, arguments: &[OsString]) -> Result<u8> {
     let Some(action) = Action::of(arguments) else {
         return Err(Command::new(&settings.java).args(arguments).exec().into());
     };
     let runs = settings.out.join(Settings::RUNS);
-    // Nothing will be said of a test one of whose programs took too long: the others need not run.
+    // A test with a program that took too long is skipped, so its other programs need not run.
     let is_given_up =
         |run: &Value| run["test"] == *action.test && run["mode"] == mode.name() && run["skip"].is_string();
     if way == Way::Recorded && lines(&runs)?.iter().any(is_given_up) {
@@ -128,10 +130,10 @@ fn remove(capture: &Path) {
     }
 }
 
-/// A test's action that runs its main class in a VM of its own.
+/// A test action that runs the test's main class in a VM of its own.
 struct Action {
     test: String,
-    /// `main.0` and so on.
+    /// `main.0`, for example.
     name: String,
 }
 
@@ -139,17 +141,18 @@ impl Action {
     fn of(arguments: &[OsString]) -> Option<Self> {
         let words = || arguments.iter().filter_map(|a| a.to_str());
         let test = words().find_map(|word| word.strip_prefix("-Dtest.name="))?;
-        // The file with the main class and its arguments; those of other actions are called driver.0.jta and
-        // so on.
+        // The file that holds the main class and its arguments. The files of other actions have
+        // names such as `driver.0.jta`.
         let file = words().find(|word| word.ends_with(".jta"))?;
         let name = Path::new(file).file_stem()?.to_str()?;
         name.starts_with("main.").then(|| Self { test: test.to_owned(), name: name.to_owned() })
     }
 }
 
-/// Waits for `command`, which keeps our input and output; `None` when it took longer than `limit`.
+/// Waits for `command`, which inherits standard input and output. Returns `None` if it took
+/// longer than `limit`.
 fn limited(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
-    // A group of its own: whatever the program has started ends with it.
+    // In a process group of its own, so that processes that it starts are killed with it.
     let mut child = command.process_group(0).spawn()?;
     let begun = Instant::now();
     loop {
@@ -158,7 +161,8 @@ fn limited(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>>
         }
         if begun.elapsed() > limit {
             let group = libc::pid_t::try_from(child.id())?;
-            // SAFETY: kill takes plain numbers; the group's leader is our child, which is not reaped yet.
+            // SAFETY: kill takes plain numbers; the group's leader is our child, which is not
+            // reaped yet.
             unsafe { libc::kill(-group, libc::SIGKILL) };
             child.wait()?;
             return Ok(None);
@@ -167,13 +171,13 @@ fn limited(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>>
     }
 }
 
-/// As a shell has it.
+/// The exit code as a shell reports it.
 fn code(status: ExitStatus) -> u8 {
     let signal = status.signal().map(|signal| 128 + signal);
     status.code().or(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(255)
 }
 
-/// Has the capture decoded and checked, and notes the figures. A capture in which something is wrong is kept.
+/// Decodes and checks the capture, and notes the figures. Keeps a capture with a fault.
 fn judge(settings: &Settings, capture: &Path, name: &str, note: &mut Value) -> Result<()> {
     note["capture_bytes"] = process::size(capture).into();
     let mut command = Command::new(&settings.jportal);
@@ -205,7 +209,7 @@ fn judge(settings: &Settings, capture: &Path, name: &str, note: &mut Value) -> R
     Ok(())
 }
 
-/// Copies the figures that matter, and names what is wrong.
+/// Copies the relevant figures from `info`, and names the faults.
 fn figures(info: &Value, note: &mut Value) {
     let count = |pointer: &str| info.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     for (name, pointer) in [

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What a test says of the recorder and the decoder: passed, failed with what is wrong, or skipped with a
-//! reason.
+//! The verdict of a test on the recorder and the decoder: passed, failed with the faults, or
+//! skipped with a reason.
 
 use serde_json::{Value, json};
 
 use super::harness::Ended;
 
-/// Of one test in one mode.
+/// The verdict of one test in one mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Ended as unrecorded, nothing is wrong with its captures.
+    /// It ended as it does unrecorded, and its captures have no faults.
     Passed,
-    /// What is wrong.
+    /// Failed, with the faults.
     Failed(Vec<String>),
-    /// Why nothing can be said.
+    /// Skipped, with the reason.
     Skipped(String),
 }
 
@@ -28,7 +28,7 @@ impl Verdict {
         }
     }
 
-    /// What is said besides.
+    /// The faults or the reason, as text.
     pub fn detail(&self) -> String {
         match self {
             Self::Passed => String::new(),
@@ -37,11 +37,12 @@ impl Verdict {
         }
     }
 
-    /// What its runs and jtreg say. `unrecorded` tells how the test ends under QEMU without JPortal and
-    /// without QEMU; it is asked only where the recorded test did not pass.
+    /// Derives the verdict from the test's runs and jtreg's result. `unrecorded` finds out how
+    /// the test ends under QEMU without JPortal and without QEMU. It is called only if the
+    /// recorded test did not pass.
     ///
     /// # Errors
-    /// Those of `unrecorded`.
+    /// The errors of `unrecorded`.
     pub fn of<E>(
         ended: Option<Ended>,
         runs: &[Value],
@@ -78,20 +79,20 @@ impl Verdict {
         })
     }
 
-    /// As a line of the result file.
+    /// The verdict as a line of the result file.
     pub fn line(&self, test: &str, mode: &str, runs: &[Value]) -> Value {
         json!({"test": test, "mode": mode, "verdict": self.name(), "detail": self.detail(), "runs": runs})
     }
 }
 
-/// How a test ends of which nothing is recorded.
+/// How a test ends that is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrecorded {
-    /// Well, under QEMU, too.
+    /// It passes, also under QEMU.
     Passes,
-    /// Well, but not under QEMU.
+    /// It passes, but not under QEMU.
     FailsUnderQemu,
-    /// Not well.
+    /// It fails.
     Fails,
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Little room: a tiny export ring, a full disk, a path that cannot be written, a full trace buffer.
+//! Scarce resources: a tiny metadata ring, a full disk, a path that cannot be written, a full
+//! trace buffer.
 
 use std::process::Command;
 
@@ -10,7 +11,8 @@ use jportal_tests::programs::{self, MANY_METHODS, Size};
 use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
 use jportal_tests::skip;
 
-/// The smallest export ring and over a megabyte of methods: producers wait, nothing is dropped.
+/// The smallest metadata ring and over a megabyte of methods: producers wait, and no record is
+/// dropped.
 #[test]
 fn the_smallest_ring_carries_a_megabyte_of_methods() {
     let Some(place) = place::installed("the_smallest_ring_carries_a_megabyte_of_methods") else { return };
@@ -40,7 +42,8 @@ fn a_path_that_cannot_be_written_is_refused() {
     assert!(finished.stderr.contains("/nonexistent/folder"), "no reason: {:?}", finished.stderr);
 }
 
-/// The disk fills up while the program runs: the program goes on undisturbed, and what was written is readable.
+/// The disk fills up while the program runs. The program continues undisturbed, and what was
+/// written is readable.
 #[test]
 fn a_full_disk_stops_the_recording_and_not_the_program() {
     let test = "a_full_disk_stops_the_recording_and_not_the_program";
@@ -50,7 +53,7 @@ fn a_full_disk_stops_the_recording_and_not_the_program() {
     std::fs::create_dir(&mounted).unwrap();
     let program = programs::by_name("hot-loops").expect("a program of that name");
     let java = program.command(&place.root, &place.programs, Size::Small);
-    // In a mount namespace of its own: the file system goes with the process.
+    // The mount namespace, and with it the file system, ends with the process.
     let script = r#"set -e
 mount -t tmpfs -o size=12m none "$1"; shift
 small=$1; jportal=$2; shift 2
@@ -88,7 +91,7 @@ df --output=pcent "$small" | tail -1 >&2
     assert!(info["pt_bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{info}");
 }
 
-/// `--on-full drop` loses trace as the kernel does: the loss is reported, and what is left is right.
+/// `--on-full drop` loses trace as the kernel does. The loss is reported, and the rest is right.
 #[test]
 fn lost_trace_is_said_and_the_rest_is_right() {
     let test = "lost_trace_is_said_and_the_rest_is_right";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The code cache as the memory of a file, which Linux before 5.18 needs to filter: what is recorded of it is as exact.
+//! The code cache in a memfd, which Linux before 5.18 needs for address filters. It is recorded
+//! as exactly as an anonymous code cache.
 
 use jportal_capture::CaptureReader;
 use jportal_perf_abi::record::{Body, RecordReader};
@@ -13,7 +14,7 @@ use jportal_tests::skip;
 
 use crate::programs::check;
 
-/// A small one, in which code takes the place of code that was flushed.
+/// The code cache is small, so that new code takes the place of flushed code.
 #[test]
 fn code_in_a_memfd_is_followed() {
     let Some(place) = place::installed("code_in_a_memfd_is_followed") else { return };
@@ -29,13 +30,14 @@ fn code_in_a_memfd_is_followed() {
     if let Err(error) = check(&place, &program, &plan, "memfd") {
         panic!("{error}");
     }
-    // Without one the VM goes on, too.
+    // The VM also continues if it cannot create a memfd, so look for its message.
     let log = std::fs::read_to_string(&log).expect("the VM's log");
     assert!(log.contains("the code cache is a memfd"), "{log}");
 }
 
-/// How often the kernel saw a part of the code cache being mapped for execution, or made executable, after the filter would have
-/// been set. A filter on a file follows these: the kernel tells of them where it adapts filters (`perf_event_mmap`).
+/// Counts how often the kernel saw a part of the code cache being mapped for execution or made
+/// executable after the time at which the filter would have been set. The kernel adapts a filter
+/// on a file at these events (`perf_event_mmap`), and records them.
 fn mappings(place: &Place, code_cache: &str) -> Result<usize, String> {
     let folder = Scratch::new().expect("a folder");
     let capture = folder.path().join("capture.jportal");

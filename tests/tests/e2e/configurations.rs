@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Programs under other settings of the VM and of the PT unit: one compiler alone, compiled at once, other collectors, a code
-//! cache that has to be flushed or is a memfd, finer clocks than time in PSBs only. What holds in the default mode holds in each.
+//! Programs with other settings of the VM and of the PT unit: one compiler alone, compilation at
+//! the first call, other collectors, a code cache that has to be flushed or is a memfd, and finer
+//! clocks than times in PSBs only. All requirements of the default mode hold in each.
 
 use jportal_tests::place::{self, Place};
 use jportal_tests::programs;
@@ -53,7 +54,7 @@ fn place(configuration: &Configuration, test: &str) -> Option<Place> {
     if configuration.fastdebug { place.fastdebug(test) } else { Some(place) }
 }
 
-/// Records and judges the programs, one after the other; all are tried before the test fails.
+/// Records and checks the programs one after the other. Tries all of them before the test fails.
 fn run(configuration: &Configuration, names: &[&str]) {
     let test = format!("configuration {}", configuration.name);
     let Some(place) = place(configuration, &test) else { return };
@@ -100,7 +101,8 @@ configurations! {
     non_safepoints = NON_SAFEPOINTS, ["xalan"];
 }
 
-/// The stress options belong to the fastdebug VM, which scripts/setup does not build.
+/// Needs the fastdebug VM, which alone has the stress options and which scripts/setup does not
+/// build.
 #[test]
 #[ignore = "minutes, and a fastdebug VM; scripts/verify-all"]
 fn stress() {

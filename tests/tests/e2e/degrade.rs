@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal degrade`: what is decoded of a degraded capture is what the loss-free one has there.
+//! `jportal degrade`: the flow of a degraded capture must be contained in that of the loss-free
+//! one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,11 +11,12 @@ use jportal_tests::place;
 use jportal_tests::programs;
 use jportal_tests::recording::{Mode, Plan, Recording};
 
-/// Bytecodes that name a place well enough.
+/// The number of bytecodes that suffice to identify a place in the flow.
 const RUN: usize = 40;
 
-/// The first bytecodes of a thread, as numbers; `None` where the flow breaks off: at a gap, and where a frame comes
-/// that nobody is known to have called, since the bytecodes of the one below are not known.
+/// The first bytecodes of a thread, as numbers. `None` where the flow is interrupted: at a gap,
+/// and where a frame without a known caller begins, because the bytecodes of the frame below are
+/// not known.
 pub(crate) fn flow(
     recording: &Recording,
     capture: &Path,
@@ -37,8 +39,10 @@ pub(crate) fn flow(
         .collect()
 }
 
-/// How many segments of `part` are found in `whole`, one behind the other, and the bytecodes of those that are not.
-/// The first place that fits is taken: if there is a way to place them all, this is one.
+/// Searches the segments of `part` in `whole`, in order. Returns the number of segments found,
+/// and the number of bytecodes in segments that were not found. Each segment gets the first place
+/// that fits: if all segments can be placed, this places them. Segments of fewer than `RUN`
+/// bytecodes do not count.
 pub(crate) fn place_segments(part: &[Option<u64>], whole: &[u64]) -> (usize, usize) {
     let mut places: HashMap<&[u64], Vec<usize>> = HashMap::new();
     for (i, window) in whole.windows(RUN).enumerate() {
@@ -64,8 +68,12 @@ fn of_main(threads: &serde_json::Value, at: &str) -> f64 {
     main.and_then(|t| t.pointer(at)).and_then(serde_json::Value::as_f64).expect("a figure of main")
 }
 
-/// Gaps hide no more time than the truth says was lost, but for the step of the flow's times (where `timed`: behind an overflow the
-/// time is known again later than the unit goes on), and about as much of the program: the run takes less than a second of a clock that the emulated unit shares with the whole machine, hence the tolerance.
+/// Compares the report on the execution with the truth. The gaps hide no more time than was lost,
+/// plus `STEP` for each gap, because the flow's times are known only in steps. This is checked
+/// only if `timed`: after an overflow, the time is known again later than the unit resumes. The
+/// share of lost bytecodes of `main` is about its share of lost trace. The run takes less than a
+/// second of a clock that the emulated unit shares with the whole machine; therefore `TOLERANCE`
+/// is large.
 fn held_to_the_truth(execution: &serde_json::Value, truth: &serde_json::Value, timed: bool) {
     const STEP: u64 = 1 << 18;
     const TOLERANCE: f64 = 0.25;
@@ -125,7 +133,7 @@ fn what_is_left_is_the_flow_of_the_whole_in_order() {
             whole.len()
         );
         assert!(found > 10 && strange == 0, "{strange} bytecodes are not where they should be");
-        // The comparison sees what it should see.
+        // The comparison must be able to fail.
         let longest = part.split(Option::is_none).map(<[_]>::len).max().unwrap_or(0);
         let mut wrong = part.clone();
         let segment = part.split(Option::is_none).position(|s| s.len() == longest).unwrap();
@@ -136,7 +144,8 @@ fn what_is_left_is_the_flow_of_the_whole_in_order() {
     }
 }
 
-/// What `jportal accuracy` says of a capture that has lost trace, with these values of `--project` and `--recover`.
+/// The report of `jportal accuracy` on a capture with loss, with these values of `--project` and
+/// `--recover`.
 fn accuracy(recording: &Recording, lossy: &Path, project: &str, recover: &str) -> serde_json::Value {
     let truth = recording.capture();
     let truth = truth.to_str().expect("a plain name");
@@ -163,18 +172,20 @@ fn orphans_get_their_place_and_gaps_are_filled() {
     }
     let orphans = number(&without, "/total/orphans");
     assert!(orphans > 10_000.0 && number(&without, "/total/flow/projected") == 0.0);
-    // What is decoded is right; so is what has one path. The alignment misses a few. Without the orphans, callees stand there
-    // whose callers do not, and it misses more.
+    // What is decoded is right, and so are placed bytecodes with only one possible path. The
+    // alignment misses a few. Without placing, the flow contains callees without their callers,
+    // and the alignment misses more.
     assert!(number(&with, "/shares/decoded_right") > 0.9999, "{}", with["worst"]);
     assert!(number(&without, "/shares/decoded_right") > 0.998, "{}", without["worst"]);
     let (right, wrong) = (number(&with, "/total/certain/right"), number(&with, "/total/certain/wrong"));
     assert!(right > 0.75 * orphans && wrong < 0.001 * right, "{right} right and {wrong} wrong of {orphans}");
     assert!(number(&with, "/shares/da") > number(&without, "/shares/da"));
-    // Every step is one that a JVM could have done.
+    // A JVM could have executed every step.
     let checked = recording.info(&lossy, &["--check"]).unwrap().checked().unwrap();
     assert!(checked.by_rule.is_empty(), "{:?}", checked.first);
 
-    // With gaps filled nothing that was decoded or projected changes; what is filled in says how sure it is.
+    // Filling gaps changes nothing that was decoded or placed. Filled bytecodes have a
+    // confidence.
     let filled = accuracy(&recording, &lossy, "indexed", "follow");
     println!("follow: {} {} {}", filled["shares"], filled["total"]["wrong"], filled["reliability"]);
     for of in ["decoded", "projected"] {
@@ -186,7 +197,8 @@ fn orphans_get_their_place_and_gaps_are_filled() {
     let info = recording.info(&lossy, &["--check", "--recover", "follow"]).unwrap();
     let checked = info.checked().unwrap();
     println!("{:?} {:?}", checked.by_rule, info.0["recovery"]["gaps_filled"]);
-    // Fills copied from compiled code into interpreted frames may break what CONTRIBUTING.md says.
+    // Fills copied from compiled code into interpreted frames may break rules of the checker
+    // (docs/notes/filling.md).
     assert!(checked.by_rule.values().sum::<u64>() < 20, "{:?}", checked.first);
     assert!(info.number("/recovery/gaps_filled").unwrap() > 10.0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What a VM leaves that dies while it records.
+//! The captures of VMs that die while they record.
 
 use jportal_tests::died::{Way, die, moment};
 use jportal_tests::fault::{Fault, names_call_stub_first, plant};
@@ -18,8 +18,9 @@ fn what_a_dying_vm_leaves_is_whole_and_the_beginning_of_what_ran() {
     }
 }
 
-/// A VM may be killed when the first Java code has run: by then it must have said where its calls of Java
-/// code return. Of one that has not, no flow is known, and it says so.
+/// A VM may be killed when the first Java code has run. By then, it must have recorded where its
+/// calls of Java code return. A capture without that record has no flow, and the decoder reports
+/// this.
 #[test]
 fn the_call_stub_is_named_before_java_code_runs() {
     let test = "the_call_stub_is_named_before_java_code_runs";
@@ -35,7 +36,8 @@ fn the_call_stub_is_named_before_java_code_runs() {
     assert_eq!(info.number("/bytecodes").unwrap(), 0.0);
     assert_eq!(info.number("/check/findings").unwrap(), 0.0);
     assert_eq!((info.native_errors().unwrap(), info.reconstruct_errors().unwrap()), (0, 0));
-    // Each thread that ran Java code says once that nothing is known of it, and there are no other gaps.
+    // Each thread that ran Java code has one gap, which says that nothing is known of the thread.
+    // There are no other gaps.
     let of_java = info.number("/gaps_by_reason/reconstruct").unwrap();
     assert!(of_java >= 1.0 && of_java == info.number("/gaps").unwrap(), "{}", info.0["gaps_by_reason"]);
 }

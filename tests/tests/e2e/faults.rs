@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Each planted fault must turn the check red that is green on the untouched capture.
+//! Each planted fault must make a check fail ("red") that passes ("green") on the untouched
+//! capture.
 //!
-//! Of faults in compiled code many do no harm: that code never runs, or not that way. Such a fault leaves the flow as it
-//! was, event by event; one that changes the flow and leaves `verify` green is a fault missed.
+//! Many faults in compiled code are harmless: the code never runs, or the affected path is not
+//! taken. Such a fault leaves the flow as it was, event by event. A fault that changes the flow
+//! and leaves `verify` green is missed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ use jportal_tests::programs;
 use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
 use serde_json::Value;
 
-/// Whether `info` and `verify` together find something wrong with `capture`.
+/// Whether `info` or `verify` finds something wrong with `capture`.
 fn red(recording: &Recording, capture: &Path) -> Result<bool> {
     let info = recording.info(capture, &[])?;
     let verdict = recording.verify(capture, &[])?;
@@ -34,7 +36,7 @@ fn planted_red(recording: &Recording, fault: &Fault) -> Result<bool> {
     Ok(red)
 }
 
-/// The rules that the checker finds broken in a copy with `fault`; `None` when all hold.
+/// The checker's findings by rule in a copy with `fault`; `None` if there are none.
 fn broken_rules(recording: &Recording, fault: &Fault) -> Result<Option<BTreeMap<String, u64>>> {
     let copy = recording.file("faulty.jportal");
     fault::plant(&recording.capture(), &copy, fault)?;
@@ -56,7 +58,7 @@ fn record(test: &str, program: &str, mode: Mode) -> Option<Recording> {
     Some(Recording::make(&place, &program, &Plan::new(mode)).expect("the program can be recorded"))
 }
 
-/// A copy by the fault tool with nothing changed but one thing must not be red for the copying's sake.
+/// A red copy proves something only if the untouched capture is green.
 fn require_green(recording: &Recording) {
     assert!(!red(recording, &recording.capture()).unwrap(), "the untouched capture is already red");
 }
@@ -71,8 +73,8 @@ fn a_turned_branch_is_found() {
         .map(|i| planted_red(&recording, &Fault::FlipTnt { n: packets * (2 * i + 1) / (2 * tries) }).unwrap())
         .filter(|&red| red)
         .count();
-    // A branch around a store barrier or a counter joins again at once: turned round, it says nothing wrong about the
-    // bytecodes. Most branches of the interpreter are not of that kind.
+    // The two paths of a branch around a store barrier or a counter join at once, so inverting it
+    // does not change the bytecodes. Most branches of the interpreter are of another kind.
     assert!(found > tries / 2, "only {found} of {tries} turned branches showed");
 }
 
@@ -82,7 +84,8 @@ fn a_shifted_template_is_found() {
         return;
     };
     require_green(&recording);
-    // A template begins with entries for other stack states; 64 bytes on, its own entry is no longer inside.
+    // A template begins with entries for other stack states. With its start moved by 64 bytes,
+    // its own entry is outside of it.
     for codelet in ["iload_1", "invokestatic", "if_icmpge"] {
         assert!(
             planted_red(&recording, &Fault::ShiftTemplate { codelet: codelet.into(), by: 64 }).unwrap(),
@@ -105,12 +108,13 @@ fn a_method_stub_of_another_method_is_found() {
         return;
     };
     require_green(&recording);
-    // Stubs are committed class by class: among the last ones are those of the program's own classes.
+    // Stubs are created class by class: those of the program's own classes are among the last
+    // ones.
     let count = fault::count_stubs(&recording.capture()).unwrap();
     assert!(count > 200, "{count} stubs");
     let found = (1..=40).any(|i| planted_red(&recording, &Fault::SwapStub { n: count - 5 * i }).unwrap());
     assert!(found, "no swapped stub showed");
-    // The checker knows without the oracle: the callee does not fit the call.
+    // The checker finds the fault without the oracle: the callee does not fit the call.
     assert!(
         recording.info(&recording.capture(), &["--check"]).unwrap().checked().unwrap().by_rule.is_empty()
     );
@@ -119,7 +123,7 @@ fn a_method_stub_of_another_method_is_found() {
     assert!(found.as_ref().is_some_and(|rules| rules.contains_key("callee")), "{found:?}");
 }
 
-/// The oracle's side: one id missing from one log.
+/// A fault on the oracle's side: one id is missing from one log.
 #[test]
 fn a_missing_probe_is_found() {
     let Some(recording) = record("a_missing_probe_is_found", "threads", Mode::Interpreter) else { return };
@@ -128,7 +132,8 @@ fn a_missing_probe_is_found() {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "probes"))
-        // The files have room for more probes; in that of a short thread nothing would be taken out.
+        // The files have room for more probes. In the log of a short thread, the removed entry
+        // could be unused.
         .max_by_key(|path| std::fs::read(path).unwrap().iter().filter(|&&byte| byte != 0).count())
         .unwrap();
     let whole = std::fs::read(&log).unwrap();
@@ -140,20 +145,21 @@ fn a_missing_probe_is_found() {
     assert!(red(&recording, &recording.capture()).unwrap(), "a thread without a log");
 }
 
-/// What became of a fault.
+/// The effects of the faults of one kind.
 #[derive(Debug, Default)]
 struct Share {
     harmless: usize,
-    /// The flow is another one.
+    /// Faults that change the flow.
     harmful: usize,
-    /// Of the harmful ones, those that turn `verify` red without the checker.
+    /// Harmful faults that turn `verify` red, without the checker.
     verify: usize,
-    /// And those of which the checker says that no JVM did that.
+    /// Harmful faults for which the checker reports that no JVM could have executed the flow.
     checker: usize,
-    /// Those that the decoder reports: packets contradict the code, more stretches are unresolved, or the same was counted and
-    /// the flow around a gap is right. The checker may have nothing to find then.
+    /// Harmful faults that the decoder reports: packets contradict the code, or more stretches
+    /// are unresolved, or `verify` counts the same because the flow around a gap is right. The
+    /// checker may find nothing then.
     gaps: usize,
-    /// Those that leave `verify` green, in words.
+    /// Descriptions of the harmful faults that leave `verify` green.
     missed: Vec<String>,
 }
 
@@ -175,7 +181,7 @@ fn jportal() -> PathBuf {
     place::root().join("build/bin/jportal")
 }
 
-/// A number that stands for the whole flow of the main thread.
+/// A hash of the whole flow of the main thread.
 fn flow(recording: &Recording, capture: &Path) -> Result<u64> {
     use std::hash::{DefaultHasher, Hasher};
     use std::io::Read;
@@ -201,19 +207,20 @@ fn flow(recording: &Recording, capture: &Path) -> Result<u64> {
     Ok(hasher.finish())
 }
 
-/// What is recorded, and what its copies are compared with.
+/// A recording, and the reference for its copies.
 struct Subject {
     recording: Recording,
-    /// An interpreted run of the same program, neither of them with probes; the oracle's log where there is none.
+    /// An interpreted run of the same program; neither run has probes. If `None`, the reference
+    /// is the oracle's log.
     interpreted: Option<Recording>,
 }
 
-/// What `verify` and the checker say of a capture.
+/// The results of `verify` and of the checker for a capture.
 #[derive(Debug, PartialEq)]
 struct Judgement {
-    /// The exit status of `verify` says that something is wrong.
+    /// Whether the exit status of `verify` reports a difference.
     red: bool,
-    /// What it counted.
+    /// The counts of `verify`.
     figures: String,
     /// Findings of the checker.
     findings: u64,
@@ -237,7 +244,7 @@ impl Subject {
 
     fn verified(&self, capture: &Path) -> Result<(bool, String)> {
         let verdict = self.recording.verify(capture, &[])?;
-        // A mismatch comes with what the machine did there.
+        // The report of a mismatch includes the machine blocks around it.
         let first = &verdict.report["first_mismatch"];
         if let Some(event) = first["look_at"].as_u64() {
             self.look(capture, event, first)?;
@@ -246,7 +253,8 @@ impl Subject {
         Ok((verdict.code == 1, ["matched", "mismatches"].map(count).concat()))
     }
 
-    /// The machine blocks around the first mismatch are there, and `print --around` shows the same.
+    /// Checks that the report has machine blocks around the first mismatch, and that `print
+    /// --around` shows the same.
     fn look(&self, capture: &Path, event: u64, first: &Value) -> Result<()> {
         if first["machine"]["steps"].as_array().is_none_or(Vec::is_empty) {
             return Err(format!("no machine blocks around the first mismatch: {first}").into());
@@ -268,7 +276,8 @@ impl Subject {
     }
 }
 
-/// Plants faults of a kind, evenly spread over its places, until `wanted` of them have changed the flow.
+/// Plants faults of a kind, evenly spread over its places, until `wanted` of them have changed
+/// the flow.
 fn shares(subject: &Subject, kind: fn(usize) -> Fault, wanted: usize) -> Result<Share> {
     const TRIES: usize = 60;
     let recording = &subject.recording;
@@ -280,7 +289,7 @@ fn shares(subject: &Subject, kind: fn(usize) -> Fault, wanted: usize) -> Result<
     let places = fault::count_places(&recording.capture(), kind)?;
     let mut share = Share::default();
     let tries = TRIES.min(places);
-    // Neighbouring places share their code: go through all of them with a stride.
+    // Neighbouring places share code, so visit the places with a stride.
     for i in (0..tries).map(|i| (i * 37) % tries) {
         if share.harmful == wanted {
             break;
@@ -302,7 +311,7 @@ fn shares(subject: &Subject, kind: fn(usize) -> Fault, wanted: usize) -> Result<
     Ok(share)
 }
 
-/// `java/Traps.java`: much compiled code, and deoptimisation of several frames at once.
+/// `java/Traps.java`, which has much compiled code and deoptimises several frames at once.
 struct Traps {
     place: Place,
     classes: tempfile::TempDir,
@@ -325,12 +334,13 @@ impl Traps {
         Recording::command(&self.place, &arguments, plan).expect("the program can be recorded")
     }
 
-    /// With the oracle.
+    /// A recording with probes, which is compared with the oracle's log.
     fn with_probes(&self, flags: &[&str]) -> Subject {
         Subject { recording: self.record(&Self::plan(flags)), interpreted: None }
     }
 
-    /// Without, and an interpreted run to compare with. A probe shows that its block ran, wherever its marker is said to be.
+    /// A recording without probes, and an interpreted run to compare with. A probe would show
+    /// that its block ran, wherever the block's marker is.
     fn without_probes(&self) -> Subject {
         let plan = Plan { oracle: false, ..Self::plan(&["-XX:JPortalPrecision=exact"]) };
         let interpreted = Plan { oracle: false, ..Plan::new(Mode::Interpreter) };
@@ -343,7 +353,8 @@ impl Traps {
     }
 }
 
-/// `verify` is red for every fault that changes the flow, and the checker finds some of them impossible.
+/// Checks that `verify` is red for every fault that changes the flow, and that the checker finds
+/// some of them impossible.
 fn require_found(share: &Share) {
     assert!(share.harmful >= 3, "too few of the faults changed anything: {share:?}");
     assert!(share.missed.is_empty(), "{share:?}");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The flight recorder: dumps on command, of a slow call, on `OutOfMemoryError` and at a fatal error.
+//! The flight recorder: dumps on command, after a slow call, on `OutOfMemoryError` and at a fatal
+//! error.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,10 +16,10 @@ use jportal_tests::process::{self, Finished, Running};
 use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
 
-/// Entries of a log that a window is looked for in; none is so long.
+/// The number of latest log entries in which a dump is searched. No dump contains that many.
 const RECENT: u64 = 2_000_000;
 
-/// `programs.Flight` under the emulated unit, in a VM that keeps the last trace only.
+/// `programs.Flight` under the emulated unit, in a VM that keeps only the latest trace.
 struct Flight {
     place: Place,
     folder: Scratch,
@@ -45,7 +46,7 @@ impl Flight {
         process::run(&mut self.command(flags, arguments), LIMIT).unwrap()
     }
 
-    /// The program with four threads at work, and its process.
+    /// Starts the program with four working threads; returns it and its process id.
     fn start(&self, flags: &[&str]) -> (Running, u32) {
         let running = process::start(&mut self.command(flags, &["run", "3000"])).unwrap();
         running.wait_for(".\n", LIMIT).unwrap();
@@ -69,7 +70,8 @@ impl Flight {
         process::run(Command::new(&self.place.jportal).args(words).arg(capture), LIMIT).unwrap()
     }
 
-    /// `jportal info --check` of a capture whose trace must be decoded all, what is inferred aside.
+    /// The report of `jportal info --check` on a capture, without placing. All of the trace must
+    /// be decoded.
     fn info(&self, capture: &Path) -> Value {
         let finished = self.jportal(&["info", "--json", "--check", "--project", "none"], capture);
         let report = finished.json().unwrap_or_else(|e| panic!("{e}: {}", finished.stderr));
@@ -81,14 +83,15 @@ impl Flight {
         }
         assert_eq!(count(&report, "/errors/reconstruct"), 0, "{first}");
         assert!(count(&report, "/pt_bytes") > 0 && count(&report, "/bytecodes") > 1000, "{first}");
-        // A VM that crashed has told no figures.
+        // The capture of a crashed VM has no counters.
         let anomalies = report["capture"]["counters"].get("unit.anomalies").and_then(Value::as_u64);
         assert_eq!(anomalies.unwrap_or(0), 0);
         report
     }
 
-    /// That, no contradiction in the flow, and nothing for the checker to find. It would find code that is entered by on-stack
-    /// replacement of a frame that was older than the window, as there is while a program warms up.
+    /// As [`Flight::info`]; in addition, the checker must find nothing. It would report code that
+    /// is entered by on-stack replacement of a frame older than the window, which happens while a
+    /// program warms up.
     fn sound(&self, capture: &Path) -> Value {
         let report = self.info(capture);
         assert_eq!(report["check"]["by_rule"], serde_json::json!({}), "{}", report["check"]["first"]);
@@ -100,7 +103,7 @@ fn count(report: &Value, pointer: &str) -> u64 {
     report.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {pointer} in {report}"))
 }
 
-/// The last entries of each log in `from`, as a folder of logs.
+/// Copies the last entries of each log in `from` to the folder `to`.
 fn recent(from: &Path, to: &Path) {
     for log in ProbeFile::all(from).unwrap() {
         let passed = log.passed().unwrap();
@@ -108,13 +111,14 @@ fn recent(from: &Path, to: &Path) {
     }
 }
 
-/// Dumps at random moments of a program with four threads at work: each decodes from its first PSB on.
+/// Dumps at random moments of a program with four working threads. Each must decode from its
+/// first PSB.
 fn dumps(test: &str, number: u64) {
     let Some(flight) = Flight::new(test) else { return };
     let (running, pid) = flight.start(&["-XX:JPortalSnapshot=128k"]);
     let status = flight.jcmd(pid, &["JPortal.status"]);
     assert!(status.contains("mode: flight recorder, the last 131072 bytes of each core"), "{status}");
-    // Until all is compiled.
+    // Wait until everything is compiled.
     std::thread::sleep(Duration::from_secs(4));
     flight.dump(pid, "dump.jportal");
     let mut busy = 0;
@@ -185,12 +189,13 @@ fn a_slow_call_is_dumped_and_no_other() {
     let report = flight.sound(&dump);
     let text = report["capture"]["end_text"].as_str().unwrap();
     assert!(text.starts_with("programs.Flight.answer,1500 took "), "{text}");
-    // The window ends in the call that was slow, and has all of it.
+    // The window ends in the slow call and contains all of it.
     let printed = flight.jportal(&["print", "--thread", "main", "--level", "call"], &dump).text();
     let begins = printed.rfind("> programs.Flight.answer(IIJ)J").unwrap();
     let steps = printed[begins..].matches("> programs.Flight.step(J)J").count();
     assert_eq!(steps, STEPS, "the last call of the dump");
-    // What came behind is in the capture that ends with the VM: so many calls that the one before was that one.
+    // The capture that is written at the VM's end has the later calls. Their number shows that
+    // the call before them was the slow one.
     let capture = flight.file("flight.jportal");
     flight.sound(&capture);
     let printed = flight.jportal(&["print", "--thread", "main", "--level", "call"], &capture).text();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Path markers of `default` precision leave the machine code alone: it is the unpatched VM's.
+//! Path markers at `default` precision do not change the machine code: it equals the unpatched
+//! VM's.
 
 use jportal_tests::identity::compare;
 use jportal_tests::identity::run::{self, Addresses, Compilers, Pair, Recording, Reference};
@@ -32,7 +33,7 @@ fn check(pair: &Pair) {
         println!("{compilers}: {result}");
         assert!(result.same(), "{compilers}: {:#?}", result.different);
         assert!(result.compared() > 200, "{compilers}: {result}");
-        // What was not compared may not be much.
+        // Few nmethods may remain that were not compared.
         let aside = (result.alone.len() + result.varying.len()) as u64;
         assert!(aside * 20 < result.compared(), "{compilers}: {result}");
     }
@@ -54,7 +55,8 @@ fn default_precision_changes_no_code_of_large_programs() {
     }
 }
 
-/// `exact` refuses folds: were that not seen, the comparison would say nothing.
+/// `exact` precision prevents folds. If the comparison did not detect that, it would prove
+/// nothing.
 #[test]
 fn exact_precision_is_seen_to_change_code() {
     let Some(pair) = pair("exact_precision_is_seen_to_change_code", "javac", Size::Small) else { return };

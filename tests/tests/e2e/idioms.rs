@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What the VM does to a frame from outside: exceptions that another thread throws into it, and what a
-//! debugger does. (A search for a handler that fails is in `programs.OldForms`, results that nobody wants are
-//! in `programs.Dynamic`.)
+//! Effects on a frame from outside: exceptions that another thread throws into it, and actions of
+//! a debugger. (`programs.OldForms` has searches for a handler that fail, `programs.Dynamic` has
+//! results that are not used.)
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,18 +13,18 @@ use jportal_tests::process;
 use jportal_tests::recording::{Checked, Info, LIMIT};
 use jportal_tests::scratch::Scratch;
 
-/// Ways to run a program, each with code of its own under the frames: none, C1's, C2's.
+/// Ways to run a program: without compiled code, with C1's, and with C2's.
 const MODES: [(&str, &str); 3] =
     [("interpreter", "-Xint"), ("c1", "-XX:TieredStopAtLevel=3"), ("c2", "-XX:-TieredCompilation")];
 
-/// Programs of `java/`, compiled.
+/// Compiled programs of `java/`.
 struct Built {
     place: Place,
     folder: Scratch,
 }
 
 impl Built {
-    /// `None` after counting the test as skipped.
+    /// Compiles the sources. Returns `None` after counting the test as skipped.
     fn new(test: &str, sources: &[&str]) -> Option<Self> {
         let place = place::installed(test)?;
         let folder = Scratch::new().expect("a folder for the test's files");
@@ -40,7 +40,7 @@ impl Built {
         self.folder.path().join(format!("{mode}.jportal"))
     }
 
-    /// `jportal run` of the program in a mode.
+    /// The command that records the program in a mode.
     fn recorded(&self, (mode, flag): (&str, &str), more: &[&str]) -> Command {
         let mut command = self.place.run(&self.capture(mode), &["--quiet"]);
         command.args([flag, "-XX:CompileThresholdScaling=0.1"]);
@@ -48,8 +48,8 @@ impl Built {
         command
     }
 
-    /// Records with `command`: the flow must be whole, and one that a JVM may have executed. Returns what was
-    /// printed, and how often the checker met what it counts.
+    /// Records with `command`. The flow must be whole, and a JVM could have executed it. Returns
+    /// the output of the program and the checker's result.
     fn judge(&self, program: &str, mode: &str, command: &mut Command) -> (String, Checked) {
         let run = process::run(command, LIMIT).expect("the program can be started");
         assert!(run.status.success(), "{program}, {mode}: {}: {}", run.status, run.stderr);
@@ -92,7 +92,8 @@ fn frames_that_a_debugger_ends_have_exits_of_their_own() {
         let done = "popped 4, popped two 4, returned 4, thrown 4, spinning 4\n";
         assert!(text.ends_with(done), "{mode}: {text}");
         let met = |reset: &str| checked.resets.get(reset).copied().unwrap_or_default();
-        // Four of one frame, four of two, two out of the loop; in each of its four rounds it may stand in `quick`.
+        // Four times one frame, four times two, and twice out of the loop. In each of the loop's
+        // four rounds, the thread may also be in `quick`.
         assert!((14..=18).contains(&met("pop-frame")), "{mode}: {:?}", checked.resets);
         assert_eq!(met("early-return"), 6, "{mode}");
     }

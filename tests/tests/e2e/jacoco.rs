@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Coverage beside JaCoCo's: a program recorded without anything in its way, and run once more under JaCoCo's agent.
+//! Compares coverage with JaCoCo's: records a program without instrumentation, and runs it again
+//! under JaCoCo's agent.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,14 +13,14 @@ use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
 use jportal_tests::{Result, skip};
 use serde_json::Value;
 
-/// Debian's package libjacoco-java; the agent proper is a jar inside.
+/// From Debian's package libjacoco-java. The agent itself is a jar inside this one.
 const AGENT: &str = "/usr/share/java/org.jacoco.agent.jar";
 
-/// A program and where its classes are.
+/// A program and the places of its classes.
 struct Subject {
     name: &'static str,
     classes: &'static [&'static str],
-    /// Makes it deterministic.
+    /// Flags of `java` that make the program deterministic.
     flags: &'static [&'static str],
 }
 
@@ -34,11 +35,11 @@ const XALAN: Subject = Subject {
 };
 const JAVAC: Subject =
     Subject { name: "javac", classes: &["jrt:/jdk.compiler", "jrt:/java.compiler"], flags: &[] };
-/// H2's cache of values goes by hash codes, some of which depend on the time of day.
+/// H2's cache of values depends on hash codes, some of which depend on the time of day.
 const H2: Subject =
     Subject { name: "h2", classes: &["/usr/share/java/h2.jar"], flags: &["-Dh2.objectCache=false"] };
 
-/// JaCoCo's agent, unpacked.
+/// Unpacks JaCoCo's agent.
 fn agent(place: &Place, recording: &Recording) -> Result<PathBuf> {
     let folder = recording.file("jacoco");
     std::fs::create_dir_all(&folder)?;
@@ -51,7 +52,7 @@ fn agent(place: &Place, recording: &Recording) -> Result<PathBuf> {
     if agent.exists() { Ok(agent) } else { Err(format!("no agent in {AGENT}: {}", finished.stderr).into()) }
 }
 
-/// Runs the program under JaCoCo's agent; returns how it ended, and the .exec file.
+/// Runs the program under JaCoCo's agent; returns the finished process and the .exec file.
 fn instrumented(
     place: &Place,
     recording: &Recording,
@@ -105,7 +106,7 @@ fn check(place: &Place, subject: &Subject, program: &Program) -> Result<()> {
     if hit < 1000 {
         return Err(format!("only {hit} probes were hit: {total}").into());
     }
-    // Another run, which ends at once with an error, is not equal.
+    // Another run, which ends at once with an error, must not be equal.
     let mut other = arguments;
     other.truncate(other.iter().position(|a| a == program.main).map_or(0, |at| at + 1));
     other.extend(["no-such-file".to_owned(), "no-such-file".to_owned()]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Recordings that jcmd begins and ends while the program runs.
+//! Recordings that jcmd starts and stops while the program runs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,9 +14,9 @@ use jportal_tests::programs::{self, Size};
 use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
 
-/// H2 without end, with the oracle, in a VM that does not record yet.
+/// H2 in an endless loop, with the oracle, in a VM that is not recording at first.
 pub(crate) struct Program {
-    // Ends before its folder does.
+    // Dropped before its folder, so that the program ends first.
     running: Running,
     folder: Scratch,
     place: Place,
@@ -24,14 +24,14 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Under the emulated unit.
+    /// Starts the program under the emulated unit.
     fn start(place: Place, precision: &str) -> Self {
         let folder = Scratch::new().unwrap();
         let command = place.run(&folder.path().join("unused.jportal"), &["--timing", "tsc"]);
         Self::start_by(command, place, folder, precision)
     }
 
-    /// With the machine's own unit, in exact precision.
+    /// Starts the program with the machine's own PT unit, at exact precision.
     pub(crate) fn start_native(place: Place) -> Self {
         let mut java = Command::new(&place.java);
         java.args(["-XX:+JPortal", "-XX:JPortalSource=perf", "-XX:JPortalBufferSize=64m"]);
@@ -54,17 +54,17 @@ impl Program {
         self.place.jcmd(self.pid, words).unwrap()
     }
 
-    /// The log of the main thread, the only one with probes.
+    /// The log of the main thread, which is the only one with probes.
     fn log(&self) -> ProbeFile {
         ProbeFile::find(&self.folder.path().join("oracle")).unwrap().expect("a log")
     }
 
-    /// Probes that the main thread has passed.
+    /// The number of probes that the main thread has hit.
     fn passed(&self) -> u64 {
         self.log().passed().unwrap()
     }
 
-    /// Records for a while.
+    /// Records until 20,000 more probes are hit.
     fn record(&self, name: &str) -> Part {
         let capture = self.folder.path().join(name);
         let before = self.passed();
@@ -79,14 +79,14 @@ impl Program {
         Part { capture, before, first, last, behind: self.passed() }
     }
 
-    /// A copy of the log with the entries that `keep` names.
+    /// A copy of the log with the entries of the ranges `keep`.
     fn log_of(&self, name: &str, keep: &[std::ops::Range<u64>]) -> PathBuf {
         let folder = self.folder.path().join(name);
         self.log().copy(keep, &folder).unwrap();
         folder
     }
 
-    /// `jportal verify --part` of a capture against such a log: exit status and report.
+    /// Runs `jportal verify --part` on a capture with such a log; returns exit status and report.
     fn verify(&self, capture: &Path, log: &Path) -> (Option<i32>, Value) {
         let mut command = Command::new(&self.place.jportal);
         command.args(["verify", "--json", "--part", "--allow-gaps", "--oracle"]).arg(log).arg(capture);
@@ -96,8 +96,8 @@ impl Program {
     }
 }
 
-/// One recording: how many probes had been passed before the command to start, at its answer, before the
-/// command to stop and at its answer.
+/// One recording, and the number of probes hit before the start command, at its answer, before
+/// the stop command and at its answer.
 struct Part {
     capture: PathBuf,
     before: u64,
@@ -114,8 +114,9 @@ fn three(program: &Program) -> Vec<Part> {
     ["a", "b", "c"].map(|name| program.record(&format!("{name}.jportal"))).into()
 }
 
-/// Recording `n` has all that ran between the answer to one command and the other, and nothing that did not. Returns what
-/// `jportal verify` says, and its figures in words.
+/// Checks that recording `n` has all probes between the answer to the start command and the stop
+/// command, and none before the start command or after the answer to the stop command. Returns
+/// the report of `jportal verify`, and its figures as text.
 fn all_of(program: &Program, n: usize, part: &Part) -> (Value, String) {
     let inner = part.last - part.first;
     assert!(inner > 20_000, "recording {n}: only {inner} probes between the commands");
@@ -126,7 +127,8 @@ fn all_of(program: &Program, n: usize, part: &Part) -> (Value, String) {
     for nothing in ["/errors/native_flow", "/errors/reconstruct", "/missing", "/extra"] {
         assert_eq!(count(&report, nothing), 0, "{nothing} of {figures}");
     }
-    // No gap of the flow hides anything; what the frames that are older than the recording have begun is theirs.
+    // The flow has no gaps. Only what frames that are older than the recording have begun may be
+    // missing.
     let gaps: u64 = report["threads"].as_array().unwrap().iter().map(|t| count(t, "/gaps")).sum();
     let [matched, unresolved, older] =
         ["/matched", "/unresolved", "/lost_in_gaps"].map(|figure| count(&report, figure));
@@ -135,7 +137,8 @@ fn all_of(program: &Program, n: usize, part: &Part) -> (Value, String) {
     (report, figures)
 }
 
-/// Where C2 keeps its optimisations the flow says where it does not know the path, and is right everywhere else.
+/// At `default` precision, C2 keeps its optimisations. The flow then reports where the path is
+/// not known, and is right everywhere else.
 #[test]
 fn in_default_precision_as_well() {
     let Some(place) = place::installed("in_default_precision_as_well") else { return };
@@ -155,7 +158,7 @@ fn each_of_three_recordings_of_one_process_is_a_part_of_what_ran() {
     exact_parts(&Program::start(place, "exact"));
 }
 
-/// Three recordings, each exact, and a comparison that can fail.
+/// Makes three recordings, each of which must be exact. The comparison must be able to fail.
 pub(crate) fn exact_parts(program: &Program) {
     let parts = three(program);
     for (n, part) in parts.iter().enumerate() {
@@ -164,7 +167,7 @@ pub(crate) fn exact_parts(program: &Program) {
         assert!(count(&report, "/matched") >= part.last - part.first, "{figures}");
     }
 
-    // One probe less in the log, or half of it, and the comparison fails.
+    // With one probe missing from the log, or with half of the log, the comparison must fail.
     let part = &parts[0];
     let middle = part.first + (part.last - part.first) / 2;
     for (name, keep) in [
@@ -177,7 +180,7 @@ pub(crate) fn exact_parts(program: &Program) {
     }
 }
 
-/// The metadata told at the start and what changed since contradict each other nowhere.
+/// Checks that the metadata at the start and the later changes do not contradict each other.
 fn info(program: &Program, part: &Part) {
     let mut command = Command::new(&program.place.jportal);
     let finished = process::run(command.args(["info", "--json"]).arg(&part.capture), LIMIT).unwrap();

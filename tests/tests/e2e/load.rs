@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Crowds of threads on a busy machine, at rest and stopped and continued at random.
+//! Programs with many threads on a busy machine, with and without being stopped and continued at
+//! random.
 
 use jportal_tests::load::{Neighbours, Trial};
 use jportal_tests::place;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Programs recorded under the emulated PT unit and judged by the oracle, by libipt, by planted
+//! Records programs under the emulated unit and judges them by the oracle, by libipt, by planted
 //! faults and by misuse.
 //!
-//! `cargo test` runs every program at its small size; `scripts/verify-all` the real programs at full
-//! size and what takes longer still (tests marked `ignore`).
+//! `cargo test` runs every program at its small size. `scripts/verify-all` also runs the real
+//! programs at full size, and slower tests (marked `ignore`).
 
 mod abuse;
 mod code_memory;

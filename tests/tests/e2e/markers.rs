@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Path markers held against the bytecode without any trace: none may stand where no run can pass it.
+//! Checks path markers against the bytecode, without a trace: no marker may be where no run can
+//! reach it.
 
 use jportal_capture::CaptureReader;
 use jportal_reconstruct::Recording;
@@ -10,13 +11,14 @@ use jportal_tests::{Result, place, process};
 use std::path::Path;
 use std::process::Command;
 
-/// Much code of C2 in little time.
+/// Flags that make C2 compile much code in little time.
 const C2_EARLY: &[&str] = &["-Xbatch", "-XX:-TieredCompilation", "-XX:CompileThresholdScaling=0.05"];
 
-/// C2 takes the nodes that it works on in an order that a number decides: folds meet graphs that they seldom meet.
+/// Flags that make C2 process nodes in an order that depends on a seed, so that folds meet graphs
+/// that they rarely meet otherwise.
 const ANY_ORDER: &[&str] = &["-XX:+UnlockDiagnosticVMOptions", "-XX:+StressIGVN", "-XX:+StressCCP"];
 
-/// The implausible steps of a capture as text, and its pieces of code with markers.
+/// The implausible steps of a capture as text, and the number of nmethods with markers.
 fn implausible(capture: &Path) -> Result<(Vec<String>, usize)> {
     let reader = CaptureReader::open(capture)?;
     let recording = Recording::open(&reader)?;
@@ -32,7 +34,7 @@ fn implausible(capture: &Path) -> Result<(Vec<String>, usize)> {
     Ok((steps.collect(), marked.count()))
 }
 
-/// Runs the program, without a processor trace, and looks at its code.
+/// Runs the program without a PT trace, and checks the markers of its code.
 fn check(test: &str, name: &str, flags: &[&str]) {
     let Some(place) = place::installed(test) else { return };
     let program = programs::by_name(name).expect("a program of that name");
@@ -49,7 +51,7 @@ fn check(test: &str, name: &str, flags: &[&str]) {
     assert!(marked > 100, "{name} {flags:?}: only {marked} pieces of code have markers");
 }
 
-/// A test that nothing depends on any more was folded once more, by an earlier test with the same condition.
+/// A test without users was folded a second time, by an earlier test with the same condition.
 #[test]
 fn a_test_that_is_passed_no_more_says_nothing() {
     check("a_test_that_is_passed_no_more_says_nothing", "lookups", C2_EARLY);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Decoding streams: a trace ten times as long must not need much more memory.
+//! Decoding is streaming: a trace ten times as long must not need much more memory.
 
 use jportal_tests::place;
 use jportal_tests::process;
@@ -20,7 +20,8 @@ fn ten_times_the_trace_needs_less_than_half_more_memory() {
         *command.last_mut().expect("the size is the last argument") = size.into();
         let recording = Recording::command(&place, &command, &plan).unwrap();
         let bytes = recording.info(&recording.capture(), &[]).unwrap().number("/pt_bytes").unwrap();
-        // How far one core's decoder runs ahead of another's depends on the machine's load: the better of three.
+        // How much one core's decoder is ahead of another's depends on the machine's load, so
+        // take the best of three.
         let decode = |_| {
             let decoded =
                 recording.jportal(&["report", "hot-methods", "--json"], &recording.capture(), &[]).unwrap();

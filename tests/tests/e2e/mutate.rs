@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Captures that are damaged, or made to do harm: one thing at a time is changed, and no command crashes, hangs, or takes more
-//! memory than in proportion to the file. `jportal-mutate` does the same at length.
+//! Damaged and malicious captures. One thing at a time is changed, and no command may crash,
+//! hang, or use more memory than in proportion to the file. `jportal-mutate` makes many more
+//! changes.
 
 use jportal_tests::mutate::{Amount, Campaign, Judge, write_sample};
 use jportal_tests::place::{self, installed};
 use jportal_tests::recording::{Mode, Plan, Recording};
 use jportal_tests::{programs, skip};
 
-/// Each field of each record once, each change before two commands; needs no VM.
+/// Each field of each record once, each change with two commands. Needs no VM.
 #[test]
 fn no_change_of_a_capture_made_by_hand_does_harm() {
     let test = "no_change_of_a_capture_made_by_hand_does_harm";
@@ -24,7 +25,7 @@ fn no_change_of_a_capture_made_by_hand_does_harm() {
     assert!(outcome.failures.is_empty(), "{:#?}", outcome.failures);
 }
 
-/// Some changes of a recorded run, in which more of the decoder takes part.
+/// Some changes of a recorded run, which exercises more of the decoder.
 #[test]
 fn some_changes_of_a_recorded_capture_do_no_harm() {
     let Some(place) = installed("some_changes_of_a_recorded_capture_do_no_harm") else { return };
@@ -37,7 +38,7 @@ fn some_changes_of_a_recorded_capture_do_no_harm() {
     assert!(outcome.failures.is_empty(), "{:#?}", outcome.failures);
 }
 
-/// Every value of each field before every command, and a thousand changes of a recorded run.
+/// Every value of each field with every command, and a thousand changes of a recorded run.
 #[test]
 #[ignore = "tens of minutes; scripts/verify-all"]
 fn no_change_does_harm() {

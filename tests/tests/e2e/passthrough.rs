@@ -44,7 +44,7 @@ impl Run {
         process::run(Command::new(&self.place.java).args(self.java_arguments(arguments)), LIMIT).unwrap()
     }
 
-    /// `info` on the capture: exit status, and whether it crashed.
+    /// Runs `jportal info` on the capture.
     fn info(&self) -> Finished {
         process::run(Command::new(&self.place.jportal).args(["info", "--json"]).arg(self.capture()), LIMIT)
             .unwrap()
@@ -93,7 +93,7 @@ fn signals_reach_the_program() {
     }
 }
 
-/// Even SIGKILL of the VM itself leaves a readable capture and a truthful status.
+/// Even after SIGKILL of the VM, the capture is readable and the exit status is right.
 #[test]
 fn a_killed_vm_leaves_what_it_recorded() {
     let Some(run) = Run::new("a_killed_vm_leaves_what_it_recorded") else { return };
@@ -136,7 +136,8 @@ fn bad_usage_is_refused_before_anything_runs() {
     }
 }
 
-/// Only the file's own name is a pattern, and the command finds what the VM makes of it.
+/// Only the last component of the path is a pattern, and the command finds the file that the VM
+/// names by it.
 #[test]
 fn patterns_in_names_of_folders_and_files() {
     let Some(run) = Run::new("patterns_in_names_of_folders_and_files") else { return };

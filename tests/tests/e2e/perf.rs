@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal export perf-data` and `jportal import`, with an unmodified `perf` as the judge.
+//! `jportal export perf-data` and `jportal import`, checked with an unmodified `perf`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,10 +14,10 @@ use jportal_tests::programs;
 use jportal_tests::recording::{Mode, Plan, Recording};
 use jportal_tests::skip;
 
-/// As many have to be equal, if not more.
+/// At least this many branches must be equal.
 const BRANCHES: u64 = 10_000_000;
 
-/// A sum over all blocks of a core, in order, with who ran them.
+/// A hash over all blocks of a core, in order, and the threads that executed them.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Blocks {
     blocks: u64,
@@ -54,7 +54,7 @@ fn blocks(capture: &Path) -> Vec<Blocks> {
     recording.cores().map(one).collect()
 }
 
-/// What `perf report -D` finds wrong.
+/// The errors that `perf report -D` reports.
 fn malformed(data: &Path) -> Vec<String> {
     let out =
         Command::new("perf").args(["report", "-D", "-i"]).arg(data).stdin(Stdio::null()).output().unwrap();
@@ -78,7 +78,7 @@ fn perf_lists_the_branches_of_the_machine_flow() {
         return skip::skip(name, "perf is missing; install linux-perf");
     }
     let program = programs::by_name("h2").expect("a program of that name");
-    // The coarsest clock: what ran when is for the export to find out.
+    // With the coarsest clock, the export has to find out when each thread ran.
     let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
     let recording = Recording::make(&place, &program, &plan).unwrap();
     let folder = recording.file("perf");
@@ -107,7 +107,7 @@ fn perf_lists_the_branches_of_the_machine_flow() {
     let (ours, theirs) = (blocks(&capture), blocks(&back));
     assert!(ours.iter().all(|core| core.gaps == 0 && core.blocks > 0), "{ours:?}");
     assert_eq!(ours, theirs);
-    // And who ran it: perf's padding is nobody's trace.
+    // The threads must be right, too: perf's padding is the trace of no thread.
     let flow = |file: &Path| {
         let info = recording.jportal(&["info", "--json"], file, &[]).unwrap().json().unwrap();
         ["bytecodes", "gaps", "unresolved", "completeness"].map(|what| info[what].clone())

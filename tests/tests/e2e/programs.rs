@@ -10,16 +10,17 @@ use jportal_tests::programs::{self, Program, Size};
 use jportal_tests::recording::{Checked, Info, LIMIT, Mode, Plan, Recording, Verdict};
 use jportal_tests::{Result, process, skip};
 
-/// libipt is slow: in the short form, longer traces (PT bytes) are not compared with it, and the figures say so.
+/// libipt is slow. In the short form, traces with more PT bytes are not compared with it, and the
+/// figures say so.
 const LIBIPT_LIMIT: f64 = 100e6;
 
-/// What the program prints when nothing observes it.
+/// The program's output without recording.
 fn plain_output(place: &Place, program: &Program, size: Size) -> Result<String> {
     let command = program.command(&place.root, &place.programs, size);
     Ok(process::run(Command::new(&place.java).args(command), LIMIT)?.text())
 }
 
-/// What holds in every mode: the program is not disturbed, and the trace decodes without a flaw.
+/// Requirements of every mode: the program is not disturbed, and the trace decodes without error.
 fn sound(place: &Place, program: &Program, plan: &Plan, recording: &Recording, info: &Info) -> Result<()> {
     if !recording.program.status.success() {
         return Err(format!(
@@ -43,7 +44,7 @@ fn sound(place: &Place, program: &Program, plan: &Plan, recording: &Recording, i
     Ok(())
 }
 
-/// The flow keeps the rules of a JVM, whatever the oracle says.
+/// The checker must find nothing, regardless of the oracle.
 fn possible(checked: &Checked) -> Result<()> {
     if checked.by_rule.is_empty() {
         return Ok(());
@@ -52,7 +53,8 @@ fn possible(checked: &Checked) -> Result<()> {
         .into())
 }
 
-/// `verify` through libipt, which must agree block by block, says what it says through our own decoder.
+/// `verify` through libipt, which must agree block by block, must report the same as through our
+/// own decoder.
 fn same_through_libipt(recording: &Recording, own: &Verdict) -> Result<()> {
     let libipt = recording.verify(&recording.capture(), &["--native-decoder", "libipt"])?;
     if libipt.report.is_null() || own.code != libipt.code || own.report != libipt.report {
@@ -66,7 +68,8 @@ fn same_through_libipt(recording: &Recording, own: &Verdict) -> Result<()> {
     Ok(())
 }
 
-/// Records the program and lets oracle, checker and libipt judge; `mode` names the plan in the table of figures.
+/// Records the program, and checks it with the oracle, the checker and libipt. `mode` names the
+/// plan in the table of figures.
 pub(crate) fn check(place: &Place, program: &Program, plan: &Plan, mode: &str) -> Result<()> {
     let recording = Recording::make(place, program, plan)?;
     let judged = judge(place, program, plan, mode, &recording);
@@ -107,7 +110,7 @@ fn judge(place: &Place, program: &Program, plan: &Plan, mode: &str, recording: &
     Ok(())
 }
 
-/// What the table of figures calls a mode.
+/// The name of a mode in the table of figures.
 pub(crate) fn label(mode: Mode) -> &'static str {
     match mode {
         Mode::Interpreter => "interpreter",
@@ -153,7 +156,8 @@ programs! {
     tiered: javac = "javac", hsqldb = "hsqldb", ecj = "ecj", antlr = "antlr", fop = "fop", sunflow = "sunflow";
 }
 
-/// Their class loaders run code of their own while the VM resolves the class of a probe.
+/// The class loaders of these programs run code of their own while the VM resolves the class of a
+/// probe.
 mod scripts {
     use super::*;
 
@@ -213,7 +217,7 @@ full! {
     sunflow_tiered = "sunflow", Tiered;
 }
 
-/// The same flow whatever the number of virtual cores.
+/// The flow must be right with any number of virtual cores.
 #[test]
 fn the_number_of_cores_does_not_matter() {
     let test = "the_number_of_cores_does_not_matter";

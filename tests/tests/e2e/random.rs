@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Random programs: what compiled code executed against what the interpreter did.
+//! Random programs: compares what compiled code and the interpreter executed.
 
 use jportal_tests::against::Precision;
 use jportal_tests::fault::{self, Fault};
 use jportal_tests::fuzz::run::{Engine, Mode, Rig, Tally};
 use jportal_tests::place;
 
-/// Programs of the short and of the long run, and the first seed, unless the environment says otherwise.
+/// The number of programs in the short and in the long run, and the first seed, unless the
+/// environment sets them.
 const COUNT: u64 = 10;
 const LONG_COUNT: u64 = 200;
 const SEED: u64 = 1;
@@ -16,7 +17,7 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name}={text}: {e}")))
 }
 
-/// The built things, and a folder for files.
+/// The built tools, and a folder for files.
 fn rig(test: &str) -> Option<(Rig, tempfile::TempDir)> {
     let place = place::installed(test)?;
     let failures = place.root.join("build/fuzz");
@@ -31,7 +32,8 @@ fn rig(test: &str) -> Option<(Rig, tempfile::TempDir)> {
     Some((rig, work))
 }
 
-/// Each program in two modes, one of each precision; `JPORTAL_FUZZ_COUNT` and `JPORTAL_FUZZ_SEED` choose others.
+/// Runs each program in two modes, one of each precision. `JPORTAL_FUZZ_COUNT` and
+/// `JPORTAL_FUZZ_SEED` override the defaults.
 fn check_programs(test: &str, count: u64) {
     let Some((rig, _work)) = rig(test) else { return };
     let (seed, count) = (number("JPORTAL_FUZZ_SEED", SEED), number("JPORTAL_FUZZ_COUNT", count));
@@ -47,7 +49,7 @@ fn check_programs(test: &str, count: u64) {
         reference.remove().unwrap();
     }
     assert_eq!(tally.failed, 0, "of {} runs; their files are in {}", tally.runs, rig.failures.display());
-    // A comparison of interpreted code with itself would say little.
+    // A comparison of interpreted code with itself would prove little.
     assert!(
         tally.sum.compiled() * 2 > tally.sum.matched,
         "compiled code executed too little: {:?}",
@@ -66,7 +68,7 @@ fn many_random_programs() {
     check_programs("many_random_programs", LONG_COUNT);
 }
 
-/// The comparison must see one branch turned round in the trace of compiled code.
+/// The comparison must detect one inverted branch in the trace of compiled code.
 #[test]
 fn a_turned_branch_of_a_random_program_is_found() {
     let Some((rig, work)) = rig("a_turned_branch_of_a_random_program_is_found") else { return };
@@ -81,7 +83,7 @@ fn a_turned_branch_of_a_random_program_is_found() {
     let found = (0..tries)
         .filter(|i| {
             let copy = work.path().join("faulty.jportal");
-            // The second half of the run is compiled code for the most part.
+            // The second half of the run executes mostly compiled code.
             let fault = Fault::FlipTnt { n: packets / 2 + packets * (2 * i + 1) / (4 * tries) };
             fault::plant(&capture, &copy, &fault).unwrap();
             let outcome = rig.compare(&reference, &copy, mode.precision).unwrap();
@@ -92,7 +94,7 @@ fn a_turned_branch_of_a_random_program_is_found() {
     assert!(found > tries / 2, "only {found} of {tries} turned branches showed");
 }
 
-/// Two different programs are not equal, whatever is compared.
+/// The comparison must detect that two different programs are not equal.
 #[test]
 fn another_program_is_not_taken_for_the_same() {
     let Some((rig, _work)) = rig("another_program_is_not_taken_for_the_same") else { return };

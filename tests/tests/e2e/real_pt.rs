@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Programs recorded with the machine's own Intel PT, judged as those of the emulated unit are. Skipped, and counted as such, where
-//! there is none. They want rings that the free budget of locked memory does not hold: run them as root, or raise `ulimit -l`.
+//! Programs recorded with the machine's own Intel PT, with the same checks as for the emulated
+//! unit. On machines without Intel PT, the tests are counted as skipped. The rings are larger
+//! than the free budget of locked memory: run the tests as root, or raise `ulimit -l`.
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use jportal_tests::skip;
 use crate::live::{Program as Live, exact_parts};
 use crate::programs::check;
 
-/// `None` after counting the test as skipped.
+/// The built tools; `None` after counting the test as skipped.
 fn real_unit(test: &str) -> Option<Place> {
     if !Path::new("/sys/bus/event_source/devices/intel_pt").exists() {
         skip::skip(test, "no Intel PT on this machine (/sys/bus/event_source/devices/intel_pt)");
@@ -32,7 +33,8 @@ fn program(name: &str) -> Program {
     programs::by_name(name).expect("a program of that name")
 }
 
-/// Large enough that the small programs lose nothing: every probe must be in its place, the checker find nothing, libipt agree.
+/// The buffer is large enough that the small programs lose nothing. Every probe must match, the
+/// checker must find nothing, and libipt must agree.
 fn judge(test: &str, names: &[&str]) {
     let Some(place) = real_unit(test) else { return };
     for name in names {
@@ -56,7 +58,8 @@ fn real_pt_programs_of_many_threads_are_exact() {
     judge("real_pt_programs_of_many_threads_are_exact", &["threads", "monitors"]);
 }
 
-/// A ring that is far too small: what is lost is said, tracing goes on behind it, and what is left decodes.
+/// A ring that is far too small: losses are reported, tracing resumes after them, and the rest
+/// decodes.
 #[test]
 fn real_pt_goes_on_behind_losses() {
     let Some(place) = real_unit("real_pt_goes_on_behind_losses") else { return };
@@ -78,7 +81,7 @@ fn real_pt_goes_on_behind_losses() {
     assert!(info.number("/truncations").unwrap() > 0.0 && info.number("/bytecodes").unwrap() > 0.0);
 }
 
-/// Code outside of the code cache leaves no trace: an idle VM writes far less than one that computes.
+/// Code outside of the code cache must not be traced: the only filter is the code cache.
 #[test]
 fn real_pt_is_filtered() {
     let Some(place) = real_unit("real_pt_is_filtered") else { return };
@@ -95,7 +98,8 @@ fn real_pt_is_filtered() {
     assert!(header.pt.perf_config != 0 && header.tsc_khz > 100_000);
 }
 
-/// `JPortal.start` in a VM whose threads run already, three times: events for each of them, and each recording exact.
+/// `JPortal.start`, three times, in a VM with running threads: it opens events for each of them,
+/// and each recording is exact.
 #[test]
 fn real_pt_of_threads_that_run_already_is_exact() {
     let Some(place) = real_unit("real_pt_of_threads_that_run_already_is_exact") else { return };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! What reports say of what is not known, and of names that others chose.
+//! Reports on flows with unknown parts, and on captures with malicious names.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use jportal_tests::process;
 use jportal_tests::programs;
 use jportal_tests::recording::{LIMIT, Mode, Plan, Recording};
 
-/// `java/NAME.java`, recorded with these flags.
+/// Compiles `java/NAME.java` and records it.
 fn record(place: &Place, name: &str, plan: &Plan) -> Recording {
     let classes = tempfile::tempdir().expect("a folder");
     let source = place.root.join(format!("tests/tests/e2e/java/{name}.java"));
@@ -34,12 +34,12 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("a number: {value}"))
 }
 
-/// What was seen, by however it is known.
+/// The number of executed items, over all provenances.
 fn seen(tally: &Value) -> u64 {
     tally.as_object().unwrap().values().map(number).sum()
 }
 
-/// At least and at most so many calls or bytecodes of the row.
+/// Checks that the row's bounds on calls or bytecodes (`of`) contain `truth`.
 fn within(row: &Value, of: &str, truth: u64) {
     let least = seen(&row[of]);
     let bounds = &row["missing"][of];
@@ -52,7 +52,8 @@ fn within(row: &Value, of: &str, truth: u64) {
     assert_eq!(row["exact"], row["missing"].is_null(), "{row}");
 }
 
-/// Bounds hold the truth, a line that ran is not missed, and one that did not is, in whatever tier.
+/// Bounds must contain the truth. A line that ran is not missed, and one that did not run is, in
+/// any tier.
 #[test]
 fn unknown_is_neither_executed_nor_missed() {
     let Some(place) = place::installed("unknown_is_neither_executed_nor_missed") else { return };
@@ -80,7 +81,7 @@ fn unknown_is_neither_executed_nor_missed() {
             within(&row(name), "calls", calls);
         }
         within(&row("nothing"), "bytecodes", 11_400);
-        // The 7 is followed by a goto.
+        // The arm with the constant 7 ends in a goto.
         within(&row("late"), "bytecodes", 5 * 2001 + 6 * 99);
         let calls = report(&recording, &capture, &["calls", "--top", "100000", "--class", "programs."]);
         for (callee, truth) in [("nothing", 11_400), ("late", 2100)] {
@@ -153,8 +154,9 @@ const TEXTS: [&[&str]; 8] = [
     &["report", "calls", "--top", "3000"],
 ];
 
-/// Names of classes, methods and threads with line feeds and escape sequences, of the greatest length, and of no class: each command
-/// prints as many lines as with the names of before, and nothing that a terminal obeys.
+/// Names of classes, methods and threads with line feeds and escape sequences, names of the
+/// greatest length, and methods without a class. Each command must print as many lines as with
+/// the original names, and nothing that a terminal obeys.
 #[test]
 fn names_forge_no_lines() {
     let Some(place) = place::installed("names_forge_no_lines") else { return };
@@ -177,7 +179,8 @@ fn names_forge_no_lines() {
         let copy = recording.file("strange.jportal");
         println!("{}", fault::plant(&capture, &copy, &fault).unwrap());
         let after: Vec<usize> = TEXTS.iter().map(|command| lines(&copy, command)).collect();
-        // Methods without a class are of one class, and `info` counts their records among those that contradict others.
+        // Methods without a class count as methods of one class, and `info` counts their records
+        // among those that contradict others.
         let (after, expected) = match fault {
             Fault::NoClass => (after[..4].to_vec(), vec![before[0], before[1], before[2] + 1, before[3] + 1]),
             _ => (after, before.clone()),
@@ -187,7 +190,8 @@ fn names_forge_no_lines() {
     }
 }
 
-/// Of a capture all of whose times are doubled nothing can be decoded: no event is wrong, and the check fails all the same.
+/// If all times of a capture are doubled, nothing can be decoded. No event is wrong, but the
+/// check must fail all the same.
 #[test]
 fn a_check_of_nothing_fails() {
     let Some(place) = place::installed("a_check_of_nothing_fails") else { return };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The kernel itself, for all of a recording but PT: who ran when, on a native VM with many threads.
+//! The kernel's part of a recording without PT: which thread ran when, on a native VM with many
+//! threads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,14 +18,14 @@ use jportal_tests::recording::LIMIT;
 use jportal_tests::scratch::Scratch;
 use jportal_tests::skip;
 
-/// What the VM's records and the kernel's may differ by: 50 microseconds at 4 GHz. Times are interpolated where the kernel's clock
-/// has no relation to the TSC.
+/// How much the times of the VM's records and the kernel's may differ: 50 microseconds at 4 GHz.
+/// Times are interpolated if the kernel's clock has no relation to the TSC.
 const SLACK: u64 = 200_000;
 
-/// Most of a switch that the kernel counts for the thread, seconds.
+/// The largest part of a switch that the kernel counts as the thread's time, in seconds.
 const SWITCH_COST: f64 = 8e-6;
 
-/// `java` with `java/Switching.java`, compiled in `folder`.
+/// The command that records `java/Switching.java`, compiled in `folder`.
 fn switching(place: &Place, folder: &Scratch, flags: &[&str], threads: u32, length: Duration) -> Command {
     let source = place.root.join("tests/tests/e2e/java/Switching.java");
     let mut javac = Command::new(place.java.with_file_name("javac"));
@@ -38,7 +39,8 @@ fn switching(place: &Place, folder: &Scratch, flags: &[&str], threads: u32, leng
     java
 }
 
-/// Counts the test as skipped if the kernel has refused: without the right to trace itself a process can record nothing.
+/// Counts the test as skipped if the kernel has refused. A process that may not trace itself
+/// cannot record.
 fn refused(test: &str, said: &str) -> bool {
     let refused = said.contains("perf_event_open");
     if refused {
@@ -55,7 +57,7 @@ struct Run {
 }
 
 impl Run {
-    /// `None` after counting the test as skipped.
+    /// Records the program. Returns `None` after counting the test as skipped.
     fn make(test: &str, threads: u32, length: Duration) -> Option<Self> {
         let place = place::installed(test)?;
         let folder = Scratch::new().expect("a folder");
@@ -77,7 +79,7 @@ fn reader(path: &Path) -> CaptureReader {
     CaptureReader::open(path).expect("a capture")
 }
 
-/// All records with the number of their core, each core's in order.
+/// All records with the number of their core; those of each core are in order.
 fn records(reader: &CaptureReader) -> Vec<(u32, Record)> {
     let mut all = Vec::new();
     for core in reader.cores() {
@@ -91,7 +93,8 @@ fn records(reader: &CaptureReader) -> Vec<(u32, Record)> {
     all
 }
 
-/// A thread by the kernel: from its fork to its exit. That the VM begins in has no fork.
+/// The life of a thread according to the kernel: from its fork to its exit. The VM's first thread
+/// has no fork.
 #[derive(Clone, Copy, Debug)]
 struct Life {
     from: u64,
@@ -123,16 +126,17 @@ fn lives(records: &[(u32, Record)]) -> BTreeMap<u32, Vec<Life>> {
     ends.into_iter().map(|(tid, ends)| (tid, lives(ends))).collect()
 }
 
-/// What the records say of the threads of one name.
+/// The times on a core of the threads with one name, according to the records.
 #[derive(Clone, Copy, Debug, Default)]
 struct Presence {
-    /// On a core.
+    /// Seconds on a core.
     seconds: f64,
-    /// How often it came to one.
+    /// The number of visits to a core.
     visits: f64,
 }
 
-/// Checks everything but the program's own observation; `part`: the recording began and ended while the VM ran. Returns seconds on a core by thread name, and the number of switches.
+/// Checks everything except the program's own observations. `part` says that the recording began
+/// and ended while the VM ran. Returns the presence by thread name, and the number of switches.
 fn check(reader: &CaptureReader, part: bool) -> (BTreeMap<String, Presence>, usize) {
     let recording = Recording::open(reader).expect("a recording");
     assert!(reader.completeness().is_whole() && reader.losses().is_empty(), "{:?}", reader.losses());
@@ -174,8 +178,9 @@ fn check(reader: &CaptureReader, part: bool) -> (BTreeMap<String, Presence>, usi
     (visits(&recording), switches)
 }
 
-/// Of a recording that begins and ends while the VM runs: whether the thread ended when it began, which the VM had forgotten by then,
-/// or began when it ended, and had not told its name yet.
+/// For a recording that begins and ends while the VM runs: whether the thread ended shortly after
+/// the recording began, so that the VM had forgotten it, or began shortly before the recording
+/// ended, so that the VM had not recorded its name.
 fn is_cut_off(lives: &[Life], records: &[(u32, Record)], reader: &CaptureReader) -> bool {
     const BRIEF_MS: u64 = 50;
     let brief = reader.header().tsc_khz * BRIEF_MS;
@@ -185,7 +190,8 @@ fn is_cut_off(lives: &[Life], records: &[(u32, Record)], reader: &CaptureReader)
     life.from == 0 && life.to < first + brief || life.to == u64::MAX && life.from + brief > last
 }
 
-/// Seconds on a core by name; nobody may be on two cores at once, and no core may have two threads.
+/// The presence by thread name. Checks that no thread is on two cores at once, and that no core
+/// has two threads at once.
 fn visits(recording: &Recording<'_>) -> BTreeMap<String, Presence> {
     let khz = recording.reader().header().tsc_khz;
     let seconds = |ticks: u64| ticks as f64 / (khz as f64 * 1000.0);
@@ -216,7 +222,8 @@ fn visits(recording: &Recording<'_>) -> BTreeMap<String, Presence> {
     by_name
 }
 
-/// What the threads say of themselves: the time on a core, which the kernel counts in a way of its own.
+/// Compares with the threads' own measurements of their time on a core, which the kernel counts
+/// independently of the records.
 fn compare(run: &Run, by_name: &BTreeMap<String, Presence>, threads: u32) {
     let text = run.program.text();
     let lines: Vec<_> = text.lines().filter(|l| l.starts_with("switcher-")).collect();
@@ -225,8 +232,9 @@ fn compare(run: &Run, by_name: &BTreeMap<String, Presence>, threads: u32) {
         let words: Vec<_> = line.split(' ').collect();
         let own = words[2].parse::<f64>().expect("nanoseconds") / 1e9;
         let Presence { seconds, visits } = by_name.get(words[0]).copied().unwrap_or_default();
-        // The kernel's clock counts the switch itself, some microseconds, for the thread; the records are written inside of it. A
-        // hypervisor may take the core away meanwhile, which that clock does not count.
+        // The kernel's clock counts the switch itself, some microseconds, as the thread's time;
+        // the records are written during the switch. Meanwhile, a hypervisor may take the core
+        // away, which the clock does not count.
         let (least, most) = (own * 0.97 - 0.01 - visits * SWITCH_COST, own * 1.25 + 0.1);
         assert!((least..most).contains(&seconds), "{line}: {seconds:.3} s on a core in {visits} visits");
     }
@@ -273,14 +281,15 @@ fn every_switch_of_a_minute_is_of_a_thread_with_a_name() {
     sixteen_threads("every_switch_of_a_minute_is_of_a_thread_with_a_name", Duration::from_secs(60));
 }
 
-/// A VM with threads that run, which does not record yet.
+/// A VM with running threads that is not recording at first.
 struct Attached {
     running: Running,
     folder: Scratch,
     place: Place,
 }
 
-/// Name of each thread and the nanoseconds that it has been on a core, by its id (`/proc/PID/task/TID/schedstat`).
+/// The name of each thread and the nanoseconds that it was on a core, by thread id
+/// (`/proc/PID/task/TID/schedstat`).
 type OnCore = BTreeMap<u32, (String, u64)>;
 
 impl Attached {
@@ -298,7 +307,7 @@ impl Attached {
     }
 
     fn file(&self, tid: u32, name: &str) -> Option<String> {
-        // It may end meanwhile.
+        // The thread may end in the meantime.
         std::fs::read_to_string(format!("/proc/{}/task/{tid}/{name}", self.running.id())).ok()
     }
 
@@ -324,7 +333,7 @@ impl Attached {
     }
 }
 
-/// Seconds on a core by thread id.
+/// Presence by thread id.
 fn seconds(recording: &Recording<'_>) -> BTreeMap<u32, Presence> {
     let hz = recording.reader().header().tsc_khz as f64 * 1000.0;
     let mut all: BTreeMap<u32, Presence> = BTreeMap::new();
@@ -336,7 +345,8 @@ fn seconds(recording: &Recording<'_>) -> BTreeMap<u32, Presence> {
     all
 }
 
-/// A recording that begins while threads run has what each of them does from then on, and none of the recorder's own.
+/// A recording that begins while threads run contains all that each thread does from then on, and
+/// nothing of the recorder's own threads.
 #[test]
 fn threads_that_run_already_are_recorded() {
     let test = "threads_that_run_already_are_recorded";
@@ -369,7 +379,8 @@ fn threads_that_run_already_are_recorded() {
             let ours = name.starts_with("jportal-");
             let Presence { seconds, visits } = seen.get(tid).copied().unwrap_or_default();
             assert!(!ours || visits == 0.0, "{name} was traced");
-            // As in `compare`; a stay that had begun before the recording, or goes on at its end, is not among the visits.
+            // As in `compare`. A stay that began before the recording, or continues at its end,
+            // may be missing from the visits.
             let range = least * 0.97 - 0.05 - visits * SWITCH_COST..most * 1.25 + 0.1;
             assert!(
                 ours || range.contains(&seconds),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! A capture cut off anywhere: a clean partial result or a clear error, never a panic.
+//! A capture that is cut off anywhere gives a clean partial result or a clear error, never a
+//! panic.
 
 use jportal_tests::fault;
 use jportal_tests::place;
 use jportal_tests::programs;
 use jportal_tests::recording::{Mode, Plan, Recording};
 
-/// xorshift64: places that look random and are the same in every run.
+/// xorshift64: positions that look random and are the same in every run.
 fn random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -22,7 +23,7 @@ fn record(test: &str) -> Option<Recording> {
     Some(Recording::make(&place, &program, &plan).expect("the program can be recorded"))
 }
 
-/// Cuts a copy shorter and shorter, at `places`, and looks at each.
+/// Cuts a copy at each of `places`, from the last to the first, and runs `info` on it.
 fn cut_at(recording: &Recording, mut places: Vec<u64>) {
     let copy = recording.file("cut.jportal");
     std::fs::copy(recording.capture(), &copy).unwrap();
@@ -53,7 +54,7 @@ fn cut_at(recording: &Recording, mut places: Vec<u64>) {
 fn random_places(recording: &Recording, count: usize) -> Vec<u64> {
     let length = std::fs::metadata(recording.capture()).unwrap().len();
     let mut state = 0x9e37_79b9_7f4a_7c15;
-    // Half of them near the start, where headers and the first metadata stand.
+    // Half of the places are near the start, where headers and the first metadata are.
     (0..count).map(|i| random(&mut state) % if i % 2 == 0 { length } else { length.min(100_000) }).collect()
 }
 
@@ -77,7 +78,8 @@ fn cut_at_every_chunk_boundary_and_a_thousand_random_places() {
     cut_at(&recording, places);
 }
 
-/// What was cut off is a gap, wherever that was: trace may reach further than the metadata it needs.
+/// What was cut off is a gap, wherever the cut is. The trace may extend beyond the metadata that
+/// it needs.
 #[test]
 fn a_cut_behind_trace_contradicts_nothing() {
     let Some(place) = place::installed("a_cut_behind_trace_contradicts_nothing") else { return };
@@ -105,7 +107,7 @@ fn a_cut_behind_trace_contradicts_nothing() {
     assert!(decoded > 10, "{decoded} of {} cuts have bytecodes", places.len());
 }
 
-/// A cut recording still says what it has: the probes before the cut match.
+/// A cut recording still gives a flow: the probes before the cut match.
 #[test]
 fn what_was_recorded_before_the_cut_is_right() {
     let test = "what_was_recorded_before_the_cut_is_right";

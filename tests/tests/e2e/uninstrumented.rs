@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Programs as they are, without probes, which hide the very folds that lose paths: what the main thread did in the
-//! default mode it must have done with `-Xint` too, bytecode by bytecode.
+//! Programs without probes, because probes prevent the very folds that lose paths. The flow of
+//! the main thread in the default mode must equal the flow with `-Xint`, bytecode by bytecode.
 
 use jportal_tests::against::{self, Outcome, Precision};
 use jportal_tests::figures::figure;
@@ -10,21 +10,22 @@ use jportal_tests::programs::{self, Program};
 use jportal_tests::recording::{Info, LIMIT, Mode, Plan, Recording};
 use jportal_tests::{Result, skip};
 
-/// A program, and what makes two runs of it the same.
+/// A program, and the flags that make two runs of it the same.
 struct Subject {
     name: &'static str,
     /// Flags of `java` for both runs.
     flags: &'static [&'static str],
 }
 
-/// FOP differs between two interpreted runs: the methods of its proxy classes come in another order, and a cache of its has
-/// other contents. Why is not proved; the order may be that of their names' addresses in the VM.
+/// FOP differs between two interpreted runs: it visits the methods of its proxy classes in
+/// another order, and one of its caches has other contents. The reason is not proved; the order
+/// may be that of the addresses of the methods' names in the VM.
 const DIFFERENT_IN_EACH_RUN: &str = "fop";
 
-/// Why a stretch is not known that no compiler has declared lost.
+/// The cause of a stretch that is unresolved although no compiler has declared its path lost.
 const CONTRADICTED: &str = "missing-marker";
 
-/// Records the program, which must end well.
+/// Records the program, which must succeed.
 fn record(place: &Place, program: &Program, mode: Mode, flags: Vec<String>) -> Result<Recording> {
     if let Some(out) = program.out(&place.root) {
         if out.exists() {
@@ -38,7 +39,7 @@ fn record(place: &Place, program: &Program, mode: Mode, flags: Vec<String>) -> R
     if run.status.success() { Ok(recording) } else { Err(format!("{}: {}", run.status, run.stderr).into()) }
 }
 
-/// The machine flow is sound, and the bytecodes are some that a JVM could have executed.
+/// Checks that the machine flow is sound, and that a JVM could have executed the bytecodes.
 fn sound(info: &Info) -> Result<()> {
     let (native, contradictions) = (info.native_errors()?, info.reconstruct_errors()?);
     let checked = info.checked()?;
@@ -53,7 +54,7 @@ fn sound(info: &Info) -> Result<()> {
     Ok(())
 }
 
-/// The line of the table of figures.
+/// A line of the table of figures.
 fn line(name: &str, precision: Precision, outcome: &Outcome) -> String {
     let Outcome { matched, c1, c2, wrong, unresolved, hidden, causes, .. } = outcome;
     format!(
@@ -90,7 +91,7 @@ fn compare(
     sound(&tested.info(&captures.0, &["--check"])?)
 }
 
-/// Compares the program in these precisions; returns what is wrong.
+/// Compares the program at these precisions; returns the errors.
 fn check(place: &Place, subject: &Subject, precisions: &[Precision]) -> Vec<String> {
     let program = programs::by_name(subject.name).expect("a program of that name");
     if let Some(missing) = program.missing() {
@@ -126,18 +127,19 @@ macro_rules! subjects {
 subjects! {
     textifier = "textifier", &[];
     jump_tables = "jump-tables", &[];
-    // C2 compiles early.
+    // With flags that make C2 compile early.
     lookups = "lookups", &["-Xbatch", "-XX:CompileThresholdScaling=0.05"];
     #[ignore = "minutes; scripts/verify-all"]
     xalan = "xalan", &[];
-    // H2's cache of values goes by hash codes, some of which depend on the time of day.
+    // H2's cache of values depends on hash codes, some of which depend on the time of day.
     #[ignore = "minutes; scripts/verify-all"]
     h2 = "h2-rounds", &["-Dh2.objectCache=false"];
     #[ignore = "minutes; scripts/verify-all"]
     hsqldb = "hsqldb", &[];
     #[ignore = "minutes; scripts/verify-all"]
     javac = "javac", &[];
-    // Else a second thread compiles, and which of the two waits for the other is a matter of time.
+    // Otherwise, a second thread compiles, and it depends on timing which of the two waits for
+    // the other.
     #[ignore = "minutes; scripts/verify-all"]
     ecj = "ecj", &["-Djdt.compiler.useSingleThread=true"];
     #[ignore = "minutes; scripts/verify-all"]
@@ -156,8 +158,9 @@ subjects! {
     batik = "batik", &["-Djava.awt.headless=true"];
 }
 
-/// Calls in C1's code of methods inlined into themselves, up to the end of the stack, and all the way back. (Code that counts nothing may
-/// have no branch at all: README, limits.)
+/// C1's code calls methods that are inlined into themselves until the stack overflows, and
+/// returns from all of the frames. (The code has counters. Without them, a recursion may have no
+/// conditional branch, and then leaves no packets.)
 #[test]
 fn stacks_that_overflow_are_unwound_frame_by_frame() {
     let Some(place) = place::installed("stacks_that_overflow_are_unwound_frame_by_frame") else { return };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Traces that lost what hurts most: nothing but small segments, a gap at each switch of threads, no first and no last PSB;
-//! and records of the switches themselves.
-//! Every method comes to an end with bounded work and memory, gaps are where they were made and nowhere else, and what is
-//! decoded is right.
+//! Traces with the most damaging losses: only small segments, a gap at each switch of threads, no
+//! first and no last PSB; and lost records of the switches themselves. Every method must finish
+//! with bounded work and memory, gaps must be where they were made and nowhere else, and what is
+//! decoded must be right.
 
 use std::collections::BTreeMap;
 use std::hash::RandomState;
@@ -16,14 +16,15 @@ use serde_json::Value;
 
 use crate::degrade::{flow, place_segments};
 
-/// Memory for any of these traces, none of them above 25 MB, filled or not.
+/// Limit of the memory for any of these traces, filled or not. None of them exceeds 25 MB.
 const MOST_KIB: u64 = 400 << 10;
-/// Transitions of projection: the budget of a thread, and per bytecode (`Settings::budget` in rust-core/projection/src/place.rs).
+/// Limit of the transitions of placing: per thread, and per bytecode (`Settings::budget` in
+/// rust-core/projection/src/place.rs).
 const BUDGET: (f64, f64) = (2e8, 1e3);
-/// Work of recovery per gap, in all that it counts. Measured: 200 to 42,000.
+/// Limit of the work of filling per gap, summed over all its counters. Measured: 200 to 42,000.
 const WORK: f64 = 150_000.0;
 
-/// Records `program` with a PSB every 2 KB and threads that keep a core for so many blocks.
+/// Records `program` with a PSB every 2 KB and threads that keep a core for `quantum` blocks.
 fn record(test: &str, (program, mode): (&str, Mode), quantum: &str) -> Option<Recording> {
     let place = place::installed(test)?;
     let program = programs::by_name(program).expect("a program of that name");
@@ -32,7 +33,7 @@ fn record(test: &str, (program, mode): (&str, Mode), quantum: &str) -> Option<Re
     Some(Recording::make(&place, &program, &plan).expect("the program can be recorded"))
 }
 
-/// A degraded copy, and the truth of its gaps.
+/// Makes a degraded copy; returns it and the truth about its gaps.
 fn degrade(recording: &Recording, loss: &[&str]) -> (PathBuf, Value) {
     let (lossy, truth) = (recording.file("lossy.jportal"), recording.file("truth.json"));
     let [to, truth_to] = [&lossy, &truth].map(|path| path.to_str().expect("a plain name"));
@@ -42,7 +43,7 @@ fn degrade(recording: &Recording, loss: &[&str]) -> (PathBuf, Value) {
     (lossy, serde_json::from_slice(&std::fs::read(truth).unwrap()).unwrap())
 }
 
-/// Gaps by core and place in its stream, with their number and reason.
+/// Gaps by core and offset in its stream, with their number and reason.
 type Gaps = BTreeMap<(u64, u64), (u64, String)>;
 
 fn place_of(gap: &Value, core: &Value, field: &str) -> (u64, u64) {
@@ -60,7 +61,7 @@ fn made(truth: &Value) -> Gaps {
     all
 }
 
-/// The gaps that the flows of all threads tell.
+/// The gaps in the flows of all threads.
 fn told(recording: &Recording, lossy: &Path) -> Gaps {
     let print = ["print", "--project", "none", "--level", "call", "--json", "--limit", "100000000"];
     let out = recording.jportal(&print, lossy, &[]).unwrap();
@@ -74,7 +75,8 @@ fn told(recording: &Recording, lossy: &Path) -> Gaps {
     all
 }
 
-/// Whether projection and recovery stayed within their work, whatever the time that a busy machine takes for it.
+/// Checks that placing and filling stayed within their limits of work. Unlike time, work does not
+/// depend on the load of the machine.
 fn bounded(report: &Value, recover: &str) {
     let sum =
         |of: &Value| of.as_object().map_or(0.0, |all| all.values().filter_map(Value::as_f64).sum::<f64>());
@@ -89,11 +91,13 @@ fn bounded(report: &Value, recover: &str) {
     let gaps = report["recovery"]["gaps"].as_f64().expect("a number of gaps");
     println!("{recover}: {transitions} transitions, work {work} for {gaps} gaps");
     assert!(work <= WORK * gaps, "{recover}: work {work} for {gaps} gaps");
-    // A few gaps may all be where a thread begins or ends, and nothing is filled there.
+    // If there are few gaps, all of them may be where a thread begins or ends. Such gaps are not
+    // filled.
     assert!(work > 0.0 || gaps < 100.0, "{recover}: nothing was done for {gaps} gaps");
 }
 
-/// `jportal info --check` with a method to fill gaps: ends with bounded work and memory, and what is not filled passes the checker.
+/// Runs `jportal info --check` with a method to fill gaps. It must finish with bounded work and
+/// memory, and the checker must accept everything that is not filled.
 fn finishes(recording: &Recording, lossy: &Path, recover: &str) {
     let info = ["info", "--json", "--check", "--recover", recover];
     let out = recording.jportal(&info, lossy, &[]).unwrap();
@@ -107,7 +111,8 @@ fn finishes(recording: &Recording, lossy: &Path, recover: &str) {
     bounded(&report, recover);
     assert_eq!(report["errors"]["native_flow"], 0, "{}", report["errors"]);
     let findings = report["check"]["findings"].as_u64().expect("a number of findings");
-    // Fills may break what CONTRIBUTING.md says, decoded and projected flow may not.
+    // Fills may break rules of the checker (docs/notes/filling.md); decoded and placed flow may
+    // not.
     let most = if recover == "none" { 0 } else { 50 };
     assert!(findings <= most, "{recover}: {}", report["check"]["first"]);
     if recover != "none" {
@@ -116,15 +121,18 @@ fn finishes(recording: &Recording, lossy: &Path, recover: &str) {
     }
 }
 
-/// Each of the first segments of the busiest thread but `main`, or of `main` if it is alone, stands in the flow of the whole trace,
-/// in order, to the last bytecode. For interpreted programs: elsewhere frames are found again in the middle of a segment.
+/// Checks that each of the first segments of the busiest thread other than `main` (or of `main`,
+/// if it is alone) is in the flow of the whole trace, in order and to the last bytecode. This is
+/// only for interpreted programs: in others, frames can be found again in the middle of a
+/// segment.
 fn decoded_right(recording: &Recording, lossy: &Path, least: usize) {
     let whole = recording.info(&recording.capture(), &[]).unwrap();
     let bytecodes = |t: &&Value| (t["name"] != "main", t["bytecodes"]["decoded"].as_u64());
     let busy = |t: &&Value| bytecodes(t).1.is_some_and(|n| n > 20_000);
     let thread = whole.0["threads"].as_array().expect("threads").iter().filter(busy).max_by_key(bytecodes);
     let thread = thread.expect("a thread that is busy");
-    // `DestroyJavaVM` has the id of `main`, and what it does may count as one's or the other's (`Lanes::of`).
+    // `DestroyJavaVM` has the id of `main`, and what it does may count for either of them
+    // (`Lanes::of`).
     let thread = match thread["name"].as_str() {
         Some("main") => "main".to_owned(),
         _ => thread["tid"].to_string(),
@@ -138,7 +146,8 @@ fn decoded_right(recording: &Recording, lossy: &Path, least: usize) {
     assert!(found >= least && strange == 0, "{strange} bytecodes are not where they should be");
 }
 
-/// What `jportal accuracy` says of it, of all that can be placed and filled.
+/// Checks the share that `jportal accuracy` reports as decoded right, with all placing and
+/// filling.
 fn accurate(recording: &Recording, lossy: &Path, recover: &str, least: f64) {
     let whole = recording.capture();
     let whole = whole.to_str().expect("a plain name");
@@ -155,7 +164,7 @@ fn accurate(recording: &Recording, lossy: &Path, recover: &str, least: f64) {
     assert!(right >= least, "{}", report["worst"]);
 }
 
-/// All that is asked of a lossy trace.
+/// All checks of a lossy trace.
 fn survives(
     (recording, mode): (&Recording, Mode),
     loss: &[&str],
@@ -177,9 +186,10 @@ fn survives(
     if mode == Mode::Interpreter {
         decoded_right(recording, &lossy, 10);
     }
-    // What the alignment calls wrong is an upper bound (README): in loops and recursions it may be some rounds off, and the
-    // compiled program of many threads is little else. Of segments of a few hundred bytes between times that only PSBs
-    // tell it says nothing: there, that each stands in its place is the test.
+    // What the alignment calls wrong is an upper bound (docs/limits.md): in loops and recursions,
+    // it may be off by some rounds, and the compiled program with many threads contains little
+    // else. It says nothing about segments of a few hundred bytes whose times are known only from
+    // PSBs. There, the test is that each segment has a place in the whole flow.
     if loss[0] != "--every" {
         accurate(recording, &lossy, methods.last().expect("a method"), 0.98);
     }
@@ -226,7 +236,8 @@ fn neither_the_first_nor_the_last_psb() {
     let program = ("threads", Mode::Tiered);
     let Some(recording) = record("neither_the_first_nor_the_last_psb", program, "100000") else { return };
     let (made, told) = survives((&recording, program.1), &["--without-ends"], 6, &METHODS);
-    // Who runs where the first PSB is missing finds a gap each, up to the second; all else is where it was made.
+    // Each thread that runs where the first PSB is missing has a gap that extends to the second
+    // PSB. All other gaps are where they were made.
     for (place, (_, reason)) in told.iter().filter(|(place, _)| !made.contains_key(place)) {
         assert_eq!(reason, "packets", "a gap at {place:?}");
     }
@@ -234,7 +245,8 @@ fn neither_the_first_nor_the_last_psb() {
     assert_eq!((starts, made.len() - starts), (3, 3));
 }
 
-/// Records of who ran when are lost: whose trace follows is not guessed, and each thread that they named has a gap.
+/// Records of the switches are lost. The decoder must not guess whose trace follows, and each
+/// thread that the lost records named must have a gap.
 #[test]
 fn lost_records_are_gaps_of_all_who_may_have_run() {
     let test = "lost_records_are_gaps_of_all_who_may_have_run";
@@ -267,7 +279,8 @@ fn lost_records_are_gaps_of_all_who_may_have_run() {
     }
 }
 
-/// A small buffer and a slow drain: the unit loses trace while the program runs, and what is left is right, probe by probe.
+/// A small buffer and a slow drain: the unit loses trace while the program runs, and the rest is
+/// right, probe by probe.
 #[test]
 fn a_slow_drain_loses_trace_and_nothing_else() {
     let test = "a_slow_drain_loses_trace_and_nothing_else";
@@ -286,7 +299,8 @@ fn a_slow_drain_loses_trace_and_nothing_else() {
     );
     assert!(losses > 20 && lost > 0 && counter("unit.anomalies") == 0);
     assert!(info.number("/gaps_by_reason/truncated").unwrap() >= losses as f64, "each loss is a gap");
-    // A gap may begin inside a reveal loop, which contradicts what follows (CONTRIBUTING.md).
+    // Trace may begin inside a reveal loop after a gap, which contradicts the code after it
+    // (docs/notes/open-ends.md).
     assert!(
         info.native_errors().unwrap() == 0 && info.reconstruct_errors().unwrap() <= 3,
         "{}",

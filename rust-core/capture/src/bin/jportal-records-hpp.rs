@@ -39,7 +39,7 @@ const HEAD: &str = r#"/*
 
 // A record is its kind and a body. The body is the fields of the struct, in
 // order, without padding: write() appends them. Lists come last in a body and
-// are not members: each is appended behind the head, in the order named, as
+// are not members: each is appended after the head, in the order named, as
 //   b->put_count(n), then n times item.write(b).
 "#;
 

@@ -6,7 +6,7 @@
 //! The reference should be a recording of the interpreter, where nothing is unresolved. The
 //! comparison is of single bytecodes of the selected methods, whichever tier executed them.
 //! Where the flows differ, it searches for the cheapest skip on either side after which
-//! [`GRAM`] bytecodes agree again. It does the same after a hidden stretch if the bytecodes
+//! `GRAM` bytecodes agree again. It does the same after a hidden stretch if the bytecodes
 //! that follow it occur in the reference only so late that the flows soon differ again.
 
 mod side;

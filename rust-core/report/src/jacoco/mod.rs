@@ -2,7 +2,7 @@
 
 //! Compares coverage with JaCoCo's, taken in another run of the same deterministic program.
 //!
-//! JaCoCo's instruction and branch counters follow from its probes ([`rules`]). The flow shows
+//! JaCoCo's instruction and branch counters follow from its probes (`rules`). The flow shows
 //! which of these probes would have been hit. So the comparison has three parts: each probe of
 //! each method; JaCoCo's published counters and the same arithmetic over the flow's probes,
 //! method by method; and the flow's own counters, whose difference to JaCoCo's is attributed to

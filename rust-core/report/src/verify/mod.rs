@@ -4,7 +4,7 @@
 //!
 //! The oracle agent inserts a probe at every bytecode block and logs, per OS thread, which ids
 //! were hit. The exported bytecodes contain the same ids, so every execution of a probe call in
-//! the flow has one. [`align`] describes how the two sequences are compared.
+//! the flow has one. `align` describes how the two sequences are compared.
 
 mod align;
 mod log;

@@ -25,16 +25,18 @@
 
 // A record is its kind and a body. The body is the fields of the struct, in
 // order, without padding: write() appends them. Lists come last in a body and
-// are not members: each is appended behind the head, in the order named, as
+// are not members: each is appended after the head, in the order named, as
 //   b->put_count(n), then n times item.write(b).
 
-// `parent` of a `Scope` that is the outermost frame, `scope` of a `PcDescriptor` without one.
+// `parent` of a `Scope` that is the outermost frame, `scope` of a `PcDescriptor`
+// without one.
 const u4 JPORTAL_NO_SCOPE = 4294967295u;
-// `parent` of an `InlineContext` that is the outermost frame, `context` of a `PathMarker` that
-// names no block but an ambiguous stretch.
+// `parent` of an `InlineContext` that is the outermost frame, `context` of a
+// `PathMarker` that names no block but an ambiguous stretch.
 const u4 JPORTAL_NO_CONTEXT = 4294967295u;
-// `context` of a `PathMarker` that names no block but where the state of the next safepoint poll
-// stands: what is passed in between has not happened if that poll deoptimises.
+// `context` of a `PathMarker` that names no block but where the state of the next
+// safepoint poll stands: what is passed in between has not happened if that poll
+// deoptimises.
 const u4 JPORTAL_POLL_STATE = 4294967294u;
 // HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
 const int32_t JPORTAL_SYNCHRONIZATION_ENTRY_BCI = -1;
@@ -51,7 +53,8 @@ struct JPortalPcFlags : AllStatic {
   // `PcDesc::is_method_handle_invoke`.
   static const u1 METHOD_HANDLE_INVOKE = 8u;
   // The instruction is no safepoint, and the scope only roughly where control stands
-  // (`DebugInformationRecorder::add_non_safepoint`, made with `-XX:+DebugNonSafepoints`).
+  // (`DebugInformationRecorder::add_non_safepoint`, made with
+  // `-XX:+DebugNonSafepoints`).
   static const u1 NON_SAFEPOINT = 16u;
 };
 
@@ -74,7 +77,8 @@ struct JPortalThreadFlags : AllStatic {
 struct JPortalTables : AllStatic {
   // `TemplateInterpreter::_normal_table`: index = bytecode.
   static const u1 NORMAL = 0u;
-  // `Interpreter::_wentry_point`: templates behind `wide`; state is meaningless (0).
+  // `Interpreter::_wentry_point`: templates of `wide` bytecodes; state is meaningless
+  // (0).
   static const u1 WIDE = 1u;
   // `TemplateInterpreter::_safept_table`: index = bytecode.
   static const u1 SAFEPOINT = 2u;
@@ -99,7 +103,8 @@ struct JPortalTables : AllStatic {
 struct JPortalBlobKinds : AllStatic {
   // `BufferBlob` and anything not named below.
   static const u1 BUFFER = 0u;
-  // `AdapterBlob`: i2c and c2i; `entries` name i2c, c2i, c2i_unverified, c2i_no_clinit_check.
+  // `AdapterBlob`: i2c and c2i; `entries` name i2c, c2i, c2i_unverified,
+  // c2i_no_clinit_check.
   static const u1 ADAPTER = 1u;
   // `RuntimeStub` (both compilers' slow paths included).
   static const u1 RUNTIME_STUB = 2u;
@@ -159,13 +164,14 @@ struct JPortalPathPrecisions : AllStatic {
 struct JPortalEdgeOutcomes : AllStatic {
   // The conditional branch was taken.
   static const u1 TAKEN = 0u;
-  // Control went on to the instruction behind it; it may be any kind of instruction.
+  // Control continued at the next instruction; this one may be of any kind.
   static const u1 NOT_TAKEN = 1u;
   // The indirect jump through a jump table led to `to`.
   static const u1 JUMP_TABLE = 2u;
   // The call whose *return address* is `from` returned there.
   static const u1 CALL_RETURN = 3u;
-  // The call whose *return address* is `from` ended with an exception, and the handler at `to` runs.
+  // The call whose *return address* is `from` ended with an exception, and the handler
+  // at `to` runs.
   static const u1 EXCEPTION = 4u;
   // The instruction faulted (implicit exception) and control went on at `to`.
   static const u1 FAULT = 5u;
@@ -180,7 +186,7 @@ struct JPortalAmbiguities : AllStatic {
   static const u2 FOLDED_COMPARES = 3u;
   // Two comparisons of the same values became one (C2).
   static const u2 TRICHOTOMY = 4u;
-  // Two comparisons that clip a number moved behind its conversion (C2).
+  // Two comparisons that clip a number moved after its conversion (C2).
   static const u2 CLIPPING = 5u;
   // A loop without effect was removed; its last iteration follows (C2).
   static const u2 EMPTY_LOOP = 6u;
@@ -196,7 +202,8 @@ struct JPortalAmbiguities : AllStatic {
   static const u2 UNKNOWN_INSTRUCTION = 11u;
   // A concatenation of strings was rewritten together with tests inside it (C2).
   static const u2 STRING_CONCATENATION = 12u;
-  // A bytecode of the block throws, without a call, an exception that exists already (C2).
+  // A bytecode of the block throws, without a call, an exception that exists already
+  // (C2).
   static const u2 PREPARED_EXCEPTION = 13u;
 };
 
@@ -216,7 +223,7 @@ const size_t JPORTAL_FRAME_HEADER = 16;
 struct JPortalExceptionEntry {
   // First covered bci.
   u2 start_bci;
-  // First bci behind.
+  // First bci after the range.
   u2 end_bci;
   // Handler.
   u2 handler_bci;
@@ -341,7 +348,7 @@ struct JPortalHandlerEntry {
 struct JPortalImplicitEntry {
   // Offset of the faulting instruction.
   u4 pc_offset;
-  // Where execution goes on; 0 means deoptimise.
+  // Where execution continues; 0 means deoptimise.
   u4 continuation;
 
   void write(JPortalBuffer* b) const {
@@ -352,7 +359,8 @@ struct JPortalImplicitEntry {
 
 // One frame of an inline chain: `method`, inlined at `call_bci` of the frame `parent`.
 struct JPortalInlineContext {
-  // Index of the caller in the same list, smaller than this one's; `NO_CONTEXT` for the outermost frame.
+  // Index of the caller in the same list, smaller than this one's; `NO_CONTEXT` for the
+  // outermost frame.
   u4 parent;
   // Bci of the call in the caller; meaningless for the outermost frame.
   u2 call_bci;
@@ -366,7 +374,8 @@ struct JPortalInlineContext {
   }
 };
 
-// "The bytecode block at `bci` begins", or "the path is not known from here to the next marker".
+// "The bytecode block at `bci` begins", or "the path is not known from here to the next
+// marker".
 struct JPortalPathMarker {
   // Index into `contexts`; `NO_CONTEXT` for an ambiguous stretch, `POLL_STATE`.
   u4 context;
@@ -395,10 +404,11 @@ struct JPortalMarkedOffset {
   }
 };
 
-// Markers passed, in order, when control takes an edge: behind those of the offset at `from` and before
-// those of the offset it leads to.
+// Markers passed, in order, when control takes an edge: after those of the offset at
+// `from` and before those of the offset it leads to.
 struct JPortalMarkedEdge {
-  // Offset of the instruction that decides, or of a call's return address: see `edge_outcomes`.
+  // Offset of the instruction that decides, or of a call's return address: see
+  // `edge_outcomes`.
   u4 from;
   // Offset of the instruction that runs next.
   u4 to;
@@ -774,9 +784,10 @@ struct JPortalCodeFreed {
   }
 };
 
-// Path markers of the nmethod whose `NMethodInstalled` the same thread committed just before (records of
-// other threads may stand in between); committed before it can run. Not there for native wrappers, nor for
-// code compiled with path markers off. `FORMAT.md` says what may be concluded from them.
+// Path markers of the nmethod whose `NMethodInstalled` the same thread committed just
+// before (records of other threads may lie in between); committed before it can run. Not
+// there for native wrappers, nor for code compiled with path markers off. `FORMAT.md` says
+// what may be concluded from them.
 struct JPortalNMethodMarkers {
   static const u2 KIND = 29;
   // `code_begin()` of the nmethod, base of every offset below.
@@ -788,7 +799,7 @@ struct JPortalNMethodMarkers {
   // `path_precisions`.
   u1 precision;
   // list contexts: JPortalInlineContext. Inline chains; a caller precedes its callees.
-  // list markers: JPortalPathMarker. The lists of the offsets and edges, one behind the other.
+  // list markers: JPortalPathMarker. The lists of the offsets and edges, concatenated.
   // list offsets: JPortalMarkedOffset. By ascending offset, each offset once.
   // list edges: JPortalMarkedEdge. By ascending `from`, then `outcome`, then `to`; each such triple once.
 
@@ -800,10 +811,10 @@ struct JPortalNMethodMarkers {
   }
 };
 
-// A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`, `handle_ic_miss_helper`,
-// `handle_wrong_method`) or, from format 2.0 on, the instruction of a patch stub (`Runtime1::patch_code`): one
-// record each time, committed between the stub's call of the VM and its end, whether or not a `CodePatched`
-// comes of it.
+// A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`,
+// `handle_ic_miss_helper`, `handle_wrong_method`) or, from format 2.0 on, the instruction
+// of a patch stub (`Runtime1::patch_code`): one record each time, committed between the
+// stub's call of the VM and its end, whether or not a `CodePatched` comes of it.
 struct JPortalResolution {
   static const u2 KIND = 30;
   // OS thread id.
