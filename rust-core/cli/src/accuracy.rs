@@ -8,10 +8,10 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use jportal_analyses::accuracy::{Flows, Storage, TraceBytes, compare};
 use jportal_bytecode::Method;
 use jportal_capture::{CaptureReader, Header};
 use jportal_reconstruct::{DecodeSummary, Recording};
-use jportal_report::accuracy::{Flows, Storage, TraceBytes, compare};
 
 use crate::args::{AccuracyArgs, DecodeArgs};
 use crate::infer::decode_inferred;

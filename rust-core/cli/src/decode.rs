@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use jportal_analyses::Exclude;
 use jportal_bytecode::Method;
 use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage};
@@ -12,7 +13,6 @@ use jportal_flow::FlowConsumer;
 use jportal_reconstruct::{
     DecodeOptions, DecodeSummary, MachineDecoder, MachineStep, Positions, Recording, Watch,
 };
-use jportal_report::Exclude;
 use jportal_units::{Tid, Tsc};
 
 use crate::args::{self, DecodeArgs, ExcludeArgs, Known};

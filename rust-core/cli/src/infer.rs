@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use jportal_analyses::execution::{Listener, Visits};
+use jportal_analyses::{Execution, Unrolled};
 use jportal_bytecode::SharedIcfg;
-use jportal_completion::{Completion, Storage};
 use jportal_flow::{FlowConsumer, ThreadInfo, relayed};
-use jportal_projection::Projector;
+use jportal_infer::place::Projector;
+use jportal_infer::replay::{Completion, Storage};
 use jportal_reconstruct::{DecodeSummary, Recording};
-use jportal_report::execution::{Listener, Visits};
-use jportal_report::{Execution, Unrolled};
 use jportal_units::Tsc;
 
 use crate::args::{DecodeArgs, InferArgs, Project, Recover};
@@ -21,8 +21,8 @@ use crate::{decode, say};
 /// Summaries of placing and filling, if requested.
 #[derive(Debug)]
 pub(crate) struct Inference {
-    pub(crate) projection: Option<jportal_projection::Summary>,
-    pub(crate) recovery: Option<jportal_completion::Summary>,
+    pub(crate) projection: Option<jportal_infer::place::Summary>,
+    pub(crate) recovery: Option<jportal_infer::replay::Summary>,
     /// Which share of the threads' execution is known, and how.
     pub(crate) execution: Execution,
 }
@@ -35,7 +35,7 @@ pub(crate) fn decode_inferred(
     recording: &Recording<'_>,
     consumer: &mut dyn FlowConsumer,
 ) -> Result<(DecodeSummary, Inference)> {
-    use jportal_completion::{Method, Settings};
+    use jportal_infer::replay::{Method, Settings};
     let visits = Arc::new(visits(recording));
     let mut unrolled;
     let consumer: &mut dyn FlowConsumer = if infer.recover == Recover::None || consumer.takes_runs() {
@@ -98,8 +98,8 @@ fn decode_projected(
     infer: &InferArgs,
     (recording, icfg): (&Recording<'_>, Option<SharedIcfg>),
     consumer: &mut dyn FlowConsumer,
-) -> Result<(DecodeSummary, Option<jportal_projection::Summary>)> {
-    use jportal_projection::{Method, Settings};
+) -> Result<(DecodeSummary, Option<jportal_infer::place::Summary>)> {
+    use jportal_infer::place::{Method, Settings};
     let method = match infer.project {
         Project::None => return Ok((decode::decode(args, recording, consumer)?, None)),
         Project::Enumerate => Method::Enumerate,

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use jportal_analyses::{Execution, ThreadTotals, Threads};
 use jportal_capture::header::sources;
 use jportal_capture::{CaptureReader, Header};
-use jportal_completion::Summary as Completed;
+use jportal_infer::replay::Summary as Completed;
 use jportal_plain::line;
 use jportal_reconstruct::{DecodeSummary, Recording};
-use jportal_report::{Execution, ThreadTotals, Threads};
 use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
@@ -36,7 +36,7 @@ struct Decoded {
     unattributed_bytes: u64,
     completeness: f64,
     execution: Execution,
-    projection: Option<jportal_projection::Summary>,
+    projection: Option<jportal_infer::place::Summary>,
     recovery: Option<Completed>,
     check: Option<jportal_check::Report>,
 }

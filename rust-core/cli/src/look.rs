@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use jportal_analyses::print::Words;
 use jportal_plain::line;
 use jportal_reconstruct::{MachineBlock, MachineStep, Recording, Watch};
-use jportal_report::print::Words;
 use serde_json::{Value, json};
 
 use crate::args::DecodeArgs;

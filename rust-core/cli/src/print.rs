@@ -7,10 +7,10 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
+use jportal_analyses::Execution;
+use jportal_analyses::print::{Level, Options, Output, Printer};
 use jportal_flow::ThreadInfo;
 use jportal_reconstruct::{Recording, Watch};
-use jportal_report::Execution;
-use jportal_report::print::{Level, Options, Output, Printer};
 use jportal_units::Tid;
 use serde_json::{Value, json};
 

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use jportal_analyses::calls::CallsConsumer;
+use jportal_analyses::coverage::CoverageConsumer;
+use jportal_analyses::hot::HotConsumer;
+use jportal_analyses::names::Naming;
+use jportal_analyses::{Execution, Inlined};
 use jportal_bytecode::Method;
 use jportal_reconstruct::DecodeSummary;
-use jportal_report::calls::CallsConsumer;
-use jportal_report::coverage::CoverageConsumer;
-use jportal_report::hot::HotConsumer;
-use jportal_report::names::Naming;
-use jportal_report::{Execution, Inlined};
 use serde::Serialize;
 
 use crate::args::{Classes, ReportArgs, ReportKind};

@@ -9,8 +9,8 @@
 //! A consumer may run on a thread of its own ([`relayed`]); the channel between the threads is
 //! [`bounded`].
 //!
-//! The crate knows no file and no machine code. Producers are `reconstruct` and `recover`;
-//! consumers are `report`, `export` and the command.
+//! The crate knows no file and no machine code. Producers are `reconstruct` and `infer`;
+//! consumers are `analyses`, `check` and the command.
 #![forbid(unsafe_code)]
 
 mod bounded;

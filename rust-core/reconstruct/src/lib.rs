@@ -10,7 +10,7 @@
 //!
 //! Constraints: memory does not grow with the length of the trace. A contradiction is a
 //! [`jportal_flow::Gap`] in the flow with its place and reason, never a panic and never a
-//! silent guess. Non-goals: filling gaps (that is `recover`), reports.
+//! silent guess. Non-goals: filling gaps (that is `infer`), reports.
 #![forbid(unsafe_code)]
 
 mod batch;

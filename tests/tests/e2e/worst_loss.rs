@@ -19,7 +19,7 @@ use crate::degrade::{flow, place_segments};
 /// Limit of the memory for any of these traces, filled or not. None of them exceeds 25 MB.
 const MOST_KIB: u64 = 400 << 10;
 /// Limit of the transitions of placing: per thread, and per bytecode (`Settings::budget` in
-/// rust-core/projection/src/place.rs).
+/// rust-core/infer/src/place/placement.rs).
 const BUDGET: (f64, f64) = (2e8, 1e3);
 /// Limit of the work of filling per gap, summed over all its counters. Measured: 200 to 42,000.
 const WORK: f64 = 150_000.0;

@@ -13,8 +13,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
+use jportal_analyses::jacoco::{JacocoComparison, Listing, MarksConsumer};
 use jportal_bytecode::Method;
-use jportal_report::jacoco::{JacocoComparison, Listing, MarksConsumer};
 
 use crate::args::VerifyArgs;
 use crate::check::Checked;

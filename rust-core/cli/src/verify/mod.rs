@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::{Context, Result, anyhow, bail};
+use jportal_analyses::against::{StepsConsumer, compare};
+use jportal_analyses::verify::{ProbeLog, Verdict, Verifier};
 use jportal_bytecode::Method;
 use jportal_check::Report;
-use jportal_report::against::{StepsConsumer, compare};
-use jportal_report::verify::{ProbeLog, Verdict, Verifier};
 use jportal_units::{Tid, Tsc};
 
 use jportal_reconstruct::Watch;
