@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_a_process_that_has_ended_is_told() {
+    fn who_waits_for_a_process_that_has_ended_is_reported() {
         let running = start(Command::new("sh").args(["-c", "echo early; echo why >&2"])).unwrap();
         running.wait_for("early", Duration::from_secs(60)).unwrap();
         let told = running.wait_for("never", Duration::from_secs(60)).unwrap_err().to_string();

@@ -67,14 +67,14 @@ impl Cfg {
     pub fn of(method: &Method) -> Result<Self, BytecodeError> {
         let parsed = instructions(&method.code).collect::<Result<Vec<_>, _>>()?;
         let starts: Box<[Bci]> = parsed.iter().map(|i| i.bci).collect();
-        let behind_jsr: Vec<Bci> =
+        let after_jsr: Vec<Bci> =
             parsed.iter().filter(|i| i.opcode.transfer() == Transfer::Jsr).map(Instruction::next).collect();
         let mut cfg = Self { starts, ..Self::default() };
         let mut first = Vec::with_capacity(parsed.len() + 1);
         let mut edges = Vec::with_capacity(parsed.len() + 8);
         for i in &parsed {
             first.push(edges.len() as u32);
-            cfg.add_edges(i, &behind_jsr, &mut edges)?;
+            cfg.add_edges(i, &after_jsr, &mut edges)?;
         }
         first.push(edges.len() as u32);
         (cfg.first, cfg.edges) = (first.into(), edges.into());
@@ -110,7 +110,7 @@ impl Cfg {
     fn add_edges(
         &self,
         i: &Instruction<'_>,
-        behind_jsr: &[Bci],
+        after_jsr: &[Bci],
         edges: &mut Vec<CfgEdge>,
     ) -> Result<(), BytecodeError> {
         let next = |kind| self.index_of(i.next()).map(|to| CfgEdge { kind, to });
@@ -125,7 +125,7 @@ impl Cfg {
                 edges.push(CfgEdge { kind: EdgeKind::Jump, to: self.branch(i)? });
             }
             Transfer::Ret => {
-                let to = behind_jsr.iter().filter_map(|b| self.index_of(*b));
+                let to = after_jsr.iter().filter_map(|b| self.index_of(*b));
                 edges.extend(to.map(|to| CfgEdge { kind: EdgeKind::Jump, to }));
             }
             Transfer::Switch => self.add_cases(i, edges)?,
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ret_goes_behind_every_jsr() {
+    fn ret_goes_after_every_jsr() {
         // 0 jsr 7; 3 jsr 7; 6 return; 7 astore_0; 8 ret 0
         let cfg = Cfg::of(&method("f", &[168, 0, 7, 168, 0, 4, 177, 75, 169, 0])).unwrap();
         assert_eq!(edges(&cfg, 0), [(EdgeKind::Jump, 3)]);

@@ -80,7 +80,7 @@ pub struct Icfg {
 struct Sets {
     entry_first: Box<[u32]>,
     entries: Box<[Node]>,
-    behind_first: Box<[u32]>,
+    after_first: Box<[u32]>,
     behind: Box<[Node]>,
     passes: Box<[bool]>,
     outside: Box<[bool]>,
@@ -242,22 +242,22 @@ impl Icfg {
     }
     /// The instructions after the sites that may call `method`: one slice per set of callees,
     /// each by opcode. Slices may share nodes.
-    pub fn behind_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
-        self.sets_of(method).iter().map(|set| self.behind_sites_of(*set))
+    pub fn after_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
+        self.sets_of(method).iter().map(|set| self.after_sites_of(*set))
     }
-    /// Like [`Self::behind_calls_of`], but only sites that may themselves call `method`: see
+    /// Like [`Self::after_calls_of`], but only sites that may themselves call `method`: see
     /// [`Self::may_call_method`].
-    pub fn behind_own_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
+    pub fn after_own_calls_of(&self, method: MethodId) -> impl Iterator<Item = &[Node]> + '_ {
         let own = self.sets_of(method).iter().filter(|set| **set != OUTSIDE).chain(&self.sets.calling_any);
-        own.map(|set| self.behind_sites_of(*set))
+        own.map(|set| self.after_sites_of(*set))
     }
     /// The sets of callees that contain `method`.
     fn sets_of(&self, method: MethodId) -> &[u32] {
         slice(&self.sets.of_first, &self.sets.of, method.0 as usize)
     }
     /// The instructions after the sites of a set.
-    fn behind_sites_of(&self, set: u32) -> &[Node] {
-        slice(&self.sets.behind_first, &self.sets.behind, set as usize)
+    fn after_sites_of(&self, set: u32) -> &[Node] {
+        slice(&self.sets.after_first, &self.sets.behind, set as usize)
     }
     /// The part of `nodes`, which ascend by opcode, that has `opcode`.
     pub fn with_opcode<'a>(&self, nodes: &'a [Node], opcode: Opcode) -> &'a [Node] {
@@ -289,7 +289,7 @@ impl Icfg {
         self.set(site).is_some_and(|set| own(&(set as u32)))
     }
     /// Whether a frame of `method` may return to the invoke at `site`, including callbacks from
-    /// outside. That is, whether the instruction after the site is in [`Self::behind_calls_of`].
+    /// outside. That is, whether the instruction after the site is in [`Self::after_calls_of`].
     pub fn may_return_to(&self, site: Node, method: MethodId) -> bool {
         let sets = self.sets_of(method);
         let own =
@@ -315,7 +315,7 @@ impl Icfg {
                 + sets.of_first.len()
                 + sets.of.len())
                 * 4;
-        let per_set = (sets.entry_first.len() + sets.behind_first.len()) * 4 + sets.passes.len() * 3;
+        let per_set = (sets.entry_first.len() + sets.after_first.len()) * 4 + sets.passes.len() * 3;
         per_node + edges + per_method + per_set + (sets.entries.len() + sets.behind.len()) * 4
     }
 }

@@ -145,7 +145,7 @@ pub enum BytecodeError {
         code: u8,
     },
     /// The code ends inside an instruction.
-    #[error("{opcode} at bci {at} runs behind the end of the code ({len} bytes)")]
+    #[error("{opcode} at bci {at} runs past the end of the code ({len} bytes)")]
     Truncated {
         /// Its bci.
         at: usize,

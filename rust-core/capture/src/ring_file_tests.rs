@@ -78,7 +78,7 @@ fn a_record_in_the_making_is_left_out() {
 }
 
 #[test]
-fn a_hole_is_told_not_papered_over() {
+fn a_hole_is_reported_not_papered_over() {
     let s = stream(40);
     let case = Case::new(&s, 240);
     case.ring(&s, 512, 480, 960, 960, states::OPEN);

@@ -188,7 +188,7 @@ fn up_to_when_metadata_is_there_is_read_back() {
 
 /// A chunk may claim any offset in its stream; arithmetic with it must not wrap.
 #[test]
-fn a_chunk_that_would_end_behind_all_offsets_is_damage() {
+fn a_chunk_that_would_end_after_all_offsets_is_damage() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("far");
     let mut w = CaptureWriter::create(&path).unwrap();

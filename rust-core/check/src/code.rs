@@ -28,7 +28,7 @@ pub(crate) struct Code {
     /// Distinct targets of the switches, ascending, by bci.
     switches: HashMap<u16, Box<[Bci]>>,
     /// The targets of `ret`: the bci after each `jsr`.
-    behind_jsr: Box<[Bci]>,
+    after_jsr: Box<[Bci]>,
     exceptions: Box<[ExceptionRow]>,
 }
 
@@ -40,14 +40,14 @@ impl Code {
             exceptions: method.exceptions.clone(),
             ..Self::default()
         };
-        let mut behind_jsr = Vec::new();
+        let mut after_jsr = Vec::new();
         let mut leaders = vec![Bci(0)];
         let mut at = 0;
         while at < method.code.len() {
             let Ok(i) = Instruction::at(&method.code, at) else { break };
             let Some(op) = code.put(&i, &mut leaders) else { break };
             if op.transfer == Transfer::Jsr {
-                behind_jsr.push(op.next);
+                after_jsr.push(op.next);
             }
             at += usize::from(i.len);
         }
@@ -57,7 +57,7 @@ impl Code {
                 op.leader = true;
             }
         }
-        code.behind_jsr = behind_jsr.into();
+        code.after_jsr = after_jsr.into();
         code
     }
     fn put(&mut self, i: &Instruction<'_>, leaders: &mut Vec<Bci>) -> Option<Op> {
@@ -98,7 +98,7 @@ impl Code {
     /// The targets of a switch or `ret`, ascending.
     fn many(&self, from: Bci, op: &Op) -> &[Bci] {
         match op.transfer {
-            Transfer::Ret => &self.behind_jsr,
+            Transfer::Ret => &self.after_jsr,
             _ => self.switches.get(&from.0).map_or(&[], |to| to),
         }
     }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_behind_one_that_takes_all_is_never_reached() {
+    fn a_handler_after_one_that_takes_all_is_never_reached() {
         let mut m = method("f", &[0, 0, 0, 0, 177]);
         m.exceptions = Box::new([row(0, 2, 2, Some("E")), row(0, 2, 3, None), row(0, 2, 4, Some("F"))]);
         let code = Code::of(&m);

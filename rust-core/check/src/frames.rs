@@ -175,10 +175,10 @@ impl Walk {
         match self.replaced.pop() {
             Some(old) if old.method == method => return Some(old),
             Some(old) => self.broken(Rule::Replacement, |n| {
-                format!("{} goes on in the place of {}", n.method(method), n.method(old.method))
+                format!("{} continues in the place of {}", n.method(method), n.method(old.method))
             }),
             None => self.broken(Rule::Replacement, |n| {
-                format!("{} goes on but no frame was replaced", n.method(method))
+                format!("{} continues but no frame was replaced", n.method(method))
             }),
         }
         None
@@ -311,6 +311,6 @@ pub(crate) fn due_name(due: Due) -> String {
         Due::Again => "the invoke of a popped callee, once more,".into(),
         Due::Handler(bci) => format!("the handler at bci {bci}"),
         Due::Stretch(bci) => format!("bci {bci}, the end of an unresolved stretch,"),
-        Due::End { .. } => "the end of the frame behind an unresolved stretch".into(),
+        Due::End { .. } => "the end of the frame after an unresolved stretch".into(),
     }
 }

@@ -56,7 +56,7 @@ impl Walk {
     /// A frame whose callee was unwound executes a bytecode without catching anything.
     fn ignores_exception(&mut self, top: &Frame, bci: Bci) {
         self.broken(Rule::ExceptionLost, |n| {
-            format!("the callee was unwound but its caller goes on with {}", n.bytecode(top.method, bci))
+            format!("the callee was unwound but its caller continues with {}", n.bytecode(top.method, bci))
         });
     }
     /// Checks that the frame's position allows `bci` as the next bytecode.

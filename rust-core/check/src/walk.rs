@@ -116,7 +116,7 @@ impl Walk {
             }
             _ if self.lost.is_some() => {
                 self.lost = None;
-                let what = "the flow goes on behind frames that were given up as lost";
+                let what = "the flow continues after frames that were given up as lost";
                 self.broken(Rule::Lost, |_| what.into());
             }
             _ => {}
@@ -140,7 +140,7 @@ impl Walk {
         let n = self.replaced.len();
         self.replaced.clear();
         self.broken(Rule::Replacement, |names| {
-            format!("{n} replaced frames do not go on, among them {}", names.method(frame.method))
+            format!("{n} replaced frames do not continue, among them {}", names.method(frame.method))
         });
     }
     fn tick(&mut self, tsc: Tsc) {
@@ -165,7 +165,7 @@ impl Walk {
     fn orphan(&mut self) {
         if !self.stack.is_empty() {
             let depth = self.stack.depth();
-            self.broken(Rule::WrongFrame, |_| format!("an unknown frame goes on below {depth} known ones"));
+            self.broken(Rule::WrongFrame, |_| format!("an unknown frame continues below {depth} known ones"));
             self.stack.clear();
         }
     }

@@ -398,7 +398,7 @@ fn replaced() -> Flow {
 }
 
 #[test]
-fn frames_go_on_in_another_kind() {
+fn frames_continue_in_another_kind() {
     let report = replaced().check();
     assert!(report.is_clean(), "{}", report.text());
     assert_eq!((report.resets[Reset::Osr.name()], report.resets[Reset::Deoptimised.name()]), (1, 1));
@@ -567,7 +567,7 @@ fn only_inferred_frames_are_lost_in_front_of_a_found_one() {
 }
 
 #[test]
-fn time_goes_on() {
+fn time_continues() {
     let flow = Flow::default().event(EventKind::Time(Tsc(5))).event(EventKind::Time(Tsc(5)));
     assert!(flow.check().is_clean());
     assert_eq!(flow.event(EventKind::Time(Tsc(4))).broken(), ["time"]);

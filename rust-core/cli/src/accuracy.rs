@@ -153,7 +153,7 @@ fn loss_free(truth: &Recording<'_>) -> Result<()> {
     for core in truth.cores() {
         if let Some(s) = truth.stretches(core).iter().find(|s| s.truncated) {
             bail!(
-                "{path} (TRUTH) has lost trace on {core} behind byte {} of the stream; {NOT_TRUE}",
+                "{path} (TRUTH) has lost trace on {core} after byte {} of the stream; {NOT_TRUE}",
                 s.to.get()
             );
         }

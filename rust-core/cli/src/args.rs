@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn java_arguments_stand_behind_two_dashes() {
+    fn java_arguments_stand_after_two_dashes() {
         let cli = Cli::try_parse_from(["jportal", "run", "--cores", "3", "--", "-cp", "x", "Main"]).unwrap();
         let Command::Run(a) = cli.command else { panic!("another command") };
         assert_eq!((a.cores, a.java_args.len()), (Some(3), 3));

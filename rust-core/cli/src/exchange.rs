@@ -59,7 +59,7 @@ fn as_text(args: &ExportArgs, done: &Exported) -> Result<String> {
     let wrong = [
         (done.misplaced, "changes of code that perf will see too early or too late"),
         (done.misattributed, "switches at which perf takes branches of one thread for another's"),
-        (done.stale, "blocks that ran when their code stood in memory no more, of which perf cannot be told"),
+        (done.stale, "blocks that ran when their code was no longer in memory, which perf cannot know"),
         (done.gaps, "gaps in the trace"),
     ];
     for (n, what) in wrong.into_iter().filter(|w| w.0 > 0) {

@@ -99,7 +99,7 @@ impl Look {
             }
         }
         if *shown.end() < last {
-            all.push((None, format!("{} events behind", last - shown.end())));
+            all.push((None, format!("{} events after", last - shown.end())));
         }
         all
     }

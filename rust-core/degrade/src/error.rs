@@ -98,7 +98,7 @@ pub enum Error {
     },
     /// With compressed returns, an overflow would require knowledge of how hardware treats its
     /// return stack.
-    #[error("returns are compressed: what a return means behind an overflow that was made up is not known")]
+    #[error("returns are compressed: the meaning of a return after a simulated overflow is not known")]
     CompressedReturns,
     /// The capture cannot be read or written.
     #[error(transparent)]

@@ -50,7 +50,7 @@ fn packets(bytes: &[u8]) -> Vec<(u64, Packet, Option<u64>)> {
 }
 
 #[test]
-fn what_stands_behind_an_overrun_means_what_it_meant() {
+fn what_stands_after_an_overrun_means_what_it_meant() {
     let trace = trace();
     let found = overruns(&trace, Overflow { every: 800, swallow: 60 }, 1).unwrap();
     assert!(found.len() > 20 && found.iter().any(|o| o.fup) && found.iter().any(|o| !o.fup), "{found:?}");
@@ -71,7 +71,7 @@ fn what_stands_behind_an_overrun_means_what_it_meant() {
 }
 
 #[test]
-fn the_way_it_goes_on_is_the_way_it_says() {
+fn the_way_it_continues_is_the_way_it_says() {
     let trace = trace();
     let found = overruns(&trace, Overflow { every: 800, swallow: 60 }, 3).unwrap();
     let old = packets(&trace.bytes);

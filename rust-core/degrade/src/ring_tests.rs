@@ -40,7 +40,7 @@ fn a_drain_that_never_ends_keeps_one_buffer() {
 }
 
 #[test]
-fn tracing_stops_at_a_region_end_and_goes_on_with_a_psb() {
+fn tracing_stops_at_a_region_end_and_continues_with_a_psb() {
     let a = steady(100_000);
     let run = run(&a, 1024, Drain { speed: 0.5, timer: NEVER }, 1, 0);
     assert!(run.lost.len() > 10);

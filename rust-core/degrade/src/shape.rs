@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_psb_and_all_behind_the_last() {
+    fn the_first_psb_and_all_after_the_last() {
         let (trace, arrivals) = trace(1000, &[]);
         let all = lost(&trace, &arrivals, Shape::Ends, 1);
         let head = Lost { from: 0, to: 16, since: 1000, until: Some(1064) };

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn translations_are_told_in_the_middle() {
+    fn translations_are_reported_in_the_middle() {
         let ms = measure_tsc_khz();
         work(20 * ms);
         let before = tsc();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn many_translations_are_told_together() {
+    fn many_translations_are_reported_together() {
         let before = tsc();
         for _ in 0..5000 {
             translation::told();

@@ -92,7 +92,7 @@ fn behind(list: &[String], skip: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn preemption_interrupts_the_block_that_has_begun_and_another_core_goes_on_with_it() {
+fn preemption_interrupts_the_block_that_has_begun_and_another_core_continues_with_it() {
     let (mut a, mut b) = (rig(), rig());
     let mut thread = None;
     a.core.switch_in(11, &mut thread, clock::tsc());
@@ -131,7 +131,7 @@ fn after_the_end_of_tracing_each_thread_begins_with_a_psb_again() {
 }
 
 #[test]
-fn a_stale_block_is_told_with_the_place_where_its_stay_began() {
+fn a_stale_block_is_reported_with_the_place_where_its_stay_began() {
     let mut r = rig();
     r.core.switch_in(11, &mut None, clock::tsc());
     r.core.switch_out(false);
@@ -236,7 +236,7 @@ fn a_fault_inside_a_block() {
 }
 
 #[test]
-fn an_asynchronous_signal_comes_behind_the_outcome() {
+fn an_asynchronous_signal_comes_after_the_outcome() {
     let mut r = rig();
     let mut thread = None;
     r.core.switch_in(11, &mut thread, clock::tsc());
@@ -248,7 +248,7 @@ fn an_asynchronous_signal_comes_behind_the_outcome() {
 }
 
 #[test]
-fn a_signal_behind_a_branch_out_of_the_range() {
+fn a_signal_after_a_branch_out_of_the_range() {
     let mut r = rig();
     let mut thread = None;
     r.core.switch_in(11, &mut thread, clock::tsc());

@@ -59,7 +59,7 @@ impl Rig {
 /// A write drops the blocks of a page, but a thread inside one of them still continues to the
 /// next.
 #[test]
-fn a_block_that_was_replaced_behind_a_running_one_is_told() {
+fn a_block_that_was_replaced_after_a_running_one_is_reported() {
     let mut r = rig();
     let (first, second) = (r.translate(&[(0, 1), (1, 3)]), r.translate(&[(3, 4)]));
     let run = |r: &Rig| {

@@ -55,7 +55,7 @@ fn some_block() -> &'static Block {
 }
 
 #[test]
-fn nothing_is_settled_behind_a_need() {
+fn nothing_is_settled_after_a_need() {
     let r = rig(1, 0, 0);
     let (one, two) = (r.tenant(1), r.tenant(2));
     let before = clock::tsc();

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_behind_a_tail_jump() {
+    fn a_push_after_a_tail_jump() {
         // mov ecx, 1; jmp +0x10; ... push r15
         let mut m = Bytes::default();
         m.put(0x1000, &[0xb9, 1, 0, 0, 0, 0xeb, 0x10]).put(0x1017, &[0x41, 0x57]);

@@ -165,7 +165,7 @@ fn internal_overflow() {
 }
 
 #[test]
-fn stall_keeps_everything_behind_a_slow_drain() {
+fn stall_keeps_everything_after_a_slow_drain() {
     let mut setup = Setup::new("cores=2,quantum=5000,aux=8k,data=8k,irq=3");
     setup.drain_pause = Duration::from_millis(60);
     let (run, matched) = checked("flow", 6000, &setup);

@@ -131,7 +131,7 @@ pub struct Cutter<G> {
     depth: Option<isize>,
     last_depth: Option<isize>,
     /// Whether no instruction has been executed since the last gap.
-    behind_gap: bool,
+    after_gap: bool,
     /// The frames that were entered since the last instruction and are still there: the method,
     /// if it was called.
     entered: Vec<Option<MethodId>>,
@@ -165,7 +165,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
             before_found: None,
             depth: None,
             last_depth: None,
-            behind_gap: false,
+            after_gap: false,
             entered: Vec::new(),
             number: 0,
             orphans: 0,
@@ -188,7 +188,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
                 // Unknown frames may have run between the last instruction and the gap.
                 behind.since = gap.since.filter(|_| self.given_up || !self.stack.is_empty());
                 self.cut(Behind::Gap(behind));
-                (self.found, self.behind_gap) = (false, true);
+                (self.found, self.after_gap) = (false, true);
                 if gap.stack_lost {
                     self.forget();
                 }
@@ -297,7 +297,7 @@ impl<G: Deref<Target = Icfg>> Cutter<G> {
         }
         self.left.clear();
         self.entered.clear();
-        if std::mem::take(&mut self.behind_gap) {
+        if std::mem::take(&mut self.after_gap) {
             self.depth = Some(0);
         }
         self.last_depth = self.depth;
@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_found_goes_on_behind_a_return_or_after_something_else() {
+    fn a_frame_that_is_found_continues_after_a_return_or_after_something_else() {
         let g = program();
         let found = |bci| {
             let mut events = lost_in_f();

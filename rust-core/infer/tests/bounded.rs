@@ -123,7 +123,7 @@ fn where_a_search_gives_up_its_begin_may_be_known() {
 
 /// A loop of a method that has a copy: two paths, however long the loop runs.
 #[test]
-fn copies_of_a_method_are_told_apart_nowhere() {
+fn copies_of_a_method_are_distinguished_nowhere() {
     // 0 iconst_0; 1 pop; 2 goto 0
     let g = graph(["f", "g"].map(|name| method(name, &[3, 87, 167, 0xff, 0xfe])).to_vec());
     let round = [Opcode::ICONST_0, Opcode::POP, Opcode::GOTO].map(Symbol::open);

@@ -265,7 +265,7 @@ fn fills_of(first: u32, len: usize) -> Vec<Node> {
 }
 
 #[test]
-fn frames_behind_the_gap_must_be_reached() {
+fn frames_after_the_gap_must_be_reached() {
     let g = two_callers();
     let call = |m: u32| [at(&g, m, &[0]), at(&g, 2, &[0, 1, 2, 3, 4]), at(&g, m, &[3, 4, 5, 6, 7])].concat();
     let mut captured = Captured::default();
@@ -540,7 +540,7 @@ fn methods_that_call_each_other_have_an_end() {
 }
 
 #[test]
-fn frames_behind_a_gap_are_those_that_its_fill_leads_to() {
+fn frames_after_a_gap_are_those_that_its_fill_leads_to() {
     // 0 main calls 1 f, which calls 2 g.
     let caller = |name, callee| calling(method(name, &[184, 0, 1, 177]), &[callee]);
     let g = graph(vec![caller("main", "f"), caller("f", "g"), method("g", &[26, 177])]);
@@ -562,7 +562,7 @@ fn frames_behind_a_gap_are_those_that_its_fill_leads_to() {
         frames: None,
     };
     let sites = [at(&g, 0, &[0]), at(&g, 1, &[0])].concat();
-    let behind = |broken| follower.frames_behind(&gap, &fill(broken));
+    let behind = |broken| follower.frames_after(&gap, &fill(broken));
     assert_eq!(behind(None), Sites { sites: sites.clone(), whole: true });
     // No frames lead to the instruction at the break, so only the frames entered after it are
     // known.

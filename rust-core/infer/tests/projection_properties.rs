@@ -204,7 +204,7 @@ proptest! {
 
     /// A segment that is divided after returns to unknown frames has the same paths.
     #[test]
-    fn what_is_divided_behind_returns_loses_no_path(
+    fn what_is_divided_after_returns_loses_no_path(
         drafts in drafts(),
         choices in prop::collection::vec(any::<u8>(), 2..120),
         cut: usize,

@@ -171,7 +171,7 @@ proptest! {
             let Some(found) = found else { continue };
             // The way back reports the same frames as following the fill once more.
             let followed = Recovered { frames: None, ..found.clone() };
-            prop_assert_eq!(follower.frames_behind(gap, &found), follower.frames_behind(gap, &followed));
+            prop_assert_eq!(follower.frames_after(gap, &found), follower.frames_after(gap, &followed));
             prop_assert_eq!(found.nodes.len(), found.confidence.len());
             prop_assert!(found.confidence.iter().all(|c| (0.0..=1.0).contains(&c)));
             let ends = (captured.segment(gap.hole.before).last(), captured.segment(gap.hole.after).first());

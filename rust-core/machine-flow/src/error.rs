@@ -66,7 +66,7 @@ pub enum Error {
         address: Address,
     },
     /// A direct branch leads out of the traced range, but no TIP.PGD reports it.
-    #[error("the branch at {address} leaves the traced range, but {packet} at {offset} goes on inside")]
+    #[error("the branch at {address} leaves the traced range, but {packet} at {offset} continues inside")]
     LeftRange {
         /// The block's start.
         address: Address,

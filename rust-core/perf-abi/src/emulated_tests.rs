@@ -91,7 +91,7 @@ fn a_disable_is_acknowledged_or_given_up() {
 }
 
 #[test]
-fn the_first_failure_is_told() {
+fn the_first_failure_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("unit");
     let unit = EmulatedUnit::create(&path, small()).unwrap();

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_clocks_go_on_together() {
+    fn both_clocks_continue_together() {
         let (first, start) = (Linux.moment(), std::time::Instant::now());
         std::thread::sleep(std::time::Duration::from_millis(20));
         let second = Linux.moment();

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_and_containers_are_told_apart() {
+    fn kernels_and_containers_are_distinguished() {
         let release = |r| machine(&[("proc/sys/kernel/osrelease", r)]);
         assert!(!release("5.17.9-amd64").filters_plain_ranges());
         assert!(release("5.18.0").filters_plain_ranges());

@@ -53,7 +53,7 @@ fn other_bits_are_followed() {
 }
 
 #[test]
-fn nonsense_is_told_with_its_place() {
+fn nonsense_is_reported_with_its_place() {
     for (name, text) in [
         ("type", "eight"),
         ("format/pt", "config:9-3"),

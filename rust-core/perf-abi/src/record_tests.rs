@@ -41,7 +41,7 @@ fn an_overlong_name_is_cut_to_a_valid_record() {
 }
 
 #[test]
-fn a_record_too_short_for_its_type_is_skipped_and_told() {
+fn a_record_too_short_for_its_type_is_skipped_and_reported() {
     let mut bytes =
         Record { body: Body::Switch { out: true, preempted: false }, sample: sample() }.to_bytes();
     bytes[0] = 11; // an AUX record without offset, size, flags

@@ -189,7 +189,7 @@ fn a_return_out_of_the_code_tells_versions_of_a_call_apart() {
 }
 
 #[test]
-fn a_run_wholly_before_or_behind_the_patch() {
+fn a_run_wholly_before_or_after_the_patch() {
     there_and_back([PATCH - 900_000, PATCH + 900_000]);
     there_and_back([PATCH, PATCH + 40_000]);
 }

@@ -17,7 +17,7 @@ pub(crate) struct Unit<'a> {
     /// `None`: undecodable bytes, up to the next PSB.
     pub packet: Option<Packet>,
     /// Trace was lost before it.
-    pub behind_loss: bool,
+    pub after_loss: bool,
     /// The beginning of a packet whose rest was lost.
     pub is_cut_off: bool,
 }
@@ -113,8 +113,8 @@ impl Run<'_> {
                     }
                 }
             };
-            let behind_loss = std::mem::take(&mut self.loss);
-            take(Unit { offset, bytes: &rest[..len], packet, behind_loss, is_cut_off })?;
+            let after_loss = std::mem::take(&mut self.loss);
+            take(Unit { offset, bytes: &rest[..len], packet, after_loss, is_cut_off })?;
             at += len;
         }
         self.bytes.drain(..at);

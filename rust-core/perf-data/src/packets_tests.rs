@@ -20,7 +20,7 @@ fn read(pieces: &[(u64, &[u8])], losses: &[u64]) -> Vec<Seen> {
     let reader = CaptureReader::open(&path).unwrap();
     let mut all = Vec::new();
     for_each(&reader, Core(0), losses, |u| {
-        all.push((u.offset, u.bytes.len(), u.packet.is_some(), u.behind_loss, u.is_cut_off));
+        all.push((u.offset, u.bytes.len(), u.packet.is_some(), u.after_loss, u.is_cut_off));
         Ok(())
     })
     .unwrap();
@@ -49,7 +49,7 @@ fn pieces_may_end_inside_packets() {
 }
 
 #[test]
-fn a_packet_that_a_loss_cut_is_not_read_on_behind_it() {
+fn a_packet_that_a_loss_cut_is_not_read_on_after_it() {
     let mut bytes = trace()[..20].to_vec();
     bytes.extend(trace());
     let want = [(0, 16, true, false, false), (16, 4, false, false, true), (20, 16, true, true, false)];

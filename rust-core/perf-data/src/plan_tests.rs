@@ -65,7 +65,7 @@ fn a_change_that_time_alone_places_keeps_its_time() {
 }
 
 #[test]
-fn a_change_that_was_seen_early_is_told_early() {
+fn a_change_that_was_seen_early_is_reported_early() {
     let mut cores = [core(vec![sight(1, false, stop(10, 100)), sight(1, true, stop(20, 150))])];
     assert_eq!(settled(&[200], &mut cores), (vec![150], vec![], 0));
     // Old bytes that ran late make the change late.
@@ -90,7 +90,7 @@ fn a_core_that_was_idle_long_does_not_drag_a_change_back() {
 }
 
 #[test]
-fn a_change_that_was_seen_before_an_older_one_is_told_before_it() {
+fn a_change_that_was_seen_before_an_older_one_is_reported_before_it() {
     // The writing thread lost its core between the store and the reading of the clock, for
     // longer than the decoder's slack. The core that saw the change has not seen a timing
     // packet for long, either.
@@ -138,7 +138,7 @@ fn what_cannot_be_placed_is_counted() {
 }
 
 #[test]
-fn a_switch_is_told_between_the_two_threads() {
+fn a_switch_is_reported_between_the_two_threads() {
     let turn = |n, before, first| TurnChange { turn: n, before, first };
     let mut plan = core(Vec::new());
     plan.scan.turns = vec![turn(0, Stop::default(), stop(5, 50)), turn(1, stop(10, 100), stop(20, 100))];

@@ -56,7 +56,7 @@ impl Rewriter<'_> {
         self.clock.take(&packet);
         match packet {
             Packet::Cyc(_) => self.written.cycles += 1,
-            Packet::Mtc(_) if self.is_told() => self.written.ticks += 1,
+            Packet::Mtc(_) if self.is_reported() => self.written.ticks += 1,
             Packet::Tsc(_) => {
                 self.told = None;
                 self.out.raw(unit.bytes);
@@ -65,7 +65,7 @@ impl Rewriter<'_> {
         }
     }
 
-    fn is_told(&self) -> bool {
+    fn is_reported(&self) -> bool {
         let shift = self.clock.mtc_shift();
         matches!((self.told, self.clock.last_tick()), (Some(told), Some(tick)) if tick >> shift <= told >> shift)
     }
@@ -160,7 +160,7 @@ pub(crate) fn write<W: Write + Seek>(
     let mut moved = Edges::default();
     let mut edges = edges.iter().copied().peekable();
     packets::for_each(reader, core, &plan.losses, |unit| {
-        if unit.behind_loss {
+        if unit.after_loss {
             let to = writer.place().max(unit.offset);
             writer.jump(file, to)?;
         }
@@ -173,7 +173,7 @@ pub(crate) fn write<W: Write + Seek>(
         if unit.is_cut_off {
             return Ok(());
         }
-        if unit.behind_loss {
+        if unit.after_loss {
             // perf does not search for the next PSB by itself.
             rewriter.out.ovf();
         }

@@ -29,7 +29,7 @@ fn rewritten(
             offset: offset.0,
             bytes,
             packet: Some(packet),
-            behind_loss: false,
+            after_loss: false,
             is_cut_off: false,
         });
     }
@@ -62,7 +62,7 @@ fn long_packets_are_parted_too() {
 }
 
 #[test]
-fn cycles_are_left_out_and_ticks_that_a_time_has_told() {
+fn cycles_are_left_out_and_ticks_that_a_time_has_reported() {
     let crystal = Crystal { shift: 4, numerator: 100, denominator: 1 };
     let mut e = Encoder::new();
     e.tsc(100_000);

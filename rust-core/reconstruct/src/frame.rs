@@ -131,7 +131,7 @@ impl Trail {
     /// (`PatchingStub::emit_code`). That instruction is still a jump while the class that the
     /// stub waits for is being initialised. Control has already passed the markers at `at`. No
     /// loop begins like this, because C1 removes blocks that consist of a single jump.
-    pub fn goes_on_at_patch(&self, at: u32) -> bool {
+    pub fn continues_at_patch(&self, at: u32) -> bool {
         self.returned && self.jumped() && self.jumps[1] == Some(at)
     }
     /// Whether the frame's last block ended with a jump.

@@ -389,7 +389,7 @@ fn bytecodes_of_a_frame_older_than_the_trace_are_orphans() {
 }
 
 #[test]
-fn an_exception_in_an_orphan_frame_is_told_frame_by_frame() {
+fn an_exception_in_an_orphan_frame_is_reported_frame_by_frame() {
     let vm = vm(&[(&[177], &[]), (&[191], &[])]);
     let s = orphans().op(Opcode::INVOKESTATIC).call(1).op(Opcode::ATHROW);
     let s = s.at(THROW, Exit::IndirectJump).at(REMOVE, Exit::IndirectJump).at(RETHROW, Exit::Call);
@@ -399,7 +399,7 @@ fn an_exception_in_an_orphan_frame_is_told_frame_by_frame() {
 }
 
 #[test]
-fn an_orphan_is_told_before_the_upcall_in_its_middle_and_before_a_gap() {
+fn an_orphan_is_reported_before_the_upcall_in_its_middle_and_before_a_gap() {
     let vm = vm(&[(&[177], &[]), (&[177], &[])]);
     let ifeq = TEMPLATES + 16 * u32::from(Opcode::IFEQ.0);
     let s = orphans().op(Opcode::NOP).block(ifeq, ifeq + 4, Exit::NotTaken);
@@ -413,7 +413,7 @@ fn an_orphan_is_told_before_the_upcall_in_its_middle_and_before_a_gap() {
 }
 
 #[test]
-fn time_passes_behind_the_branch_of_an_orphan() {
+fn time_passes_after_the_branch_of_an_orphan() {
     let vm = vm(&[(&[177], &[])]);
     let ifeq = TEMPLATES + 16 * u32::from(Opcode::IFEQ.0);
     let mut s = orphans().block(ifeq, ifeq + 4, Exit::Taken);
@@ -424,7 +424,7 @@ fn time_passes_behind_the_branch_of_an_orphan() {
 }
 
 #[test]
-fn behind_a_gap_the_next_time_is_told_however_little_has_passed() {
+fn after_a_gap_the_next_time_is_reported_however_little_has_passed() {
     let vm = vm(&[(&[177], &[])]);
     let mut s = orphans();
     let time = |ticks: u64| Item::Time(Tsc((1 << 20) + ticks));

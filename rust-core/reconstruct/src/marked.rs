@@ -35,7 +35,7 @@ impl<'a> Machine<'a> {
         }
         let Some(trail) = self.trail() else { return };
         let run = Run { from, to, exit };
-        let again = n.compiler == compilers::C1 && trail.goes_on_at_patch(from);
+        let again = n.compiler == compilers::C1 && trail.continues_at_patch(from);
         let last = trail.run(run);
         if let Some(last) = last {
             self.pass_edge(n, m, last, from);

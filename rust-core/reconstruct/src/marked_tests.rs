@@ -147,7 +147,7 @@ fn markers_at_blocks_and_on_edges_give_every_bytecode() {
 }
 
 #[test]
-fn only_a_frame_that_is_known_goes_on_by_osr() {
+fn only_a_frame_that_is_known_continues_by_osr() {
     let [Record::NMethodInstalled(n), markers] = nmethod_records(NMETHOD, &[(0x40, &[(0, 0)])], &[], &[])
     else {
         unreachable!()
@@ -248,7 +248,7 @@ fn astray(positions: &[(u32, u32, i32)], then: fn(Script) -> Script) -> String {
 }
 
 #[test]
-fn nothing_that_markers_say_behind_a_contradiction_counts() {
+fn nothing_that_markers_say_after_a_contradiction_counts() {
     assert_eq!(astray(&[], |s| s), "");
     let returned = astray(&[], |s| s.nm(0x20, 0x28, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump));
     assert_eq!(returned, "? m0 missing-marker < m0");
@@ -332,7 +332,7 @@ fn nothing_but_athrow_throws_without_a_call() {
 }
 
 #[test]
-fn an_exception_that_is_thrown_behind_a_branch_has_no_place() {
+fn an_exception_that_is_thrown_after_a_branch_has_no_place() {
     // 0 iload_0; 1 ifeq 5; 4 nop; 5 aload_0; 6 athrow: a marker would have given the direction.
     let flow = to_handler(&THROWS, &[26, 153, 0, 4, 0, 42, 191], (4, 8));
     assert_eq!(flow, "? m1 missing-marker !? m1 ? m0 unknown-thrower catch m0@10 m0@10");
@@ -372,7 +372,7 @@ fn a_marker_of_a_method_that_was_never_described() {
 }
 
 #[test]
-fn what_a_fold_hides_may_lie_behind_the_return_of_the_callee() {
+fn what_a_fold_hides_may_lie_after_the_return_of_the_callee() {
     let loop_gone = (NO_CONTEXT, ambiguities::EMPTY_LOOP);
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), loop_gone, (0, 0)])];
     let vm = nmethod(marks, &[], &[], &[]);
@@ -412,7 +412,7 @@ fn what_a_fold_hides_may_lie_in_the_caller_and_in_the_callee() {
 }
 
 #[test]
-fn what_a_fold_hides_may_have_thrown_behind_the_return_of_the_callee() {
+fn what_a_fold_hides_may_have_thrown_after_the_return_of_the_callee() {
     let row = ExceptionEntry { start_bci: 4, end_bci: 7, handler_bci: 10, ..Default::default() };
     let flow = |cause| {
         let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (NO_CONTEXT, cause), (0, 10)])];
@@ -655,7 +655,7 @@ fn interrupted() -> (Vm, Script) {
 }
 
 #[test]
-fn an_interrupted_block_goes_on() {
+fn an_interrupted_block_continues() {
     let (vm, s) = interrupted();
     let s = s.push(Item::Enter { ip: Address(address(NMETHOD + 0x14)) }).nm(0x14, 0x18, Exit::Jump);
     assert_eq!(run(&vm, s).join(" "), "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@4");
@@ -726,7 +726,7 @@ fn polled() -> (Vm, Script) {
 const POLLED: &str = "> m0 m0@0 m0@1 m0@4 > m1 m1@0 m1@1 m1@5 < m1 m0@7 m0@0";
 
 #[test]
-fn a_poll_behind_the_blocks_that_follow_its_state_lets_control_go_on() {
+fn a_poll_after_the_blocks_that_follow_its_state_lets_control_continue() {
     let (vm, s) = polled();
     let s =
         s.block(BLOB + 4, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken).nm(0x30, 0x38, Exit::Return);
@@ -735,7 +735,7 @@ fn a_poll_behind_the_blocks_that_follow_its_state_lets_control_go_on() {
 }
 
 #[test]
-fn what_is_on_the_way_behind_a_poll_is_passed_when_control_goes_on() {
+fn what_is_on_the_way_after_a_poll_is_passed_when_control_continues() {
     let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 4)]), (0x20, &[(0, 10)])];
     let on: Edges<'_> = &[(0x14, NOT_TAKEN, 0x18, &[(0, 0)])];
     let mut records = Vec::from(nmethod_records(NMETHOD, marks, on, &[(0x14, 0, 7)]));
@@ -783,7 +783,7 @@ impl Script {
 }
 
 #[test]
-fn what_was_passed_before_its_time_has_happened_if_the_poll_lets_control_go_on() {
+fn what_was_passed_before_its_time_has_happened_if_the_poll_lets_control_continue() {
     let (vm, s) = polled_early(&[]);
     let s = s.poll().block(BLOB + 4, BLOB + 8, Exit::Return).nm(0x28, 0x30, Exit::NotTaken);
     let s = s.nm(0x30, 0x38, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump);

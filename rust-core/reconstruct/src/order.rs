@@ -54,8 +54,8 @@ fn is_in_order(pieces: &[Option<Vec<u8>>]) -> bool {
         let follows = match range {
             None => true,
             Some((offset, size)) => {
-                let begins_behind = offset >= std::mem::replace(&mut end, offset.saturating_add(size));
-                begins_behind && offset.checked_add(size).is_some()
+                let begins_after = offset >= std::mem::replace(&mut end, offset.saturating_add(size));
+                begins_after && offset.checked_add(size).is_some()
             }
         };
         follows && std::mem::replace(&mut latest, time) <= time

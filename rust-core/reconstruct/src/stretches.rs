@@ -145,7 +145,7 @@ pub fn digest(core: Core, begin: StreamOffset, pieces: &[Option<Vec<u8>>]) -> Co
             if misfits.ranges.contains(&number) {
                 side.damage();
             } else {
-                side.take_behind_damage(core, &record.body, sample);
+                side.take_after_damage(core, &record.body, sample);
             }
             number += 1;
         }
@@ -168,7 +168,7 @@ impl CoreSideband {
         self.torn = true;
     }
     /// Takes the next usable record.
-    fn take_behind_damage(&mut self, core: Core, body: &Body, sample: SampleId) {
+    fn take_after_damage(&mut self, core: Core, body: &Body, sample: SampleId) {
         if std::mem::take(&mut self.torn) {
             self.end_stay(core);
             self.end_visit(self.last);
@@ -434,7 +434,7 @@ mod tests {
 
     /// The second recording of a unit: its offsets continue those of the first.
     #[test]
-    fn trace_that_begins_behind_the_streams_start_lacks_nothing() {
+    fn trace_that_begins_after_the_streams_start_lacks_nothing() {
         let sample = SampleId { tid: 1, time: 20, ..SampleId::default() };
         let bytes = Record { body: aux(500, 100, false), sample }.to_bytes();
         let from = |begin| digest(Core(0), StreamOffset(begin), &[Some(bytes.clone())]);

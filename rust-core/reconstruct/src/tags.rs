@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stubs_are_told_apart_by_their_names() {
+    fn stubs_are_distinguished_by_their_names() {
         let class =
             |kind, name: &str| classify(&CodeBody::Blob { kind, name: name.into(), entries: Box::default() });
         let stub = |name| class(blob_kinds::RUNTIME_STUB, name);

@@ -121,7 +121,7 @@ fn lost(window: &CoreWindow) -> bool {
 }
 
 #[test]
-fn a_ring_that_is_not_full_is_told_whole() {
+fn a_ring_that_is_not_full_is_reported_whole() {
     let mut u = unit(RING);
     u.stay(10, 1000);
     u.stay(12, 0);
@@ -142,7 +142,7 @@ fn a_ring_that_is_not_full_is_told_whole() {
 }
 
 #[test]
-fn of_a_ring_that_was_written_often_the_last_turn_is_told() {
+fn of_a_ring_that_was_written_often_the_last_turn_is_reported() {
     for keep in [RING, RING / 2] {
         let mut u = unit(keep);
         for n in 0..200 {
@@ -192,7 +192,7 @@ fn a_psb_at_the_end_of_a_stay_is_not_of_the_next() {
 }
 
 #[test]
-fn a_turn_to_the_byte_is_not_told_as_another_threads() {
+fn a_turn_to_the_byte_is_not_reported_as_another_threads() {
     let mut u = unit(RING);
     u.stay(10, 3000);
     // Thread 12 writes whole turns, so that the place is as if it had written nothing.

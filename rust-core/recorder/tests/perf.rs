@@ -218,7 +218,7 @@ fn expect_refusal(setting: &Setting, cause: Cause, words: &str) {
 }
 
 #[test]
-fn every_refusal_is_told_and_leaves_nothing_behind() {
+fn every_refusal_is_reported_and_leaves_nothing_after() {
     let rows = [
         (At::Probe, libc::ENOSYS, Cause::NoPerf, "--emulate"),
         (At::Probe, libc::EPERM, Cause::Seccomp, "perf_event_open"),
@@ -258,7 +258,7 @@ fn every_refusal_is_told_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn refusals_behind_the_start_end_the_recording() {
+fn refusals_after_the_start_end_the_recording() {
     for (at, errno, cause) in [
         (At::PlainFilter, libc::ENOMEM, Cause::Memory),
         (At::PlainFilter, libc::EOPNOTSUPP, Cause::Internal),
@@ -417,7 +417,7 @@ fn a_processor_without_filters_is_not_asked_for_one() {
 }
 
 #[test]
-fn a_full_buffer_is_noted_and_tracing_goes_on() {
+fn a_full_buffer_is_noted_and_tracing_continues() {
     let setting = Setting { buffer: 64 << 10, ..Setting::new(Rules::default()) };
     let recorder = setting.run().unwrap();
     let mut producer = setting.kernel.producer(1);
@@ -564,7 +564,7 @@ fn without_a_relation_of_the_clocks_times_are_calibrated() {
 }
 
 #[test]
-fn nothing_stays_on_behind_a_stop() {
+fn nothing_stays_on_after_a_stop() {
     for round in 0..40 {
         let setting = Setting { buffer: 64 << 10, ..Setting::new(Rules::default()) };
         let recorder = setting.run().unwrap();
@@ -602,7 +602,7 @@ fn a_stop_in_the_middle_of_an_enable_wins() {
 }
 
 #[test]
-fn a_unit_that_wrote_nothing_is_told() {
+fn a_unit_that_wrote_nothing_is_reported() {
     let setting = Setting::new(Rules::default());
     setting.run().unwrap().stop(StopReason::Exit);
     assert!(

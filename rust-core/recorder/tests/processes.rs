@@ -149,7 +149,7 @@ fn refused(output: &Output, message: &str) {
 }
 
 #[test]
-fn a_disk_too_full_for_the_ring_is_told_at_start() {
+fn a_disk_too_full_for_the_ring_is_reported_at_start() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("a.jportal");
     refused(&survive(&capture, Some(32 << 10)), "a.jportal.ring: File too large");
@@ -157,7 +157,7 @@ fn a_disk_too_full_for_the_ring_is_told_at_start() {
 }
 
 #[test]
-fn a_capture_that_cannot_be_written_is_told_at_start() {
+fn a_capture_that_cannot_be_written_is_reported_at_start() {
     let dir = tempfile::tempdir().unwrap();
     let capture = dir.path().join("a.jportal");
     std::os::unix::fs::symlink("/dev/full", &capture).unwrap();

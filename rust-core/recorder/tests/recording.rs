@@ -142,7 +142,7 @@ fn without_pt_metadata_is_recorded() {
 }
 
 #[test]
-fn sources_that_cannot_be_used_are_told() {
+fn sources_that_cannot_be_used_are_reported() {
     let place = Place::new();
     let message = |r: Result<Recorder, Error>| r.err().map(|e| (e.code(), e.to_string())).unwrap();
     let _one = ENVIRONMENT_LOCK.lock().unwrap_or_else(PoisonError::into_inner);

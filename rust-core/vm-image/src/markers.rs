@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_is_told_by_its_outcome() {
+    fn an_edge_is_reported_by_its_outcome() {
         let m = sample();
         assert_eq!(m.on_edge(30, Outcome::Taken, 36), [block(9)]);
         assert_eq!(m.on_edge(30, Outcome::NotTaken, 36), []);

@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_without_us_is_told_apart() {
+    fn what_varies_without_us_is_distinguished() {
         let runs: Vec<Vec<Listed>> = [0x90, 0xf4].map(|b| vec![listed(0x1000, &[b], &[])]).to_vec();
         let c = listings(&runs, &runs[1]);
         assert!(c.same() && c.in_another_run == 1 && c.identical == 1, "{c}");

@@ -61,8 +61,8 @@ fn real_pt_programs_of_many_threads_are_exact() {
 /// A ring that is far too small: losses are reported, tracing resumes after them, and the rest
 /// decodes.
 #[test]
-fn real_pt_goes_on_behind_losses() {
-    let Some(place) = real_unit("real_pt_goes_on_behind_losses") else { return };
+fn real_pt_continues_after_losses() {
+    let Some(place) = real_unit("real_pt_continues_after_losses") else { return };
     let plan = Plan { oracle: false, ..plan(Mode::Interpreter, "64k") };
     let recording = Recording::make(&place, &program("hot-loops"), &plan).unwrap();
     assert!(recording.program.status.success(), "{}", recording.program.stderr);

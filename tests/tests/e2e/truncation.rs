@@ -81,8 +81,8 @@ fn cut_at_every_chunk_boundary_and_a_thousand_random_places() {
 /// What was cut off is a gap, wherever the cut is. The trace may extend beyond the metadata that
 /// it needs.
 #[test]
-fn a_cut_behind_trace_contradicts_nothing() {
-    let Some(place) = place::installed("a_cut_behind_trace_contradicts_nothing") else { return };
+fn a_cut_after_trace_contradicts_nothing() {
+    let Some(place) = place::installed("a_cut_after_trace_contradicts_nothing") else { return };
     let program = programs::by_name("branches").expect("a program of that name");
     let plan = Plan { oracle: false, ..Plan::new(Mode::Tiered) };
     let recording = Recording::make(&place, &program, &plan).unwrap();

@@ -134,7 +134,7 @@ fn what_is_recovered_of_captured_trace_is_in_no_ra() {
 }
 
 #[test]
-fn orphans_behind_a_loss_were_captured() {
+fn orphans_after_a_loss_were_captured() {
     // No time says which of 5 to 9 were lost, but two of them were captured as orphans.
     let mut tested = run(0..5);
     tested.push(loss(105, 110));
@@ -183,7 +183,7 @@ fn what_is_missing_in_a_loop_is_missing_at_the_gap() {
 }
 
 #[test]
-fn both_flows_go_on_where_a_fill_long_before_is_given_up() {
+fn both_flows_continue_where_a_fill_long_before_is_given_up() {
     let truth: Vec<Event> = run((0..3).chain((3..9).cycle().take(360)).chain(9..12));
     // The fill ends before the third round. Two more rounds follow, and the two after them were
     // not decoded.

@@ -333,7 +333,7 @@ impl Accuracy {
         for w in &self.worst {
             let gap = if w.at_gap { ", at a gap" } else { "" };
             text += &format!(
-                "thread {}, behind {} captured bytecodes ({} of the truth{gap}): {} instead of {}\n",
+                "thread {}, after {} captured bytecodes ({} of the truth{gap}): {} instead of {}\n",
                 w.tid, w.at, w.truth_at, w.bytecodes, w.instead
             );
             for (name, lines) in [("found", &w.found), ("truth", &w.expected)] {

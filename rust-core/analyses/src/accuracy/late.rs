@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_holds_what_it_is_told_of() {
+    fn a_time_holds_what_it_is_reported_of() {
         let (mut of_truth, mut of_tested) = (Times::default(), Times::default());
         (0..12).for_each(|n| of_truth.push(n, 100 + n));
         // The fifth word has the time of the fifth word of the truth.

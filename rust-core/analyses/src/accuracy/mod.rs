@@ -109,7 +109,7 @@ pub use words::Storage;
 pub enum Error {
     /// The truth has lost trace, too.
     #[error(
-        "the truth has lost trace itself: thread {tid}, behind {at} bytecodes; compare with a loss-free recording of the run \
+        "the truth has lost trace itself: thread {tid}, after {at} bytecodes; compare with a loss-free recording of the run \
          (jportal run --on-full stall)"
     )]
     TruthIsLossy {

@@ -55,7 +55,7 @@ fn a_cut_is_found_again_with_and_without_times() {
 }
 
 #[test]
-fn islands_behind_a_cut_are_found() {
+fn islands_after_a_cut_are_found() {
     let a = line(100_000);
     // Short stretches first, as happens before the frames are known.
     let b = [&a[..9000], &a[60_000..60_007], &a[60_020..60_035], &a[60_100..]].concat();

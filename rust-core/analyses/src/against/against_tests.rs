@@ -79,7 +79,7 @@ fn rounds(n: u64) -> Vec<Step> {
 }
 
 #[test]
-fn a_wrong_bytecode_behind_a_hidden_stretch_is_one_mismatch_where_it_is() {
+fn a_wrong_bytecode_after_a_hidden_stretch_is_one_mismatch_where_it_is() {
     let wrong = bytecode(1, 20, Tier::C2);
     // The wrong bytecode occurs in the reference, but a round later.
     for (told, hidden, missing) in [(vec![HOLE, wrong, HOLE], 1, 0), (vec![HOLE, wrong], 0, 1)] {
@@ -114,7 +114,7 @@ fn what_a_last_hidden_stretch_hides_is_no_difference() {
 }
 
 #[test]
-fn flows_that_part_are_compared_behind_the_place_too() {
+fn flows_that_part_are_compared_after_the_place_too() {
     let mut tested = line(1000);
     tested.splice(100..103, [bytecode(7, 7, Tier::C2)]);
     tested.remove(500);

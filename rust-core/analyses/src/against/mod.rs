@@ -99,7 +99,7 @@ impl Comparison {
         );
         if let Some(d) = &self.first {
             text += &format!(
-                "the flows part at {} places, the first behind {} bytecodes:\n",
+                "the flows part at {} places, the first after {} bytecodes:\n",
                 self.mismatches, d.at
             );
             let blocks = [("common", &d.before), ("reference", &d.reference), ("tested", &d.tested)];
@@ -108,7 +108,7 @@ impl Comparison {
             }
         }
         if self.given_up {
-            text += "they do not meet again behind the last one; what follows was not compared\n";
+            text += "they do not meet again after the last one; what follows was not compared\n";
         }
         text
     }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn of_no_time_nothing_is_told() {
+    fn of_no_time_nothing_is_reported() {
         assert_eq!(hidden(&[(0, 5)], &[(0, 1)]), [0.0]);
         assert_eq!(hidden(&[], &[]), [0.0; 0]);
         let mut nothing = Density::default();

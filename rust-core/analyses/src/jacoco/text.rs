@@ -77,7 +77,7 @@ impl JacocoComparison {
         let mut text = String::from("between the flow's own counters and JaCoCo's lie:\n");
         for (counters, what) in [
             (&r.filtered, "left out, merged or given other branches by JaCoCo's filters"),
-            (&r.no_probe_behind, "executed, but no probe behind was passed (an exception, or the end)"),
+            (&r.no_probe_behind, "executed, but no later probe was passed (an exception, or the end)"),
             (&r.not_in_flow, "concluded from a later probe, not in the flow"),
             (&r.same_target, "conditionals whose two ways lead to the same instruction"),
         ] {

@@ -387,7 +387,7 @@ impl Aligner {
     fn try_agree(&mut self, hit: Hit) -> bool {
         if hit.holed {
             self.skip_hole(hit.id);
-        } else if hit.loose.is_some() && !self.just_behind_gap() {
+        } else if hit.loose.is_some() && !self.just_after_gap() {
             self.since = Some(Since { hole: hit.loose, ids: Vec::new() });
         }
         let agrees = self.front() == Some(hit.id);
@@ -406,7 +406,7 @@ impl Aligner {
         }
     }
 
-    fn just_behind_gap(&self) -> bool {
+    fn just_after_gap(&self) -> bool {
         self.since.as_ref().is_some_and(|s| s.hole.is_none() && s.ids.is_empty())
     }
 

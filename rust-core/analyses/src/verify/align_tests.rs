@@ -110,7 +110,7 @@ fn one_wrong_hit_is_one_mismatch_with_its_place() {
 }
 
 #[test]
-fn missing_and_extra_hits_are_told_apart() {
+fn missing_and_extra_hits_are_distinguished() {
     let log = noise(10_000, 1000);
     let mut flow = log.clone();
     flow.drain(4000..4003);
@@ -352,7 +352,7 @@ fn a_gap_may_swallow_more_than_any_window() {
 }
 
 #[test]
-fn a_long_loop_behind_a_gap_may_be_moved_twice() {
+fn a_long_loop_after_a_gap_may_be_moved_twice() {
     let mut log = vec![50];
     (0..30_000).for_each(|_| log.extend([1, 2, 3]));
     log.push(60);

@@ -211,7 +211,7 @@ impl Builder {
         members.sort_unstable();
         members.dedup();
         (sets.entry_first, sets.entries) = rows_of(entries, self.targets.len());
-        (sets.behind_first, sets.behind) = rows_of(std::mem::take(&mut self.sites), self.targets.len());
+        (sets.after_first, sets.behind) = rows_of(std::mem::take(&mut self.sites), self.targets.len());
         (sets.of_first, sets.of) = rows_of(members, methods.len());
         (sets.passes, sets.outside, sets.unknown) = (passes.into(), outside.into(), unknown.into());
         sets.calling_any = calling_any.into();
@@ -297,7 +297,7 @@ mod tests {
         assert!(!g.passes(Node(0)) && !g.is_outside(Node(0)));
         assert_eq!(g.edges(Node(0)).collect::<Vec<_>>(), [(EdgeKind::Behind, Node(1))]);
         // After its own site, and after the native call that may call back.
-        let behind: Vec<_> = g.behind_calls_of(MethodId(1)).collect();
+        let behind: Vec<_> = g.after_calls_of(MethodId(1)).collect();
         assert_eq!(behind, [&[Node(3)][..], &[Node(1)]]);
         // Control may pass the native method, which may call methods that can be entered from
         // outside.

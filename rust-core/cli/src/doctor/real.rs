@@ -78,8 +78,8 @@ impl Facts {
         let p = &self.machine.processor;
         let maker = &self.machine.maker;
         let hypervisor = match (p.virtualised, maker.is_empty()) {
-            (true, true) => ", behind a hypervisor".to_owned(),
-            (true, false) => format!(", behind a hypervisor ({maker})"),
+            (true, true) => ", under a hypervisor".to_owned(),
+            (true, false) => format!(", under a hypervisor ({maker})"),
             (false, _) => String::new(),
         };
         let container = self.machine.container.map_or_else(String::new, |c| format!(", in a {c} container"));

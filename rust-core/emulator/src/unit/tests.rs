@@ -179,7 +179,7 @@ fn returns_are_compressed_on_match_only() {
 }
 
 #[test]
-fn the_two_pop_rules_differ_behind_an_uncompressed_return() {
+fn the_two_pop_rules_differ_after_an_uncompressed_return() {
     for (pop, last) in [(Pop::Always, "TNT-8 T"), (Pop::Compressed, "TIP 4000001005")] {
         let mut u = traced(&Config { return_compression: true, pop, ..config() });
         u.call(A + 5);
@@ -271,7 +271,7 @@ fn mtc_and_cyc_accompany_packets() {
 }
 
 #[test]
-fn mtc_behind_a_long_silence_restates_the_time() {
+fn mtc_after_a_long_silence_restates_the_time() {
     let c = Config { timing: Timing::Mtc, mtc_freq: 0, ..config() };
     let mut t = TimingState::new(&c);
     let mut out = Encoder::new();

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_known_behind_the_gap_were_called_where_they_say() {
+    fn frames_known_after_the_gap_were_called_where_they_say() {
         let g = program();
         let (f, site) = (at(&g, 2, &[0])[0], at(&g, 1, &[0]));
         for (below, whole, main, other) in

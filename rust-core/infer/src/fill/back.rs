@@ -300,7 +300,7 @@ impl<'a> Back<'a> {
     }
     /// The frames below the first instruction after the gap if those at `spot` are `frames`.
     /// `None` if frames were entered in between whose call sites are not known.
-    pub(super) fn frames_behind(&self, mut frames: Sites, spot: &Spot) -> Option<Sites> {
+    pub(super) fn frames_after(&self, mut frames: Sites, spot: &Spot) -> Option<Sites> {
         let entered = self.below.sites.len().checked_sub(spot.level as usize)?;
         frames.sites.truncate(frames.sites.len().saturating_sub(self.ancestors.count(spot.above)));
         frames.sites.extend(&self.below.sites[entered..]);
@@ -490,7 +490,7 @@ impl<'a> Back<'a> {
         let places = self.ground.learned.contexts.places_before(next).into_iter();
         places
             .filter(move |p| Some(*p) != avoid && *p as usize != self.begin)
-            .map(|p| (p, self.common_behind(p as usize)))
+            .map(|p| (p, self.common_after(p as usize)))
             .filter(|p| p.1 > self.offset)
     }
     /// Whether the instruction before `place` may precede `head`.
@@ -502,7 +502,7 @@ impl<'a> Back<'a> {
             && self.ancestors.allow(captured.nodes()[place - 1], head)
     }
     /// The number of instructions that agree from `position` on and from the head on.
-    fn common_behind(&self, position: usize) -> usize {
+    fn common_after(&self, position: usize) -> usize {
         let behind = self.ground.captured.from(position);
         self.common(self.nodes.len(), &behind[..behind.len().min(self.ground.settings.context)])
     }

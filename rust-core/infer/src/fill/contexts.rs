@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_known_by_what_stands_behind() {
+    fn places_are_known_by_what_stands_after() {
         let mut captured = Captured::default();
         captured.push(&Even, &nodes(&[3, 8, 5]), &[]).unwrap();
         captured.push(&Even, &nodes(&[7, 9, 8, 1, 4, 6, 1, 2]), &[]).unwrap();

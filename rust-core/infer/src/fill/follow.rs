@@ -202,7 +202,7 @@ pub struct Recovered {
     pub broken: Option<usize>,
     /// The index of an instruction, and the frames below it, if the search found them. The
     /// index after the last instruction is that of the first one after the gap. See
-    /// [`Follower::frames_behind`].
+    /// [`Follower::frames_after`].
     pub frames: Option<(usize, Sites)>,
 }
 
@@ -247,7 +247,7 @@ impl<'a> Follower<'a> {
         gaps.iter().map(|gap| self.recover_gap(gap)).collect()
     }
     /// The frames below the first instruction after a gap, where its fill determines them.
-    pub fn frames_behind(&self, gap: &Gap<'_>, fill: &Recovered) -> Sites {
+    pub fn frames_after(&self, gap: &Gap<'_>, fill: &Recovered) -> Sites {
         let Recovered { nodes, broken, frames, .. } = fill;
         let first = self.captured.segment(gap.hole.after).first();
         let follow = |frames: &mut Frames<'a>, from: Option<&Node>, to: Option<&Node>| {

@@ -127,7 +127,7 @@ impl Frequencies {
             returns.filter(|n| icfg.opcode(*n).transfer() == Transfer::Return).for_each(&mut add);
         }
         if icfg.is_entry(to) {
-            let behind = icfg.behind_own_calls_of(icfg.method(to)).flatten().take(CALLEES);
+            let behind = icfg.after_own_calls_of(icfg.method(to)).flatten().take(CALLEES);
             behind.filter_map(|n| icfg.site_before(*n)).for_each(&mut add);
         }
         all
@@ -139,7 +139,7 @@ impl Frequencies {
         let seen = self.into[start..].iter().take_while(|w| w.0 == entry);
         let seen = seen.filter(|w| icfg.may_call(w.1, entry));
         let mut all: Vec<(Node, f64)> = seen.map(|w| (w.1, f64::from(w.2))).collect();
-        let behind = icfg.behind_own_calls_of(icfg.method(entry)).flatten().take(CALLEES);
+        let behind = icfg.after_own_calls_of(icfg.method(entry)).flatten().take(CALLEES);
         for site in behind.filter_map(|n| icfg.site_before(*n)) {
             if all.iter().all(|w| w.0 != site) {
                 all.push((site, UNSEEN));

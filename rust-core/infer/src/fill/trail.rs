@@ -481,7 +481,7 @@ impl<'a> Trail<'a> {
     /// number of instructions of the fill before that point.
     pub(super) fn frames_at_best(&self) -> Option<(usize, Sites)> {
         let (front, spot) = self.best_spot?;
-        let behind = self.back.frames_behind(self.at_best.clone(), &spot);
+        let behind = self.back.frames_after(self.at_best.clone(), &spot);
         let known = behind.map(|behind| (front + spot.len as usize, behind));
         Some(known.unwrap_or_else(|| (front, self.at_best.clone())))
     }

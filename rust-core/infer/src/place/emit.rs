@@ -41,7 +41,7 @@ pub(crate) fn emit(
         if depth > 0 {
             // Passes on the rest of a visit.
             let ends = events.as_slice().iter().position(|event| {
-                depth = depth_behind(depth, &event.kind);
+                depth = depth_after(depth, &event.kind);
                 depth == 0
             });
             let len = ends.map_or(events.len(), |last| last + 1);
@@ -91,7 +91,7 @@ pub(crate) fn emit(
 
 /// The number of frames after an event. A frame that is replaced by one of another tier counts
 /// once.
-pub(crate) const fn depth_behind(depth: usize, kind: &EventKind) -> usize {
+pub(crate) const fn depth_after(depth: usize, kind: &EventKind) -> usize {
     match kind {
         EventKind::Enter { entry: Entry::Osr | Entry::Deoptimisation, .. }
         | EventKind::Leave { exit: Exit::Replaced, .. } => depth,

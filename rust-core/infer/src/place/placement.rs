@@ -143,9 +143,7 @@ impl Placer {
                     continue;
                 }
                 Fit::GivenUp { resume, front: Some(front) } => (from + resume, Some(front)),
-                Fit::GivenUp { resume, front: None } => {
-                    (stretch.behind_returns(all.min(from + resume)), None)
-                }
+                Fit::GivenUp { resume, front: None } => (stretch.after_returns(all.min(from + resume)), None),
                 // Places the matched bytecodes alone, without a constraint at their end.
                 Fit::Nowhere { matched } if matched > 1 => {
                     let found = self.part(stretch, from..from + matched, begin, summary);

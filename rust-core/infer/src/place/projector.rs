@@ -9,7 +9,7 @@ use jportal_bytecode::{Icfg, MethodTable, Node, SharedIcfg, Transfer};
 use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, ThreadInfo};
 use jportal_units::MethodId;
 
-use crate::place::emit::{Frames, depth_behind, emit, leave_all};
+use crate::place::emit::{Frames, depth_after, emit, leave_all};
 use crate::place::placement::{Part, Placer, Settings, Source};
 use crate::place::stretch::{Stretch, Taken};
 use crate::place::summary::Summary;
@@ -230,7 +230,7 @@ impl Sink {
         match &mut event.kind {
             EventKind::Gap(_) => self.give_up(Exit::Lost),
             EventKind::Enter { method, entry, .. } if self.depth == 0 && *entry == Entry::Found => {
-                if self.goes_on_in(*method) {
+                if self.continues_in(*method) {
                     *entry = Entry::Osr;
                     self.give_up(Exit::Replaced);
                 }
@@ -243,7 +243,7 @@ impl Sink {
     }
     /// Whether the only frame left is one of `method` at a branch, where on-stack replacement
     /// may happen.
-    fn goes_on_in(&self, method: MethodId) -> bool {
+    fn continues_in(&self, method: MethodId) -> bool {
         let [(node, _)] = self.frames[..] else { return false };
         let icfg = self.placer.icfg();
         let jumps = matches!(icfg.opcode(node).transfer(), Transfer::Goto | Transfer::If);
@@ -254,7 +254,7 @@ impl Sink {
         let before = self.depth;
         self.depth = match kind {
             EventKind::Gap(gap) if gap.stack_lost => 0,
-            _ => depth_behind(before, kind),
+            _ => depth_after(before, kind),
         };
         match *kind {
             EventKind::Time(_) => return,

@@ -6,7 +6,7 @@
 //! The events of a stretch are orphans, times, and *visits*: activations above the unknown
 //! frame, each a call out of that frame or a call of the VM in its middle.
 
-use crate::place::emit::depth_behind;
+use crate::place::emit::depth_after;
 use crate::segment::Ends;
 use crate::{Outcome, Segment, Symbol};
 use jportal_bytecode::{Icfg, Node, Opcode, Transfer};
@@ -112,7 +112,7 @@ impl Stretch {
         let mut len = 0;
         for event in events {
             let size = self.size + event.kind.bytecodes().max(1);
-            let depth = depth_behind(self.depth, &event.kind);
+            let depth = depth_after(self.depth, &event.kind);
             if self.depth == 0 || depth == 0 || size >= most || matches!(event.kind, EventKind::Gap(_)) {
                 break;
             }
@@ -161,7 +161,7 @@ impl Stretch {
         true
     }
     fn in_visit(&mut self, kind: &EventKind) {
-        self.depth = depth_behind(self.depth, kind);
+        self.depth = depth_after(self.depth, kind);
         let EventKind::Leave { exit, .. } = kind else { return };
         if self.depth > 0 {
             return;
@@ -188,7 +188,7 @@ impl Stretch {
     }
     /// The index of the last return in the row of returns that begins at bytecode `from`;
     /// `from` if that is no return. Each of these returns may lead almost anywhere.
-    pub fn behind_returns(&self, from: usize) -> usize {
+    pub fn after_returns(&self, from: usize) -> usize {
         let returns = |b: &&Bytecode| b.opcode.transfer() == Transfer::Return;
         from + self.bytecodes[from..].iter().take_while(returns).count().saturating_sub(1)
     }

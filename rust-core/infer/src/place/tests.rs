@@ -58,7 +58,7 @@ fn what_fits_twice_says_so() {
 }
 
 #[test]
-fn the_call_behind_which_it_begins_tells_the_place() {
+fn the_call_after_which_it_begins_tells_the_place() {
     let flow = join(&[&call_of_inner(), &orphans(&[Opcode::ISTORE_1]), &either()]);
     assert_eq!(run(&flow)[4..7], [">f0~1", "0@4~1", "0@5~1"]);
     // `inner` is called only before an istore_1.
@@ -138,7 +138,7 @@ fn an_exception_that_compiled_code_catches_leaves_the_frame() {
 }
 
 #[test]
-fn a_loop_goes_on_in_compiled_code() {
+fn a_loop_continues_in_compiled_code() {
     let round = orphans(&[Opcode::DLOAD_0, Opcode::DSTORE_1, Opcode::GOTO]);
     let flow = join(&[&round, &[enter(LOOP, Tier::C2, Entry::Found), at(LOOP, 0)]]);
     assert_eq!(run(&flow), [">f5~1", "5@0~1", "5@1~1", "5@2~1", "<x5~1", ">g5", "5@0"]);
@@ -177,7 +177,7 @@ fn divided(events: &[Event]) -> Vec<String> {
 }
 
 #[test]
-fn behind_a_return_only_callers_fit() {
+fn after_a_return_only_callers_fit() {
     let flow = orphans(&[Opcode::ICONST_5, Opcode::IRETURN, Opcode::ISTORE_1]);
     let expected = [">f1~1", "1@0~1", "1@1~1", "<r1~1", ">f0~2", "0@4~2", "<l0~2"];
     assert_eq!(divided(&flow), expected);
@@ -191,7 +191,7 @@ fn returns_in_a_row_are_given_up_together() {
     let mut stretch = Stretch::new(None);
     let flow = orphans(&[Opcode::DUP, Opcode::IRETURN, Opcode::IRETURN, Opcode::RETURN, Opcode::DUP]);
     flow.iter().for_each(|event| assert_eq!(stretch.take(event.clone()), Taken::Inside));
-    assert_eq!([0, 1, 2, 3, 4].map(|from| stretch.behind_returns(from)), [0, 3, 3, 3, 4]);
+    assert_eq!([0, 1, 2, 3, 4].map(|from| stretch.after_returns(from)), [0, 3, 3, 3, 4]);
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_stretch_is_divided_at_the_same_place_with_runs() {
 }
 
 #[test]
-fn a_part_does_not_go_on_where_the_one_before_ended() {
+fn a_part_does_not_continue_where_the_one_before_ended() {
     let loops = orphans(&[Opcode::DLOAD_0, Opcode::DSTORE_1]);
     let words = run(&join(&[&loops, &[throw()], &either()]));
     assert_eq!(words[..6], [">f5~1", "5@0~1", "5@1~1", "<l5~1", ">f0~2", "0@5~2"]);

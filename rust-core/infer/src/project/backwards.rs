@@ -66,7 +66,7 @@ impl<'a> Backwards<'a> {
             offer(Node(to.0 - 1));
         }
         if g.is_entry(to) {
-            for behind in g.behind_calls_of(g.method(to)) {
+            for behind in g.after_calls_of(g.method(to)) {
                 looked += behind.len() as u64;
                 behind.iter().for_each(|b| offer(Node(b.0 - 1)));
             }

@@ -61,7 +61,7 @@ impl<'a> Indexed<'a> {
         let reach = self.reach(segment, limits, &mut work);
         let behind = match reach.as_ref() {
             Some(reach) if reach.first() == 0 => None,
-            _ => self.behind_calls(segment),
+            _ => self.after_calls(segment),
         };
         let starts = match (&reach, &behind) {
             (_, Some(behind)) => behind,
@@ -87,7 +87,7 @@ impl<'a> Indexed<'a> {
     }
     /// The nodes that symbol 0 may be if it follows a known call or return; `None` if no such
     /// call or return is known.
-    fn behind_calls(&self, segment: &Segment) -> Option<Vec<Node>> {
+    fn after_calls(&self, segment: &Segment) -> Option<Vec<Node>> {
         let Ends { after, returned, .. } = segment.ends();
         let rare = after.map(Rare::After).or(returned.map(Rare::Returned))?;
         Some(once(self.behind(segment, &rare).flatten().copied()))
@@ -139,8 +139,8 @@ impl<'a> Indexed<'a> {
             Rare::Returned(method) => (None, Some(*method), first),
             _ => (None, None, None),
         };
-        let behind = own.into_iter().flat_map(|m| g.behind_own_calls_of(m));
-        let behind = behind.chain(any.into_iter().flat_map(|m| g.behind_calls_of(m)));
+        let behind = own.into_iter().flat_map(|m| g.after_own_calls_of(m));
+        let behind = behind.chain(any.into_iter().flat_map(|m| g.after_calls_of(m)));
         behind.map(move |nodes| opcode.map_or(nodes, |opcode| g.with_opcode(nodes, opcode)))
     }
     /// The returns of the methods that `site` may call, with the opcode of the last symbol;

@@ -96,7 +96,7 @@ impl<'a> Nfa<'a> {
             }
         };
         match g.opcode(from).transfer() {
-            Transfer::Return => g.behind_calls_of(g.method(from)).for_each(set),
+            Transfer::Return => g.after_calls_of(g.method(from)).for_each(set),
             Transfer::Invoke => {
                 set(g.callees(from));
                 if g.is_outside(from) {
@@ -133,7 +133,7 @@ impl<'a> Nfa<'a> {
     fn returns(&self, from: Node, want: Option<Opcode>, each: &mut dyn FnMut(Node, Step)) -> u64 {
         let g = self.icfg;
         let mut looked = 1;
-        for behind in g.behind_calls_of(g.method(from)) {
+        for behind in g.after_calls_of(g.method(from)) {
             let part = want.map_or(behind, |w| g.with_opcode(behind, w));
             part.iter().for_each(|n| each(*n, Step::Return));
             looked += part.len() as u64;
@@ -151,7 +151,7 @@ impl<'a> Nfa<'a> {
         // Methods that may be called from outside share the sites that call there.
         let mut seen = HashSet::new();
         while let Some(method) = work.pop() {
-            let new = g.behind_calls_of(method).filter(|set| seen.insert((set.as_ptr(), set.len())));
+            let new = g.after_calls_of(method).filter(|set| seen.insert((set.as_ptr(), set.len())));
             for site in new.flatten().map(|behind| Node(behind.0 - 1)) {
                 looked += 1 + g.handlers(site).map(|n| self.offer(n, Step::Unwind, want, each)).sum::<u64>();
                 let caller = g.method(site);

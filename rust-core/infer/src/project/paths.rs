@@ -166,7 +166,7 @@ impl<'a> Search<'a> {
         let (g, symbols) = (self.nfa.icfg(), self.segment.symbols());
         let returns = g.opcode(from.node).transfer() == Transfer::Return && !symbols[index - 1].throws();
         let unknown = self.paired && from.stack == Stack::UNKNOWN;
-        let behind = || g.behind_calls_of(g.method(from.node));
+        let behind = || g.after_calls_of(g.method(from.node));
         returns
             && unknown
             && behind().map(|nodes| g.with_opcode(nodes, symbols[index].opcode).len()).sum::<usize>()

@@ -204,7 +204,7 @@ impl Finder<'_> {
             // The way back was used for other frames and has been returned.
             _ => self.follower.recover_gap(&gap),
         };
-        let behind = found.as_ref().map(|f| self.follower.frames_behind(&gap, f));
+        let behind = found.as_ref().map(|f| self.follower.frames_after(&gap, f));
         let fill = found.map(|found| {
             let confidence = found.confidence.map(|sure| self.calibration.apply(sure));
             Fill { nodes: found.nodes, confidence, broken: found.broken, breaks: true }

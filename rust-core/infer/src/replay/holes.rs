@@ -107,7 +107,7 @@ struct Kept {
 impl Learned {
     /// Keeps `piece` if that makes no more than `longest` instructions in all; else only its
     /// ends at gaps.
-    fn keep(&mut self, tiers: &impl Tiers, piece: &Piece, longest: usize, behind_gap: bool) -> Kept {
+    fn keep(&mut self, tiers: &impl Tiers, piece: &Piece, longest: usize, after_gap: bool) -> Kept {
         let len = piece.nodes.len();
         if self.captured.nodes().len().saturating_add(len) <= longest {
             let id = self.push(tiers, piece, 0..len);
@@ -116,7 +116,7 @@ impl Learned {
         let in_front_of_gap = is_filled(&piece.behind);
         let mut ends = Kept::default();
         let mut kept = 0;
-        if behind_gap {
+        if after_gap {
             ends.head = self.push(tiers, piece, 0..len.min(AFTER));
             kept += len.min(AFTER);
         }

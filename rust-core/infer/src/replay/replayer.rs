@@ -450,13 +450,13 @@ impl<'r> Replay<'r> {
             _ => own,
         });
         let mut arrival = stretch.arrival.clone();
-        let mut own_behind = arrival.len();
+        let mut own_after = arrival.len();
         if stretch.keeps_frames {
             // The decoder takes the frames before the gap for those after it.
             let frames = stack.frames();
             let kept = frames[frames.len().saturating_sub(own)..].iter().map(|f| (f.method, f.tier));
             arrival = kept.chain(arrival).collect();
-            own_behind = arrival.len();
+            own_after = arrival.len();
         }
         let (compiled, named, called) = (Vec::new(), Vec::new(), HashMap::new());
         let filler = &*self.filler;
@@ -481,7 +481,7 @@ impl<'r> Replay<'r> {
             match way.lead(stack.clone(), &mut methods) {
                 _ if methods.compiled.len() > known => {}
                 Ok((stack, events)) => {
-                    return Some(Joined { stack, own: own_behind, events, broken: breaks.len() as u64 });
+                    return Some(Joined { stack, own: own_after, events, broken: breaks.len() as u64 });
                 }
                 Err(at) if breaks.len() < most && !breaks.contains(&at) => breaks.push(at),
                 Err(_) => return None,

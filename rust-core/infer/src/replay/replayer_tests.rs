@@ -395,7 +395,7 @@ fn a_fill_branches_and_throws_as_its_orphans_do() {
 }
 
 #[test]
-fn a_fill_of_any_length_stands_behind_what_was_told_before_it() {
+fn a_fill_of_any_length_stands_after_what_was_reported_before_it() {
     // 0 iload_0; 1 goto 0.
     let g = graph(vec![method("loop", &[26, 167, 0xff, 0xff])]);
     let i = Tier::Interpreter;
@@ -492,7 +492,7 @@ impl Filler for First {
 }
 
 #[test]
-fn what_is_asked_next_is_known_by_the_frames_behind_a_fill() {
+fn what_is_asked_next_is_known_by_the_frames_after_a_fill() {
     // main calls f, which calls g twice.
     let g = graph(vec![
         calling(method("main", &[184, 0, 1, 177]), &["f"]),

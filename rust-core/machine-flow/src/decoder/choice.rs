@@ -23,13 +23,13 @@
 //! * The thread's own calls. The VM resolves a call when a thread executes it, and the record
 //!   names the thread. The destination is not visible before the thread executed the call in its
 //!   previous version, and a second destination is not visible before the thread executed the
-//!   call with the first ([`CoreDecoder::possibly_called`]). A thread that executes a destination
+//!   call with the first ([`CoreDecoder::visible_by_own_calls`]). A thread that executes a destination
 //!   which it wrote itself has already made the record: the present time is at least the
 //!   record's, and all calls that the thread resolved earlier are seen
 //!   ([`CoreDecoder::execute`]).
 //! * The targets of branches. The code at a branch's target was there when the branch was
 //!   written, and no other code takes its place before the branch is written again. (Stubs of
-//!   inline caches reuse the same addresses within microseconds; [`CoreDecoder::led_here`].)
+//!   inline caches reuse the same addresses within microseconds; [`CoreDecoder::bounds_by_branch`].)
 //! * The place in the trace between two known times ([`CoreDecoder::likely_seen`]).
 //!
 //! Where the VM records which calls it resolved for a thread, the first criterion is certain for
@@ -475,7 +475,7 @@ impl CoreDecoder {
             return Ok(block);
         }
         let near = pending;
-        let pending = &near[..self.possibly_called(near, image)];
+        let pending = &near[..self.visible_by_own_calls(near, image)];
         let versions_of_all = all;
         let all = &all[..=pending.len()];
         let changes = image.changes();
@@ -492,7 +492,7 @@ impl CoreDecoder {
                 self.is_own(change) && (self.visited(c) == Some(false) || self.left_from(c, near, image));
             resolved || (!brought && self.likely_seen(change.tsc))
         };
-        let (least, most) = self.led_here(pending, image);
+        let (least, most) = self.bounds_by_branch(pending, image);
         let goes_again =
             |c: u32| self.visited(c) == Some(true) && self.made(&changes[c as usize], image).is_none();
         let again = pending.iter().position(|&c| goes_again(c));
@@ -568,7 +568,7 @@ impl CoreDecoder {
     /// How many of `pending` this core can have seen, according to the thread's own calls: the
     /// destination of a call that the thread itself resolved is not visible before the thread
     /// executed the call in its previous version.
-    fn possibly_called(&mut self, pending: &[u32], image: &CodeHistory) -> usize {
+    fn visible_by_own_calls(&mut self, pending: &[u32], image: &CodeHistory) -> usize {
         let changes = image.changes();
         if !pending.iter().any(|&c| self.is_own(&changes[c as usize])) {
             return pending.len();
@@ -611,7 +611,7 @@ impl CoreDecoder {
     /// should be seen if a branch leads here. The destination was there when the branch was
     /// written, and no other code took its place before the branch was written again: the VM does
     /// not free memory while a branch leads to it.
-    fn led_here(&self, pending: &[u32], image: &CodeHistory) -> (usize, usize) {
+    fn bounds_by_branch(&self, pending: &[u32], image: &CodeHistory) -> (usize, usize) {
         let all = (0, pending.len());
         let mut back = self.items.iter().rev().filter(|i| !matches!(i, Item::Time(_)));
         let Some(Item::Block { end, exit, .. }) = back.next() else { return all };

@@ -44,7 +44,7 @@ pub(super) enum Made {
     NotYet,
     /// It has not made the change, unless a visit was under way when the thread came to the core
     /// and the record of that visit was not made by then.
-    HardlyYet,
+    UnderWay,
 }
 
 /// How a thread came to a stub that calls the VM.
@@ -118,7 +118,7 @@ impl CoreDecoder {
         match change.kind {
             // Most of a visit follows its record. So a visit that was under way had probably made
             // its record when the thread came, and `next` is the record of a later visit.
-            _ if last == next && known.under_way => Some(Made::HardlyYet),
+            _ if last == next && known.under_way => Some(Made::UnderWay),
             _ if last >= next => Some(Made::NotYet),
             ChangeKind::Patch(Patch::Call) => (records[last].returns == change.end()).then_some(Made::Yes),
             ChangeKind::Patch(Patch::PatchStub) => Some(Made::Yes),

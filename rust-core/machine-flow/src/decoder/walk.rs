@@ -230,7 +230,7 @@ impl CoreDecoder {
         if self.state.calls.unwind_to(to) || self.state.calls.is_empty() {
             return Ok(());
         }
-        if self.may_doubt() && self.is_behind_compiled_call(to, image) {
+        if self.may_doubt() && self.is_after_compiled_call(to, image) {
             return Err(self.other_caller(block, self.address(to)));
         }
         self.state.calls.clear();
@@ -254,7 +254,7 @@ impl CoreDecoder {
     /// Whether `to` is in compiled code and a direct call ends there. The other places in
     /// compiled code that control returns to are handlers of deoptimised frames, whose return
     /// addresses the VM has changed (`frame::deoptimize`).
-    fn is_behind_compiled_call(&self, to: u32, image: &CodeHistory) -> bool {
+    fn is_after_compiled_call(&self, to: u32, image: &CodeHistory) -> bool {
         const CALL_REL32: u8 = 0xe8;
         let Some(call) = to.checked_sub(5) else { return false };
         // Includes changes that this core is not known to have seen.
@@ -412,7 +412,7 @@ impl CoreDecoder {
             Kind::Conditional => "needs a TNT",
             Kind::IndirectJump | Kind::IndirectCall | Kind::Return => "needs a TIP",
             Kind::Far => "is a far transfer",
-            _ => "goes on without a packet",
+            _ => "continues without a packet",
         };
         Error::UnexpectedPacket {
             packet: self.state.demand.packet(),

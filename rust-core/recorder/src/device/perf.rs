@@ -350,7 +350,7 @@ impl Device for Perf {
             }
             Err(e) if self.copies.fetch_add(1, Relaxed) == 0 => {
                 let text = format!(
-                    "a thread cannot open an event of its own ({e}): what it runs may be told of its neighbours"
+                    "a thread cannot open an event of its own ({e}): what it runs may be attributed to other threads"
                 );
                 self.host.log.line(Level::Warning, &text);
             }

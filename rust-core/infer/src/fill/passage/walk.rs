@@ -136,7 +136,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             let behind = match self.frames.site() {
                 Some(site) => g.edges(site).find(|(kind, _)| *kind == EdgeKind::Behind)?.1,
                 None => {
-                    if let Some(spot) = self.behind_a_call() {
+                    if let Some(spot) = self.after_a_call() {
                         return Some(spot);
                     }
                     if climb.is_empty() {
@@ -157,7 +157,7 @@ impl<'a, 'f> Walk<'a, 'f> {
         }
     }
     /// Used when no more frames are known: a spot after a call of the present method.
-    fn behind_a_call(&self) -> Option<Spot> {
+    fn after_a_call(&self) -> Option<Spot> {
         let g = self.passages.icfg;
         let entry = g.entry(g.method(self.last)).filter(|_| !self.frames.is_whole())?;
         let behind = |node: &Node| g.site_before(*node).is_some_and(|site| g.may_call(site, entry));
