@@ -20,6 +20,10 @@ pub(crate) enum Command {
     /// Run a Java program and record it
     Run(RunArgs),
     /// Show what a capture contains and how much of it can be decoded
+    ///
+    /// `completeness` is the share of the recorded PT bytes that was decoded. Bytes skipped
+    /// after an error and bytes of no known thread count as not decoded. Trace that was lost
+    /// before it could be recorded appears in `gaps`.
     Info(InfoArgs),
     /// Print the flow as text, one thread after the other
     Print(PrintArgs),
@@ -28,15 +32,58 @@ pub(crate) enum Command {
     /// Compare the flow with an oracle's log, with another recording, or with JaCoCo
     Verify(VerifyArgs),
     /// Measure a flow against a loss-free recording of the same run: PMD, PR, RA, PDC, PD, DA
+    ///
+    /// Both captures are decoded and compared bytecode by bytecode, thread by thread. PMD and
+    /// PDC are the shares of trace bytes that were lost and captured; `lost` is the share lost
+    /// in bytecodes. PR and PD are the shares of the true flow that were recovered and decoded
+    /// correctly. RA is the correctly recovered share of what was lost, DA the correctly
+    /// decoded share of what was captured. Overall is PR + PD. Exit status 1 if a decoded
+    /// bytecode has no counterpart in the truth. While the command runs, the flows are kept in
+    /// temporary files of 4 bytes per bytecode.
     Accuracy(AccuracyArgs),
     /// Remove trace from a loss-free capture, as a full buffer or an overflow of the unit would
+    ///
+    /// The model is the kernel's: a drain that is too slow fills the AUX buffer of a core,
+    /// tracing stops at the end of a region, and it resumes with a PSB when the drain has made
+    /// room. Metadata is never lost, and records of switches are lost only if requested. The
+    /// same seed gives the same file.
     Degrade(DegradeArgs),
     /// Write a capture in another tool's format
+    ///
+    /// `perf script --itrace=b -i DIR/perf.data` lists the branches, with symbols. The
+    /// directory cannot be moved, because perf.data contains the path of the code file. perf
+    /// knows only from the time which version of the code ran. Where the times in the trace are
+    /// too coarse for that, TSC packets are inserted and CYC packets are omitted. An OVF packet
+    /// marks lost trace. Exit status 1 if perf will not see every change of code, or every
+    /// switch of threads, at its place.
     Export(ExportArgs),
     /// Make a capture from another tool's recording
+    ///
+    /// The trace is from `perf record -e intel_pt//u`, while the VM recorded only metadata
+    /// (`-XX:JPortalSource=none`). Trace in the capture with the metadata is left out.
     Import(ImportArgs),
     /// Check what this machine can record with, and say what to change
     Doctor(DoctorArgs),
+    /// Print a completion script for a shell
+    ///
+    /// For bash: `jportal completions bash > ~/.local/share/bash-completion/completions/jportal`
+    Completions(CompletionsArgs),
+    /// Write man pages: one for the command and one for each subcommand
+    Man(ManArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// The directory to write to; it is created if necessary
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -202,9 +249,6 @@ pub(crate) struct ExcludeArgs {
     pub(crate) exclude: Vec<Known>,
 }
 
-/// `completeness` is the share of the recorded PT bytes that was decoded. Bytes skipped after
-/// an error and bytes of no known thread count as not decoded. Trace that was lost before it
-/// could be recorded appears in `gaps`.
 #[derive(Args, Debug)]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
@@ -360,13 +404,6 @@ pub(crate) struct VerifyArgs {
     pub(crate) check: CheckArgs,
 }
 
-/// Both captures are decoded and compared bytecode by bytecode, thread by thread. PMD and PDC
-/// are the shares of trace bytes that were lost and captured; `lost` is the share lost in
-/// bytecodes. PR and PD are the shares of the true flow that were recovered and decoded
-/// correctly. RA is the correctly recovered share of what was lost, DA the correctly decoded
-/// share of what was captured. Overall is PR + PD. Exit status 1 if a decoded bytecode has no
-/// counterpart in the truth. While the command runs, the flows are kept in temporary files of 4
-/// bytes per bytecode.
 #[derive(Args, Debug)]
 pub(crate) struct AccuracyArgs {
     /// A loss-free capture of the run
@@ -378,10 +415,6 @@ pub(crate) struct AccuracyArgs {
     pub(crate) infer: InferArgs,
 }
 
-/// The model is the kernel's: a drain that is too slow fills the AUX buffer of a core, tracing
-/// stops at the end of a region, and it resumes with a PSB when the drain has made room.
-/// Metadata is never lost, and records of switches are lost only if requested. The same seed
-/// gives the same file.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 #[command(group = clap::ArgGroup::new("places").conflicts_with_all(["loss", "drain_bandwidth"]))]
@@ -447,12 +480,6 @@ pub(crate) enum ExportFormat {
     PerfData,
 }
 
-/// `perf script --itrace=b -i DIR/perf.data` lists the branches, with symbols. The directory
-/// cannot be moved, because perf.data contains the path of the code file. perf knows only from
-/// the time which version of the code ran. Where the times in the trace are too coarse for
-/// that, TSC packets are inserted and CYC packets are omitted. An OVF packet marks lost trace.
-/// Exit status 1 if perf will not see every change of code, or every switch of threads, at its
-/// place.
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
     /// Which format
@@ -469,8 +496,6 @@ pub(crate) struct ExportArgs {
     pub(crate) json: bool,
 }
 
-/// The trace is from `perf record -e intel_pt//u`, while the VM recorded only metadata
-/// (`-XX:JPortalSource=none`). Trace in the capture with the metadata is left out.
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
     /// The file that `perf record -o` wrote

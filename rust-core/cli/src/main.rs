@@ -16,6 +16,7 @@ mod exchange;
 mod infer;
 mod info;
 mod look;
+mod manual;
 mod presence;
 mod print;
 mod progress;
@@ -56,6 +57,8 @@ fn main() -> ExitCode {
         Command::Export(a) => exchange::export(a),
         Command::Import(a) => exchange::import(a),
         Command::Doctor(a) => doctor::doctor(a),
+        Command::Completions(a) => manual::completions(a),
+        Command::Man(a) => manual::man(a),
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

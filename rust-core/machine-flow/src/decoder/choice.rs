@@ -23,13 +23,14 @@
 //! * The thread's own calls. The VM resolves a call when a thread executes it, and the record
 //!   names the thread. The destination is not visible before the thread executed the call in its
 //!   previous version, and a second destination is not visible before the thread executed the
-//!   call with the first ([`CoreDecoder::visible_by_own_calls`]). A thread that executes a destination
-//!   which it wrote itself has already made the record: the present time is at least the
-//!   record's, and all calls that the thread resolved earlier are seen
+//!   call with the first ([`CoreDecoder::visible_by_own_calls`]). A thread that executes a
+//!   destination which it wrote itself has already made the record: the present time is at least
+//!   the record's, and all calls that the thread resolved earlier are seen
 //!   ([`CoreDecoder::execute`]).
 //! * The targets of branches. The code at a branch's target was there when the branch was
 //!   written, and no other code takes its place before the branch is written again. (Stubs of
-//!   inline caches reuse the same addresses within microseconds; [`CoreDecoder::bounds_by_branch`].)
+//!   inline caches reuse the same addresses within microseconds;
+//!   [`CoreDecoder::bounds_by_branch`].)
 //! * The place in the trace between two known times ([`CoreDecoder::likely_seen`]).
 //!
 //! Where the VM records which calls it resolved for a thread, the first criterion is certain for
