@@ -13,7 +13,7 @@ fn each_shell_has_a_completion_script() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let output = jportal(&["completions", shell]);
         let script = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && script.contains("hot-methods"), "{shell}: {script:.300}");
+        assert!(output.status.success() && script.contains("accuracy"), "{shell}: {script:.300}");
     }
 }
 

@@ -11,6 +11,10 @@
 //! not lose sight of a change that it has seen: once the new bytes are taken, the same choice
 //! does not arise again.
 //!
+//! Stores of different threads may become visible out of the order of their records. So where two
+//! pending changes touch one block, the decoder also keeps the versions in which only the later
+//! one is visible, if times allow it. They are the least likely.
+//!
 //! Captures before version 2.2 do not say when a store began. For them the decoder assumes that a
 //! record follows its store within [`Slack::before`]. Each level that it needs to explain a
 //! contradiction multiplies that limit by sixteen.
