@@ -12,6 +12,7 @@ pub mod died;
 pub mod fault;
 pub mod figures;
 pub mod fuzz;
+pub mod house;
 pub mod identity;
 pub mod load;
 pub mod mutate;

@@ -209,6 +209,7 @@ pub(crate) struct TraceWriter {
 }
 
 impl TraceWriter {
+    /// A writer of the trace of `core` from stream `offset` on; `reference` is a TSC value near it.
     pub fn new(core: u32, offset: u64, reference: u64) -> Self {
         Self { core, offset, bytes: Vec::with_capacity(PORTION), reference }
     }

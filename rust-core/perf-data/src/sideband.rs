@@ -44,6 +44,7 @@ impl Turns {
 }
 
 impl<'a> CoreRecords<'a> {
+    /// The records of the core that `plan` is of, in the order of the file.
     pub fn new(reader: &'a CaptureReader, clock: &'a PerfClock, plan: &CorePlan, edges: Edges) -> Self {
         let times = plan.switched.iter().copied().zip(plan.turn_times.iter().copied()).collect();
         let turns = Turns { times, next: 0 };

@@ -245,6 +245,7 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// The state before the first packet.
     pub fn new() -> Self {
         Self {
             at: 0,
