@@ -395,15 +395,15 @@ impl CoreDecoder {
                 && later.earliest(self.before()) < limit
         };
         let mut versions = Vec::new();
-        for set in 1u32..1 << considered.len() {
-            let is_prefix = set & (set + 1) == 0;
+        // A bit of a set for each change. The sets of the first ones are the versions in order.
+        for set in (1u32..1 << considered.len()).filter(|set| set & (set + 1) != 0) {
             let (seen, unseen): (Vec<_>, Vec<_>) =
                 considered.iter().enumerate().partition(|(i, _)| set >> i & 1 == 1);
             let possible = |&(i, &change): &(usize, &u32)| {
                 unseen.iter().filter(|(u, _)| *u < i).all(|&(_, &earlier)| overtakes(change, earlier))
             };
             let Some(&(_, &last)) = seen.last() else { continue };
-            if is_prefix || !seen.iter().all(possible) {
+            if !seen.iter().all(possible) {
                 continue;
             }
             let late = unseen.iter().map(|&(_, &c)| c).filter(|&c| c < last).collect();
