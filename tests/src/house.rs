@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Counts the house: sizes of files and functions, comments, names of types.
+//! Counts the house: sizes of files and functions, prose, names of types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use syn::visit::{self, Visit};
 
 use crate::Result;
 
-/// The longest comment line, in columns.
+/// The longest line of a comment or document, in columns.
 pub const MAX_COLUMNS: usize = 100;
 
 /// The phrases that `docs/contributing.md` bans in comments and documents: the first column of its
@@ -66,10 +66,10 @@ pub struct House {
     pub files: Sizes,
     /// Lines per function.
     pub functions: Sizes,
-    /// Comment lines of more than [`MAX_COLUMNS`] columns: file, line, columns. Rows of tables and
-    /// lines with a URL do not count.
-    pub long_comments: Vec<(PathBuf, usize, usize)>,
-    /// Comment lines with a [banned phrase](banned_phrases): file, line, phrase.
+    /// Lines of comments and documents of more than [`MAX_COLUMNS`] columns: file, line, columns.
+    /// Rows of tables and lines with a URL do not count.
+    pub long_lines: Vec<(PathBuf, usize, usize)>,
+    /// Lines of comments and documents with a [banned phrase](banned_phrases): file, line, phrase.
     pub banned: Vec<(PathBuf, usize, String)>,
     /// Public items without a doc comment, outside of tests: file, line, name.
     pub undocumented: Vec<(PathBuf, usize, String)>,
@@ -88,25 +88,25 @@ pub fn count(root: &Path) -> Result<House> {
         sources(&root.join(folder), &mut paths)?;
     }
     paths.sort();
-    let phrases = banned_phrases(root)?;
+    let mut prose = Prose { phrases: banned_phrases(root)?, ..Prose::default() };
+    for path in documents(root)? {
+        let text = std::fs::read_to_string(&path)?;
+        let mut fenced = false;
+        let sentences = text.lines().enumerate().filter(|(_, line)| {
+            let is_fence = line.trim_start().starts_with("```");
+            fenced ^= is_fence;
+            !fenced && !is_fence && !line.starts_with('|')
+        });
+        prose.read(path.strip_prefix(root).unwrap_or(&path), sentences);
+    }
     let mut files = Vec::new();
-    let mut long_comments = Vec::new();
-    let mut banned = Vec::new();
     let mut items = Items::default();
     for path in paths {
         let text = std::fs::read_to_string(&path)?;
         let parsed = syn::parse_file(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         let short = path.strip_prefix(root).unwrap_or(&path).to_owned();
         files.push(text.lines().count());
-        for (n, line) in text.lines().enumerate().filter(|(_, l)| l.trim_start().starts_with("//")) {
-            let columns = line.chars().count();
-            let is_row = line.trim_start().trim_start_matches(['/', '!']).trim_start().starts_with('|');
-            if columns > MAX_COLUMNS && !is_row && !line.contains("://") {
-                long_comments.push((short.clone(), n + 1, columns));
-            }
-            let found = phrases.iter().filter(|phrase| has_phrase(line, phrase));
-            banned.extend(found.map(|phrase| (short.clone(), n + 1, phrase.clone())));
-        }
+        prose.read(&short, text.lines().enumerate().filter(|(_, l)| l.trim_start().starts_with("//")));
         let is_test = short.components().any(|c| c.as_os_str() == "tests")
             || short.file_stem().is_some_and(|s| s == "tests" || s.to_string_lossy().ends_with("_tests"));
         (items.path, items.is_test) = (short, is_test);
@@ -115,7 +115,44 @@ pub fn count(root: &Path) -> Result<House> {
     let Items { functions, undocumented, mut names, .. } = items;
     names.retain(|_, declared| declared.len() > 1);
     let (files, functions) = (Sizes::of(files), Sizes::of(functions));
-    Ok(House { files, functions, long_comments, banned, undocumented, same_names: names })
+    let Prose { long_lines, banned, .. } = prose;
+    Ok(House { files, functions, long_lines, banned, undocumented, same_names: names })
+}
+
+/// The Markdown files at the root and below `docs`.
+fn documents(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for folder in [root.to_owned(), root.join("docs"), root.join("docs/notes")] {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry?.path();
+            all.extend(path.extension().is_some_and(|e| e == "md").then_some(path));
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// Holds lines of prose to the rules.
+#[derive(Default)]
+struct Prose {
+    phrases: Vec<String>,
+    long_lines: Vec<(PathBuf, usize, usize)>,
+    banned: Vec<(PathBuf, usize, String)>,
+}
+
+impl Prose {
+    /// Takes lines of a file, numbered from 0.
+    fn read<'a>(&mut self, path: &Path, lines: impl Iterator<Item = (usize, &'a str)>) {
+        for (n, line) in lines {
+            let columns = line.chars().count();
+            let is_row = line.trim_start().trim_start_matches(['/', '!']).trim_start().starts_with('|');
+            if columns > MAX_COLUMNS && !is_row && !line.contains("://") {
+                self.long_lines.push((path.to_owned(), n + 1, columns));
+            }
+            let found = self.phrases.iter().filter(|phrase| has_phrase(line, phrase));
+            self.banned.extend(found.map(|phrase| (path.to_owned(), n + 1, phrase.clone())));
+        }
+    }
 }
 
 fn sources(folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
@@ -245,10 +282,15 @@ mod tests {
              fn f() {{\n}}\nmod inner {{ struct One; }}\n#[cfg(test)]\nmod tests {{ pub struct Two; }}\n"
         );
         std::fs::write(&source, text).unwrap();
+        let page = "A foo.\n```\nfoo\n```\n| foo |\n";
+        std::fs::write(root.path().join("README.md"), page).unwrap();
         let house = count(root.path()).unwrap();
         let path = PathBuf::from("rust-core/one/src/lib.rs");
-        assert_eq!(house.long_comments, [(path.clone(), 4, 101)]);
-        assert_eq!(house.banned, [(path.clone(), 5, "foo".to_owned())]);
+        assert_eq!(house.long_lines, [(path.clone(), 4, 101)]);
+        assert_eq!(
+            house.banned,
+            [(PathBuf::from("README.md"), 1, "foo".to_owned()), (path.clone(), 5, "foo".to_owned())]
+        );
         assert_eq!(house.undocumented, [(path.clone(), 3, "Two".to_owned())]);
         assert_eq!(house.same_names, BTreeMap::from([("One".to_owned(), vec![path.clone(), path])]));
         assert_eq!((house.functions.max, house.files.count), (2, 1));
@@ -258,6 +300,6 @@ mod tests {
     fn this_house_keeps_its_rules() {
         let house = count(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
         assert!(house.files.count > 400, "{}", house.files);
-        assert_eq!((house.long_comments, house.banned, house.undocumented), Default::default());
+        assert_eq!((house.long_lines, house.banned, house.undocumented), Default::default());
     }
 }

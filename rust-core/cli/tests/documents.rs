@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The documents: links lead to files, command lines are accepted, sentences keep the rules of
-//! `docs/contributing.md`.
+//! The documents: links lead to files, command lines are accepted. `tests/src/house.rs` holds their
+//! sentences to the rules.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Longest line of prose, in documents and comments.
-const MAX_COLUMNS: usize = 100;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -97,37 +94,6 @@ fn command_lines_are_accepted() {
         }
     }
     assert!(count >= 15, "{count} commands in the documents");
-}
-
-/// The phrases that `docs/contributing.md` bans: the first column of its table, without what is in
-/// parentheses.
-fn banned_phrases() -> Vec<String> {
-    let text = std::fs::read_to_string(root().join("docs/contributing.md")).unwrap();
-    let rows = text.lines().skip_while(|l| !l.starts_with("| banned |")).skip(2);
-    let cells = rows.take_while(|l| l.starts_with('|')).map(|l| l.split(['|', '(']).nth(1).unwrap());
-    cells.flat_map(|c| c.split(',')).map(|p| format!(" {} ", p.trim())).collect()
-}
-
-#[test]
-fn sentences_keep_the_rules() {
-    let phrases = banned_phrases();
-    assert!(phrases.len() >= 7, "{phrases:?}");
-    let mut faults = Vec::new();
-    for (path, text) in documents() {
-        for (n, line, fenced) in lines(&text) {
-            if fenced || line.starts_with('|') {
-                continue;
-            }
-            let words = line.to_lowercase().replace(|c: char| !c.is_alphanumeric(), " ");
-            let found = phrases.iter().filter(|p| format!(" {words} ").contains(*p));
-            faults.extend(found.map(|p| format!("{}:{n}: {p:?}", path.display())));
-            if line.chars().count() > MAX_COLUMNS && !line.contains("://") {
-                let columns = line.chars().count();
-                faults.push(format!("{}:{n}: {columns} columns", path.display()));
-            }
-        }
-    }
-    assert!(faults.is_empty(), "{faults:#?}");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use jportal_tests::{Result, house, tool};
 
 const USAGE: &str = "usage: jportal-house [ROOT]
-Counts the Rust sources: lines per file and function, comment lines over 100 columns, banned phrases,
-public items without documentation, types of the same name.
+Counts the Rust sources: lines per file and function, lines of comments and documents over 100 columns,
+banned phrases, public items without documentation, types of the same name.
 Exit status: 0 the rules hold, 1 they do not (the last group is a report only), 2 a file is not readable.";
 
 /// Names that this many types share are listed.
@@ -21,8 +21,8 @@ fn run() -> Result<bool> {
     let house = house::count(&root)?;
     println!("lines per file        {}", house.files);
     println!("lines per function    {}", house.functions);
-    println!("long comment lines    {}", house.long_comments.len());
-    for (path, line, columns) in &house.long_comments {
+    println!("long lines            {}", house.long_lines.len());
+    for (path, line, columns) in &house.long_lines {
         println!("  {}:{line}: {columns} columns", path.display());
     }
     println!("banned phrases        {}", house.banned.len());
@@ -39,7 +39,7 @@ fn run() -> Result<bool> {
     for (n, name) in shared.iter().filter(|(n, _)| *n >= LISTED) {
         println!("  {name}: {n} types");
     }
-    Ok(house.long_comments.is_empty() && house.banned.is_empty() && house.undocumented.is_empty())
+    Ok(house.long_lines.is_empty() && house.banned.is_empty() && house.undocumented.is_empty())
 }
 
 fn main() -> ExitCode {
