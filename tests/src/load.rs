@@ -71,12 +71,9 @@ pub struct Trial {
 impl fmt::Display for Trial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} threads, {} cores, {}", self.threads, self.cores, self.timing)?;
-        for flag in self.flags.iter().filter(|flag| !flag.starts_with("-XX:CompileCommand")) {
-            write!(f, " {flag}")?;
-        }
-        if self.flags.len() > 2 {
-            f.write_str(" of some packages")?;
-        }
+        let is_list = |flag: &&&str| flag.starts_with("-XX:CompileCommand");
+        self.flags.iter().filter(|flag| !is_list(flag)).try_for_each(|flag| write!(f, " {flag}"))?;
+        f.write_str(if self.flags.iter().any(|flag| is_list(&flag)) { " of some packages" } else { "" })?;
         f.write_str(if self.oracle { ", oracle" } else { "" })?;
         f.write_str(if self.stops.is_some() { ", stopped and continued" } else { "" })
     }
