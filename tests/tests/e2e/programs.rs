@@ -10,9 +10,9 @@ use jportal_tests::programs::{self, Program, Size};
 use jportal_tests::recording::{Checked, Info, LIMIT, Mode, Plan, Recording, Verdict};
 use jportal_tests::{Result, process, skip};
 
-/// libipt is slow. In the short form, traces with more PT bytes are not compared with it, and the
-/// figures say so.
-const LIBIPT_LIMIT: f64 = 100e6;
+/// libipt is slow. The short form compares it in these programs only, and the figures say so.
+/// [`libipt_executes_the_same_in_every_program`] compares it in the others.
+const WITH_LIBIPT: [&str; 3] = ["exceptions", "switches", "threads"];
 
 /// The program's output without recording.
 fn plain_output(place: &Place, program: &Program, size: Size) -> Result<String> {
@@ -83,7 +83,7 @@ fn judge(place: &Place, program: &Program, plan: &Plan, mode: &str, recording: &
     let verdict = recording.verify(&recording.capture(), &[])?;
     let (probes, matched) = (verdict.probes()?, verdict.matched()?);
     let bytes = info.number("/pt_bytes")?;
-    let with_libipt = plan.size == Size::Full || bytes < LIBIPT_LIMIT;
+    let with_libipt = plan.size == Size::Full || WITH_LIBIPT.contains(&program.name);
     figure(&format!(
         "{mode}\t{}\tthreads {}\tprobes {probes}\tmatched {matched}\tPT bytes {bytes}\tcontradictions {}\tfindings {:?}\tnot checked {:?}\trun {:.1} s",
         program.name,
@@ -102,7 +102,7 @@ fn judge(place: &Place, program: &Program, plan: &Plan, mode: &str, recording: &
     }
     let libipt = if with_libipt { "executes the same" } else { "is left to verify-all" };
     figure(&format!("{mode}\t{}\tlibipt {libipt}", program.name));
-    if mode == label(Mode::Tiered) {
+    if plan.size == Size::Full && mode == label(Mode::Tiered) {
         let debug_info = recording.verify(&recording.capture(), &["--positions", "debug-info"])?;
         let (matched, tiers) = (debug_info.matched()?, debug_info.tiers()?);
         figure(&format!("{mode}\t{}\tdebug info alone: matched {matched}: {tiers}", program.name));
@@ -131,19 +131,25 @@ fn run(name: &str, mode: Mode, size: Size) {
 }
 
 macro_rules! programs {
-    (both: $($test:ident = $name:literal),*; tiered: $($long:ident = $long_name:literal),*;) => {
+    (both: $($test:ident = $name:literal),*; tiered: $($middle:ident = $middle_name:literal),*;
+     long: $($long:ident = $long_name:literal),*;) => {
         mod interpreter {
             use super::*;
             $(#[test] fn $test() { run($name, Mode::Interpreter, Size::Small) })*
-            $(#[test] #[ignore = "minutes; scripts/verify-all"] fn $long() { run($long_name, Mode::Interpreter, Size::Small) })*
+            $(#[test] #[ignore = "minutes; scripts/verify-all"]
+              fn $middle() { run($middle_name, Mode::Interpreter, Size::Small) })*
+            $(#[test] #[ignore = "minutes; scripts/verify-all"]
+              fn $long() { run($long_name, Mode::Interpreter, Size::Small) })*
         }
         mod tiered {
             use super::*;
             $(#[test] fn $test() { run($name, Mode::Tiered, Size::Small) })*
-            $(#[test] fn $long() { run($long_name, Mode::Tiered, Size::Small) })*
+            $(#[test] fn $middle() { run($middle_name, Mode::Tiered, Size::Small) })*
+            $(#[test] #[ignore = "minutes; scripts/verify-all"]
+              fn $long() { run($long_name, Mode::Tiered, Size::Small) })*
         }
         /// Every program.
-        pub(crate) const TESTED: &[&str] = &[$($name),*, $($long_name),*];
+        pub(crate) const TESTED: &[&str] = &[$($name),*, $($middle_name),*, $($long_name),*];
     };
 }
 
@@ -153,7 +159,8 @@ programs! {
         reflection = "reflection", natives = "natives", monitors = "monitors", threads = "threads",
         recursion = "recursion", library = "library", loaders = "loaders", resolving = "resolving", hot_loops = "hot-loops",
         old_forms = "old-forms", new_forms = "new-forms", h2 = "h2", xalan = "xalan";
-    tiered: javac = "javac", hsqldb = "hsqldb", ecj = "ecj", antlr = "antlr", fop = "fop", sunflow = "sunflow";
+    tiered: javac = "javac", ecj = "ecj", antlr = "antlr", fop = "fop";
+    long: hsqldb = "hsqldb", sunflow = "sunflow";
 }
 
 /// The class loaders of these programs run code of their own while the VM resolves the class of a
@@ -215,6 +222,28 @@ full! {
     antlr_tiered = "antlr", Tiered;
     fop_tiered = "fop", Tiered;
     sunflow_tiered = "sunflow", Tiered;
+}
+
+/// The programs and modes in which the short form does not compare with libipt.
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn libipt_executes_the_same_in_every_program() {
+    let test = "libipt_executes_the_same_in_every_program";
+    let Some(place) = place::installed(test) else { return };
+    for name in TESTED.iter().filter(|name| !WITH_LIBIPT.contains(name)) {
+        let program = programs::by_name(name).expect("a program of that name");
+        if let Some(missing) = program.missing() {
+            skip::skip(name, &missing);
+            continue;
+        }
+        for mode in [Mode::Interpreter, Mode::Tiered] {
+            let recording = Recording::make(&place, &program, &Plan::new(mode)).unwrap();
+            let own = recording.verify(&recording.capture(), &[]).unwrap();
+            if let Err(e) = same_through_libipt(&recording, &own) {
+                panic!("{name} {mode:?}: {e}; its files are in {}", recording.keep().display());
+            }
+        }
+    }
 }
 
 /// The flow must be right with any number of virtual cores.
