@@ -11,20 +11,20 @@ usage() {
 usage: build.sh [options]
 
   --debug-level LEVEL  release (default) or fastdebug
-  --without-jportal    the patched tree without the feature
+  --without-jportal    build the patched tree without the feature
   --source DIR         build this OpenJDK 17 checkout, not Debian's source package
   --recorder DIR       link DIR/libjportal_recorder.a (headers in DIR/include)
                        instead of building rust-core/recorder
-  --output DIR         where the JDK goes; default build/jdk, build/jdk-fastdebug,
+  --output DIR         directory of the JDK; default build/jdk, build/jdk-fastdebug,
                        build/jdk-plain or build/jdk-plain-fastdebug
-  --version VERSION    this version of Debian's openjdk-17
-  --update             look again for the newest version
+  --version VERSION    build this version of Debian's openjdk-17
+  --update             look for a newer version of Debian's openjdk-17
   --jobs N             at most N compilers at once
   -v                   show the output of every step
 
 Downloads, work trees and finished libraries are kept in ~/.cache/jportal
-(JPORTAL_CACHE or XDG_CACHE_HOME choose another place). A second build after
-touching one file of the overlay compiles that file and links.
+(JPORTAL_CACHE or XDG_CACHE_HOME name another place). A second build after a
+change of one file of the overlay compiles that file and links.
 TEXT
 }
 
@@ -86,7 +86,7 @@ check_machine
 ((!FEATURE)) || [[ -n $RECORDER ]] || command -v cargo >/dev/null ||
   die "no Rust compiler: cargo is not on the PATH" "install Rust $(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml") or newer with rustup"
 
-# In braces: bash reads them whole, so editing this file does not disturb a build that runs.
+# bash reads a group in braces as a whole: an edit of this file does not disturb a running build.
 {
 lock 8 "$CACHE/downloads.lock"
 choose_version
@@ -111,7 +111,7 @@ build_libjvm() {
   make_hotspot
 }
 
-keep_libjvm() {  # in the cache under its key; the newest dozen stay
+keep_libjvm() {  # stores libjvm.so in the cache under $KEY; keeps the twelve newest
   local dir=$CACHE/libjvm/$KEY
   mkdir -p "$dir"
   cp "$LIBJVM" "$dir/libjvm.so.new"
@@ -131,13 +131,13 @@ if [[ -n $SOURCE ]]; then
     install_image "$OUT/images/jdk" "$OUTPUT"
   fi
 else
-  KEY=$(vm_key) || die "cannot tell what the recorder is made of" "does 'cargo tree -p jportal-recorder' work in $ROOT?"
+  KEY=$(vm_key) || die "cannot list the inputs of the recorder" "does 'cargo tree -p jportal-recorder' work in $ROOT?"
   if [[ -f $OUTPUT/.jportal-build && $(< "$OUTPUT/.jportal-build") == "$KEY" ]]; then
     step "$OUTPUT is up to date (openjdk-17 $VERSION, $LEVEL)"
     exit 0
   fi
   if [[ -f $CACHE/libjvm/$KEY/libjvm.so ]]; then
-    step "libjvm.so of these sources is in the cache"
+    step "using the cached libjvm.so of these sources"
     LIBJVM=$CACHE/libjvm/$KEY/libjvm.so
   else
     unpack_source
@@ -145,7 +145,7 @@ else
     if [[ $(vm_key) == "$KEY" ]]; then
       keep_libjvm
     else
-      note "sources have changed while they were compiled: run this again"
+      note "sources changed during the build: run this again"
       KEY=''
     fi
   fi

@@ -24,7 +24,7 @@ jportal_lines() { grep -i jportal || true; }
 
 symbols=$(nm -C "$libjvm" 2>/dev/null || true)
 dynamic=$(nm -CD "$libjvm")
-# A stripped library would pass by having nothing to look at.
+# A stripped library has no symbols to check and would pass.
 [[ $(wc -l <<< "$symbols") -gt 10000 ]] || { echo "error: $libjvm has no symbol table to check" >&2; exit 2; }
 check "symbols" "$(jportal_lines <<< "$symbols")"
 check "dynamic symbols" "$(jportal_lines <<< "$dynamic")"
@@ -40,7 +40,7 @@ else
 fi
 debian=$ROOT/build/jdk-debian
 if [[ -x $debian/bin/java ]]; then
-  # SharedBaseAddress shows where the archive came to lie, which differs from run to run.
+  # SharedBaseAddress is the address of the CDS archive, which differs from run to run.
   names() { "$1/bin/java" -XX:+UnlockDiagnosticVMOptions -XX:+UnlockExperimentalVMOptions \
     -XX:+PrintFlagsFinal -version 2>/dev/null | awk '$3 == "=" && $2 != "SharedBaseAddress" { print $1, $2, $4 }' | sort; }
   check "flags, types and defaults equal Debian's" "$(diff <(names "$debian") <(names "$jdk") || true)"

@@ -1,5 +1,5 @@
-# Sets jdk to the JDK that builds the tests' Java parts: build/jdk, else JAVA_HOME, else the one on the PATH.
-# To be sourced, with root set to the repository.
+# Sets jdk to the JDK that compiles the Java sources of the tests: build/jdk, else JAVA_HOME, else
+# the JDK of the javac on the PATH. Scripts source this file after they set root to the repository.
 if [ -x "$root/build/jdk/bin/javac" ]; then
   jdk=$root/build/jdk
 elif [ -n "${JAVA_HOME:-}" ]; then

@@ -11,8 +11,8 @@ step() { printf '==> %s\n' "$*"; }
 note() { printf '    %s\n' "$*"; }
 
 # run NAME COMMAND... : runs COMMAND with its output in $LOGS/NAME.log. On a
-# terminal a progress line is kept up to date; its text comes from the shell
-# function progress_NAME when there is one.
+# terminal it updates a progress line, with the text of the shell function
+# progress_NAME if there is one.
 run() {
   local name=$1 log="$LOGS/$1.log" status=0; shift
   if ((VERBOSE)); then
@@ -37,7 +37,7 @@ run() {
 
 last_lines() { sed 's/^/  | /' <(tail -n "${1:-12}" "$LAST_LOG"); }
 
-failed() {  # failed MESSAGE [REMEDY...]: die with the end of the last log
+failed() {  # failed MESSAGE [REMEDY...]: prints the end of the last log, then dies
   last_lines >&2
   die "$@" "log: $LAST_LOG"
 }

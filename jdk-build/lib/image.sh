@@ -1,4 +1,4 @@
-# Sourced by build.sh: Debian's binary packages as a JDK image that can be moved,
+# Sourced by build.sh: makes a relocatable JDK image of Debian's binary packages,
 # and the same image with our libjvm.so.
 
 # Unpacks the packages of $VERSION once into $CACHE/debian-$VERSION.
@@ -19,7 +19,7 @@ unpack_debian_image() {
     target=$(readlink "$link")
     case $target in
       /etc/java-17-openjdk/*) rm "$link"; cp -p "$tmp$target" "$link" ;;
-      # Kept: certificates come from the system when it has them.
+      # Kept: the certificates are those of the system, if it has any.
       /etc/ssl/certs/java/cacerts) ;;
       *) [[ $(realpath -m "$link") == "$image"/* ]] || rm "$link" ;;
     esac
@@ -29,11 +29,11 @@ unpack_debian_image() {
   rm -rf "$tmp"
 }
 
-share_classes() {  # share_classes IMAGE: the CDS archive, as the package's installation makes it
-  run cds "$1/bin/java" -Xshare:dump || failed "$1/bin/java -Xshare:dump failed" "the image stays there for a look"
+share_classes() {  # share_classes IMAGE: makes the CDS archive, as the package's installation does
+  run cds "$1/bin/java" -Xshare:dump || failed "$1/bin/java -Xshare:dump failed" "the image is kept for inspection"
 }
 
-# install_image FROM TO [LIBJVM]: TO is replaced in one move.
+# install_image FROM TO [LIBJVM]: copies FROM, with LIBJVM if given; the finished copy replaces TO.
 install_image() {
   local new=$2.new
   mkdir -p "$(dirname "$2")"

@@ -1,6 +1,6 @@
-# Sourced by build.sh: the Rust static library that goes into libjvm.so.
+# Sourced by build.sh: builds the Rust static library that is linked into libjvm.so.
 
-# What the recorder is made of: its own crates by content, the crates of the
+# Prints the inputs of the recorder: its own crates by content, the crates of the
 # registry by version, the compiler.
 recorder_inputs() {
   local tree dirs
@@ -20,7 +20,7 @@ recorder_inputs() {
   done
 }
 
-# Builds the recorder and lays it out in $WORK/recorder as configure wants it:
+# Builds the recorder and stores it in $WORK/recorder as configure expects it:
 # libjportal_recorder.a and include/. Unchanged files keep their time stamps.
 build_recorder() {
   local target=${CARGO_TARGET_DIR:-$ROOT/target} messages archive out

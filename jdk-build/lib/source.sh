@@ -1,4 +1,4 @@
-# Sourced by build.sh: Debian's source package and the binary packages of the
+# Sourced by build.sh: downloads Debian's source package and the binary packages of the
 # same version. The system's apt configuration is read, never written: lists,
 # archives and the sources.list with deb-src live under $CACHE/apt.
 
@@ -12,8 +12,8 @@ apt_private() {  # apt_private TOOL ARGS...
     -o Acquire::Languages=none -o APT::Get::List-Cleanup=true -q "$@"
 }
 
-# The suites of this Debian release that the system's own configuration names,
-# each as deb and deb-src.
+# Writes the suites of this Debian release that the system's own configuration
+# names, each as deb and deb-src.
 write_sources_list() {
   local codename keyring=/usr/share/keyrings/debian-archive-keyring.gpg option=''
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
@@ -29,7 +29,7 @@ write_sources_list() {
       "add one to /etc/apt/sources.list.d (a plain 'deb' entry is enough), or build a checkout with --source DIR"
 }
 
-# Versions of which source and binary packages are listed, newest first.
+# Prints the versions whose source and binary packages are listed, newest first.
 listed_versions() {
   apt_private apt-cache madison openjdk-17 "${BINARIES[@]}" 2>/dev/null | awk -F' *[|] *' '
     { gsub(/^ +| +$/, "", $1); kind = ($3 ~ /Sources$/) ? "source" : $1; if (!seen[$2, kind]++) count[$2]++ }
@@ -48,7 +48,7 @@ fetch_version() {  # fetch_version VERSION: source and binaries into $CACHE/down
   : > "$dir/complete"
 }
 
-# Sets VERSION. Without --update a version that was chosen before is kept.
+# Sets VERSION. Without --update it keeps the version that an earlier build chose.
 choose_version() {
   if [[ -n $WANT_VERSION ]]; then
     VERSION=$WANT_VERSION
@@ -65,7 +65,7 @@ choose_version() {
   local candidates version
   mapfile -t candidates < <(listed_versions)
   [[ -z $WANT_VERSION ]] || candidates=("$WANT_VERSION")
-  ((${#candidates[@]})) || die "this Debian release has no openjdk-17 of which both source and binary packages are listed" \
+  ((${#candidates[@]})) || die "this Debian release lists no openjdk-17 with both source and binary packages" \
     "build a checkout of your own with --source DIR" "what apt saw: $CACHE/apt/sources.list"
   for version in "${candidates[@]}"; do
     if run download fetch_version "$version"; then
@@ -82,7 +82,7 @@ choose_version() {
 }
 progress_download() { du -sh "$CACHE/downloads" 2>/dev/null | awk '{ print $1 " downloaded" }'; }
 
-# Unpacks the source of $VERSION into $WORK/src unless it is there.
+# Unpacks the source of $VERSION into $WORK/src, unless it is unpacked.
 unpack_source() {
   if [[ -f $WORK/source-version && $(< "$WORK/source-version") == "$VERSION" && ! -e $WORK/src/.jportal/incomplete ]]; then
     return 0

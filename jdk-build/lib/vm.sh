@@ -1,6 +1,6 @@
-# Sourced by build.sh: overlay and patches, configure, make hotspot.
+# Sourced by build.sh: applies overlay and patches, runs configure and make hotspot.
 
-# Arguments that decide what is built; paths are added in configure_tree.
+# The arguments of configure that affect the result; configure_tree adds paths.
 configure_args() {
   printf '%s\n' --with-debug-level="$LEVEL" --enable-headless-only --with-jvm-variants=server \
     --with-pcsclite=bundled --with-harfbuzz=bundled --disable-warnings-as-errors \
@@ -14,7 +14,7 @@ configure_args() {
   ((!FEATURE)) || printf '%s\n' --enable-jportal
 }
 
-# The key of a finished libjvm.so.
+# Prints the key of libjvm.so in the cache: a hash of all its inputs.
 vm_key() {
   {
     printf 'layout 1\nsource %s\n' "$VERSION"
@@ -54,7 +54,7 @@ configure_tree() {
 }
 
 make_hotspot() {
-  step "make hotspot ($LEVEL; some 1,090 files on a first run)"
+  step "make hotspot ($LEVEL; about 1,090 files on a first run)"
   need_space "$CACHE" 2
   OBJECTS=$OUT/hotspot/variant-server/libjvm/objs
   run make make -C "$OUT" hotspot LOG=warn ${JOBS:+JOBS="$JOBS"} || {
@@ -67,7 +67,8 @@ make_hotspot() {
 }
 progress_make() { printf '%s of about 1,090 objects' "$(find "$OBJECTS" -name '*.o' 2>/dev/null | wc -l)"; }
 
-# A checkout whose class library is not Debian's needs its own.
+# Succeeds if the checkout has the version of Debian's JDK. Otherwise it needs its
+# own class library.
 source_matches_debian() {
   local numbers=$SRC/make/conf/version-numbers.conf field version=''
   for field in FEATURE INTERIM UPDATE; do

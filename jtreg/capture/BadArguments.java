@@ -15,7 +15,7 @@
 
 /*
  * @test
- * @summary A flag value that cannot work stops the VM at its start with a message that names the flag and a remedy.
+ * @summary An unusable flag value stops the VM at start; the message names the flag and a remedy.
  * @library /lib
  * @build jportal.test.*
  * @run driver BadArguments
@@ -41,7 +41,7 @@ public class BadArguments {
                 "JPortalPrecision", "JPortalPathMarkers");
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalPrecision=exact", "-XX:+UseShenandoahGC"),
                 "UseShenandoahGC", "JPortalPathMarkers");
-        // Nothing to record with: no emulator has started this VM.
+        // No trace source is available: no emulator has started this VM.
         refused(List.of("-XX:+JPortal", "-XX:JPortalSource=emulated"), "JPortal", "jportal run");
         if (!Files.exists(Path.of("/sys/bus/event_source/devices/intel_pt"))) {
             refused(List.of("-XX:+JPortal", "-XX:JPortalSource=perf"), "intel_pt is missing", "jportal run");
@@ -49,7 +49,7 @@ public class BadArguments {
         }
     }
 
-    /** The VM exits with 1 before the program runs, says every word of {@code words}, and leaves no capture. */
+    /** The VM exits with 1 before the program runs, prints all {@code words}, leaves no capture. */
     private static void refused(List<String> flags, String... words) throws Exception {
         Path directory = Vm.emptyDirectory("refused");
         List<String> all = new ArrayList<>(flags);

@@ -13,11 +13,11 @@
  * accompanied this code).
  */
 
-
 /*
  * @test
- * @summary With -XX:JPortalCodeCache=memfd the code cache is one mapping of a memfd in every mode of the VM, and works as ever:
- *          it grows, is flushed, and does not mind forked children. Where it cannot be had the VM says so and goes on.
+ * @summary With -XX:JPortalCodeCache=memfd the code cache is one mapping of a memfd in each mode of
+ *          the VM. It grows, is flushed, and works with forked children. If a memfd cannot be used,
+ *          the VM prints a warning and continues without it.
  * @library /lib
  * @modules java.compiler java.management jdk.compiler
  * @build jportal.test.*
@@ -54,11 +54,11 @@ public class CodeCacheMemory {
         whereItCannotBe();
     }
 
-    /** Every kind of {@code -XX:JPortalCodeCache}; this test's kernel, whatever it is, has no trace to filter. */
+    /** All values of {@code -XX:JPortalCodeCache}. Without a trace to filter, auto is anonymous. */
     private static void whatItIsMadeOf() throws Exception {
         List<String> memfd = List.of("-XX:JPortalCodeCache=memfd");
         Check.equal(1, mappings(record(memfd), 240 * M), "mappings of the code cache");
-        // A recording that begins later cannot change it any more.
+        // The VM decides at start: a recording that begins later cannot change the memory.
         Check.equal(1, mappings(record(List.of("-XX:JPortalCodeCache=memfd", "-XX:-JPortalStart")), 240 * M), "without a recording");
         for (List<String> flags : List.of(List.of("-XX:JPortalCodeCache=anonymous"), List.of("-XX:JPortalCodeCache=auto"),
                 List.of("-XX:JPortalCodeCache=memfd", "-XX:-JPortal"))) {
@@ -97,7 +97,7 @@ public class CodeCacheMemory {
     }
 
     private static void whereItCannotBe() throws Exception {
-        // In blocks of 1 KB: room for the capture, none for a code cache of 240 MB.
+        // In blocks of 1 KB: enough for the capture, too little for a code cache of 240 MB.
         Run limited = run(List.of("bash", "-c", "ulimit -f 102400; exec \"$0\" \"$@\""), List.of("-XX:JPortalCodeCache=memfd"), "0");
         Check.contains(limited.out(), WARNING, "warning");
         Check.contains(limited.out(), "ulimit -f", "warning");
@@ -106,7 +106,7 @@ public class CodeCacheMemory {
         Check.contains(record(List.of("-XX:JPortalCodeCache=memfd", "-XX:+UseOprofile")).out(), WARNING, "warning");
     }
 
-    /** How often the memfd is mapped; each mapping must be executable, shared, from the file's beginning and of {@code size} bytes. */
+    /** Number of mappings of the memfd; each must be rwxs, at offset 0, {@code size} bytes long. */
     private static int mappings(Run run, long size) {
         Check.lacks(run.out(), WARNING, "memory of a file");
         Check.lacks(run.out(), " rwxp ", "other code that can be written");
@@ -122,7 +122,7 @@ public class CodeCacheMemory {
     }
 
     private record Run(String out, CaptureFile capture) {
-        /** Bytes of the code heaps in use or about to be. */
+        /** Committed bytes of the code heaps. */
         long committed() {
             Matcher line = Pattern.compile("(?m)^committed (\\d+)$").matcher(out);
             Check.that(line.find(), "no figure in " + out);
@@ -155,13 +155,13 @@ public class CodeCacheMemory {
         return new Run(result.all(), capture);
     }
 
-    /** Compiles Java sources {@code rounds} times, which gives the VM's compilers thousands of methods; then shows its own memory. */
+    /** Runs javac as often as the argument says, to make the VM compile; then prints its memory. */
     public static class Program {
         public static void main(String[] args) throws Exception {
             for (int round = 0; round < Integer.parseInt(args[0]); round++) {
                 compile(round);
             }
-            // A child that shares the code cache with its parent until it executes another program.
+            // A forked child shares the code cache with its parent until it calls exec.
             System.setProperty("jdk.lang.Process.launchMechanism", "FORK");
             for (int i = 0; i < 20; i++) {
                 Check.equal(0, new ProcessBuilder("true").start().waitFor(), "exit status of a child");

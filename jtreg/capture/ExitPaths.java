@@ -15,7 +15,7 @@
 
 /*
  * @test
- * @summary However the program ends, its exit status and output are its own and the capture is whole.
+ * @summary However the program ends, recording keeps its status and output; the capture is whole.
  * @library /lib
  * @build jportal.test.*
  * @run driver ExitPaths
@@ -55,7 +55,7 @@ public class ExitPaths {
         Check.equal("rw-------", capture.permissions(), how + ": mode of the capture");
         Check.equal("hs_jportal_pid" + capture.pid() + ".jportal", path.getFileName().toString(), how + ": pid in the header");
         Check.equal(VM_EXITED, capture.endReason(), how + ": reason of the end chunk (" + capture.endText() + ")");
-        // Some 600 classes of the boot layer alone have thousands of methods.
+        // The boot layer alone has about 600 classes with thousands of methods.
         Check.that(capture.frames().size() > 1000, how + ": only " + capture.frames().size() + " metadata records");
         Check.equal(0L, capture.bytesOf(CaptureFile.PT), how + ": PT bytes with source none");
     }
@@ -93,7 +93,7 @@ public class ExitPaths {
             deep(levels - 1);
         }
 
-        /** Leaves a thread running bytecode while the VM goes down. */
+        /** Leaves a thread that runs bytecode while the VM exits. */
         private static void daemon() throws InterruptedException {
             Thread spinner = new Thread(() -> {
                 long n = 0;

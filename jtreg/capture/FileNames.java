@@ -15,8 +15,8 @@
 
 /*
  * @test
- * @summary %p, %t and %% in the name of -XX:JPortalFile expand, not in that of its folder; an earlier capture of
- *          the same name is replaced.
+ * @summary %p, %t and %% expand in the file name of -XX:JPortalFile, but not in its folder's name.
+ *          A new capture replaces an earlier one of the same name.
  * @library /lib
  * @build jportal.test.*
  * @run driver FileNames

@@ -15,7 +15,7 @@
 
 /*
  * @test
- * @summary When the capture cannot grow any more, recording stops with a reason and the program goes on untouched.
+ * @summary When the capture cannot grow, recording stops with a reason; the program continues.
  * @library /lib
  * @build jportal.test.*
  * @run driver FileSizeLimit
@@ -36,7 +36,7 @@ public class FileSizeLimit {
         Path file = directory.resolve("small.jportal");
         String java = Vm.jdk().resolve("bin/java") + " -XX:+JPortal -XX:JPortalSource=none -XX:JPortalFile=" + file
                 + " -cp " + System.getProperty("test.class.path") + " FileSizeLimit$Program".replace("$", "\\$");
-        // In blocks of 1 KB: room for the ring file and for part of the metadata of a VM that starts (over 3 MB).
+        // In blocks of 1 KB: the ring file fits, the metadata of a starting VM (over 3 MB) do not.
         Vm.Result result = Vm.run(directory, List.of("bash", "-c", "ulimit -f 2560; exec " + java)).exits(7);
         Check.contains(result.out(), "the program ran to its end", "output of the program");
         Check.contains(result.all(), "small.jportal", "a message says what happened");

@@ -16,8 +16,8 @@
 
 /*
  * @test
- * @summary jcmd PID JPortal.start and JPortal.stop, three times in one process; each capture is whole and tells of what was
- *          there before it began.
+ * @summary jcmd PID JPortal.start and JPortal.stop, several times in one process. Each capture is
+ *          whole and has the metadata of what existed before the recording began.
  * @library /lib
  * @build jportal.test.*
  * @run driver LiveControl
@@ -51,14 +51,14 @@ public class LiveControl {
         record(null, first);
         record(named, named);
         record(null, directory.resolve("live.jportal.3"));
-        // Only the file's own name is a pattern.
+        // Patterns expand in the file's own name only.
         Path odd = Files.createDirectory(directory.resolve("%p-%t-%%"));
         record(odd.resolve("100%%-%p.jportal"), odd.resolve("100%-" + program.pid() + ".jportal"));
         String refused = jcmd("JPortal.start", "file=/nowhere/a.jportal");
         Check.contains(refused, "JPortal cannot record: /nowhere/a.jportal", "a file that cannot be made");
         end();
 
-        // One that records from its start ends by command, too.
+        // JPortal.stop also ends a recording that began at the VM's start.
         Path whole = directory.resolve("whole.jportal");
         start("-XX:+JPortal", "-XX:JPortalSource=none", "-XX:JPortalFile=" + whole);
         Check.contains(jcmd("JPortal.stop"), "state: stopped", "stop of the first recording");
@@ -66,7 +66,7 @@ public class LiveControl {
         Path later = directory.resolve("later.jportal");
         Check.contains(jcmd("JPortal.start", "file=" + later), "state: recording", "start after stop");
         end();
-        // What ends with the VM is whole, too.
+        // The capture is whole even if the VM's exit ends the recording.
         check(later);
 
         start("-XX:-JPortal");
@@ -85,11 +85,11 @@ public class LiveControl {
         check(expected);
     }
 
-    /** Kinds of the metadata schema. */
+    /** Record kinds of the metadata schema. */
     private static final int THREAD_STARTED = 1, CLASS_DEFINED = 8, METHOD_DEFINED = 10;
     private static final int INTERPRETER_CODELET = 16, BLOB_DEFINED = 24, NMETHOD_INSTALLED = 25;
 
-    /** A program has some of each before it is told to record. */
+    /** The capture must have records of each kind for what existed before the recording began. */
     private static void check(Path file) throws Exception {
         CaptureFile capture = CaptureFile.readWhole(file);
         int[] counts = new int[64];

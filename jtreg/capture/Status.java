@@ -15,7 +15,7 @@
 
 /*
  * @test
- * @summary jcmd PID JPortal.status tells what is recorded where, and says so when nothing is.
+ * @summary jcmd PID JPortal.status prints state, source and capture, or that JPortal is off.
  * @library /lib
  * @build jportal.test.*
  * @run driver Status
@@ -45,7 +45,7 @@ public class Status {
         Check.contains(off, "JPortal is off", "status with recording off");
     }
 
-    /** What jcmd prints while the program waits; the program is then released and must end well. */
+    /** Returns what jcmd prints while the program waits; the program must then exit with 0. */
     private static String statusOf(Path directory, String... flags) throws Exception {
         List<String> command = new ArrayList<>(List.of(Vm.jdk().resolve("bin/java").toString()));
         command.addAll(List.of(flags));

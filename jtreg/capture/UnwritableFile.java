@@ -15,7 +15,7 @@
 
 /*
  * @test
- * @summary A capture that cannot be created stops the VM at its start, with the path and the reason.
+ * @summary If the capture cannot be created, the VM stops at start with the path and the reason.
  * @library /lib
  * @build jportal.test.*
  * @run driver UnwritableFile

@@ -15,7 +15,7 @@
 
 /*
  * @test
- * @summary Recording works under every collector and compiler mode: the program's result is right and the capture is whole.
+ * @summary With every collector and compiler mode the program's result is right, the capture whole.
  * @library /lib
  * @build jportal.test.*
  * @run driver/timeout=300 VmModes

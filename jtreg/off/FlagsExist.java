@@ -15,7 +15,7 @@
 
 /*
  * @test
- * @summary The feature's flags exist with the documented types and defaults, and recording is off by default.
+ * @summary The flags have the documented types and defaults; recording is off by default.
  * @library /lib
  * @build jportal.test.*
  * @run driver FlagsExist

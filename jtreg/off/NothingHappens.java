@@ -15,7 +15,7 @@
 
 /*
  * @test
- * @summary Without -XX:+JPortal no file is written, no thread is started and nothing is mapped, whatever the other flags say.
+ * @summary Without -XX:+JPortal there is no file, thread or mapping, whatever the other flags say.
  * @library /lib
  * @build jportal.test.*
  * @run driver NothingHappens
@@ -40,7 +40,7 @@ public class NothingHappens {
         Check.equal(expected, run(Vm.jdk(), "-XX:JPortalSource=emulated"), "a source without -XX:+JPortal");
     }
 
-    /** What Program reports; afterwards its directory is empty. */
+    /** Returns the output of Program, which must leave its directory empty. */
     private static String run(Path jdk, String... flags) throws Exception {
         Path directory = Vm.emptyDirectory("off");
         String[] all = Stream.of(flags, Vm.withTestClasses("-XX:+UseSerialGC", "-XX:CICompilerCount=2",
@@ -52,7 +52,7 @@ public class NothingHappens {
         return out;
     }
 
-    /** Prints the names of its threads and of the files it has mapped or open outside the JDK and /usr. */
+    /** Prints the names of its threads and of its mappings outside the JDK and /usr. */
     public static class Program {
         public static void main(String[] args) throws Exception {
             try (Stream<Path> tasks = Files.list(Path.of("/proc/self/task"))) {

@@ -15,7 +15,7 @@
 
 /*
  * @test
- * @summary With the feature off the VM generates the same interpreter, stub by stub, as the unmodified VM.
+ * @summary With JPortal off, the interpreter's codelets have the unmodified VM's names and sizes.
  * @library /lib
  * @build jportal.test.*
  * @run driver SameInterpreter
@@ -45,7 +45,7 @@ public class SameInterpreter {
         }
     }
 
-    /** The unmodified VM of the same debug level: Debian's own, or the patched tree built without the feature. */
+    /** The VM to compare with: Debian's, or the fastdebug build of the tree without the feature. */
     private static Path peer() throws Exception {
         boolean debug = Vm.java(Vm.jdk(), Path.of("."), "-version").exits(0).all().contains("fastdebug");
         if (!debug) {

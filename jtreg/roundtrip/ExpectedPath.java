@@ -15,8 +15,8 @@
 
 /*
  * @test
- * @summary Record a small program under the emulated PT unit, decode the capture, and find the path that the comments below
- *          promise, bytecode by bytecode: in the interpreter, and in the VM's default mode.
+ * @summary Records a small program under the emulated PT unit, decodes the capture, and compares
+ *          the path with the comment below: with -Xint, and in the VM's default mode.
  * @library /lib
  * @build jportal.test.*
  * @run driver/timeout=300 ExpectedPath
@@ -38,25 +38,25 @@ import jportal.test.Vm;
 
 public class ExpectedPath {
     /*
-     * What the main thread executes of Program, as the @tags of its lines. A line is named again whenever execution comes
-     * back to it: after a call that it makes, or around a loop.
-     *
-     * path: main.sum sum.zero sum.while sum.add sum.dec sum.while sum.add sum.dec sum.while sum.ret main.sum
+     * The path of the main thread through Program, as the @tags of its lines. A tag appears again
+     * when control comes back to its line: after a call in the line, or around a loop.
+     * path: main.sum sum.zero sum.while sum.add sum.dec sum.while sum.add sum.dec
+     * path: sum.while sum.ret main.sum
      * path: main.sum0 sum.zero sum.while sum.ret main.sum0
      *
      * path: main.kind1 kind.switch kind.one main.kind1
      * path: main.kind2 kind.switch kind.two kind.many main.kind2
      * path: main.kind9 kind.switch kind.many main.kind9
-     *
-     * The load succeeds, the finally clause runs before the return; the load throws, the clause runs after the handler.
+     * If the load succeeds, finally runs before the return; if it throws, after the handler.
      * path: main.load guarded.load guarded.finally guarded.load main.load
-     * path: main.miss guarded.load guarded.catch guarded.caught guarded.finally guarded.caught main.miss
-     *
-     * An exception through two frames that do not handle it.
-     * path: main.throw outer.try deep.test deep.call deep.test deep.call deep.test deep.throw outer.catch outer.ret main.throw
-     *
-     * Recursion returns through its callers; virtual, interface and lambda calls reach the right bodies.
-     * path: main.fact fact.test fact.call fact.test fact.call fact.test fact.one fact.call fact.call main.fact
+     * path: main.miss guarded.load guarded.catch guarded.caught
+     * path: guarded.finally guarded.caught main.miss
+     * An exception passes two frames that do not handle it.
+     * path: main.throw outer.try deep.test deep.call deep.test deep.call deep.test deep.throw
+     * path: outer.catch outer.ret main.throw
+     * Recursion returns through its callers; each virtual, interface or lambda call finds its body.
+     * path: main.fact fact.test fact.call fact.test fact.call
+     * path: fact.test fact.one fact.call fact.call main.fact
      * path: main.square shape.area square.area shape.area main.square
      * path: main.line shape.area line.area shape.area main.line
      * path: main.lambda apply.call lambda.body apply.call main.lambda
@@ -106,7 +106,7 @@ public class ExpectedPath {
         return path;
     }
 
-    /** The tags of the lines that the flow names, without immediate repeats. A line without a tag stands for itself. */
+    /** Tags of the flow's lines, without repeats in a row; "line N" for a line without a tag. */
     private static List<String> tags(String flow) throws Exception {
         Map<Integer, String> tagOf = new HashMap<>();
         List<String> lines = source();
@@ -124,7 +124,7 @@ public class ExpectedPath {
         for (String event : flow.split("\n")) {
             Check.lacks(event, "\"event\":\"gap\"", "flow of the main thread, after " + seen);
             Matcher method = methodName.matcher(event);
-            // Constructors have no tagged lines, and the VM's class behind a lambda has no lines at all.
+            // Constructors have no tagged lines; the class of a lambda has no lines at all.
             if (!method.find() || method.group(1).endsWith("<init>") || method.group(1).contains("$$Lambda$")) {
                 continue;
             }
@@ -138,7 +138,7 @@ public class ExpectedPath {
                 }
                 previous = tag;
             } else if (event.contains("\"event\":\"enter\"") || event.contains("\"event\":\"leave\"")) {
-                previous = ""; // a recursive call, and the return from one, begin their line anew
+                previous = ""; // a recursive call or return names the same line again
             } else if (event.contains("\"event\":\"unresolved\"")) {
                 seen.add(event);
             }

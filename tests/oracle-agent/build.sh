@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Builds the oracle agent: build/oracle/jportal-oracle.jar and build/oracle/libjportal_oracle.so.
-# Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java.
+# Needs a JDK 17 (build/jdk, else JAVA_HOME, else that on the PATH), gcc, and Debian's libasm-java.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
-# Builds the test programs: build/programs/programs.jar, workloads.jar, libprograms.so and libsteadystart.so.
-# Needs a JDK 17 (build/jdk, else JAVA_HOME, else the one on the PATH), gcc, and Debian's libasm-java, ecj, antlr4, fop and libsunflow-java.
+# Builds the test programs: programs.jar, workloads.jar, libprograms.so and libsteadystart.so in
+# build/programs. Needs a JDK 17 (build/jdk, else JAVA_HOME, else that on the PATH), gcc, and
+# Debian's libasm-java, ecj, antlr4, fop and libsunflow-java.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -28,7 +29,7 @@ for jar in eclipse-jdt-core antlr4 antlr4-runtime fop xmlgraphics-commons sunflo
   [ -e "$jars/$jar.jar" ] || fail "$jars/$jar.jar is missing; install ecj, antlr4, fop and libsunflow-java"
   workload_path=$workload_path:$jars/$jar.jar
 done
-# The jars' own class paths name jars that are not there.
+# -path: the manifests of these jars name jars that are not installed.
 "$jdk/bin/javac" -encoding UTF-8 --release 17 -g -Xlint:all,-path -Werror -cp "${workload_path#:}" -d "$work/workloads" \
   "$here"/workloads/*.java
 gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
@@ -36,7 +37,7 @@ gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/
 gcc -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -I"$jdk/include" -I"$jdk/include/linux" \
   -o "$work/libsteadystart.so" "$here/native/steadystart.c"
 
-# The set must hold every bytecode; javap names them, the wide forms with a suffix.
+# The programs must contain every bytecode of opcodes.txt. javap names wide forms with a suffix.
 find "$work/classes" -name '*.class' -not -path '*/many/*' -print0 | xargs -0 "$jdk/bin/javap" -c -p |
   sed -n 's/^ *[0-9]*: \([a-z_0-9]*\).*/\1/p' | sort -u > "$work/used"
 missing=$(sort -u "$here/opcodes.txt" | comm -23 - "$work/used" | tr '\n' ' ')

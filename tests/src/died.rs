@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use fastrand::Rng;
 use serde_json::Value;
 
 use crate::Result;
@@ -201,9 +202,8 @@ fn number(report: &Value, pointer: &str) -> Result<u64> {
     found.ok_or_else(|| format!("no {pointer} in {:.600}", report.to_string()).into())
 }
 
-/// The `n`th random moment of a seed, as a duration of less than two seconds.
-pub fn moment(seed: u64, n: u64) -> Duration {
-    let mixed =
-        (seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    Duration::from_millis((mixed ^ mixed >> 31) % 2000)
+/// The random moments of a seed, as durations of less than two seconds, without end.
+pub fn moments(seed: u64) -> impl Iterator<Item = Duration> {
+    let mut random = Rng::with_seed(seed);
+    std::iter::repeat_with(move || Duration::from_millis(random.u64(..2000)))
 }

@@ -77,8 +77,8 @@ pub struct House {
     pub same_names: BTreeMap<String, Vec<PathBuf>>,
 }
 
-/// Counts the Rust sources below `rust-core` and `tests` of the project at `root`. Generated files
-/// (`bindings.rs`) and what is built do not count.
+/// Counts the Rust sources below `rust-core` and `tests` of the project at `root`. What is built
+/// does not count.
 ///
 /// # Errors
 /// A file cannot be read or is not Rust.
@@ -161,7 +161,7 @@ fn sources(folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && !["target", "build", "corpus", "artifacts"].contains(&&*name) {
             sources(&path, all)?;
-        } else if name.ends_with(".rs") && name != "bindings.rs" {
+        } else if name.ends_with(".rs") {
             all.push(path);
         }
     }

@@ -4,10 +4,12 @@
 //! that is stopped and continued at random. The capture must be as exact as on an idle machine.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use serde_json::Value;
 
 use crate::Result;
@@ -218,22 +220,17 @@ fn number(report: &Value, pointer: &str) -> Result<u64> {
 /// Repeatedly lets the recorded process run for 0.1 to 1.5 s and stops it for 0.1 to 1 s, until
 /// it ends. Returns how often it was stopped.
 fn stop_and_continue(running: &Running, seed: u64) -> Result<u64> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut random = |from: u64, to: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        Duration::from_millis(from + state % (to - from))
-    };
+    let mut random = Rng::with_seed(seed);
+    let mut pause = |millis: Range<u64>| std::thread::sleep(Duration::from_millis(random.u64(millis)));
     let begun = Instant::now();
     let mut stopped = 0;
     while begun.elapsed() < LIMIT && !running.has_ended() {
-        std::thread::sleep(random(100, 1500));
+        pause(100..1500);
         // The first children query the features of the machine and end at once.
         let Some(id) = running.child_process() else { continue };
         if process::send(id, libc::SIGSTOP).is_ok() {
             stopped += 1;
-            std::thread::sleep(random(100, 1000));
+            pause(100..1000);
             // A process that was killed in the meantime needs no signal.
             let _ = process::send(id, libc::SIGCONT);
         }

@@ -222,7 +222,7 @@ const KEPT: usize = 10;
 ///
 /// # Errors
 /// If perf cannot be run.
-pub fn compare(recording: &Recording<'_>, data: &Path, limit: u64) -> Result<Comparison> {
+pub fn compare(recording: &Recording, data: &Path, limit: u64) -> Result<Comparison> {
     let mut perf = Command::new("perf")
         .args(["script", "--itrace=be", "-F", "tid,cpu,ip,addr,insnlen", "-i"])
         .arg(data)

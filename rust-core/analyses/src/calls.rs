@@ -5,19 +5,19 @@
 //! Counts are what was seen. Where the flow says that it does not know what ran (module
 //! `hidden`), the counts are lower bounds, and each row says how many calls may be missing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable};
-use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
+use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Tally, ThreadInfo};
+use jportal_plain::table::{Align, table};
 use jportal_units::{Bci, MethodId};
 use serde::Serialize;
 
 use crate::hidden::{Account, Follower, Hidden, Inexact, Inlined, Missing};
 use crate::hot::{at_least, least_note};
 use crate::names::{Name, Names, Naming, Version, version_text};
-use crate::table::{Align, table};
-use crate::tally::{Exclude, Tally};
 
 /// The origin of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,18 +82,13 @@ pub struct Calls {
     pub calls: Vec<Call>,
 }
 
-#[derive(Debug, Default)]
-struct Found {
-    edges: Edges,
-    hidden: Hidden,
-}
-
 /// Counts calls.
 #[derive(Debug)]
-pub struct CallsConsumer {
+pub struct CallsAnalysis {
     methods: Arc<MethodTable>,
     inlined: Arc<Inlined>,
-    found: Arc<Mutex<Found>>,
+    edges: Edges,
+    hidden: Hidden,
     exclude: Exclude,
     naming: Naming,
 }
@@ -105,30 +100,29 @@ type Place = (Option<Name>, &'static str, Option<u16>, Option<u16>);
 /// missing.
 type Row = ((Site, MethodId), Tally, Missing);
 
-impl CallsConsumer {
-    /// A consumer for the methods of one recording. `inlined` says which methods the compilers
-    /// inlined where.
+impl CallsAnalysis {
+    /// For the methods of one recording. `inlined` says which methods the compilers inlined
+    /// where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
-        let (found, exclude, naming) = Default::default();
-        Self { methods, inlined, found, exclude, naming }
+        let (edges, hidden, exclude, naming) = Default::default();
+        Self { methods, inlined, edges, hidden, exclude, naming }
     }
-    /// The same consumer without events of some provenances.
+    /// The same analysis without events of some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
         Self { exclude, ..self }
     }
-    /// The same consumer with a different naming of methods.
+    /// The same analysis with a different naming of methods.
     pub fn naming(self, naming: Naming) -> Self {
         Self { naming, ..self }
     }
     /// The `top` most frequent calls whose callee `wanted` accepts.
     pub fn report(&self, top: usize, wanted: impl Fn(&Method) -> bool) -> Calls {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let names = Names::new(&self.methods, self.naming);
-        let hidden = Account::new(&self.methods, &self.inlined).of_calls(&found.hidden);
+        let hidden = Account::new(&self.methods, &self.inlined).of_calls(&self.hidden);
         let hidden = hidden.into_iter().map(|((m, bci, callee), missing)| {
             ((Site::Java(m, Some(bci)), callee), Tally::default(), missing)
         });
-        let seen = found.edges.iter().map(|(key, tally)| (*key, *tally, Missing::default()));
+        let seen = self.edges.iter().map(|(key, tally)| (*key, *tally, Missing::default()));
         let (mut total, mut total_missing) = (Tally::default(), Missing::default());
         // Pairs of the same name form one row, ordered by the pair that is first in the
         // recording.
@@ -148,7 +142,7 @@ impl CallsConsumer {
         let mut rows: Vec<_> = rows.into_iter().collect();
         let pairs = rows.iter().filter(|(_, (_, tally, _))| tally.total() > 0).count();
         let perhaps_pairs = rows.len() - pairs;
-        let inexact = found.hidden.inexact.clone();
+        let inexact = self.hidden.inexact.clone();
         let lossy = inexact.is_lossy();
         let exact = !lossy && rows.iter().all(|(_, (.., missing))| missing.is_none());
         rows.sort_by_key(|(_, (key, tally, _))| (u64::MAX - tally.total(), *key));
@@ -183,49 +177,44 @@ impl CallsConsumer {
     }
 }
 
-impl FlowConsumer for CallsConsumer {
-    fn thread(&mut self, _: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        Box::new(Sink {
-            all: Arc::clone(&self.found),
-            methods: Arc::clone(&self.methods),
-            own: Edges::new(),
-            follower: Follower::default(),
-            exclude: self.exclude,
-        })
-    }
-}
-
-struct Sink {
-    all: Arc<Mutex<Found>>,
-    methods: Arc<MethodTable>,
-    own: Edges,
+/// The figures of one thread.
+#[derive(Debug, Default)]
+pub struct CallsThread {
+    edges: Edges,
     follower: Follower,
-    exclude: Exclude,
 }
 
-impl FlowSink for Sink {
-    fn events(&mut self, events: &[Event]) {
+impl Analysis for CallsAnalysis {
+    type Thread = CallsThread;
+
+    fn begin(&self, _: &ThreadInfo) -> CallsThread {
+        CallsThread::default()
+    }
+    fn events(&self, thread: &mut CallsThread, events: &[Event]) -> ControlFlow<Enough> {
         for e in events {
             if let EventKind::Enter { method, entry, .. } = e.kind {
-                let top = || self.follower.stack().top();
+                let top = || thread.follower.stack().top();
                 let site = match entry {
                     Entry::Call => Some(top().map_or(Site::Unknown, |f| Site::Java(f.method, f.bci))),
                     Entry::Upcall => Some(Site::Vm),
                     Entry::Osr | Entry::Deoptimisation | Entry::Found => None,
                 };
                 if let Some(site) = site.filter(|_| !self.exclude.hides(e.provenance)) {
-                    self.own.entry((site, method)).or_default().add(e.provenance);
+                    thread.edges.entry((site, method)).or_default().add(e.provenance);
                 }
             }
-            self.follower.event(&self.methods, e, self.exclude);
+            thread.follower.event(&self.methods, e, self.exclude);
         }
+        ControlFlow::Continue(())
     }
-    fn end(self: Box<Self>) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        for (key, tally) in self.own {
-            all.edges.entry(key).or_default().merge(&tally);
+    fn merge(&mut self, thread: CallsThread) {
+        for (key, tally) in thread.edges {
+            self.edges.entry(key).or_default().merge(&tally);
         }
-        all.hidden.merge(self.follower.end());
+        self.hidden.merge(thread.follower.end());
+    }
+    fn takes_runs(&self) -> bool {
+        false
     }
 }
 
@@ -260,7 +249,7 @@ mod tests {
 
     #[test]
     fn sites_targets_and_lost_callers() {
-        let mut c = CallsConsumer::new(methods(), Arc::default());
+        let mut c = CallsAnalysis::new(methods(), Arc::default());
         feed(
             &mut c,
             1,
@@ -299,7 +288,7 @@ mod tests {
     fn calls_that_may_be_hidden() {
         let at = |bci| Some(Bci(bci));
         let inlined = Inlined::new(&methods(), [(MethodId(0), Bci(4), MethodId(1))], true);
-        let mut c = CallsConsumer::new(methods(), Arc::new(inlined));
+        let mut c = CallsAnalysis::new(methods(), Arc::new(inlined));
         let cause = jportal_flow::Cause::ConditionalMove;
         let lost = EventKind::Unresolved { method: MethodId(0), from: at(1), to: at(9), cause, callers: 0 };
         let lost = Event::decoded(lost);

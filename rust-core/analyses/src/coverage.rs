@@ -12,19 +12,18 @@
 //! Then an item that counts as missed was not seen, but may have been executed nevertheless.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
-use jportal_bytecode::{Method, MethodTable};
-use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, ThreadInfo};
+use jportal_bytecode::{Method, MethodTable, Shape, Shapes};
+use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Exit, Provenance, Tally, ThreadInfo};
+use jportal_plain::table::{Align, percent, table};
 use jportal_units::{Bci, MethodId};
 use serde::Serialize;
 
 use crate::hidden::{Account, Follower, Hidden, Inexact, Inlined, counted};
 use crate::names::{Names, Naming, Version, version_text};
-use crate::shape::{Shape, Shapes};
-use crate::table::{Align, percent, table};
-use crate::tally::{Exclude, Tally, seen};
 
 /// The number of executed items and the number present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -166,49 +165,40 @@ impl Marks {
 
 type MarkTable = Vec<Option<Box<Marks>>>;
 
+/// Collects coverage from the flows of all threads.
 #[derive(Debug)]
-struct Shared {
+pub struct CoverageAnalysis {
     methods: Arc<MethodTable>,
     inlined: Arc<Inlined>,
     shapes: Shapes,
-    marks: Mutex<MarkTable>,
-    hidden: Mutex<Hidden>,
-}
-
-/// Collects coverage from the flows of all threads.
-#[derive(Debug)]
-pub struct CoverageConsumer {
-    shared: Arc<Shared>,
+    marks: MarkTable,
+    hidden: Hidden,
     exclude: Exclude,
     naming: Naming,
 }
 
-impl CoverageConsumer {
-    /// A consumer for the methods of one recording. `inlined` says which methods the compilers
-    /// inlined where.
+impl CoverageAnalysis {
+    /// For the methods of one recording. `inlined` says which methods the compilers inlined
+    /// where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
         let shapes = Shapes::new(&methods);
-        let (marks, hidden) = (Mutex::default(), Mutex::default());
-        Self {
-            shared: Arc::new(Shared { methods, inlined, shapes, marks, hidden }),
-            exclude: Exclude::default(),
-            naming: Naming::default(),
-        }
+        let (marks, hidden, exclude, naming) = Default::default();
+        Self { methods, inlined, shapes, marks, hidden, exclude, naming }
     }
-    /// The same consumer without events of some provenances.
+    /// The same analysis without events of some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
         Self { exclude, ..self }
     }
-    /// The same consumer with a different naming of methods.
+    /// The same analysis with a different naming of methods.
     pub fn naming(self, naming: Naming) -> Self {
         Self { naming, ..self }
     }
 
     /// The report over the classes whose methods `wanted` accepts.
     pub fn report(&self, wanted: impl Fn(&Method) -> bool) -> Coverage {
-        let Shared { methods, shapes, .. } = &*self.shared;
+        let Self { methods, shapes, .. } = self;
         let marks = self.marks();
-        let inexact = self.shared.hidden.lock().unwrap_or_else(PoisonError::into_inner).inexact.clone();
+        let inexact = self.hidden.inexact.clone();
         let names = Names::new(methods, self.naming);
         let mut rows = Rows::default();
         for method in methods.iter().filter(|m| !m.code.is_empty() && wanted(m)) {
@@ -234,10 +224,9 @@ impl CoverageConsumer {
     }
     /// Marks for what was seen, and for what may have been executed in addition.
     fn marks(&self) -> MarkTable {
-        let Shared { methods, inlined, shapes, marks, hidden } = &*self.shared;
-        let mut marks = marks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let hidden = hidden.lock().unwrap_or_else(PoisonError::into_inner);
-        for (id, region) in Account::new(methods, inlined).regions(&hidden) {
+        let Self { methods, inlined, shapes, hidden, .. } = self;
+        let mut marks = self.marks.clone();
+        for (id, region) in Account::new(methods, inlined).regions(hidden) {
             let Some(shape) = shapes.get(methods, id) else { continue };
             let marks = marks_of(&mut marks, methods, id, shape);
             for place in &region.places {
@@ -343,80 +332,74 @@ const fn known(bits: u8) -> u8 {
     if bits == PERHAPS { PERHAPS } else { bits & !PERHAPS }
 }
 
-impl FlowConsumer for CoverageConsumer {
-    fn thread(&mut self, _: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        Box::new(Sink {
-            shared: Arc::clone(&self.shared),
-            marks: Vec::new(),
-            branch: None,
-            exclude: self.exclude,
-            follower: Follower::default(),
-        })
-    }
-}
-
-struct Sink {
-    shared: Arc<Shared>,
+/// The marks of one thread.
+#[derive(Debug, Default)]
+pub struct CoverageThread {
     marks: MarkTable,
     /// A branch and its provenance bit. Its outcome is the next bytecode of the same method.
     branch: Option<(MethodId, Bci, u8)>,
-    exclude: Exclude,
     follower: Follower,
 }
 
-impl Sink {
-    fn bytecode(&mut self, method: MethodId, bci: Bci, bit: u8) {
-        let Some(shape) = self.shared.shapes.get(&self.shared.methods, method) else { return };
-        let marks = marks_of(&mut self.marks, &self.shared.methods, method, shape);
+impl CoverageAnalysis {
+    fn bytecode(&self, thread: &mut CoverageThread, method: MethodId, bci: Bci, bit: u8) {
+        let Some(shape) = self.shapes.get(&self.methods, method) else { return };
+        let marks = marks_of(&mut thread.marks, &self.methods, method, shape);
         if let Some(mark) = marks.bcis.get_mut(usize::from(bci.get())) {
             *mark |= bit;
         }
-        let taken = self.branch.take().filter(|(m, ..)| *m == method);
+        let taken = thread.branch.take().filter(|(m, ..)| *m == method);
         if let Some((slot, known)) = taken.and_then(|(_, from, known)| Some((shape.slot(from, bci)?, known)))
         {
             // The provenance of an outcome is the less certain one of its two ends.
             marks.outcomes[slot] |= bit.max(known);
         }
         if shape.is_branch(bci) {
-            self.branch = Some((method, bci, bit));
+            thread.branch = Some((method, bci, bit));
         }
     }
 }
 
-impl FlowSink for Sink {
-    fn events(&mut self, events: &[Event]) {
-        use jportal_flow::{Entry, Exit};
+impl Analysis for CoverageAnalysis {
+    type Thread = CoverageThread;
+
+    fn begin(&self, _: &ThreadInfo) -> CoverageThread {
+        CoverageThread::default()
+    }
+    fn events(&self, thread: &mut CoverageThread, events: &[Event]) -> ControlFlow<Enough> {
         for e in events {
-            self.follower.event(&self.shared.methods, e, self.exclude);
+            thread.follower.event(&self.methods, e, self.exclude);
             match &e.kind {
                 // Time, whatever its provenance, has no effect on branches.
                 EventKind::Time(_) => {}
-                _ if self.exclude.hides(e.provenance) => self.branch = None,
+                _ if self.exclude.hides(e.provenance) => thread.branch = None,
                 EventKind::Bytecode { method, bci, .. } => {
-                    self.bytecode(*method, *bci, seen::bit(e.provenance))
+                    self.bytecode(thread, *method, *bci, seen::bit(e.provenance));
                 }
                 // The activation continues: OSR may come between a loop's branch and its
                 // target.
                 EventKind::Leave { exit: Exit::Replaced, .. }
                 | EventKind::Enter { entry: Entry::Osr | Entry::Deoptimisation, .. } => {}
-                _ => self.branch = None,
+                _ => thread.branch = None,
             }
         }
+        ControlFlow::Continue(())
     }
-    fn end(self: Box<Self>) {
-        let hidden = self.follower.end();
-        self.shared.hidden.lock().unwrap_or_else(PoisonError::into_inner).merge(hidden);
-        let mut all = self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() < self.marks.len() {
-            all.resize_with(self.marks.len(), || None);
+    fn merge(&mut self, thread: CoverageThread) {
+        self.hidden.merge(thread.follower.end());
+        if self.marks.len() < thread.marks.len() {
+            self.marks.resize_with(thread.marks.len(), || None);
         }
-        for (into, from) in all.iter_mut().zip(self.marks) {
+        for (into, from) in self.marks.iter_mut().zip(thread.marks) {
             match (into, from) {
                 (Some(into), Some(from)) => into.merge(&from),
                 (into @ None, from) => *into = from,
                 (Some(_), None) => {}
             }
         }
+    }
+    fn takes_runs(&self) -> bool {
+        false
     }
 }
 
@@ -486,6 +469,29 @@ fn row(name: &str, f: &Figures) -> Vec<String> {
     cells
 }
 
+/// Whether something was executed, as one bit per provenance.
+mod seen {
+    use super::{Provenance, Tally};
+
+    pub(crate) const fn bit(provenance: Provenance) -> u8 {
+        match provenance {
+            Provenance::Decoded => 1,
+            Provenance::Projected { .. } => 2,
+            Provenance::Recovered { .. } => 4,
+        }
+    }
+    /// Counts one item under its best provenance. Counts nothing if it was not seen.
+    pub(crate) fn tally(bits: u8, into: &mut Tally) {
+        if bits & 1 != 0 {
+            into.decoded += 1;
+        } else if bits & 2 != 0 {
+            into.projected += 1;
+        } else if bits & 4 != 0 {
+            into.recovered += 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use jportal_flow::{Entry, Exit};
@@ -495,7 +501,7 @@ mod tests {
 
     #[test]
     fn both_ways_through_a_branch() {
-        let mut c = CoverageConsumer::new(methods(), Arc::default());
+        let mut c = CoverageAnalysis::new(methods(), Arc::default());
         feed(
             &mut c,
             1,
@@ -518,7 +524,7 @@ mod tests {
     #[test]
     fn what_is_excluded_is_not_covered() {
         let exclude = Exclude { recovered: true, ..Exclude::default() };
-        let executed = |c: CoverageConsumer| {
+        let executed = |c: CoverageAnalysis| {
             let mut c = c;
             // Both ends of an outcome must count. An excluded event does not connect its
             // neighbours.
@@ -533,10 +539,10 @@ mod tests {
             feed(&mut c, 2, &[bytecode(0, 1), recovered(bytecode(0, 4)), bytecode(0, 8)]);
             c.report(|_| true).total
         };
-        let all = executed(CoverageConsumer::new(methods(), Arc::default()));
+        let all = executed(CoverageAnalysis::new(methods(), Arc::default()));
         assert_eq!(all.bytecodes.executed, Tally { decoded: 5, recovered: 1, ..Tally::default() });
         assert_eq!(all.branches.executed, Tally { recovered: 1, ..Tally::default() });
-        let some = executed(CoverageConsumer::new(methods(), Arc::default()).excluding(exclude));
+        let some = executed(CoverageAnalysis::new(methods(), Arc::default()).excluding(exclude));
         assert_eq!(some.bytecodes.executed, Tally { decoded: 5, ..Tally::default() });
         assert_eq!(some.branches.executed, Tally::default());
     }
@@ -544,7 +550,7 @@ mod tests {
     #[test]
     fn what_is_not_adjacent_is_no_outcome() {
         let outcomes = |events: &[Event]| {
-            let mut c = CoverageConsumer::new(methods(), Arc::default());
+            let mut c = CoverageAnalysis::new(methods(), Arc::default());
             feed(&mut c, 1, events);
             c.report(|_| true).total.branches.executed.total()
         };
@@ -558,7 +564,7 @@ mod tests {
 
     #[test]
     fn the_table_names_missed_lines_and_sums() {
-        let mut c = CoverageConsumer::new(methods(), Arc::default());
+        let mut c = CoverageAnalysis::new(methods(), Arc::default());
         feed(&mut c, 1, &[bytecode(0, 0)]);
         let r = c.report(|m| &*m.class_name == "a/B");
         assert_eq!(r.classes[0].methods[0].missed_lines, [11, 12]);
@@ -577,7 +583,7 @@ mod tests {
 
     #[test]
     fn what_may_have_run_is_unknown_and_not_missed() {
-        let mut c = CoverageConsumer::new(methods(), Arc::default());
+        let mut c = CoverageAnalysis::new(methods(), Arc::default());
         let early = [enter(0), bytecode(0, 0), bytecode(0, 1), bytecode(0, 8), bytecode(0, 9), leave(0)];
         feed(&mut c, 1, &early);
         feed(
@@ -608,7 +614,7 @@ mod tests {
 
     #[test]
     fn nothing_is_missed_for_certain_where_trace_was_lost() {
-        let mut c = CoverageConsumer::new(methods(), Arc::default());
+        let mut c = CoverageAnalysis::new(methods(), Arc::default());
         feed(&mut c, 1, &[enter(0), bytecode(0, 0), bytecode(0, 1), gap(true)]);
         let r = c.report(|m| &*m.class_name == "a/B");
         let [f, g] = &r.classes[0].methods[..] else { panic!("{r:?}") };
@@ -633,7 +639,7 @@ mod tests {
             t.push(Method { class: 7, lines: lines.clone(), ..crate::testing::method("a/B", "f", code) });
         }
         let report = |naming| {
-            let mut c = CoverageConsumer::new(Arc::new(t.clone()), Arc::default()).naming(naming);
+            let mut c = CoverageAnalysis::new(Arc::new(t.clone()), Arc::default()).naming(naming);
             feed(&mut c, 1, &[enter(1), bytecode(1, 0), bytecode(1, 1), bytecode(1, 8), bytecode(1, 9)]);
             feed(&mut c, 1, &[enter(2), bytecode(2, 0)]);
             c.report(|_| true)

@@ -5,18 +5,18 @@
 //! Figures are what was seen. Where the flow says that it does not know what ran (module
 //! `hidden`), the figures are lower bounds, and each row says how much may be missing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable};
-use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, Provenance, ThreadInfo, Tier};
+use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Provenance, Tally, ThreadInfo, Tier};
 use jportal_units::MethodId;
 use serde::Serialize;
 
 use crate::hidden::{Account, Bounds, Follower, Hidden, Inexact, Inlined, Missing};
 use crate::names::{Name, Names, Naming, Version, version_text};
-use crate::table::{Align, percent, table};
-use crate::tally::{Exclude, Tally};
+use jportal_plain::table::{Align, percent, table};
 
 /// Bytecodes by executing tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -105,46 +105,40 @@ pub struct HotMethods {
     pub methods: Vec<HotMethod>,
 }
 
-#[derive(Debug, Default)]
-struct Found {
-    counts: Vec<Counts>,
-    hidden: Hidden,
-}
-
 /// Counts bytecodes and calls per method.
 #[derive(Debug)]
-pub struct HotConsumer {
+pub struct HotAnalysis {
     methods: Arc<MethodTable>,
     inlined: Arc<Inlined>,
-    found: Arc<Mutex<Found>>,
+    counts: Vec<Counts>,
+    hidden: Hidden,
     exclude: Exclude,
     naming: Naming,
 }
 
-impl HotConsumer {
-    /// A consumer for the methods of one recording. `inlined` says which methods the compilers
-    /// inlined where.
+impl HotAnalysis {
+    /// For the methods of one recording. `inlined` says which methods the compilers inlined
+    /// where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
-        let (found, exclude, naming) = Default::default();
-        Self { methods, inlined, found, exclude, naming }
+        let (counts, hidden, exclude, naming) = Default::default();
+        Self { methods, inlined, counts, hidden, exclude, naming }
     }
-    /// The same consumer without events of some provenances.
+    /// The same analysis without events of some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
         Self { exclude, ..self }
     }
-    /// The same consumer with a different naming of methods.
+    /// The same analysis with a different naming of methods.
     pub fn naming(self, naming: Naming) -> Self {
         Self { naming, ..self }
     }
     /// The `top` hottest of the methods that `wanted` accepts.
     pub fn report(&self, top: usize, wanted: impl Fn(&Method) -> bool) -> HotMethods {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing = Account::new(&self.methods, &self.inlined).of_methods(&found.hidden);
+        let missing = Account::new(&self.methods, &self.inlined).of_methods(&self.hidden);
         let names = Names::new(&self.methods, self.naming);
         let (mut total, mut total_missing) = (Counts::default(), Missing::default());
         let mut rows: HashMap<Name, (MethodId, Counts, Missing)> = HashMap::new();
         for m in self.methods.iter() {
-            let counts = found.counts.get(m.id.get() as usize).copied().unwrap_or_default();
+            let counts = self.counts.get(m.id.get() as usize).copied().unwrap_or_default();
             total.merge(&counts);
             let missing = missing.get(&m.id).copied().unwrap_or_default();
             total_missing.merge(&missing);
@@ -159,7 +153,7 @@ impl HotConsumer {
         let executed = hot.iter().filter(|(_, (_, c, _))| !c.is_none()).count();
         let perhaps_executed = hot.len() - executed;
         hot.sort_by_key(|(_, (id, c, _))| (u64::MAX - c.bytecodes.total(), u64::MAX - c.calls.total(), *id));
-        let inexact = found.hidden.inexact.clone();
+        let inexact = self.hidden.inexact.clone();
         let lossy = inexact.is_lossy();
         let exact = !lossy && hot.iter().all(|(_, (.., missing))| missing.is_none());
         hot.truncate(top);
@@ -177,64 +171,60 @@ impl HotConsumer {
     }
 }
 
-impl FlowConsumer for HotConsumer {
-    fn thread(&mut self, _: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        Box::new(Sink {
-            all: Arc::clone(&self.found),
-            methods: Arc::clone(&self.methods),
-            own: Vec::new(),
-            exclude: self.exclude,
-            follower: Follower::default(),
-        })
-    }
-}
-
-struct Sink {
-    all: Arc<Mutex<Found>>,
-    methods: Arc<MethodTable>,
-    own: Vec<Counts>,
-    exclude: Exclude,
+/// The figures of one thread.
+#[derive(Debug, Default)]
+pub struct HotThread {
+    counts: Vec<Counts>,
     follower: Follower,
 }
 
-impl Sink {
-    fn of(&mut self, method: MethodId) -> Option<&mut Counts> {
+impl HotThread {
+    /// The counts of a method; `None` if the recording has no such method.
+    fn of(&mut self, methods: &MethodTable, method: MethodId) -> Option<&mut Counts> {
         let n = method.get() as usize;
-        if n < self.methods.len() && self.own.len() <= n {
-            self.own.resize(n + 1, Counts::default());
+        if n < methods.len() && self.counts.len() <= n {
+            self.counts.resize(n + 1, Counts::default());
         }
-        self.own.get_mut(n)
+        self.counts.get_mut(n)
     }
 }
 
-impl FlowSink for Sink {
-    fn events(&mut self, events: &[Event]) {
+impl Analysis for HotAnalysis {
+    type Thread = HotThread;
+
+    fn begin(&self, _: &ThreadInfo) -> HotThread {
+        HotThread::default()
+    }
+    fn events(&self, thread: &mut HotThread, events: &[Event]) -> ControlFlow<Enough> {
         let exclude = self.exclude;
         for e in events {
-            self.follower.event(&self.methods, e, exclude);
+            thread.follower.event(&self.methods, e, exclude);
             match e.kind {
                 _ if exclude.hides(e.provenance) => {}
                 EventKind::Bytecode { method, tier, .. } => {
-                    if let Some(c) = self.of(method) {
+                    if let Some(c) = thread.of(&self.methods, method) {
                         c.bytecode(tier, e.provenance);
                     }
                 }
                 EventKind::Enter { method, entry: Entry::Call | Entry::Upcall, .. } => {
-                    if let Some(c) = self.of(method) {
+                    if let Some(c) = thread.of(&self.methods, method) {
                         c.calls.add(e.provenance);
                     }
                 }
                 _ => {}
             }
         }
+        ControlFlow::Continue(())
     }
-    fn end(self: Box<Self>) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.counts.len() < self.own.len() {
-            all.counts.resize(self.own.len(), Counts::default());
+    fn merge(&mut self, thread: HotThread) {
+        if self.counts.len() < thread.counts.len() {
+            self.counts.resize(thread.counts.len(), Counts::default());
         }
-        all.counts.iter_mut().zip(&self.own).for_each(|(a, b)| a.merge(b));
-        all.hidden.merge(self.follower.end());
+        self.counts.iter_mut().zip(&thread.counts).for_each(|(a, b)| a.merge(b));
+        self.hidden.merge(thread.follower.end());
+    }
+    fn takes_runs(&self) -> bool {
+        false
     }
 }
 
@@ -335,7 +325,7 @@ mod tests {
 
     #[test]
     fn counts_by_method_tier_and_provenance() {
-        let mut c = HotConsumer::new(methods(), Arc::default());
+        let mut c = HotAnalysis::new(methods(), Arc::default());
         let c2 = Event::decoded(EventKind::Bytecode {
             method: MethodId(1),
             bci: jportal_units::Bci(0),
@@ -358,7 +348,7 @@ mod tests {
     #[test]
     fn a_count_of_which_some_may_be_missing_is_the_least() {
         use crate::testing::{gap, leave};
-        let mut c = HotConsumer::new(methods(), Arc::default());
+        let mut c = HotAnalysis::new(methods(), Arc::default());
         let (from, to) = (Some(jportal_units::Bci(1)), Some(jportal_units::Bci(9)));
         let cause = jportal_flow::Cause::ConditionalMove;
         let lost = Event::decoded(EventKind::Unresolved { method: MethodId(0), from, to, cause, callers: 0 });
@@ -390,7 +380,7 @@ mod tests {
     #[test]
     fn what_may_be_hidden_altogether_has_a_row() {
         let inlined = Inlined::new(&methods(), [(MethodId(0), jportal_units::Bci(4), MethodId(2))], true);
-        let mut c = HotConsumer::new(methods(), Arc::new(inlined));
+        let mut c = HotAnalysis::new(methods(), Arc::new(inlined));
         let (from, to) = (Some(jportal_units::Bci(1)), Some(jportal_units::Bci(9)));
         let cause = jportal_flow::Cause::ConditionalMove;
         let lost = Event::decoded(EventKind::Unresolved { method: MethodId(0), from, to, cause, callers: 0 });

@@ -3,17 +3,15 @@
 //! Prints the flow as text, or as one JSON object per line.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jportal_bytecode::{Blocks, Instruction, Method, MethodTable, Opcode};
 use jportal_flow::{
-    Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, Orphan, Provenance, ThreadInfo,
+    Analysis, Enough, Entry, Event, EventKind, Exclude, Exit, Gap, Orphan, Provenance, Stack, ThreadInfo,
 };
 use jportal_units::{Bci, MethodId, Tsc};
 use serde_json::{Map, Value, json};
-
-use crate::stack::Stack;
-use crate::tally::Exclude;
 
 /// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +53,7 @@ struct Shared {
     error: Mutex<Option<io::Error>>,
 }
 
-impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> Printer<F> {
+impl<F: Fn(&ThreadInfo) -> io::Result<Option<Output>>> Printer<F> {
     /// A printer. `open` returns the output of a thread, or `None` for a thread that is not
     /// wanted.
     pub fn new(methods: Arc<MethodTable>, options: Options, open: F) -> Self {
@@ -68,13 +66,18 @@ impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> Printer<F> {
     }
 }
 
-impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> FlowConsumer for Printer<F> {
-    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+impl<F> Analysis for Printer<F>
+where
+    F: Fn(&ThreadInfo) -> io::Result<Option<Output>> + Send + Sync + 'static,
+{
+    type Thread = PrintedThread;
+
+    fn begin(&self, info: &ThreadInfo) -> PrintedThread {
         let out = (self.open)(info).unwrap_or_else(|e| {
             self.shared.fail(e);
             None
         });
-        let mut sink = Sink {
+        let mut thread = PrintedThread {
             shared: Arc::clone(&self.shared),
             tid: info.tid.get(),
             out,
@@ -83,8 +86,25 @@ impl<F: FnMut(&ThreadInfo) -> io::Result<Option<Output>>> FlowConsumer for Print
             lines: 0,
             resumed: true,
         };
-        sink.title(info);
-        Box::new(sink)
+        thread.title(info);
+        thread
+    }
+    fn events(&self, thread: &mut PrintedThread, events: &[Event]) -> ControlFlow<Enough> {
+        for e in events {
+            if thread.out.is_none() {
+                return ControlFlow::Break(Enough::OfThread);
+            }
+            thread.event(e);
+        }
+        ControlFlow::Continue(())
+    }
+    fn merge(&mut self, mut thread: PrintedThread) {
+        if let Some(Err(e)) = thread.out.as_mut().map(|out| out.flush()) {
+            self.shared.fail(e);
+        }
+    }
+    fn takes_runs(&self) -> bool {
+        false
     }
 }
 
@@ -145,7 +165,8 @@ impl Shared {
     }
 }
 
-struct Sink {
+/// One thread whose flow is printed.
+pub struct PrintedThread {
     shared: Arc<Shared>,
     tid: u32,
     /// `None` if the thread is not wanted, its limit is reached, or an error occurred.
@@ -158,23 +179,7 @@ struct Sink {
     resumed: bool,
 }
 
-impl FlowSink for Sink {
-    fn events(&mut self, events: &[Event]) {
-        for e in events {
-            if self.out.is_none() {
-                return;
-            }
-            self.event(e);
-        }
-    }
-    fn end(mut self: Box<Self>) {
-        if let Some(Err(e)) = self.out.as_mut().map(|out| out.flush()) {
-            self.shared.fail(e);
-        }
-    }
-}
-
-impl Sink {
+impl PrintedThread {
     fn title(&mut self, info: &ThreadInfo) {
         let line = if self.shared.options.json {
             json!({"tid": self.tid, "event": "thread", "name": info.name, "java_tid": info.java_tid})
@@ -480,7 +485,7 @@ mod tests {
     fn printed(events: &[Event], options: Options) -> String {
         let buffer = Buffer::default();
         let out = buffer.clone();
-        let mut p = Printer::new(methods(), options, |t: &ThreadInfo| {
+        let mut p = Printer::new(methods(), options, move |t: &ThreadInfo| {
             Ok((t.tid.get() == 7).then(|| Box::new(out.clone()) as Output))
         });
         feed(&mut p, 7, events);

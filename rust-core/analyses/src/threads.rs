@@ -2,12 +2,10 @@
 
 //! Totals per thread, which `info` shows for a decoded flow.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::ControlFlow;
 
-use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, Orphan, ThreadInfo};
+use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Orphan, Tally, ThreadInfo};
 use serde::Serialize;
-
-use crate::tally::Tally;
 
 /// Figures of one thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -35,21 +33,23 @@ pub struct ThreadTotals {
 /// Collects [`ThreadTotals`].
 #[derive(Debug, Default)]
 pub struct Threads {
-    all: Arc<Mutex<Vec<ThreadTotals>>>,
+    all: Vec<ThreadTotals>,
 }
 
 impl Threads {
     /// The totals, by start and then thread id.
     pub fn totals(&self) -> Vec<ThreadTotals> {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut all = self.all.clone();
         all.sort_by_key(|t| (t.started, t.tid));
         all
     }
 }
 
-impl FlowConsumer for Threads {
-    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
-        let own = ThreadTotals {
+impl Analysis for Threads {
+    type Thread = ThreadTotals;
+
+    fn begin(&self, info: &ThreadInfo) -> ThreadTotals {
+        ThreadTotals {
             tid: info.tid.get(),
             java_tid: info.java_tid,
             name: info.name.clone(),
@@ -59,36 +59,25 @@ impl FlowConsumer for Threads {
             unresolved: 0,
             orphans: 0,
             gaps: Default::default(),
-        };
-        Box::new(Sink { all: Arc::clone(&self.all), own })
+        }
     }
-    fn takes_runs(&self) -> bool {
-        true
-    }
-}
-
-struct Sink {
-    all: Arc<Mutex<Vec<ThreadTotals>>>,
-    own: ThreadTotals,
-}
-
-impl FlowSink for Sink {
-    fn events(&mut self, events: &[Event]) {
-        use jportal_flow::Entry;
+    fn events(&self, own: &mut ThreadTotals, events: &[Event]) -> ControlFlow<Enough> {
         for e in events {
             match &e.kind {
-                EventKind::Bytecode { .. } => self.own.bytecodes.add(e.provenance),
-                EventKind::Run { len, .. } => self.own.bytecodes.add_all(e.provenance, (*len).into()),
-                EventKind::Enter { entry: Entry::Call | Entry::Upcall, .. } => self.own.calls += 1,
-                EventKind::Unresolved { .. } => self.own.unresolved += 1,
-                EventKind::Orphan(Orphan::Bytecode { .. }) => self.own.orphans += 1,
-                EventKind::Gap(gap) => *self.own.gaps.entry(gap.reason.name()).or_default() += 1,
+                EventKind::Bytecode { .. } | EventKind::Run { .. } => {
+                    own.bytecodes.add_all(e.provenance, e.kind.bytecodes());
+                }
+                EventKind::Enter { entry: Entry::Call | Entry::Upcall, .. } => own.calls += 1,
+                EventKind::Unresolved { .. } => own.unresolved += 1,
+                EventKind::Orphan(Orphan::Bytecode { .. }) => own.orphans += 1,
+                EventKind::Gap(gap) => *own.gaps.entry(gap.reason.name()).or_default() += 1,
                 _ => {}
             }
         }
+        ControlFlow::Continue(())
     }
-    fn end(self: Box<Self>) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(self.own);
+    fn merge(&mut self, own: ThreadTotals) {
+        self.all.push(own);
     }
 }
 

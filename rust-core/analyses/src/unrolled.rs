@@ -33,6 +33,9 @@ impl FlowConsumer for Unrolled<'_> {
     fn takes_runs(&self) -> bool {
         true
     }
+    fn has_enough(&self) -> bool {
+        self.to.has_enough()
+    }
 }
 
 struct Sink {
@@ -74,7 +77,7 @@ impl Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{bytecode, enter, feed, methods};
+    use crate::testing::{bytecode, enter, methods, pass};
     use std::sync::Mutex;
 
     #[derive(Default)]
@@ -99,7 +102,7 @@ mod tests {
         let kind = EventKind::Run { method, first: Bci(1), last: Bci(8), len: 4, tier };
         let mut unrolled = Unrolled::new(methods(), &mut kept);
         assert!(unrolled.takes_runs());
-        feed(&mut unrolled, 1, &[enter(0), Event { kind, provenance }, bytecode(0, 9)]);
+        pass(&mut unrolled, 1, &[enter(0), Event { kind, provenance }, bytecode(0, 9)]);
         let recovered = |bci| Event { provenance, ..bytecode(0, bci) };
         // 1 ifeq 8; 4 iconst_1; 5 goto 9; 8 iconst_0
         let expected = [enter(0), recovered(1), recovered(4), recovered(5), recovered(8), bytecode(0, 9)];

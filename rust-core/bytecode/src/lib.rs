@@ -12,11 +12,13 @@ pub mod cfg;
 pub mod icfg;
 pub mod method;
 pub mod opcode;
-#[cfg(test)]
-mod testing;
+mod shape;
+#[doc(hidden)]
+pub mod testing;
 
 pub use blocks::Blocks;
 pub use cfg::{Cfg, CfgEdge, EdgeKind, HandlerRow};
 pub use icfg::{ByName, CallSite, CalleeResolver, Callees, Icfg, Node, SharedIcfg, Target};
 pub use method::{ExceptionRow, InvokeRef, LineRow, Method, MethodTable};
 pub use opcode::{BytecodeError, Instruction, Opcode, Switch, Transfer, instructions};
+pub use shape::{Branch, Shape, Shapes};

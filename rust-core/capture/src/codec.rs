@@ -13,6 +13,8 @@
 
 use std::borrow::Cow;
 
+use simd_cesu8::mutf8;
+
 /// Why the body of a record could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -98,9 +100,10 @@ wire_int!(u8, u16, u32, u64, i32);
 pub struct Str(pub Box<[u8]>);
 
 impl Str {
-    /// The text; bytes that are not UTF-8 are replaced.
+    /// The text. UTF-8 is also accepted, because the recorder's own texts and the command line are
+    /// UTF-8. Each byte that belongs to no character, or to an unpaired surrogate, becomes U+FFFD.
     pub fn text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.0)
+        mutf8::decode_lossy(&self.0)
     }
 }
 impl From<&str> for Str {
@@ -188,5 +191,60 @@ impl<T: Wire> Wire for Vec<T> {
         for item in self {
             item.encode(to);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `a/` and U+1D4D3 as a surrogate pair.
+    const SUPPLEMENTARY: &[u8] = b"a/\xed\xa0\xb5\xed\xb3\x93";
+
+    fn text(bytes: &[u8]) -> String {
+        Str(bytes.into()).text().into_owned()
+    }
+
+    #[test]
+    fn text_that_is_utf_8_is_not_copied() {
+        for text in ["", "java/lang/Object", "a/\u{e4}\u{20ac}", "a/\u{1d4d3}"] {
+            let s = Str::from(text);
+            assert!(matches!(s.text(), Cow::Borrowed(same) if same == text), "{text}");
+        }
+    }
+
+    #[test]
+    fn modified_utf_8_is_decoded() {
+        assert_eq!(text(b"a\xc0\x80b"), "a\0b");
+        assert_eq!(text(SUPPLEMENTARY), "a/\u{1d4d3}");
+        assert_eq!(text(b"\xc3\xa4\xc0\x80\xe2\x82\xac"), "\u{e4}\0\u{20ac}");
+        assert_eq!(Str(SUPPLEMENTARY.into()).to_string(), "a/\u{1d4d3}");
+    }
+
+    #[test]
+    fn each_byte_of_no_character_is_replaced() {
+        let cases: [(&[u8], usize); 7] = [
+            // Surrogates: a high one, a low one, and a pair in the wrong order.
+            (b"x\xed\xa0\xb5y", 3),
+            (b"x\xed\xb3\x93y", 3),
+            (b"x\xed\xb3\x93\xed\xa0\xb5y", 6),
+            (b"x\xc0y", 1),
+            (b"x\xc0\x81y", 2),
+            (b"x\xe2\x82y", 2),
+            (b"x\x80\xfe\xffy", 3),
+        ];
+        for (bytes, replaced) in cases {
+            assert_eq!(text(bytes), format!("x{}y", "\u{fffd}".repeat(replaced)), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn a_character_that_is_cut_is_replaced() {
+        for len in 2..SUPPLEMENTARY.len() {
+            let expected = format!("a/{}", "\u{fffd}".repeat(len - 2));
+            assert_eq!(text(&SUPPLEMENTARY[..len]), expected, "{len} bytes");
+        }
+        assert_eq!(text(b"a\xc0"), "a\u{fffd}");
+        assert_eq!(text(b"a\xc3"), "a\u{fffd}");
     }
 }

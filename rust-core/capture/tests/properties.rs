@@ -64,6 +64,17 @@ fn record() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
+    fn any_text_in_modified_utf_8_is_read(text in any::<String>()) {
+        let s = Str(simd_cesu8::mutf8::encode(&text).into());
+        prop_assert_eq!(s.text(), text);
+    }
+
+    #[test]
+    fn any_bytes_have_a_text(s in text()) {
+        prop_assert!(s.text().chars().count() <= s.0.len());
+    }
+
+    #[test]
     fn records_survive_the_round_trip(record in record(), tsc: u64) {
         let stamped = Stamped { tsc, record };
         let mut bytes = Vec::new();

@@ -8,13 +8,13 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use jportal_analyses::accuracy::{Flows, Storage, TraceBytes, compare};
-use jportal_bytecode::Method;
-use jportal_capture::{CaptureReader, Header};
-use jportal_reconstruct::{DecodeSummary, Recording};
+use jportal::file::{CaptureReader, Header};
+use jportal::reconstruct::{Recording, ThreadSummary};
+use jportal::units::MethodId;
+use jportal::validate::accuracy::{Flows, Storage, TraceBytes, compare};
+use jportal::{DecodeSummary, Method};
 
 use crate::args::{AccuracyArgs, DecodeArgs};
-use crate::infer::decode_inferred;
 use crate::progress::ProgressLine;
 use crate::{Outcome, decode, put_json, put_text, say};
 
@@ -23,29 +23,28 @@ const IN_MEMORY: usize = 1 << 20;
 
 pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
     let truth_args = DecodeArgs { capture: args.truth.clone(), ..args.decode.clone() };
-    let truth_reader = decode::open(&truth_args.capture)?;
-    let reader = decode::open(&args.decode.capture)?;
-    same_headers(&truth_reader, &reader)?;
-    let truth_recording = decode::recording(&truth_reader)?;
-    let recording = decode::recording(&reader)?;
-    same_methods(&truth_recording, &recording)?;
-    loss_free(&truth_recording)?;
+    let truth_capture = decode::open(&truth_args.capture)?;
+    let capture = decode::open(&args.decode.capture)?;
+    same_headers(truth_capture.recording().reader(), capture.recording().reader())?;
+    same_methods(truth_capture.recording(), capture.recording())?;
+    loss_free(truth_capture.recording())?;
 
-    let mut truth = Flows::of_truth(truth_recording.methods(), storage)?;
-    let summary = decode::decode(&truth_args, &truth_recording, &mut truth)?;
-    loss_free_flow(&args.truth, &summary)?;
-    let truth_bytes = trace_bytes(&summary, &truth_args);
-    drop(truth_recording);
-
-    let mut flows = Flows::of_capture(recording.methods(), storage)?;
     // The truth is loss-free, so nothing is placed or filled in it.
-    let (summary, _) = decode_inferred(&args.decode, &args.infer, &recording, &mut flows)?;
-    let bytes = trace_bytes(&summary, &args.decode);
+    let flows = Flows::of_truth(truth_capture.methods(), storage)?;
+    let truth = decode::query(&truth_args, &truth_capture)?.run(flows)?;
+    decode::remark(&truth_args, &truth_capture, &truth)?;
+    loss_free_flow(&args.truth, &truth.summary)?;
+    let truth_bytes = trace_bytes(&truth.summary, &truth_args);
+    drop(truth_capture);
+
+    let flows = Flows::of_capture(capture.methods(), storage)?;
+    let tested = decode::query_inferred(&args.decode, &args.infer, &capture)?.run(flows)?;
+    decode::remark(&args.decode, &capture, &tested)?;
+    let bytes = trace_bytes(&tested.summary, &args.decode);
 
     let mut line = ProgressLine::counting("comparing", "million bytecodes");
-    let accuracy = compare((truth, &truth_bytes), (flows, &bytes), recording.methods(), &mut |n, all| {
-        line.update(n, all)
-    })?;
+    let (truth, tested) = ((truth.analysis, &truth_bytes), (tested.analysis, &bytes));
+    let accuracy = compare(truth, tested, capture.methods(), &mut |n, all| line.update(n, all))?;
     drop(line);
     if args.decode.json {
         put_json(&accuracy)?;
@@ -68,7 +67,7 @@ fn storage() -> io::Result<Box<dyn Storage>> {
 fn trace_bytes(summary: &DecodeSummary, args: &DecodeArgs) -> TraceBytes {
     let threads: BTreeMap<(u32, u64), u64> =
         summary.threads.iter().map(|t| ((t.info.tid.get(), t.info.started.get()), t.pt_bytes)).collect();
-    let selected = |t: &&jportal_reconstruct::ThreadSummary| {
+    let selected = |t: &&ThreadSummary| {
         args.threads.iter().any(|want| *want == t.info.name || *want == t.info.tid.get().to_string())
     };
     let total = match args.threads.is_empty() {
@@ -115,15 +114,15 @@ fn same_headers(truth: &CaptureReader, capture: &CaptureReader) -> Result<()> {
 }
 
 /// Refuses recordings whose method ids mean different methods.
-fn same_methods(truth: &Recording<'_>, capture: &Recording<'_>) -> Result<()> {
+fn same_methods(truth: &Recording, capture: &Recording) -> Result<()> {
     let same = |(a, b): &(&Method, &Method)| {
         (&a.class_name, &a.name, &a.signature, &a.code) == (&b.class_name, &b.name, &b.signature, &b.code)
     };
     let (ours, theirs) = (capture.methods(), truth.methods());
     let other = theirs.iter().zip(ours.iter()).position(|pair| !same(&pair));
     if let Some(n) = other.or((theirs.len() != ours.len()).then(|| theirs.len().min(ours.len()))) {
-        let id = jportal_units::MethodId(n as u32);
-        let name = |r: &Recording<'_>| r.methods().get(id).map_or("none".into(), Method::qualified_name);
+        let id = MethodId(n as u32);
+        let name = |r: &Recording| r.methods().get(id).map_or("none".into(), Method::qualified_name);
         bail!(
             "the metadata of TRUTH and CAPTURE differ, method {n} is {} and {}: they must be whole and of the same run",
             name(truth),
@@ -137,7 +136,7 @@ fn same_methods(truth: &Recording<'_>, capture: &Recording<'_>) -> Result<()> {
 const NOT_TRUE: &str = "record TRUTH without loss (jportal run --on-full stall)";
 
 /// Refuses a truth that is known to have lost something. Runs before the truth is decoded.
-fn loss_free(truth: &Recording<'_>) -> Result<()> {
+fn loss_free(truth: &Recording) -> Result<()> {
     let reader = truth.reader();
     let path = reader.path().display();
     if !reader.completeness().is_whole() {

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
-use jportal_capture::CaptureReader;
+use jportal::file::CaptureReader;
 use jportal_degrade::capture::share;
 use jportal_degrade::overflow::Overflow;
 use jportal_degrade::{
@@ -18,7 +18,7 @@ use crate::progress::ProgressLine;
 use crate::{Outcome, decode, put_json, put_text};
 
 pub(crate) fn degrade(args: &DegradeArgs) -> Result<Outcome> {
-    let reader = decode::open(&args.capture)?;
+    let reader = decode::open_file(&args.capture)?;
     let settings = settings(args);
     let mut line = ProgressLine::new("degrading");
     let mut progress = |done, all| line.update(done, all);
@@ -63,9 +63,9 @@ fn thread_name(names: &Names, tid: u32) -> String {
 type Names = Vec<(u32, String)>;
 
 fn names(reader: &CaptureReader) -> Names {
-    use jportal_capture::Record;
+    use jportal::file::Record;
     let started = |record| match record {
-        Ok(jportal_capture::Stamped { record: Record::ThreadStarted(t), .. }) => {
+        Ok(jportal::file::Stamped { record: Record::ThreadStarted(t), .. }) => {
             Some((t.tid, t.name.text().into_owned()))
         }
         _ => None,

@@ -16,10 +16,10 @@ use crate::{Outcome, decode, put_json, put_text};
 
 pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
     let ExportFormat::PerfData = args.format;
-    let reader = decode::open(&args.capture)?;
-    let recording = decode::recording(&reader)?;
+    let capture = decode::open(&args.capture)?;
+    let recording = capture.recording();
     let mut line = ProgressLine::new("exporting");
-    let done = jportal_perf_data::export(&recording, &args.output, &mut |done, all| line.update(done, all));
+    let done = jportal_perf_data::export(recording, &args.output, &mut |done, all| line.update(done, all));
     drop(line);
     let done = done.with_context(|| format!("{}", args.capture.display()))?;
     if args.json {
@@ -69,7 +69,7 @@ fn as_text(args: &ExportArgs, done: &Exported) -> Result<String> {
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
-    let metadata = decode::open(&args.metadata)?;
+    let metadata = decode::open_file(&args.metadata)?;
     let data = File::open(&args.data).with_context(|| args.data.display().to_string())?;
     let mut line = ProgressLine::new("importing");
     let done = jportal_perf_data::import(BufReader::new(data), &metadata, &args.output, &mut |done, all| {

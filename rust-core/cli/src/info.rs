@@ -5,17 +5,20 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use jportal_analyses::{Execution, ThreadTotals, Threads};
-use jportal_capture::header::sources;
-use jportal_capture::{CaptureReader, Header};
-use jportal_infer::replay::Summary as Completed;
+use jportal::analyses::{ThreadTotals, Threads};
+use jportal::file::header::sources;
+use jportal::file::{CaptureReader, Counter, Header};
+use jportal::infer::place;
+use jportal::infer::replay::Summary as Completed;
+use jportal::reconstruct::Recording;
+use jportal::units::Core;
+use jportal::validate::check::{Checker, Report};
+use jportal::{Answer, DecodeSummary, Execution};
 use jportal_plain::line;
-use jportal_reconstruct::{DecodeSummary, Recording};
 use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
-use crate::check::Checked;
-use crate::infer::{Inference, decode_inferred};
+use crate::check::checker;
 use crate::presence::Presence;
 use crate::{Outcome, decode, put_json, put_text};
 
@@ -36,38 +39,40 @@ struct Decoded {
     unattributed_bytes: u64,
     completeness: f64,
     execution: Execution,
-    projection: Option<jportal_infer::place::Summary>,
+    projection: Option<place::Summary>,
     recovery: Option<Completed>,
-    check: Option<jportal_check::Report>,
+    check: Option<Report>,
 }
 
 pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
-    let reader = decode::open(&args.decode.capture)?;
-    let recording = decode::recording(&reader)?;
+    let capture = decode::open(&args.decode.capture)?;
+    let recording = capture.recording();
     // A sideband-only capture has no trace to decode. It says only when threads ran on which
     // core.
-    let presence = (reader.header().pt.source == sources::SIDEBAND).then(|| Presence::of(&recording));
+    let presence =
+        (recording.reader().header().pt.source == sources::SIDEBAND).then(|| Presence::of(recording));
     let decoded = if args.no_decode || presence.is_some() {
         None
     } else {
-        let mut threads = Threads::default();
-        let mut checked = Checked::new(&args.check, &recording, &mut threads);
-        let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut checked)?;
-        let check = checked.report();
-        let Inference { projection, recovery, execution } = inferred;
-        Some(Decoded { check, projection, recovery, execution, ..gather(&threads, &summary) })
+        let query = decode::query_inferred(&args.decode, &args.infer, &capture)?;
+        let answer = query.run((Threads::default(), checker(&args.check, &capture)))?;
+        decode::remark(&args.decode, &capture, &answer)?;
+        let Answer { analysis: (threads, checker), summary, execution, placed, filled, .. } = answer;
+        let check = checker.as_ref().map(Checker::report);
+        let gathered = gather(&threads, &summary);
+        Some(Decoded { check, projection: placed, recovery: filled, execution, ..gathered })
     };
     let clean = decoded.as_ref().is_none_or(|d| {
         d.check.as_ref().is_none_or(|c| c.is_clean() && d.failures(recording.pt_bytes()).is_empty())
     });
     if args.decode.json {
-        let mut all = as_json(&recording, decoded);
+        let mut all = as_json(recording, decoded);
         if let Some(presence) = presence {
             all["presence"] = json!(presence);
         }
         put_json(&all)?;
     } else {
-        put_text(&as_text(&recording, decoded.as_ref(), presence.as_ref()))?;
+        put_text(&as_text(recording, decoded.as_ref(), presence.as_ref()))?;
     }
     Ok(if clean { Outcome::Done } else { Outcome::Findings })
 }
@@ -114,7 +119,7 @@ fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
 }
 
 /// The threads as the VM reported them, for a capture that is not decoded.
-fn reported_threads(recording: &Recording<'_>) -> Vec<Value> {
+fn reported_threads(recording: &Recording) -> Vec<Value> {
     let threads = &recording.image().threads;
     threads
         .iter()
@@ -125,7 +130,7 @@ fn reported_threads(recording: &Recording<'_>) -> Vec<Value> {
         .collect()
 }
 
-fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
+fn as_json(recording: &Recording, decoded: Option<Decoded>) -> Value {
     let reader = recording.reader();
     let c = reader.completeness();
     let mut all = json!({
@@ -189,16 +194,16 @@ fn as_json(recording: &Recording<'_>, decoded: Option<Decoded>) -> Value {
 }
 
 /// Blocks that the emulated unit reports as executed with outdated bytes.
-fn stale_blocks(recording: &Recording<'_>) -> usize {
+fn stale_blocks(recording: &Recording) -> usize {
     recording.cores().map(|core| recording.stale_blocks(core).len()).sum()
 }
 
-fn counters(all: &[jportal_capture::Counter]) -> BTreeMap<String, u64> {
+fn counters(all: &[Counter]) -> BTreeMap<String, u64> {
     all.iter().map(|c| (c.name.text().into_owned(), c.value)).collect()
 }
 
 fn streams(reader: &CaptureReader) -> Vec<Value> {
-    let one = |&core: &jportal_units::Core| {
+    let one = |&core: &Core| {
         let sideband: u64 = reader.sideband(core).iter().map(|p| u64::from(p.len)).sum();
         json!({"core": core.get(), "pt_bytes": reader.pt_bytes(core), "sideband_bytes": sideband})
     };
@@ -226,13 +231,13 @@ fn header_json(h: &Header) -> Value {
 }
 
 fn packets(h: &Header) -> Vec<&'static str> {
-    use jportal_capture::header::packet_flags as f;
+    use jportal::file::header::packet_flags as f;
     let all =
         [(f::TSC, "tsc"), (f::MTC, "mtc"), (f::CYC, "cyc"), (f::RETURN_COMPRESSION, "return-compression")];
     all.into_iter().filter(|(bit, _)| h.pt.has(*bit)).map(|(_, name)| name).collect()
 }
 
-fn as_text(recording: &Recording<'_>, decoded: Option<&Decoded>, presence: Option<&Presence>) -> String {
+fn as_text(recording: &Recording, decoded: Option<&Decoded>, presence: Option<&Presence>) -> String {
     let (reader, h) = (recording.reader(), recording.reader().header());
     let end = reader.completeness().end.as_ref();
     let mut rows: Vec<(&str, String)> = vec![

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use jportal_analyses::print::Words;
+use jportal::Capture;
+use jportal::analyses::print::Words;
+use jportal::reconstruct::{MachineBlock, MachineStep, Watch};
 use jportal_plain::line;
-use jportal_reconstruct::{MachineBlock, MachineStep, Recording, Watch};
 use serde_json::{Value, json};
 
 use crate::args::DecodeArgs;
@@ -29,9 +30,9 @@ const EVENTS: usize = 6;
 
 impl Look {
     /// Decodes again, up to the event.
-    pub(crate) fn at(args: &DecodeArgs, recording: &Recording<'_>, watch: Watch) -> Result<Self> {
-        let steps = decode::steps_around(args, recording, watch)?;
-        Ok(Self { watch, steps, words: Words::new(Arc::new(recording.methods().clone())) })
+    pub(crate) fn at(args: &DecodeArgs, capture: &Capture, watch: Watch) -> Result<Self> {
+        let steps = decode::query(args, capture)?.steps_around(watch)?;
+        Ok(Self { watch, steps, words: Words::new(Arc::new(capture.methods().clone())) })
     }
 
     /// Whether the thread has this event.

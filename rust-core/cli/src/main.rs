@@ -13,7 +13,6 @@ mod decode;
 mod degrade;
 mod doctor;
 mod exchange;
-mod infer;
 mod info;
 mod look;
 mod manual;
@@ -41,6 +40,7 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
+    sys::see_children_end();
     let cli = Cli::parse();
     // `run` must end as the traced program ends, even if no one reads our messages any more.
     if !matches!(cli.command, Command::Run(_)) {

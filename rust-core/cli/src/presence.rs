@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jportal_reconstruct::Recording;
+use jportal::reconstruct::Recording;
 use serde::Serialize;
 
 /// One thread's time on the cores.
@@ -33,7 +33,7 @@ pub(crate) struct Presence {
 
 impl Presence {
     /// Computed from the sideband alone.
-    pub(crate) fn of(recording: &Recording<'_>) -> Self {
+    pub(crate) fn of(recording: &Recording) -> Self {
         let spans = &recording.image().threads;
         let mut threads: BTreeMap<(u32, u64), Thread> = BTreeMap::new();
         let (mut cores, mut all) = (BTreeSet::new(), Self::default());

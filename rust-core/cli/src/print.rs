@@ -7,25 +7,21 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use jportal_analyses::Execution;
-use jportal_analyses::print::{Level, Options, Output, Printer};
-use jportal_flow::ThreadInfo;
-use jportal_reconstruct::{Recording, Watch};
-use jportal_units::Tid;
+use jportal::analyses::print::{Level, Options, Output, Printer};
+use jportal::reconstruct::Watch;
+use jportal::{Capture, Execution, ThreadInfo, Tid};
 use serde_json::{Value, json};
 
 use crate::args::{self, PrintArgs};
-use crate::infer::decode_inferred;
 use crate::look::Look;
 use crate::{Outcome, decode, put_text};
 
 pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
-    let reader = decode::open(&args.decode.capture)?;
-    let recording = decode::recording(&reader)?;
+    let capture = decode::open(&args.decode.capture)?;
     if let Some(event) = args.around {
-        return print_around(args, &recording, event);
+        return print_around(args, &capture, event);
     }
-    let methods = Arc::new(recording.methods().clone());
+    let methods = Arc::new(capture.methods().clone());
     let options = Options {
         level: match args.level {
             args::Level::Call => Level::Call,
@@ -36,18 +32,19 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
         limit: args.limit,
         exclude: decode::excluded(&args.exclude),
     };
-    let spills = Spills::default();
-    let mut printer = Printer::new(methods, options, |_: &ThreadInfo| spills.open());
-    let (_, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut printer)?;
-    if let Some(e) = printer.error() {
+    let spills = Arc::new(Spills::default());
+    let opened = Arc::clone(&spills);
+    let printer = Printer::new(methods, options, move |_: &ThreadInfo| opened.open());
+    let answer = decode::query_inferred(&args.decode, &args.infer, &capture)?.run(printer)?;
+    decode::remark(&args.decode, &capture, &answer)?;
+    if let Some(e) = answer.analysis.error() {
         return Err(e).context("cannot write the output");
     }
-    drop(printer);
     spills.replay().context("cannot write the output")?;
-    let execution = &inferred.execution;
+    let execution = &answer.execution;
     let text = match args.decode.json {
         true => execution_lines(execution),
-        false => execution.text(reader.header().tsc_khz),
+        false => execution.text(capture.recording().reader().header().tsc_khz),
     };
     put_text(&text)?;
     Ok(Outcome::Done)
@@ -70,8 +67,10 @@ fn execution_lines(execution: &Execution) -> String {
 
 /// The machine blocks around one event of one thread. An OS thread id may be reused, so the
 /// event is searched in all threads that had it, in order of their start.
-fn print_around(args: &PrintArgs, recording: &Recording<'_>, event: u64) -> Result<Outcome> {
-    let chosen = decode::threads(recording, &args.decode.threads)?;
+fn print_around(args: &PrintArgs, capture: &Capture, event: u64) -> Result<Outcome> {
+    let chosen =
+        args.decode.threads.iter().map(|want| capture.threads(want)).collect::<Result<Vec<_>, _>>()?;
+    let chosen = chosen.concat();
     let mut tids: Vec<Tid> = chosen.iter().map(|t| t.0).collect();
     tids.dedup();
     if tids.len() != 1 {
@@ -79,7 +78,7 @@ fn print_around(args: &PrintArgs, recording: &Recording<'_>, event: u64) -> Resu
     }
     let mut look = None;
     for (tid, started) in chosen {
-        let one = Look::at(&args.decode, recording, Watch { tid, started, event })?;
+        let one = Look::at(&args.decode, capture, Watch { tid, started, event })?;
         let found = one.has_event();
         look = Some(one);
         if found {

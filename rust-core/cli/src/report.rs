@@ -5,52 +5,52 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use jportal_analyses::calls::CallsConsumer;
-use jportal_analyses::coverage::CoverageConsumer;
-use jportal_analyses::hot::HotConsumer;
-use jportal_analyses::names::Naming;
-use jportal_analyses::{Execution, Inlined};
-use jportal_bytecode::Method;
-use jportal_reconstruct::DecodeSummary;
+use jportal::analyses::calls::CallsAnalysis;
+use jportal::analyses::coverage::CoverageAnalysis;
+use jportal::analyses::hot::HotAnalysis;
+use jportal::analyses::names::Naming;
+use jportal::{Analysis, Answer, Capture, Execution, Method};
 use serde::Serialize;
 
 use crate::args::{Classes, ReportArgs, ReportKind};
 use crate::decode::is_application;
-use crate::infer::{Inference, decode_inferred};
 use crate::{Outcome, decode, put_json, put_text};
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
-    let reader = decode::open(&args.decode.capture)?;
-    let recording = decode::recording(&reader)?;
-    let methods = Arc::new(recording.methods().clone());
-    let (calls, complete) = recording.inlined_calls();
-    let inlined = Arc::new(Inlined::new(&methods, calls, complete));
+    let capture = decode::open(&args.decode.capture)?;
+    let methods = Arc::new(capture.methods().clone());
+    let inlined = Arc::new(capture.inlined());
     let naming = Naming { stable: args.stable_names, merge_versions: args.merge_versions };
     let wanted = |m: &Method| is_wanted(args, m);
     let exclude = decode::excluded(&args.exclude);
-    let khz = reader.header().tsc_khz;
     match args.kind {
         ReportKind::Coverage => {
-            let mut consumer = CoverageConsumer::new(methods, inlined).excluding(exclude).naming(naming);
-            let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
-            let report = consumer.report(wanted);
+            let analysis = CoverageAnalysis::new(methods, inlined).excluding(exclude).naming(naming);
+            let answer = run(args, &capture, analysis)?;
+            let report = answer.analysis.report(wanted);
             let hint = if report.classes.is_empty() { "no class fits; try --classes all\n" } else { "" };
-            show(args, &report, &format!("{}{hint}", report.text(args.methods)), &summary, &inferred, khz)?;
+            show(args, &report, &format!("{}{hint}", report.text(args.methods)), &capture, &answer)?;
         }
         ReportKind::HotMethods => {
-            let mut consumer = HotConsumer::new(methods, inlined).excluding(exclude).naming(naming);
-            let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
-            let report = consumer.report(args.top, wanted);
-            show(args, &report, &report.text(), &summary, &inferred, khz)?;
+            let analysis = HotAnalysis::new(methods, inlined).excluding(exclude).naming(naming);
+            let answer = run(args, &capture, analysis)?;
+            let report = answer.analysis.report(args.top, wanted);
+            show(args, &report, &report.text(), &capture, &answer)?;
         }
         ReportKind::Calls => {
-            let mut consumer = CallsConsumer::new(methods, inlined).excluding(exclude).naming(naming);
-            let (summary, inferred) = decode_inferred(&args.decode, &args.infer, &recording, &mut consumer)?;
-            let report = consumer.report(args.top, wanted);
-            show(args, &report, &report.text(), &summary, &inferred, khz)?;
+            let analysis = CallsAnalysis::new(methods, inlined).excluding(exclude).naming(naming);
+            let answer = run(args, &capture, analysis)?;
+            let report = answer.analysis.report(args.top, wanted);
+            show(args, &report, &report.text(), &capture, &answer)?;
         }
     }
     Ok(Outcome::Done)
+}
+
+fn run<A: Analysis>(args: &ReportArgs, capture: &Capture, analysis: A) -> Result<Answer<A>> {
+    let answer = decode::query_inferred(&args.decode, &args.infer, capture)?.run(analysis)?;
+    decode::remark(&args.decode, capture, &answer)?;
+    Ok(answer)
 }
 
 fn is_wanted(args: &ReportArgs, method: &Method) -> bool {
@@ -75,19 +75,19 @@ struct WithExecution<'a, R> {
     execution: &'a Execution,
 }
 
-fn show(
+fn show<A>(
     args: &ReportArgs,
     report: &impl Serialize,
     text: &str,
-    summary: &DecodeSummary,
-    inferred: &Inference,
-    tsc_khz: u64,
+    capture: &Capture,
+    answer: &Answer<A>,
 ) -> Result<()> {
+    let Answer { summary, execution, filled, .. } = answer;
     if args.decode.json {
-        return put_json(&WithExecution { report, execution: &inferred.execution });
+        return put_json(&WithExecution { report, execution });
     }
     put_text(text)?;
-    put_text(&format!("\n{}", inferred.execution.text(tsc_khz)))?;
+    put_text(&format!("\n{}", execution.text(capture.recording().reader().header().tsc_khz)))?;
     let (native, reconstruct) = (summary.native.errors, summary.contradictions());
     if native + reconstruct > 0 || summary.completeness() < 1.0 {
         put_text(&format!(
@@ -95,7 +95,7 @@ fn show(
             100.0 * summary.completeness()
         ))?;
     }
-    if let Some(c) = &inferred.recovery {
+    if let Some(c) = filled {
         let (filled, all, left) = (c.total.gaps_filled, c.total.gaps, c.total.gaps_left());
         put_text(&format!("{filled} of {all} gaps were filled ({}), {left} are left\n", c.method))?;
     }

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! System calls for which std has no safe form. Only this file of the command uses `unsafe`.
+//! System calls for which std has no safe form, by `nix` where it has one. Only this file of the
+//! command uses `unsafe`.
+//!
+//! `signal-hook` would install handlers, which `exec` resets to the default: the traced program
+//! would no longer ignore the signals that we were started to ignore (`nohup`). `rustix` offers
+//! signal masks only to an implementation of libc. What remains in libc changes dispositions, or
+//! must know all signals: those of `nix` lack the real-time ones, by which a program may end.
 
-use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::statvfs::statvfs;
+use nix::unistd::Pid;
 
 /// Restores the default action of SIGPIPE, so that the command ends quietly when its reader
 /// closes.
@@ -17,29 +29,40 @@ pub(crate) fn die_of_broken_pipes() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// Whether this process was started to ignore SIGCHLD.
+static CHILDREN_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Restores the default action of SIGCHLD. While it is ignored, the kernel reaps children, so that
+/// nobody can learn how they ended. Call it before the first child is started.
+pub(crate) fn see_children_end() {
+    // SAFETY: sets a disposition; no handler is installed.
+    let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    CHILDREN_IGNORED.store(before == libc::SIG_IGN, Ordering::Relaxed);
+}
+
 /// Signals that are passed on to the traced program, and SIGCHLD, which reports its end.
-const WATCHED: [libc::c_int; 8] = [
-    libc::SIGCHLD,
-    libc::SIGINT,
-    libc::SIGTERM,
-    libc::SIGHUP,
-    libc::SIGQUIT,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGWINCH,
+const WATCHED: [Signal; 8] = [
+    Signal::SIGCHLD,
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
 ];
 
 /// The watched signals, which are blocked, and the signal mask from before.
 pub(crate) struct Watch {
-    watched: libc::sigset_t,
-    before: libc::sigset_t,
+    watched: SignalFd,
+    before: SigSet,
 }
 
 /// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// Its number.
-    pub(crate) signal: i32,
+    /// Which one.
+    pub(crate) signal: Signal,
     /// Whether a process sent it to us. If not, the terminal sent it to our whole process
     /// group, which includes the traced program.
     pub(crate) sent: bool,
@@ -48,72 +71,59 @@ pub(crate) struct Arrival {
 impl Watch {
     /// Blocks the watched signals in the calling thread, which must be the only one.
     pub(crate) fn begin() -> io::Result<Self> {
-        // SAFETY: the sets are initialised by sigemptyset and pthread_sigmask before use.
-        unsafe {
-            let mut watched = MaybeUninit::uninit();
-            libc::sigemptyset(watched.as_mut_ptr());
-            for signal in WATCHED {
-                libc::sigaddset(watched.as_mut_ptr(), signal);
-            }
-            let watched = watched.assume_init();
-            let mut before = MaybeUninit::uninit();
-            match libc::pthread_sigmask(libc::SIG_BLOCK, &watched, before.as_mut_ptr()) {
-                0 => Ok(Self { watched, before: before.assume_init() }),
-                e => Err(io::Error::from_raw_os_error(e)),
-            }
-        }
+        let signals: SigSet = WATCHED.into_iter().collect();
+        let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        Ok(Self { watched: SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?, before })
     }
 
-    /// Makes `command` start with the signal mask that we were started with.
+    /// Makes `command` start with the signal mask, and the disposition of SIGCHLD, that we were
+    /// started with.
     pub(crate) fn restore_in(&self, command: &mut Command) {
-        let before = self.before;
-        // SAFETY: pthread_sigmask is async-signal-safe; nothing is allocated.
-        unsafe {
-            command.pre_exec(move || {
-                match libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) {
-                    0 => Ok(()),
-                    e => Err(io::Error::from_raw_os_error(e)),
-                }
-            });
-        }
+        let (before, ignored) = (self.before, CHILDREN_IGNORED.load(Ordering::Relaxed));
+        let restore = move || {
+            if ignored {
+                // SAFETY: sets a disposition; no handler is installed.
+                unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+            }
+            Ok(before.thread_set_mask()?)
+        };
+        // SAFETY: the closure makes system calls that are async-signal-safe, and allocates
+        // nothing.
+        unsafe { command.pre_exec(restore) };
     }
 
     /// Waits for the next watched signal.
     pub(crate) fn next(&self) -> io::Result<Arrival> {
         loop {
-            let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
-            // SAFETY: the set is initialised; `info` is written when the call succeeds.
-            let signal = unsafe { libc::sigwaitinfo(&self.watched, info.as_mut_ptr()) };
-            if signal > 0 {
-                // SAFETY: sigwaitinfo succeeded.
-                let code = unsafe { info.assume_init() }.si_code;
-                return Ok(Arrival { signal, sent: code <= 0 });
-            }
-            let e = io::Error::last_os_error();
-            if e.kind() != io::ErrorKind::Interrupted {
-                return Err(e);
+            match self.watched.read_signal() {
+                Ok(Some(info)) => {
+                    let signal = Signal::try_from(info.ssi_signo as i32)?;
+                    return Ok(Arrival { signal, sent: info.ssi_code <= 0 });
+                }
+                // The descriptor blocks, so there is always a signal.
+                Ok(None) | Err(Errno::EINTR) => {}
+                Err(e) => return Err(e.into()),
             }
         }
     }
 }
 
 /// Sends a signal. If the process no longer exists, nothing happens.
-pub(crate) fn send(pid: u32, signal: i32) {
-    if let Ok(pid) = libc::pid_t::try_from(pid) {
-        // SAFETY: plain system call.
-        unsafe { libc::kill(pid, signal) };
+pub(crate) fn send(pid: u32, signal: Signal) {
+    if let Ok(pid) = i32::try_from(pid) {
+        let _ = kill(Pid::from_raw(pid), signal);
     }
 }
 
 /// Ends this process by `signal`, as the traced program ended, without writing a core dump of
 /// its own. Returns if the signal does not kill the process.
 pub(crate) fn die_by(signal: i32) {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: plain system calls on initialised values.
+    let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set; the rest are plain system calls on initialised
+    // values, and no handler is installed.
     unsafe {
-        libc::setrlimit(libc::RLIMIT_CORE, &none);
         libc::signal(signal, libc::SIG_DFL);
-        let mut set = MaybeUninit::uninit();
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), signal);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
@@ -123,13 +133,6 @@ pub(crate) fn die_by(signal: i32) {
 
 /// Free bytes, for this user, in the file system of `path`.
 pub(crate) fn free_space(path: &Path) -> io::Result<u64> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let mut stat = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: `path` is NUL-terminated; `stat` is written when the call succeeds.
-    if unsafe { libc::statvfs(path.as_ptr(), stat.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call succeeded.
-    let stat = unsafe { stat.assume_init() };
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    let stat = statvfs(path)?;
+    Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
 }

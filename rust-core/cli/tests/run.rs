@@ -55,6 +55,23 @@ impl Stage {
     }
 }
 
+/// A parent may ignore SIGCHLD. Then the kernel reaps our children, unless we change it back.
+#[test]
+fn a_parent_that_ignores_its_children_does_no_harm() {
+    let stage = Stage::new("trap '' TERM; exit 7");
+    let jportal = env!("CARGO_BIN_EXE_jportal");
+    let mut command = stage.command();
+    let arguments: Vec<_> = command.get_args().map(|a| a.to_owned()).collect();
+    let environment: Vec<_> =
+        command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
+    assert_eq!(arguments[1], jportal);
+    command = Command::new("/usr/bin/env");
+    command.envs(environment).current_dir(stage.dir.path());
+    command.arg("--ignore-signal=CHLD").args(&arguments[1..]).arg("Main");
+    let status = command.status().unwrap();
+    assert_eq!(status.code(), Some(7));
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

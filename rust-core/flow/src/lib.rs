@@ -6,21 +6,31 @@
 //! methods and bytecodes, and how each step is known ([`Provenance`]). Where the recording or the
 //! decoder has no information, the flow contains a [`Gap`].
 //!
-//! A consumer may run on a thread of its own ([`relayed`]); the channel between the threads is
-//! [`bounded`].
+//! Whoever has a question about flows writes an [`Analysis`] and [runs](run()) it. Stages between
+//! the decoder and an analysis (filling, selecting) are [`FlowConsumer`]s that pass events on to
+//! another one. A consumer may run on a thread of its own ([`relayed`]); the channel between the
+//! threads is [`bounded`].
 //!
-//! The crate knows no file and no machine code. Producers are `reconstruct` and `infer`;
-//! consumers are `analyses`, `check` and the command.
+//! The crate knows no file and no machine code. Producers are `reconstruct` and `infer`; analyses
+//! are in `analyses` and `validate`, and in programs of users.
 #![forbid(unsafe_code)]
 
+mod analysis;
 mod bounded;
 mod cause;
 mod relay;
+mod stack;
+mod tally;
+#[doc(hidden)]
+pub mod testing;
 
+pub use analysis::{Analysis, Enough, Member, run};
 pub use bounded::{HungUp, Receiver, Sender, bounded};
 pub use cause::{Cause, UnresolvedCounts};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
 pub use relay::relayed;
+pub use stack::{Frame, Stack};
+pub use tally::{Exclude, Tally};
 
 /// What executes a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -353,6 +363,12 @@ pub trait FlowConsumer {
     /// Whether events may be [runs](EventKind::Run). A consumer that passes events on returns the
     /// answer of the consumer that it passes them to.
     fn takes_runs(&self) -> bool {
+        false
+    }
+    /// Whether no more events of any thread are needed, so that the producer may stop early. A
+    /// consumer that passes events on may return the answer of the consumer that it passes them
+    /// to.
+    fn has_enough(&self) -> bool {
         false
     }
 }

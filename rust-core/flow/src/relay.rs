@@ -92,6 +92,9 @@ impl FlowConsumer for Relay<'_> {
     fn takes_runs(&self) -> bool {
         self.to.takes_runs()
     }
+    fn has_enough(&self) -> bool {
+        self.to.has_enough()
+    }
 }
 
 /// A sink that the producer sees.

@@ -7,7 +7,7 @@
 mod support;
 
 use jportal_bytecode::{Icfg, Method, MethodTable, Node, Transfer};
-use jportal_check::{Checker, Options};
+use jportal_flow::testing::feed_as;
 use jportal_flow::{
     Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Gap, GapReason, Orphan, Provenance, ThreadInfo,
     Tier,
@@ -15,6 +15,7 @@ use jportal_flow::{
 use jportal_infer::Outcome;
 use jportal_infer::replay::{Clock, Completion, Method as By, Settings, Storage, Summary};
 use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
+use jportal_validate::check::{Checker, Options};
 use proptest::prelude::*;
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
@@ -219,9 +220,7 @@ fn broken(methods: &[Method], events: &[Event]) -> Vec<&'static str> {
         table.push(m.clone());
     });
     let mut checker = Checker::new(Arc::new(table), Options::default());
-    let mut sink = checker.thread(&info(0));
-    sink.events(events);
-    sink.end();
+    feed_as(&mut checker, &info(0), events);
     let report = checker.report();
     report.by_rule.into_keys().filter(|rule| !["callee", "call-missing"].contains(rule)).collect()
 }

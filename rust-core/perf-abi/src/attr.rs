@@ -25,7 +25,7 @@ pub struct Common {
 /// `PERF_EVENT_IOC_ENABLE`.
 fn base(common: Common) -> perf_event_attr {
     let mut attr = perf_event_attr { size: ATTR_SIZE, sample_type: SAMPLE_TYPE, ..Default::default() };
-    attr.__bindgen_anon_1.sample_period = 1;
+    attr.sample_period = 1;
     attr.set_disabled(1);
     attr.set_inherit(1);
     attr.set_inherit_thread(common.threads_only.into());
@@ -62,7 +62,7 @@ pub fn sideband(data_bytes: u64, common: Common) -> perf_event_attr {
     attr.set_mmap(1);
     attr.set_mmap2(1);
     attr.set_watermark(1);
-    attr.__bindgen_anon_2.wakeup_watermark = u32::try_from(data_bytes / 2).unwrap_or(u32::MAX);
+    attr.wakeup_watermark = u32::try_from(data_bytes / 2).unwrap_or(u32::MAX);
     attr
 }
 

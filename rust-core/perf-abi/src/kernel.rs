@@ -5,6 +5,7 @@
 
 use crate::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
 use crate::memory::Block;
+use perf_event_open_sys::{ioctls, perf_event_open};
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -99,13 +100,6 @@ pub trait Kernel: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Linux;
 
-// `_IO('$', n)` and `_IOW('$', n, ..)` of `linux/perf_event.h`. They are macros with arguments,
-// which bindgen omits.
-const IOC_ENABLE: libc::c_ulong = 0x2400;
-const IOC_DISABLE: libc::c_ulong = 0x2401;
-const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
-const IOC_SET_FILTER: libc::c_ulong = 0x4008_2406;
-
 impl Kernel for Linux {
     fn root(&self) -> &Path {
         Path::new("/")
@@ -114,27 +108,18 @@ impl Kernel for Linux {
     fn open(&self, attr: &perf_event_attr, thread: Thread, place: Place) -> io::Result<Event> {
         let core = match place {
             Place::Anywhere => -1,
-            Place::Core(core) => i64::from(core),
+            Place::Core(core) => core as libc::c_int,
         };
         let thread = match thread {
             Thread::Calling => 0,
-            Thread::Of(tid) => i64::from(tid),
+            Thread::Of(tid) => tid as libc::pid_t,
         };
-        let no_group = -1i64;
+        let no_group = -1;
+        let mut attr = *attr;
         // SAFETY: the kernel reads `attr.size` bytes, which are not more than the structure
         // has, and writes at most that field.
-        let fd = unsafe {
-            let attr: *const perf_event_attr = attr;
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                attr,
-                thread,
-                core,
-                no_group,
-                u64::from(PERF_FLAG_FD_CLOEXEC),
-            )
-        };
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(fd as Event) }
+        let fd = unsafe { perf_event_open(&mut attr, thread, core, no_group, PERF_FLAG_FD_CLOEXEC.into()) };
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(fd) }
     }
 
     fn close(&self, event: Event) {
@@ -143,14 +128,14 @@ impl Kernel for Linux {
     }
 
     fn control(&self, event: Event, request: Control<'_>) -> io::Result<()> {
-        // SAFETY: the argument is a number, or a string that ends in NUL and lives during the
-        // call, as the request requires.
+        // SAFETY: the argument is a number, or a string that ends in NUL, lives during the call
+        // and is only read, as the request requires.
         let result = unsafe {
             match request {
-                Control::Enable => libc::ioctl(event, IOC_ENABLE, 0),
-                Control::Disable => libc::ioctl(event, IOC_DISABLE, 0),
-                Control::SetOutput(to) => libc::ioctl(event, IOC_SET_OUTPUT, to),
-                Control::SetFilter(text) => libc::ioctl(event, IOC_SET_FILTER, text.as_ptr()),
+                Control::Enable => ioctls::ENABLE(event, 0),
+                Control::Disable => ioctls::DISABLE(event, 0),
+                Control::SetOutput(to) => ioctls::SET_OUTPUT(event, to),
+                Control::SetFilter(text) => ioctls::SET_FILTER(event, text.as_ptr().cast_mut()),
             }
         };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Static checks of the generated layout against the offsets of the kernel's ABI
+//! Static checks of the layout of [`crate::bindings`] against the offsets of the kernel's ABI
 //! (`include/uapi/linux/perf_event.h`), and the constants that follow from them.
 
 use crate::bindings::{perf_event_attr, perf_event_header, perf_event_mmap_page};

@@ -3,7 +3,8 @@
 //! The part of Linux `perf_event`'s memory layout and records that a PT recording uses. For
 //! both ends: the kernel or emulated unit that produces, and the drain that consumes.
 //!
-//! * [`bindings`]: the kernel's structures, generated from `<linux/perf_event.h>`.
+//! * [`bindings`]: the kernel's structures and constants, from `perf-event-open-sys`. The offsets
+//!   on which a recording relies are compared with the kernel's ABI when `layout` is compiled.
 //! * [`record`]: typed records, decoded from and encoded to the bytes of a data ring.
 //! * [`ring`]: the data ring and the AUX ring over shared memory, with the kernel's ordering.
 //! * [`pmu`], [`machine`]: facts from sysfs and procfs about the PT unit and about what a
@@ -20,7 +21,6 @@
 compile_error!("perf rings are read in place: the host must be little-endian as x86-64 is");
 
 pub mod attr;
-pub mod bindings;
 pub mod emulated;
 mod error;
 pub mod kernel;
@@ -37,5 +37,6 @@ pub mod testing;
 
 pub use error::Error;
 pub use layout::PAGE_SIZE;
+pub use perf_event_open_sys::bindings;
 pub use record::{Body, Record, RecordReader, SampleId};
 pub use refusal::Refusal;

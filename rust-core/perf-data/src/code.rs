@@ -35,7 +35,7 @@ struct Standing {
 
 /// Writes versions of code in the order of their changes.
 struct Mapper<'a, W> {
-    recording: &'a Recording<'a>,
+    recording: &'a Recording,
     file: CodeFile<W>,
     /// By start address.
     standing: BTreeMap<u64, Standing>,
@@ -47,7 +47,7 @@ struct Mapper<'a, W> {
 /// Writes all code to `file`; each change is valid from its time in `times` on. Returns the
 /// mappings in order of time, and the bytes of code.
 pub(crate) fn write<W: Write + Seek>(
-    recording: &Recording<'_>,
+    recording: &Recording,
     times: &[Tsc],
     file: W,
 ) -> io::Result<(Vec<Mapped>, u64)> {

@@ -2,8 +2,11 @@
 
 //! The code file from which perf reads instructions and symbols: an ELF64 shared object. Its
 //! only segment holds all versions of the code one after the other, at addresses that equal
-//! file offsets.
+//! file offsets. Code is written as it comes; headers, symbols and names are those of `object`.
 
+use object::write::elf::{Encoder, FileHeader, FileHeaderLayout, ProgramHeader, SectionHeader, Sym};
+use object::write::{CountingBuffer, StreamingBuffer, StringTable, WritableBuffer};
+use object::{LittleEndian, elf};
 use std::io::{self, Seek, SeekFrom, Write};
 
 /// Bytes before the code: ELF header and one program header, padded.
@@ -12,14 +15,15 @@ pub(crate) const CODE_AT: u64 = 0x1000;
 /// the next piece.
 const GUARD: u64 = 16;
 
-const EHDR: u16 = 64;
-const PHDR: u16 = 56;
-const SHDR: u16 = 64;
-const SYM: u64 = 24;
+/// The sections, by number; 0 is none.
+const SECTIONS: [&[u8]; 4] = [b".text", b".symtab", b".strtab", b".shstrtab"];
+const TEXT: u32 = 1;
+const STRTAB: u32 = 3;
+const SHSTRTAB: u32 = 4;
 
 /// A symbol of the file.
 struct Symbol {
-    name: u32,
+    name: String,
     at: u64,
     len: u64,
 }
@@ -29,28 +33,24 @@ pub(crate) struct CodeFile<W> {
     out: W,
     end: u64,
     symbols: Vec<Symbol>,
-    names: Vec<u8>,
 }
 
 impl<W: Write + Seek> CodeFile<W> {
     /// Starts the file at the beginning of `out`.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&[0; CODE_AT as usize])?;
-        Ok(Self { out, end: CODE_AT, symbols: Vec::new(), names: vec![0] })
+        Ok(Self { out, end: CODE_AT, symbols: Vec::new() })
     }
 
     /// Appends a piece of code and returns its offset.
     pub fn add(&mut self, bytes: &[u8], name: &str) -> io::Result<u64> {
-        let at = self.end;
+        let (at, len) = (self.end, bytes.len() as u64);
         self.out.write_all(bytes)?;
-        let end = (at + bytes.len() as u64 + GUARD).next_multiple_of(16);
-        pad(&mut self.out, end - at - bytes.len() as u64)?;
+        let end = (at + len + GUARD).next_multiple_of(16);
+        io::copy(&mut io::Read::take(io::repeat(0), end - at - len), &mut self.out)?;
         self.end = end;
-        let start = self.names.len() as u32;
         // A NUL would end the name.
-        self.names.extend(name.bytes().map(|b| if b == 0 { b'?' } else { b }));
-        self.names.push(0);
-        self.symbols.push(Symbol { name: start, at, len: bytes.len() as u64 });
+        self.symbols.push(Symbol { name: name.replace('\0', "?"), at, len });
         Ok(at)
     }
 
@@ -61,85 +61,88 @@ impl<W: Write + Seek> CodeFile<W> {
 
     /// Writes symbols and headers; returns the length of the file.
     pub fn finish(mut self) -> io::Result<u64> {
-        const SECTIONS: &[u8] = b"\0.text\0.symtab\0.strtab\0.shstrtab\0";
+        let file = Encoder::new(LittleEndian, true, elf::EM_X86_64);
         let symtab = self.end;
-        self.out.write_all(&[0; SYM as usize])?;
+        let mut out = CountingBuffer::new(StreamingBuffer::new(&mut self.out));
+        let mut names = StringTable::new_in_order(1);
+        file.null_symbol(&mut out);
         for s in &self.symbols {
-            let mut b = Vec::with_capacity(SYM as usize);
-            b.extend(s.name.to_le_bytes());
-            // STT_FUNC, STB_GLOBAL; default visibility; section 1.
-            b.extend([0x12, 0, 1, 0]);
-            b.extend(s.at.to_le_bytes());
-            b.extend(s.len.to_le_bytes());
-            self.out.write_all(&b)?;
+            let name = names.add(s.name.as_bytes());
+            let symbol = Sym {
+                section: Some(TEXT),
+                st_name: names.get_offset(name),
+                st_info: elf::STB_GLOBAL | elf::STT_FUNC,
+                st_other: elf::STV_DEFAULT.into(),
+                st_shndx: elf::SHN_UNDEF,
+                st_value: s.at,
+                st_size: s.len,
+            };
+            file.symbol(&mut out, &symbol);
         }
-        let strtab = symtab + SYM * (self.symbols.len() as u64 + 1);
-        self.out.write_all(&self.names)?;
-        let shstrtab = strtab + self.names.len() as u64;
-        self.out.write_all(SECTIONS)?;
-        let shdrs = (shstrtab + SECTIONS.len() as u64).next_multiple_of(8);
-        pad(&mut self.out, shdrs - shstrtab - SECTIONS.len() as u64)?;
-        let names = self.names.len() as u64;
-        let table = [
-            // Name, type, flags, address, offset, size, link, info, alignment, size of an entry.
-            [0; 10],
-            [1, 1, 6, CODE_AT, CODE_AT, symtab - CODE_AT, 0, 0, 16, 0],
-            [7, 2, 0, 0, symtab, strtab - symtab, 3, 1, 8, SYM],
-            [15, 3, 0, 0, strtab, names, 0, 0, 1, 0],
-            [23, 3, 0, 0, shstrtab, SECTIONS.len() as u64, 0, 0, 1, 0],
+        let strtab = symtab + out.count();
+        let strtab_size = write_strings(&mut names, &mut out)?;
+        let shstrtab = strtab + strtab_size;
+        let mut titles = StringTable::new_in_order(1);
+        let sh_name = SECTIONS.map(|title| {
+            let id = titles.add(title);
+            titles.get_offset(id)
+        });
+        let shstrtab_size = write_strings(&mut titles, &mut out)?;
+        // The symbols begin at a multiple of 16.
+        out.write_align(file.address_size());
+        let layout = FileHeaderLayout {
+            e_phoff: file.file_header_size(),
+            segment_num: 1,
+            e_shoff: symtab + out.count(),
+            section_num: SECTIONS.len() as u32 + 1,
+            shstrtab_index: SHSTRTAB,
+        };
+        let text = SectionHeader {
+            sh_type: elf::SHT_PROGBITS,
+            sh_flags: elf::SHF_ALLOC | elf::SHF_EXECINSTR,
+            sh_addr: CODE_AT,
+            sh_addralign: 16,
+            ..SectionHeader::default()
+        };
+        // The null symbol is the only local one.
+        let symbols = file.symtab_section_header(STRTAB, 1);
+        file.null_section_header(&mut out, &layout);
+        let sections = [
+            (text, CODE_AT, symtab - CODE_AT),
+            (symbols, symtab, strtab - symtab),
+            (file.strtab_section_header(), strtab, strtab_size),
+            (file.strtab_section_header(), shstrtab, shstrtab_size),
         ];
-        for row in table {
-            self.out.write_all(&section(row))?;
+        for (sh_name, (section, sh_offset, sh_size)) in sh_name.into_iter().zip(sections) {
+            file.section_header(&mut out, &SectionHeader { sh_name, sh_offset, sh_size, ..section });
         }
-        let len = shdrs + u64::from(SHDR) * table.len() as u64;
+        let len = symtab + out.count();
+        out.into_inner().result()?;
+
         self.out.seek(SeekFrom::Start(0))?;
-        self.out.write_all(&header(shdrs, table.len() as u16))?;
-        self.out.write_all(&segment(symtab))?;
-        self.out.flush()?;
+        let mut out = StreamingBuffer::new(&mut self.out);
+        let header = FileHeader { e_type: elf::ET_DYN, e_machine: elf::EM_X86_64, ..FileHeader::default() };
+        file.file_header(&mut out, &header, &layout).map_err(io::Error::other)?;
+        let segment = ProgramHeader {
+            p_type: elf::PT_LOAD,
+            p_flags: elf::PF_R | elf::PF_X,
+            p_offset: 0,
+            p_vaddr: 0,
+            p_paddr: 0,
+            p_filesz: symtab,
+            p_memsz: symtab,
+            p_align: 0x1000,
+        };
+        file.program_header(&mut out, &segment);
+        out.flush()?;
         Ok(len)
     }
 }
 
-fn pad(out: &mut impl Write, n: u64) -> io::Result<()> {
-    io::copy(&mut io::Read::take(io::repeat(0), n), out).map(|_| ())
-}
-
-fn section(row: [u64; 10]) -> Vec<u8> {
-    let mut b = Vec::with_capacity(SHDR.into());
-    for (i, v) in row.into_iter().enumerate() {
-        match i {
-            0 | 1 | 6 | 7 => b.extend((v as u32).to_le_bytes()),
-            _ => b.extend(v.to_le_bytes()),
-        }
-    }
-    b
-}
-
-fn header(sections_at: u64, sections: u16) -> Vec<u8> {
-    let mut b = b"\x7fELF\x02\x01\x01".to_vec();
-    b.resize(16, 0);
-    // ET_DYN, EM_X86_64, version 1.
-    b.extend(3u16.to_le_bytes());
-    b.extend(62u16.to_le_bytes());
-    b.extend(1u32.to_le_bytes());
-    for v in [0, u64::from(EHDR), sections_at] {
-        b.extend(v.to_le_bytes());
-    }
-    b.extend(0u32.to_le_bytes());
-    for v in [EHDR, PHDR, 1, SHDR, sections, sections - 1] {
-        b.extend(v.to_le_bytes());
-    }
-    b
-}
-
-/// PT_LOAD, readable and executable, of everything up to `end`.
-fn segment(end: u64) -> Vec<u8> {
-    let mut b = 1u32.to_le_bytes().to_vec();
-    b.extend(5u32.to_le_bytes());
-    for v in [0, 0, 0, end, end, 0x1000] {
-        b.extend(v.to_le_bytes());
-    }
-    b
+/// Writes the strings after a NUL, as ELF has them; returns the number of bytes.
+fn write_strings(strings: &mut StringTable<'_>, out: &mut impl WritableBuffer) -> io::Result<u64> {
+    out.write_zeros(1);
+    strings.write(out, 1).map(u64::from).map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -164,7 +167,7 @@ mod tests {
         // Third section header: .symtab; its third entry: the second piece.
         let shdrs = u64_at(&bytes, 40) as usize;
         let (symtab, strtab) = (u64_at(&bytes, shdrs + 2 * 64 + 24), u64_at(&bytes, shdrs + 3 * 64 + 24));
-        let entry = symtab as usize + 2 * SYM as usize;
+        let entry = symtab as usize + 2 * 24;
         assert_eq!((u64_at(&bytes, entry + 8), u64_at(&bytes, entry + 16)), (second, 40));
         let name = u32::from_le_bytes(bytes[entry..entry + 4].try_into().unwrap()) as usize;
         assert!(bytes[strtab as usize + name..].starts_with(b"se?cond\0"));

@@ -74,7 +74,7 @@ pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 /// # Errors
 /// When there is no trace, when perf could not decode it, or when something cannot be read or
 /// written.
-pub fn export(recording: &Recording<'_>, to: &Path, progress: &mut Progress<'_>) -> Result<Exported, Error> {
+pub fn export(recording: &Recording, to: &Path, progress: &mut Progress<'_>) -> Result<Exported, Error> {
     let reader = recording.reader();
     let pt = &reader.header().pt;
     if recording.pt_bytes() == 0 {
@@ -111,7 +111,7 @@ fn create(path: &Path) -> Result<File, Error> {
 }
 
 struct Exporter<'a> {
-    recording: &'a Recording<'a>,
+    recording: &'a Recording,
     clock: PerfClock,
     exported: Exported,
     cores: Vec<CorePlan>,

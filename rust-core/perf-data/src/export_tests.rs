@@ -26,7 +26,7 @@ impl MachineListener for Blocks {
     }
 }
 
-fn blocks(recording: &Recording<'_>) -> Vec<Vec<(u32, u64, u64)>> {
+fn blocks(recording: &Recording) -> Vec<Vec<(u32, u64, u64)>> {
     let one = |core| {
         let mut blocks = Blocks::default();
         recording.machine_flow(core, &mut blocks).unwrap();
@@ -145,7 +145,7 @@ fn callees(blocks: &[(u32, u64, u64)]) -> Vec<u64> {
 fn there_and_back(begins: [u64; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let reader = testing::capture(&folder.path().join("a.jportal"), begins, true);
-    let recording = Recording::open(&reader).unwrap();
+    let recording = Recording::open(reader).unwrap();
     let ours = blocks(&recording);
     for (core, begins) in ours.iter().zip(begins) {
         let (old, new) = testing::rounds(begins);
@@ -165,9 +165,9 @@ fn there_and_back(begins: [u64; 2]) {
     let back = folder.path().join("back.jportal");
     let imported = import(Cursor::new(data), &metadata, &back, &mut nothing).unwrap();
     assert_eq!((imported.cores, imported.left_out), (2, 0));
-    let reader = CaptureReader::open(&back).unwrap();
-    assert_eq!(reader.header().pt.source, sources::PERF);
-    assert_eq!(blocks(&Recording::open(&reader).unwrap()), ours);
+    let back = Recording::open(CaptureReader::open(&back).unwrap()).unwrap();
+    assert_eq!(back.reader().header().pt.source, sources::PERF);
+    assert_eq!(blocks(&back), ours);
 }
 
 proptest! {
@@ -198,7 +198,7 @@ fn a_run_wholly_before_or_after_the_patch() {
 fn the_file_is_what_perf_expects() {
     let folder = tempfile::tempdir().unwrap();
     let reader = testing::capture(&folder.path().join("a.jportal"), [PATCH; 2], true);
-    let recording = Recording::open(&reader).unwrap();
+    let recording = Recording::open(reader).unwrap();
     export(&recording, &folder.path().join("x"), &mut nothing).unwrap();
     let bytes = std::fs::read(folder.path().join("x").join(DATA_FILE)).unwrap();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -226,13 +226,13 @@ fn the_file_is_what_perf_expects() {
 fn folders_that_a_filter_cannot_name_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let reader = testing::capture(&folder.path().join("a.jportal"), [PATCH; 2], true);
-    let recording = Recording::open(&reader).unwrap();
+    let recording = Recording::open(reader).unwrap();
     for name in ["a b", "a,b", "a\nb"] {
         let error = export(&recording, &folder.path().join(name), &mut nothing).unwrap_err();
         assert!(matches!(error, Error::FolderName { .. }), "{name:?}: {error}");
     }
     let reader = testing::capture(&folder.path().join("m.jportal"), [PATCH; 2], false);
-    let recording = Recording::open(&reader).unwrap();
+    let recording = Recording::open(reader).unwrap();
     assert!(matches!(export(&recording, folder.path(), &mut nothing), Err(Error::NoTrace)));
 }
 

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 //! Reads a perf.data file, record by record. Nothing in the file is trusted.
+//!
+//! `linux-perf-data` (0.13.0) does not hold what an import promises. It takes sizes from the file
+//! unchecked: an event size of 0 divides by zero, the end of the records overflows, and a feature
+//! section or a piece of trace that claims 2^40 bytes is allocated, which ends the process. It
+//! reads each piece of trace as a whole and keeps a round of records to sort them, so memory
+//! grows with the trace. Its errors have no place, and its records no offset, from which
+//! [`DataReader::trace`] reads a piece again. AUX, ITRACE_START and AUXTRACE_INFO, hence the
+//! conversion of time, would be parsed here all the same.
 
 use crate::error::Error;
 use crate::layout::{self, config, flags, info};

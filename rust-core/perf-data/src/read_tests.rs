@@ -14,7 +14,7 @@ fn nothing(_: u64, _: u64) {}
 /// A valid file.
 fn good(folder: &Path) -> Vec<u8> {
     let reader = testing::capture(&folder.join("a.jportal"), [PATCH; 2], true);
-    export(&Recording::open(&reader).unwrap(), &folder.join("x"), &mut nothing).unwrap();
+    export(&Recording::open(reader).unwrap(), &folder.join("x"), &mut nothing).unwrap();
     std::fs::read(folder.join("x").join(DATA_FILE)).unwrap()
 }
 
@@ -202,12 +202,14 @@ fn padding_between_pieces_is_no_trace() {
     let bytes = good(folder.path());
     let imported = read(folder.path(), &bytes).unwrap();
     let reader = CaptureReader::open(&folder.path().join("o.jportal")).unwrap();
+    let recording = Recording::open(reader).unwrap();
     assert_eq!(imported.cores, 2);
     // One AUX record covers all of a core's trace, which is longer at most by the padding at
     // its end.
-    for core in reader.cores() {
-        let covered = Recording::open(&reader).unwrap().stretches(core)[0].to.0;
-        assert!((covered..covered + 8).contains(&reader.pt_bytes(core)), "{core}: {covered}");
+    for core in recording.cores() {
+        let covered = recording.stretches(core)[0].to.0;
+        let bytes = recording.reader().pt_bytes(core);
+        assert!((covered..covered + 8).contains(&bytes), "{core}: {covered}");
     }
 }
 

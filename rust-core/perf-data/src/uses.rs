@@ -76,7 +76,7 @@ impl MachineListener for Collector {
 }
 
 /// Collects the uses of `core` from its machine flow.
-pub(crate) fn collect(recording: &Recording<'_>, core: Core) -> Result<CoreUses, Error> {
+pub(crate) fn collect(recording: &Recording, core: Core) -> Result<CoreUses, Error> {
     let mut collector = Collector::default();
     recording.machine_flow(core, &mut collector)?;
     Ok(collector.found)

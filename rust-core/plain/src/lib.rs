@@ -10,7 +10,10 @@
 //!
 //! Two functions together cover all output: [`line()`] is applied where a line is composed of
 //! foreign names, and [`lines`] to all text that leaves the command, whatever its origin.
+//! [`table`] applies the former to its cells.
 #![forbid(unsafe_code)]
+
+pub mod table;
 
 use std::borrow::Cow;
 use std::fmt::Write;

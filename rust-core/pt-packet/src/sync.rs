@@ -2,47 +2,24 @@
 
 //! The search for synchronisation points.
 
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
+
 /// The bytes of PSB (SDM, table "PSB Packet Definition").
 pub const PSB: [u8; 16] = [2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82];
+
+static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(&PSB));
 
 /// Offset of the first PSB in `bytes` at or after `from`.
 ///
 /// The SDM guarantees that no other packet's bytes contain the pattern, so each match is a PSB.
 pub fn find_psb(bytes: &[u8], from: usize) -> Option<usize> {
-    // With a stride of 15, a pattern of sixteen bytes always covers a probed byte. So it
-    // suffices to probe one byte per stride for the pattern's only two values, and to compare
-    // around a hit.
-    let mut at = from + PSB.len() - 1;
-    while let Some(&byte) = bytes.get(at) {
-        let back = match byte {
-            0x82 => Some(15),
-            0x02 => Some(14),
-            _ => None,
-        };
-        if let Some(back) = back
-            && let Some(found) = first_match(bytes, (at - back).max(from), at)
-        {
-            return Some(found);
-        }
-        at += PSB.len() - 1;
-    }
-    // The last stride may have ended before a PSB at the very end of the bytes.
-    let tail = at.saturating_sub(PSB.len() - 1).saturating_sub(PSB.len() - 1).max(from);
-    first_match(bytes, tail, bytes.len())
-}
-
-fn first_match(bytes: &[u8], from: usize, last: usize) -> Option<usize> {
-    (from..=last).find(|&i| bytes.get(i..i + PSB.len()) == Some(&PSB[..]))
+    Some(from + FINDER.find(bytes.get(from..)?)?)
 }
 
 /// Offsets of all PSBs in `bytes`, ascending.
 pub fn find_psbs(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
-    let mut from = 0;
-    core::iter::from_fn(move || {
-        let found = find_psb(bytes, from)?;
-        from = found + PSB.len();
-        Some(found)
-    })
+    FINDER.find_iter(bytes)
 }
 
 #[cfg(test)]
@@ -60,6 +37,7 @@ mod tests {
                 assert_eq!(find_psb(&bytes, at), Some(at));
                 assert_eq!(find_psb(&bytes, at + 1), None);
                 assert_eq!(find_psb(&bytes[..at + 15], 0), None);
+                assert_eq!(find_psb(&bytes, bytes.len() + 1), None);
             }
         }
     }

@@ -9,11 +9,8 @@ use libipt::packet::{Packet as Theirs, PacketDecoder as TheirDecoder};
 /// Every packet that libipt knows, several times each, with addresses in every form.
 fn stream() -> Vec<u8> {
     let mut e = Encoder::new();
-    let mut n: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut next = || {
-        n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        n >> 11
-    };
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut next = || random.u64(..1 << 53);
     for _ in 0..500 {
         e.psb();
         e.tsc(next() % (1 << 56));

@@ -28,7 +28,7 @@ fn name(image: &VmImage, markers: &PathMarkers, marker: Marker) -> String {
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let capture = std::env::args().nth(1).ok_or("usage: implausible CAPTURE")?;
     let reader = CaptureReader::open(capture.as_ref())?;
-    let recording = Recording::open(&reader)?;
+    let recording = Recording::open(reader)?;
     let image = recording.image();
     let steps = recording.implausible_steps();
     for step in &steps {

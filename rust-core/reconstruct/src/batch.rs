@@ -74,7 +74,7 @@ impl Check for Listening<'_> {
     }
 }
 
-impl Recording<'_> {
+impl Recording {
     /// Decodes the machine flow of one core only, stretch by stretch.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Check for jportal_machine_flow::Peer<'_> {
 
 /// The decoder of one core and its input.
 pub(crate) struct CoreStream<'a> {
-    recording: &'a Recording<'a>,
+    recording: &'a Recording,
     core: Core,
     decoder: CoreDecoder,
     /// libipt must agree with the decoder.
@@ -136,14 +136,14 @@ pub(crate) fn config(header: &Header) -> Config {
 }
 
 impl<'a> CoreStream<'a> {
-    pub(crate) fn new(recording: &'a Recording<'a>, core: Core, with: MachineDecoder) -> Result<Self, Error> {
+    pub(crate) fn new(recording: &'a Recording, core: Core, with: MachineDecoder) -> Result<Self, Error> {
         let checked = with == MachineDecoder::Libipt;
         if checked && !cfg!(feature = "libipt") {
             return Err(Error::NoLibipt);
         }
         Ok(Self::with(recording, core, checked, checked))
     }
-    fn with(recording: &'a Recording<'a>, core: Core, checked: bool, record_decisions: bool) -> Self {
+    fn with(recording: &'a Recording, core: Core, checked: bool, record_decisions: bool) -> Self {
         let config = Config { record_decisions, ..config(recording.reader().header()) };
         let mut decoder = CoreDecoder::new(config, recording.history());
         for stale in recording.stale_blocks(core) {

@@ -61,7 +61,7 @@ pub type Progress<'p> = dyn FnMut(u64, u64) + 'p;
 
 /// Runs the decode loop.
 pub(crate) fn decode(
-    recording: &Recording<'_>,
+    recording: &Recording,
     options: &DecodeOptions,
     consumer: &mut dyn FlowConsumer,
     progress: &mut Progress<'_>,
@@ -71,7 +71,7 @@ pub(crate) fn decode(
 
 /// As [`decode`], with a watcher for one event. Ends when the watcher has seen the event.
 pub(crate) fn decode_watched(
-    recording: &Recording<'_>,
+    recording: &Recording,
     options: &DecodeOptions,
     consumer: &mut dyn FlowConsumer,
     progress: &mut Progress<'_>,
@@ -112,7 +112,7 @@ pub(crate) fn decode_watched(
             done += bytes;
             lane.add_bytes(bytes);
             progress(done, total);
-            if watcher.as_ref().is_some_and(|w| w.is_done()) {
+            if lanes.have_enough() || watcher.as_ref().is_some_and(|w| w.is_done()) {
                 break;
             }
         }

@@ -33,7 +33,7 @@ pub struct ImplausibleStep {
     pub to: Marker,
 }
 
-impl Recording<'_> {
+impl Recording {
     /// All implausible steps of all compiled code. Each pair of markers appears once per piece
     /// of code.
     pub fn implausible_steps(&self) -> Vec<ImplausibleStep> {

@@ -116,6 +116,10 @@ impl<'a, 'c> Lanes<'a, 'c> {
     ) -> Self {
         Self { shared, only, consumer, open: HashMap::new(), closed: HashMap::new() }
     }
+    /// Whether the consumer needs no more events.
+    pub(crate) fn have_enough(&self) -> bool {
+        self.consumer.has_enough()
+    }
     /// The lane of the stretch's thread. If two Java threads used one OS thread in turn (`main`
     /// and `DestroyJavaVM`), a stretch in which both ran goes to the first.
     pub(crate) fn of(&mut self, stretch: &Stretch) -> &mut Lane<'a> {

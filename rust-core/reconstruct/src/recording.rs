@@ -29,8 +29,8 @@ pub(crate) struct Turn {
 
 /// A capture with the VM's image and the code history built from its metadata.
 #[derive(Debug)]
-pub struct Recording<'a> {
-    reader: &'a CaptureReader,
+pub struct Recording {
+    reader: CaptureReader,
     image: VmImage,
     history: CodeHistory,
     cache: AddressRange,
@@ -139,13 +139,13 @@ fn sideband(reader: &CaptureReader, core: Core) -> Result<Vec<Option<Vec<u8>>>, 
     Ok(pieces)
 }
 
-impl<'a> Recording<'a> {
+impl Recording {
     /// Reads all metadata of `reader`.
     ///
     /// # Errors
     /// When there is PT, but the header lacks the code-cache bounds or garbles them.
-    pub fn open(reader: &'a CaptureReader) -> Result<Self, Error> {
-        let cache = code_cache(reader)?;
+    pub fn open(reader: CaptureReader) -> Result<Self, Error> {
+        let cache = code_cache(&reader)?;
         let code = CodeHistory::new(cache).map_err(Error::Image)?;
         let all_resolutions = reader.version() >= ALL_RESOLUTIONS;
         let mut history = History { code, refused: 0, all_resolutions };
@@ -161,14 +161,14 @@ impl<'a> Recording<'a> {
             }
         }
         let image = vm.finish();
-        let described = described_until(reader, latest);
+        let described = described_until(&reader, latest);
         let (mut sidebands, mut undescribed) = (Vec::new(), HashMap::new());
         for core in reader.cores() {
             let mut held: Vec<_> = reader.pt(core).iter().map(|p| p.offset..p.end()).collect();
             let begin = held.first().map_or(StreamOffset(0), |p| StreamOffset(p.start));
-            let mut side = digest(core, begin, &sideband(reader, core)?);
+            let mut side = digest(core, begin, &sideband(&reader, core)?);
             if let Some(until) = described {
-                let end = decodable(reader, core, &side.stretches, until)?;
+                let end = decodable(&reader, core, &side.stretches, until)?;
                 if let Some(end) = end {
                     held.retain(|p| p.start < end.0);
                     held.iter_mut().for_each(|p| p.end = p.end.min(end.0));
@@ -178,12 +178,13 @@ impl<'a> Recording<'a> {
             side.confront(core, &held);
             sidebands.push((core, side));
         }
+        let silences = silences(&reader, &sidebands);
         Ok(Self {
             reader,
             image,
             history: history.code,
             cache,
-            silences: silences(reader, &sidebands),
+            silences,
             sidebands,
             undescribed,
             damaged_records,
@@ -225,8 +226,8 @@ impl<'a> Recording<'a> {
         &self.history
     }
     /// The capture.
-    pub fn reader(&self) -> &'a CaptureReader {
-        self.reader
+    pub fn reader(&self) -> &CaptureReader {
+        &self.reader
     }
     /// The code cache: the traced range.
     pub fn code_cache(&self) -> AddressRange {

@@ -76,7 +76,7 @@ pub struct DecodeSummary {
 }
 
 impl DecodeSummary {
-    pub(crate) fn new(threads: Vec<ThreadSummary>, native: MachineTotals, recording: &Recording<'_>) -> Self {
+    pub(crate) fn new(threads: Vec<ThreadSummary>, native: MachineTotals, recording: &Recording) -> Self {
         let attributed: u64 = threads.iter().map(|t| t.pt_bytes).sum();
         let pt_bytes = recording.pt_bytes();
         Self {

@@ -132,7 +132,7 @@ impl FlowSink for Nobody {
     fn end(self: Box<Self>) {}
 }
 
-impl Recording<'_> {
+impl Recording {
     /// The machine's steps around an event, in order. If there is no such event, the last steps
     /// of the thread.
     ///

@@ -81,8 +81,8 @@ fn kill_and_recover(after: Duration) -> u64 {
 
 #[test]
 fn what_was_committed_before_a_kill_is_found_again() {
-    let mut random = common::Random::new(7);
-    let mut kill = || kill_and_recover(Duration::from_millis(30 + random.below(80)));
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut kill = || kill_and_recover(Duration::from_millis(random.u64(30..110)));
     let recovered: u64 = (0..100).map(|_| kill()).sum();
     assert!(recovered > 0, "in a hundred kills the ring was never found with something in it");
 }
@@ -91,14 +91,14 @@ fn what_was_committed_before_a_kill_is_found_again() {
 /// point the consumer then is: every record is in the capture.
 #[test]
 fn what_was_committed_before_any_end_is_found_again() {
-    let mut random = common::Random::new(11);
+    let mut random = fastrand::Rng::with_seed(11);
     let mut recovered = 0;
     for (way, code, signal) in
         [("exit", Some(3), None), ("abort", None, Some(libc::SIGABRT)), ("segv", None, Some(libc::SIGSEGV))]
     {
         for _ in 0..100 {
             let dir = tempfile::tempdir().unwrap();
-            let (capture, records) = (dir.path().join("a.jportal"), 1 + random.below(20_000));
+            let (capture, records) = (dir.path().join("a.jportal"), random.u64(1..=20_000));
             let mut vm = Command::new(fake_vm());
             let status = vm.arg("die").arg(&capture).arg(records.to_string()).arg(way).status().unwrap();
             assert_eq!((status.code(), status.signal()), (code, signal), "{way}");

@@ -3,9 +3,7 @@
 //! The export ring with many producers, a slow consumer, records longer than the ring, and an
 //! end while producers write.
 
-mod common;
-
-use common::Random;
+use fastrand::Rng;
 use jportal_capture::ring_file::{self, states};
 use jportal_recorder::{Error, Ring};
 use proptest::prelude::*;
@@ -33,12 +31,12 @@ impl Place {
 /// pause.
 fn consume(ring: &Ring, seed: u64) -> Vec<u8> {
     ring.attach_consumer();
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut stream = Vec::new();
     loop {
         let last = !ring.is_open();
-        let n = ring.read(&mut stream, 1 + random.below(40_000) as usize);
-        if random.below(50) == 0 {
+        let n = ring.read(&mut stream, random.usize(1..=40_000));
+        if random.u64(..50) == 0 {
             std::thread::sleep(Duration::from_micros(300));
         }
         ring.free(n);
@@ -83,9 +81,9 @@ fn many_producers(size: u64, producers: u16, each: u64, longest: u64, seed: u64)
             for kind in 0..producers {
                 let ring = &ring;
                 scope.spawn(move || {
-                    let mut random = Random::new(seed ^ u64::from(kind) << 20);
+                    let mut random = Rng::with_seed(seed ^ u64::from(kind) << 20);
                     for n in 0..each {
-                        assert!(ring.write(kind, &body(kind, n, random.below(longest) as usize)));
+                        assert!(ring.write(kind, &body(kind, n, random.u64(..longest) as usize)));
                     }
                 });
             }

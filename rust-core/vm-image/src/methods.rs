@@ -134,3 +134,21 @@ fn convert(m: MethodDefined, class: Class) -> Method {
         invokes: invokes.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_supplementary_characters() {
+        let mut index = MethodIndex::default();
+        // U+1D4D3 in the VM's modified UTF-8.
+        let name = |prefix: &[u8]| Str([prefix, b"\xed\xa0\xb5\xed\xb3\x93"].concat().into());
+        index.define_class(&ClassDefined { klass: 1, name: name(b"a/"), ..ClassDefined::default() });
+        let method = MethodDefined { method: 2, klass: 1, name: name(b"f"), ..MethodDefined::default() };
+        let (id, known) = index.define(Tsc(1), method);
+        let method = index.table().get(id).unwrap();
+        assert!(known);
+        assert_eq!((&*method.class_name, &*method.name), ("a/\u{1d4d3}", "f\u{1d4d3}"));
+    }
+}

@@ -5,8 +5,8 @@ import java.lang.management.ThreadMXBean;
 import java.util.Arrays;
 
 /**
- * Runs another class's main method many times in one VM and prints the median processor time of the later half of the
- * rounds, in nanoseconds of its thread. Arguments: rounds, class, its arguments.
+ * Runs another class's main method many times in one VM. Prints the thread's median processor time
+ * in the later half of the rounds, in nanoseconds. Arguments: rounds, class, its arguments.
  */
 public final class Steady {
     private Steady() {}

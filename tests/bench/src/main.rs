@@ -92,7 +92,7 @@ fn main() -> Result<()> {
 
 fn decode(path: &Path, json: bool) -> Result<Value> {
     let reader = CaptureReader::open(path).with_context(|| format!("{}", path.display()))?;
-    let recording = Recording::open(&reader)?;
+    let recording = Recording::open(reader)?;
     let traces = trace::load(&recording)?;
     let mut rows = Vec::new();
     packets::measure(&traces, &mut rows)?;

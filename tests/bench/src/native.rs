@@ -21,7 +21,7 @@ const ROUNDS: usize = 3;
 const PORTION: usize = 256 << 10;
 
 /// Measures both decoders.
-pub fn measure(recording: &Recording<'_>, traces: &[Trace], rows: &mut Vec<Row>) -> Result<()> {
+pub fn measure(recording: &Recording, traces: &[Trace], rows: &mut Vec<Row>) -> Result<()> {
     let bytes = traces.iter().map(|t| t.bytes.len() as u64).sum();
     let (time, sums) = best(ROUNDS, || {
         let mut sums = Sums::default();
@@ -59,7 +59,7 @@ struct Sums {
     backtracks: u64,
 }
 
-fn config(recording: &Recording<'_>) -> Config {
+fn config(recording: &Recording) -> Config {
     let pt = &recording.reader().header().pt;
     let pop =
         if pt.return_pop == return_pops::COMPRESSED_ONLY { PopRule::Compressed } else { PopRule::Always };
@@ -69,7 +69,7 @@ fn config(recording: &Recording<'_>) -> Config {
     }
 }
 
-fn ours(recording: &Recording<'_>, trace: &Trace, sums: &mut Sums) {
+fn ours(recording: &Recording, trace: &Trace, sums: &mut Sums) {
     let mut decoder = CoreDecoder::new(config(recording), recording.history());
     let mut out: Vec<Item> = Vec::new();
     let mut at = 0;

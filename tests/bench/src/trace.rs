@@ -31,11 +31,11 @@ pub struct Trace {
 }
 
 /// Reads the traces of all cores. Returns an error if one of them is incomplete.
-pub fn load(recording: &Recording<'_>) -> Result<Vec<Trace>> {
+pub fn load(recording: &Recording) -> Result<Vec<Trace>> {
     recording.cores().map(|core| load_core(recording, core)).collect()
 }
 
-fn load_core(recording: &Recording<'_>, core: Core) -> Result<Trace> {
+fn load_core(recording: &Recording, core: Core) -> Result<Trace> {
     let mut bytes = Vec::new();
     for piece in recording.reader().pt(core) {
         ensure!(piece.offset == bytes.len() as u64, "{core}: trace with a hole at {}", bytes.len());

@@ -10,8 +10,8 @@ import org.objectweb.asm.commons.ClassRemapper;
 import org.objectweb.asm.commons.Remapper;
 
 /**
- * Build step: copies ASM's classes and the agent's into one folder and moves ASM to {@code jportal/oracle/asm/}, so that
- * it cannot meet an application's ASM. Arguments: output folder, the agent's class folder, ASM jars.
+ * Build step: copies agent and ASM into one folder and moves ASM to {@code jportal/oracle/asm/},
+ * apart from an application's ASM. Arguments: output folder, the agent's class folder, ASM jars.
  */
 public final class Relocate {
     private static final String FROM = "org/objectweb/asm/";

@@ -1,9 +1,10 @@
 /*
- * The native half of the oracle agent: Probe.hit(II)V appends a probe id to the log of the calling OS thread.
+ * The native methods of the oracle agent. Probe.hit(II)V appends a probe id to the log of the
+ * calling OS thread.
  *
- * The log is a shared file mapping, so an id that was stored survives any end of the process, kill -9 included.
- * No Java code runs in here and nothing is looked up per call: one TLS access, one compare, one store.
- * The file's layout is FORMAT.md's.
+ * The log is a shared file mapping, so a stored id survives any end of the process, even kill -9.
+ * The fast path runs no Java code and looks nothing up: one TLS access, one compare, one store.
+ * FORMAT.md describes the layout of the file.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +23,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-/* Bytes by which a thread's log grows, and the size of its mapping. A multiple of the page size. */
+/* The size in bytes of a thread's mapping, by which its log grows. A multiple of the page size. */
 #define WINDOW (1u << 20)
 #define FORMAT_VERSION 1u
 
@@ -35,14 +36,14 @@ typedef struct {
 } LogHeader;
 _Static_assert(sizeof(LogHeader) == 32, "FORMAT.md: the header has 32 bytes");
 
-/* One thread's log. `next == end` means: no room, or not open yet. */
+/* The log of one thread. If `next == end`, the window is full or the log is not open. */
 typedef struct {
   uint32_t *next;
   uint32_t *end;
   char *window;
   off_t window_offset;
   int fd;
-  int dead; /* logging failed or the thread is past its destructors */
+  int dead; /* logging has failed, or close_log has run */
 } Log;
 
 static __thread Log log_ __attribute__((tls_model("initial-exec"))) = {0, 0, 0, 0, -1, 0};
@@ -50,7 +51,8 @@ static pthread_key_t exit_key;
 static char directory[PATH_MAX];
 static atomic_int failed;
 
-/* Says once, on stderr and in error.txt, that the log is incomplete and why. */
+/* Stops logging in this thread. The first call of the process reports the reason on stderr and in
+   error.txt. */
 static void fail(const char *what, int error) {
   log_.dead = 1;
   log_.next = log_.end = NULL;
@@ -68,7 +70,8 @@ static void fail(const char *what, int error) {
   (void)ignored;
 }
 
-/* Creates this thread's file; a tid that was used before gets the next free number. */
+/* Creates the file of this thread. If the tid was used before, the name gets the next free
+   number. */
 static int create_file(uint32_t tid) {
   char path[PATH_MAX + 64];
   for (int n = 0;; n++) {
@@ -79,7 +82,8 @@ static int create_file(uint32_t tid) {
   }
 }
 
-/* Maps the window at `offset`, with its blocks allocated: a full disk is an error here, never a SIGBUS later. */
+/* Maps the window at `offset` and allocates its disk blocks, so that a full disk is an error here
+   and not a SIGBUS later. */
 static int map_window(off_t offset) {
   int error = posix_fallocate(log_.fd, offset, WINDOW);
   if (error != 0) {
@@ -136,13 +140,13 @@ static void JNICALL hit(JNIEnv *env, jclass probe, jint hi, jint lo) {
   else hit_slow(id);
 }
 
-/* The thread ends: cut the file to what was written. */
+/* The destructor of exit_key: the thread ends. Truncates the file to the ids that were written. */
 static void close_log(void *value) {
   Log *log = value;
   if (log->window != NULL) {
     off_t length = log->window_offset + ((char *)log->next - log->window);
     munmap(log->window, WINDOW);
-    if (ftruncate(log->fd, length) != 0) { /* a longer file ends in zeros, which is a valid end */
+    if (ftruncate(log->fd, length) != 0) { /* the file stays longer; zero words are a valid end */
     }
   }
   if (log->fd >= 0) close(log->fd);
@@ -152,7 +156,8 @@ static void close_log(void *value) {
   log->dead = 1;
 }
 
-/* Probe.open(String): the directory for the logs. Called once, before anything is instrumented. */
+/* Probe.open(String) sets the directory of the logs. Called once, before any class is
+   instrumented. */
 static void JNICALL open_directory(JNIEnv *env, jclass probe, jstring path) {
   (void)probe;
   const char *text = (*env)->GetStringUTFChars(env, path, NULL);
@@ -161,7 +166,8 @@ static void JNICALL open_directory(JNIEnv *env, jclass probe, jstring path) {
   (*env)->ReleaseStringUTFChars(env, path, text);
 }
 
-/* Registers the natives of Probe: a first call then needs no lookup, hence no Java code. */
+/* Registers the native methods of Probe, so that the first call needs no lookup, which would run
+   Java code. */
 JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved) {
   (void)reserved;
   JNIEnv *env;

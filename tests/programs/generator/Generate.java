@@ -12,22 +12,22 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Type;
 
 /**
- * Writes the test programs that javac cannot: bytecodes and shapes it never emits. Argument: output folder.
+ * Writes test programs with bytecodes and shapes that javac never emits. Argument: output folder.
  *
  * <ul>
- *   <li>{@code programs.OldForms}: jsr, ret and jsr_w (class file version 49), a catch type that is out of reach;
- *   <li>{@code programs.NewForms}: every form of dup, swap and pop, wide locals, goto_w, every kind of ldc, odd switches;
+ *   <li>{@code programs.OldForms}: jsr, ret, jsr_w (class file version 49); hidden catch type;
+ *   <li>{@code programs.NewForms}: all forms of dup, swap, pop, ldc; wide, goto_w, odd switches;
  *   <li>{@code programs.ManyMethods} and {@code programs.many.M0 …}: over a megabyte of bytecode.
  * </ul>
  */
 public final class Generate {
-    /** More bytes of nop than a 16-bit branch can cross. */
+    /** More bytes of nop than a 16-bit branch offset spans. */
     private static final int FAR = 33_000;
     /** A local index that needs the wide prefix. */
     private static final int WIDE_LOCAL = 300;
     private static final int MANY_CLASSES = 16;
     private static final int METHODS_PER_CLASS = 10;
-    /** Blocks per large method; a block is some 70 bytes, the method stays below HotSpot's limit for compilation (8000). */
+    /** A block is about 70 bytes; a method stays below HotSpot's limit for compilation (8000). */
     private static final int BLOCKS_PER_METHOD = 105;
 
     private final Path out;
@@ -66,7 +66,7 @@ public final class Generate {
         code.visitEnd();
     }
 
-    /** {@code main}: calls each method {@code (I)I} for 0 … rounds-1, folds the results and prints them. */
+    /** {@code main}: calls the methods {@code (I)I} with 0 … rounds-1, prints folded results. */
     private static void mainOf(ClassWriter writer, String owner, int defaultRounds, String... methods) {
         method(writer, "main", "([Ljava/lang/String;)V", code -> {
             Label parse = new Label();
@@ -126,7 +126,7 @@ public final class Generate {
         }
     }
 
-    // ---- version 49 ------------------------------------------------------------------------------------------------
+    // ---- version 49 ----------------------------------------------------------------------------
 
     private void oldForms() throws IOException {
         String name = "programs/OldForms";
@@ -146,7 +146,7 @@ public final class Generate {
         close(SECRET, secret);
     }
 
-    /** An exception's class that other packages may not name. */
+    /** An exception class that other packages cannot access. */
     private static final String SECRET = "programs/hidden/Secret";
 
     private static void boom(MethodVisitor code) {
@@ -157,10 +157,10 @@ public final class Generate {
     }
 
     /**
-     * The VM may not look at the class that the first handler takes: its error is thrown at that handler, where the search
-     * fails again, and the next error is caught. Compiled code may pass the handlers by; those of callers into which the
-     * method is inlined, too ({@code SharedRuntime::compute_compiled_exc_handler} takes the nmethod's last way out), so it
-     * must be too large for that ({@code FreqInlineSize}).
+     * The VM cannot access the catch type of handlers 0 and 1. The error of each failed search is
+     * thrown at that handler; handler 2 catches the second error. Compiled code may skip handlers,
+     * also of callers that inlined the method ({@code SharedRuntime::compute_compiled_exc_handler}
+     * unwinds the whole nmethod), so it must be too large to be inlined ({@code FreqInlineSize}).
      */
     private static void searchThatFails(MethodVisitor code) {
         Label[] handlers = {new Label(), new Label(), new Label()};
@@ -317,7 +317,7 @@ public final class Generate {
         code.visitVarInsn(RET, 2);
     }
 
-    // ---- version 61 ------------------------------------------------------------------------------------------------
+    // ---- version 61 ----------------------------------------------------------------------------
 
     private void newForms() throws IOException {
         String name = "programs/NewForms";
@@ -436,7 +436,7 @@ public final class Generate {
         code.visitInsn(IRETURN);
     }
 
-    /** Loads and stores of each type at the local indices 0 to 3, which have opcodes of their own. */
+    /** Loads and stores of each type at local indices 0 to 3, which have opcodes of their own. */
     private static void shortForms(MethodVisitor code) {
         int saved = 10;
         code.visitVarInsn(ILOAD, 0);
@@ -547,7 +547,7 @@ public final class Generate {
         });
     }
 
-    /** A lookupswitch without cases, a tableswitch whose cases all go to one place, and one that jumps backwards. */
+    /** A lookupswitch without cases, a tableswitch with one target, one that jumps backwards. */
     private static void oddSwitches(MethodVisitor code) {
         Label next = new Label();
         Label same = new Label();
@@ -598,7 +598,7 @@ public final class Generate {
         code.visitInsn(IRETURN);
     }
 
-    // ---- a large set of methods ------------------------------------------------------------------------------------
+    // ---- a large set of methods ----------------------------------------------------------------
 
     private void manyMethods() throws IOException {
         String[] calls = new String[MANY_CLASSES];

@@ -1,4 +1,4 @@
-/* The native half of the test program Natives. */
+/* The native methods of the test program Natives. */
 #include <jni.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ JNIEXPORT jint JNICALL Java_programs_Natives_mixed(JNIEnv *env, jclass type, jst
   jclass integer = (*env)->FindClass(env, "java/lang/Integer");
   jmethodID parse = (*env)->GetStaticMethodID(env, integer, "parseInt", "(Ljava/lang/String;)I");
   result += (*env)->CallStaticIntMethod(env, integer, parse, text);
-  if ((*env)->ExceptionCheck(env)) { /* the text is no number: always so here */
+  if ((*env)->ExceptionCheck(env)) { /* the test passes a text that is no number */
     (*env)->ExceptionClear(env);
     result += 1000;
   }

@@ -1,6 +1,7 @@
-/* A JVMTI agent: until the VM is initialised System.nanoTime() answers a constant. java.util.ImmutableCollections
-   makes a salt of it, which compilers fold into code and which orders the elements of small sets and maps: with it, two
-   runs of one program differ. */
+/* A JVMTI agent that makes System.nanoTime() return a constant until the VM is initialised.
+   java.util.ImmutableCollections computes its salt from nanoTime(). The salt decides the order of
+   the elements of immutable sets and maps, and compilers fold it into code. So without this agent,
+   two runs of the same program differ. */
 #include <jvmti.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -12,9 +12,9 @@ import org.antlr.v4.runtime.tree.ParseTree;
 import org.antlr.v4.tool.Grammar;
 
 /**
- * ANTLR 4 generates lexer, parser and visitor of a grammar into a temporary folder, then parses a made-up text with it.
- * Arguments: grammar, entries of the text (40 by default), how often (1 by default). Needs antlr4.jar, antlr4-runtime.jar,
- * antlr3-runtime.jar, stringtemplate4.jar and treelayout.jar on the class path.
+ * ANTLR 4 generates lexer, parser and visitor of a grammar, then parses a made-up text with it.
+ * Arguments: grammar, entries of the text (40 by default), repetitions (1 by default). Class path:
+ * antlr4.jar, antlr4-runtime.jar, antlr3-runtime.jar, stringtemplate4.jar, treelayout.jar.
  */
 public final class AntlrLoad {
     private AntlrLoad() {}
@@ -29,7 +29,7 @@ public final class AntlrLoad {
         }
     }
 
-    /** Bytes of the generated files. */
+    /** Generates into a temporary folder; returns the number of characters in the files. */
     private static long generate(String grammar) throws IOException {
         Path folder = Files.createTempDirectory("antlr-load");
         try {
@@ -39,7 +39,7 @@ public final class AntlrLoad {
             long bytes = 0;
             try (Stream<Path> files = Files.walk(folder)) {
                 for (Path file : files.filter(Files::isRegularFile).sorted().toList()) {
-                    // The first line names the grammar's path.
+                    // The first line has the grammar's path, which depends on the machine.
                     bytes += Files.readAllLines(file).stream().skip(1).mapToLong(String::length).sum();
                 }
             }

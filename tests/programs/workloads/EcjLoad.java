@@ -9,8 +9,8 @@ import java.util.stream.Stream;
 import org.eclipse.jdt.core.compiler.batch.BatchCompiler;
 
 /**
- * The Eclipse compiler compiles a file, or every .java file below a folder, in this VM, and writes no class files. Arguments:
- * file or folder, how often (1 by default). Needs eclipse-jdt-core.jar on the class path.
+ * Eclipse's compiler compiles a file, or all .java files below a folder, and writes no class files.
+ * Arguments: file or folder, repetitions (1 by default). Class path: eclipse-jdt-core.jar.
  */
 public final class EcjLoad {
     private EcjLoad() {}

@@ -12,9 +12,9 @@ import org.apache.fop.apps.FopFactory;
 import org.apache.xmlgraphics.util.MimeConstants;
 
 /**
- * FOP sets a document in type and writes it as PDF: page sequences, tables, lists, footnotes, justified text. Arguments:
- * stylesheet that makes XSL-FO, document, how many rows of it (20 by default), how often (1 by default). Needs the jars of
- * Debian's fop on the class path.
+ * FOP typesets a document as PDF: page sequences, tables, lists, footnotes, justified text.
+ * Arguments: stylesheet that makes XSL-FO, document, number of its rows (20 by default),
+ * repetitions (1 by default). Class path: the jars of Debian's fop.
  */
 public final class FopLoad {
     private FopLoad() {}

@@ -6,8 +6,8 @@ import java.sql.SQLException;
 import java.sql.Statement;
 
 /**
- * An in-memory H2 database: a small shop with customers and orders; inserts, indexed look-ups, joins, grouping, updates
- * in transactions, one roll-back. Arguments: number of orders (2000 by default), how often (1 by default). Needs h2.jar on the class path.
+ * A shop in an in-memory H2 database: inserts, indexed look-ups, joins, grouping, transactions, a
+ * roll-back. Arguments: orders (2000 by default), repetitions (1 by default). Class path: h2.jar.
  */
 public final class H2Load {
     private H2Load() {}

@@ -6,8 +6,8 @@ import java.sql.SQLException;
 import java.sql.Statement;
 
 /**
- * An in-memory HSQLDB database: a library with readers and loans; triggers, a stored function, MERGE, a recursive query,
- * savepoints, a broken constraint. Argument: number of loans, 500 by default. Needs hsqldb.jar on the class path.
+ * A library in an in-memory HSQLDB database: triggers, a stored function, MERGE, a recursive query,
+ * savepoints, a broken constraint. Argument: loans (500 by default). Class path: hsqldb.jar.
  */
 public final class HsqldbLoad {
     private static final String[] SCHEMA = {

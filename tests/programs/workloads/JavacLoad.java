@@ -15,13 +15,13 @@ import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 
 /**
- * javac compiles every .java file below a folder, in this VM, and throws the class files away. Arguments: folder, how
- * often (1 by default), at most how many files (all by default, in the order of their names).
+ * javac compiles the .java files below a folder in this VM and discards the class files. Arguments:
+ * folder, repetitions (1 by default), maximum number of files (in order of names; all by default).
  */
 public final class JavacLoad {
     private JavacLoad() {}
 
-    /** Swallows the output and counts it. */
+    /** Discards the output and counts its classes and bytes. */
     private static final class Discard extends ForwardingJavaFileManager<StandardJavaFileManager> {
         private long classes;
         private long bytes;

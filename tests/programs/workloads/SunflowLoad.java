@@ -7,16 +7,16 @@ import org.sunflow.system.UI;
 import org.sunflow.system.ui.SilentInterface;
 
 /**
- * Sunflow traces rays through a room with spheres of three materials and a waved mesh: parser of scenes, bounding volumes,
- * intersections, shaders, sampling of lights, anti-aliasing. Arguments: scene, width of the image (48 by default), spheres (12 by
- * default), how often (1 by default). One thread renders, so that all runs do the same. Needs sunflow.jar on the class path.
+ * Sunflow renders a room with spheres of three materials and a waved mesh: scene parser, bounding
+ * volumes, intersections, shaders, light sampling, anti-aliasing; by one thread: runs are equal.
+ * Arguments: scene, image width (48), spheres (12), repetitions (1). Class path: sunflow.jar.
  */
 public final class SunflowLoad {
     private static final String[] MATERIALS = {"clay", "metal", "glass"};
 
     private SunflowLoad() {}
 
-    /** Sums up what is rendered. */
+    /** The number and a checksum of the rendered pixels. */
     private static final class Sum implements Display {
         private long pixels;
         private long light;
@@ -53,7 +53,7 @@ public final class SunflowLoad {
         UI.set(new SilentInterface());
         for (int i = 0; i < times; i++) {
             SunflowAPI api = new SunflowAPI();
-            // Debian's Sunflow has the parser, but does not find it by the name of the file.
+            // Debian's Sunflow has the parser, but does not select it by the file's name.
             if (!new SCParser().parse(args[0], api)) throw new IllegalStateException("Sunflow cannot read " + args[0]);
             spheres(api, spheres);
             mesh(api, 4 + spheres / 2);

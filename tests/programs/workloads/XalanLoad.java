@@ -10,8 +10,8 @@ import javax.xml.transform.stream.StreamResult;
 import javax.xml.transform.stream.StreamSource;
 
 /**
- * Xalan (the interpreting processor) transforms a document. Arguments: stylesheet, document, how often (1 by default).
- * Needs xalan2.jar, serializer.jar and xercesImpl.jar on the class path.
+ * Xalan's interpreting processor transforms a document. Arguments: stylesheet, document,
+ * repetitions (1 by default). Class path: xalan2.jar, serializer.jar, xercesImpl.jar.
  */
 public final class XalanLoad {
     private XalanLoad() {}

@@ -17,14 +17,14 @@ import org.xml.sax.SAXParseException;
 import org.xml.sax.helpers.DefaultHandler;
 
 /**
- * XML without a stylesheet. Arguments: {@code validate} (Xerces holds a document to its DTD) or {@code copy} (Xerces reads it into a
- * tree, Xalan's identity transformation and its serializer write that), the document, how often (1 by default). Needs
- * xalan2.jar, serializer.jar and xercesImpl.jar on the class path.
+ * XML without a stylesheet. Arguments: {@code validate} (Xerces checks a document against its DTD)
+ * or {@code copy} (Xerces builds a tree, Xalan's identity transformation and serializer write it),
+ * document, repetitions (1 by default). Class path: xalan2.jar, serializer.jar, xercesImpl.jar.
  */
 public final class XmlLoad {
     private XmlLoad() {}
 
-    /** Adds up what the parser tells. */
+    /** Counts and a checksum of what the parser reports. */
     private static final class Summary extends DefaultHandler {
         private final CRC32 sum = new CRC32();
         private int elements;
@@ -50,7 +50,7 @@ public final class XmlLoad {
         }
     }
 
-    /** Swallows the output. */
+    /** Discards the output and keeps its checksum. */
     private static final class Checksum extends OutputStream {
         private final CRC32 sum = new CRC32();
 

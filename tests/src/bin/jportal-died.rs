@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use jportal_tests::died::{Way, die, moment};
+use jportal_tests::died::{Way, die, moments};
 use jportal_tests::{Result, place, tool};
 
 const USAGE: &str = "usage: jportal-died [--count N] [--seed N] [WAY]...
@@ -15,7 +15,7 @@ Each VM records a program with the oracle under the emulated unit. Its capture m
 tell the first probes of the oracle's log, all up to where it ends; or up to a gap, where a core had not handed over all of its trace.
 Exit status: 0 all did, 1 some did not, 2 bad usage or nothing built.";
 
-fn options() -> Result<(u64, u64, Vec<Way>)> {
+fn options() -> Result<(usize, u64, Vec<Way>)> {
     let (mut count, mut seed, mut ways) = (100, 1, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -40,8 +40,8 @@ fn run() -> Result<bool> {
     let mut failed = 0;
     for way in ways {
         let (mut well, mut probes, mut behind, mut trace, mut with_gaps) = (0, 0, 0, 0, 0);
-        for n in 0..count {
-            match die(&place, way, moment(seed, n)) {
+        for after in moments(seed).take(count) {
+            match die(&place, way, after) {
                 Ok(left) => {
                     well += 1;
                     probes += left.probes;

@@ -12,7 +12,7 @@ use jportal_tests::perf;
 
 fn run(capture: &str, data: &str, limit: u64) -> Result<bool, String> {
     let reader = CaptureReader::open(Path::new(capture)).map_err(|e| format!("{capture}: {e}"))?;
-    let recording = Recording::open(&reader).map_err(|e| format!("{capture}: {e}"))?;
+    let recording = Recording::open(reader).map_err(|e| format!("{capture}: {e}"))?;
     let found = perf::compare(&recording, Path::new(data), limit).map_err(|e| e.to_string())?;
     print!("{found}");
     Ok(found.is_equal())

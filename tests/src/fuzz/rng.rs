@@ -2,7 +2,7 @@
 
 //! A small random number generator: the same seed gives the same program on every machine.
 
-/// SplitMix64.
+/// SplitMix64. Tests and documents name programs by their seeds, so the sequence must not change.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use fastrand::Rng;
 use jportal_capture::chunk::{Head, Kind, PREAMBLE};
 use jportal_capture::schema::{FRAME_HEADER, SCHEMA};
 use jportal_perf_abi::record::{HEADER_BYTES, LAYOUTS, SAMPLE_ID_BYTES, TRAILER};
@@ -70,30 +71,12 @@ enum ChunkChange {
     Halve(usize),
 }
 
-/// A small, reproducible random number generator (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+/// At most `n` of `all`, each at most once, in their order.
+fn some<T>(random: &mut Rng, mut all: Vec<T>, n: usize) -> Vec<T> {
+    while all.len() > n {
+        all.remove(random.usize(..all.len()));
     }
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-    fn share(&mut self) -> f64 {
-        self.below(1 << 20) as f64 / f64::from(1 << 20)
-    }
-    /// At most `n` of `all`, each at most once, in their order.
-    fn some<T>(&mut self, mut all: Vec<T>, n: usize) -> Vec<T> {
-        while all.len() > n {
-            all.remove(self.below(all.len()));
-        }
-        all
-    }
+    all
 }
 
 /// The values that replace the value `now` of a number of `width` bytes.
@@ -116,7 +99,7 @@ const ROWS: usize = 20_000;
 /// # Errors
 /// If a record does not fit its schema.
 pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut all = Vec::new();
     for (name, target, layout) in chosen(model, &mut random, amount.records)? {
         let bytes = model.bytes(target).ok_or("a record that is not there")?;
@@ -124,9 +107,9 @@ pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
         let mut fields: BTreeMap<&str, Vec<&Field>> = BTreeMap::new();
         layout.fields.iter().for_each(|f| fields.entry(&f.path).or_default().push(f));
         for (path, rows) in fields {
-            let field = rows[random.below(rows.len())];
+            let field = rows[random.usize(..rows.len())];
             let now = number(bytes, field.at, field.width);
-            for value in random.some(extremes(field.width, now), amount.values) {
+            for value in some(&mut random, extremes(field.width, now), amount.values) {
                 let change = Change::Number { target, at: field.at, width: field.width, value };
                 all.push(Mutation { name: format!("{path} = {value:#x} ({name})"), change });
             }
@@ -134,8 +117,8 @@ pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
         let mut blobs: BTreeMap<&str, Vec<&Blob>> = BTreeMap::new();
         layout.blobs.iter().for_each(|b| blobs.entry(&b.path).or_default().push(b));
         for (path, rows) in blobs {
-            let blob = rows[random.below(rows.len())];
-            for (what, with) in random.some(texts(&bytes[blob.from..blob.to]), amount.values) {
+            let blob = rows[random.usize(..rows.len())];
+            for (what, with) in some(&mut random, texts(&bytes[blob.from..blob.to]), amount.values) {
                 let (from, to) = (blob.from, blob.to);
                 let change = Change::Splice { target, from, to, count: with.len() as u32, with };
                 all.push(Mutation { name: format!("{path} {what} ({name})"), change });
@@ -154,7 +137,7 @@ pub fn plan(model: &Model, seed: u64, amount: Amount) -> Result<Vec<Mutation>> {
 }
 
 /// Chooses the records to change: at most `n` of each kind of frame, sideband record and payload.
-fn chosen(model: &Model, random: &mut Random, n: usize) -> Result<Vec<(String, Target, Layout)>> {
+fn chosen(model: &Model, random: &mut Rng, n: usize) -> Result<Vec<(String, Target, Layout)>> {
     let mut kinds: BTreeMap<(u8, u32), Vec<Target>> = BTreeMap::new();
     for (p, part) in model.parts.iter().enumerate() {
         match part {
@@ -176,7 +159,7 @@ fn chosen(model: &Model, random: &mut Random, n: usize) -> Result<Vec<(String, T
         // Readers use only the last header.
         let targets = match (of, kind) {
             (2, 1) => targets[targets.len() - 1..].to_vec(),
-            _ => random.some(targets, n),
+            _ => some(random, targets, n),
         };
         for target in targets {
             let bytes = model.bytes(target).ok_or("a record that is not there")?;
@@ -267,7 +250,7 @@ fn lists(bytes: &[u8], list: &List) -> Vec<(String, u32, Vec<u8>)> {
     made
 }
 
-fn of_chunks(model: &Model, random: &mut Random, amount: Amount) -> Vec<Mutation> {
+fn of_chunks(model: &Model, random: &mut Rng, amount: Amount) -> Vec<Mutation> {
     let chunks = model.chunks();
     let mut all = Vec::new();
     let mut add = |name: String, change| all.push(Mutation { name, change });
@@ -278,7 +261,7 @@ fn of_chunks(model: &Model, random: &mut Random, amount: Amount) -> Vec<Mutation
     for (code, numbers) in &kinds {
         let name = Kind::of(*code).name();
         for _ in 0..amount.records {
-            let n = numbers[random.below(numbers.len())];
+            let n = numbers[random.usize(..numbers.len())];
             let head = &chunks[n].0;
             for (field, what, width, now) in [
                 (HeadField::Kind, "kind", 2, u64::from(head.kind.code())),
@@ -286,7 +269,7 @@ fn of_chunks(model: &Model, random: &mut Random, amount: Amount) -> Vec<Mutation
                 (HeadField::Aux, "aux", 4, u64::from(head.aux)),
                 (HeadField::Offset, "offset", 8, head.offset),
             ] {
-                for value in random.some(extremes(width, now), amount.values) {
+                for value in some(random, extremes(width, now), amount.values) {
                     add(
                         format!("{what} of {name} chunk {n} = {value:#x}"),
                         Change::Head { chunk: n, field, value },
@@ -295,15 +278,15 @@ fn of_chunks(model: &Model, random: &mut Random, amount: Amount) -> Vec<Mutation
             }
         }
         for _ in 0..amount.chunks {
-            let n = numbers[random.below(numbers.len())];
+            let n = numbers[random.usize(..numbers.len())];
             add(format!("{name} chunk {n} twice"), Change::Chunks(ChunkChange::Double(n)));
-            let n = numbers[random.below(numbers.len())];
+            let n = numbers[random.usize(..numbers.len())];
             add(format!("{name} chunk {n} gone"), Change::Chunks(ChunkChange::Drop(n)));
-            let n = numbers[random.below(numbers.len())];
+            let n = numbers[random.usize(..numbers.len())];
             if !chunks[n].1.is_empty() {
                 add(format!("{name} chunk {n} cut in half"), Change::Chunks(ChunkChange::Halve(n)));
             }
-            let (a, b) = (numbers[random.below(numbers.len())], random.below(chunks.len()));
+            let (a, b) = (numbers[random.usize(..numbers.len())], random.usize(..chunks.len()));
             add(
                 format!("{name} chunk {a} and chunk {b} change places"),
                 Change::Chunks(ChunkChange::Swap(a, b)),
@@ -311,14 +294,16 @@ fn of_chunks(model: &Model, random: &mut Random, amount: Amount) -> Vec<Mutation
         }
     }
     for _ in 0..4 * amount.chunks {
-        let share = random.share();
+        let share = random.f64();
         add(format!("the file cut at {share:.6}"), Change::Cut { share });
-        let (share, bits) = (random.share(), 1 << random.below(8));
+        let (share, bits) = (random.f64(), 1 << random.u32(..8));
         add(format!("a bit turned at {share:.6}"), Change::Flip { share, bits });
         let trace = kinds.get(&Kind::Pt.code()).map_or(&[][..], |v| v);
-        let Some(&chunk) = trace.get(random.below(trace.len())) else { continue };
-        let at = random.below(chunks[chunk].1.len());
-        let with: Vec<u8> = (0..1 + random.below(24)).map(|_| random.next() as u8).collect();
+        let Some(&chunk) = random.choice(trace) else { continue };
+        // 0 in a chunk without trace: then nothing is changed.
+        let at = random.usize(..chunks[chunk].1.len().max(1));
+        let mut with = vec![0; random.usize(1..=24)];
+        random.fill(&mut with);
         add(format!("trace of chunk {chunk} at {at}: {with:02x?}"), Change::Trace { chunk, at, with });
     }
     all

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use jportal_tests::died::moment;
+use jportal_tests::died::moments;
 use jportal_tests::oracle::ProbeFile;
 use jportal_tests::place::{self, Place};
 use jportal_tests::process::{self, Finished, Running};
@@ -122,8 +122,8 @@ fn dumps(test: &str, number: u64) {
     std::thread::sleep(Duration::from_secs(4));
     flight.dump(pid, "dump.jportal");
     let mut busy = 0;
-    for n in 0..number {
-        std::thread::sleep(moment(11, n) / 4);
+    for (n, moment) in (0..number).zip(moments(11)) {
+        std::thread::sleep(moment / 4);
         let dump = flight.dump(pid, "dump.jportal");
         let report = flight.sound(&dump);
         assert!(count(&report, "/pt_bytes") <= 3 * 131_072, "dump {n}: {report}");
@@ -179,7 +179,7 @@ fn a_slow_call_is_dumped_and_no_other() {
     const CALLS: u64 = 5000;
     const STEPS: usize = 60_000;
     let Some(flight) = Flight::new("a_slow_call_is_dumped_and_no_other") else { return };
-    let which = 4000 + moment(3, 1).as_millis() as u64 % 900;
+    let which = fastrand::Rng::with_seed(3).u64(4000..4900);
     let words = ["slow", &CALLS.to_string(), &which.to_string(), &STEPS.to_string()];
     let trigger = "-XX:JPortalTrigger=programs.Flight.answer,1500";
     let program = flight.run(&["-XX:JPortalSnapshot=4m", trigger], &words);

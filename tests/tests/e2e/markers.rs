@@ -21,7 +21,7 @@ const ANY_ORDER: &[&str] = &["-XX:+UnlockDiagnosticVMOptions", "-XX:+StressIGVN"
 /// The implausible steps of a capture as text, and the number of nmethods with markers.
 fn implausible(capture: &Path) -> Result<(Vec<String>, usize)> {
     let reader = CaptureReader::open(capture)?;
-    let recording = Recording::open(&reader)?;
+    let recording = Recording::open(reader)?;
     let image = recording.image();
     let code = |id| image.code(id).and_then(|v| v.nmethod());
     let name = |id| code(id).and_then(|n| n.method).and_then(|m| image.table().get(m));

@@ -45,7 +45,7 @@ impl MachineListener for Blocks {
 
 fn blocks(capture: &Path) -> Vec<Blocks> {
     let reader = CaptureReader::open(capture).unwrap();
-    let recording = jportal_reconstruct::Recording::open(&reader).unwrap();
+    let recording = jportal_reconstruct::Recording::open(reader).unwrap();
     let one = |core| {
         let mut blocks = Blocks::default();
         recording.machine_flow(core, &mut blocks).unwrap();
@@ -90,7 +90,7 @@ fn perf_lists_the_branches_of_the_machine_flow() {
     let data = folder.join("perf.data");
 
     let reader = CaptureReader::open(&recording.capture()).unwrap();
-    let opened = jportal_reconstruct::Recording::open(&reader).unwrap();
+    let opened = jportal_reconstruct::Recording::open(reader).unwrap();
     let found = perf::compare(&opened, &data, u64::MAX).unwrap();
     println!("{found}{}", out.text());
     assert!(found.is_equal(), "{found}");

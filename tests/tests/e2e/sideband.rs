@@ -70,13 +70,13 @@ impl Run {
         Some(Self { folder, place, program })
     }
 
-    fn reader(&self) -> CaptureReader {
-        reader(&self.folder.path().join("capture.jportal"))
+    fn recording(&self) -> Recording {
+        recording(&self.folder.path().join("capture.jportal"))
     }
 }
 
-fn reader(path: &Path) -> CaptureReader {
-    CaptureReader::open(path).expect("a capture")
+fn recording(path: &Path) -> Recording {
+    Recording::open(CaptureReader::open(path).expect("a capture")).expect("a recording")
 }
 
 /// All records with the number of their core; those of each core are in order.
@@ -137,8 +137,8 @@ struct Presence {
 
 /// Checks everything except the program's own observations. `part` says that the recording began
 /// and ended while the VM ran. Returns the presence by thread name, and the number of switches.
-fn check(reader: &CaptureReader, part: bool) -> (BTreeMap<String, Presence>, usize) {
-    let recording = Recording::open(reader).expect("a recording");
+fn check(recording: &Recording, part: bool) -> (BTreeMap<String, Presence>, usize) {
+    let reader = recording.reader();
     assert!(reader.completeness().is_whole() && reader.losses().is_empty(), "{:?}", reader.losses());
     assert_eq!(recording.lost_records(), 0);
     assert_eq!(reader.header().pt.source_name(), "sideband");
@@ -175,7 +175,7 @@ fn check(reader: &CaptureReader, part: bool) -> (BTreeMap<String, Presence>, usi
         "of {switches} switches from {first:?} on: ids without a name, and their switches: {unknown:?}: {:?}",
         records.iter().filter(of_unknown).take(8).collect::<Vec<_>>()
     );
-    (visits(&recording), switches)
+    (visits(recording), switches)
 }
 
 /// For a recording that begins and ends while the VM runs: whether the thread ended shortly after
@@ -192,7 +192,7 @@ fn is_cut_off(lives: &[Life], records: &[(u32, Record)], reader: &CaptureReader)
 
 /// The presence by thread name. Checks that no thread is on two cores at once, and that no core
 /// has two threads at once.
-fn visits(recording: &Recording<'_>) -> BTreeMap<String, Presence> {
+fn visits(recording: &Recording) -> BTreeMap<String, Presence> {
     let khz = recording.reader().header().tsc_khz;
     let seconds = |ticks: u64| ticks as f64 / (khz as f64 * 1000.0);
     let mut all: Vec<_> = recording.visits().collect();
@@ -248,8 +248,9 @@ fn compare(run: &Run, by_name: &BTreeMap<String, Presence>, threads: u32) {
 fn sixteen_threads(test: &str, length: Duration) {
     const THREADS: u32 = 16;
     let Some(run) = Run::make(test, THREADS, length) else { return };
-    let reader = run.reader();
-    let (by_name, switches) = check(&reader, false);
+    let recording = run.recording();
+    let reader = recording.reader();
+    let (by_name, switches) = check(&recording, false);
     compare(&run, &by_name, THREADS);
     let seconds: f64 = by_name.values().map(|p| p.seconds).sum();
     assert!(switches as f64 > 100.0 * length.as_secs_f64(), "{switches} switches");
@@ -334,7 +335,7 @@ impl Attached {
 }
 
 /// Presence by thread id.
-fn seconds(recording: &Recording<'_>) -> BTreeMap<u32, Presence> {
+fn seconds(recording: &Recording) -> BTreeMap<u32, Presence> {
     let hz = recording.reader().header().tsc_khz as f64 * 1000.0;
     let mut all: BTreeMap<u32, Presence> = BTreeMap::new();
     for (_, _, visit) in recording.visits() {
@@ -367,9 +368,9 @@ fn threads_that_run_already_are_recorded() {
         let behind = vm.on_core();
         assert!(answer.contains("state: stopped") && answer.contains("losses: 0"), "{answer}");
 
-        let reader = reader(&capture);
-        let (by_name, switches) = check(&reader, true);
-        let seen = seconds(&Recording::open(&reader).expect("a recording"));
+        let recording = recording(&capture);
+        let (by_name, switches) = check(&recording, true);
+        let seen = seconds(&recording);
         let mut compared = 0;
         for (tid, (name, last)) in &last {
             let of = |when: &OnCore| when.get(tid).map(|t| t.1);

@@ -29,8 +29,8 @@ import java.util.Map;
 import java.util.zip.CRC32C;
 
 /**
- * A capture, read straight from {@code rust-core/capture/FORMAT.md} and strictly: every deviation is an
- * {@link AssertionError}. It shares no code with the writer, so the two check each other.
+ * A strict reader of captures, written from {@code rust-core/capture/FORMAT.md}: every deviation is
+ * an {@link AssertionError}. It shares no code with the writer, so that each checks the other.
  */
 public final class CaptureFile {
     public static final int HEADER = 1;
@@ -59,7 +59,7 @@ public final class CaptureFile {
         this.path = path;
     }
 
-    /** Reads {@code path} to its end; the file must be whole: header first, end chunk last, nothing torn. */
+    /** Reads {@code path}, which must be whole: header first, end chunk last, nothing torn. */
     public static CaptureFile readWhole(Path path) throws IOException {
         Check.that(Files.isRegularFile(path), "no capture at " + path);
         CaptureFile file = new CaptureFile(path);
@@ -98,7 +98,7 @@ public final class CaptureFile {
         return at + HEAD + length;
     }
 
-    /** Within a stream, pieces follow each other; metadata is never dropped, so there they must touch. */
+    /** Offsets of a stream ascend. Metadata is never dropped, so its chunks must be contiguous. */
     private void checkStreams() {
         Map<String, Long> ends = new HashMap<>();
         for (Chunk chunk : chunks) {
@@ -142,7 +142,7 @@ public final class CaptureFile {
         return new String(text, StandardCharsets.UTF_8);
     }
 
-    /** The process id in the header that counts, the last one. */
+    /** The process id of the last header, which is the valid one. */
     public int pid() {
         Chunk header = null;
         for (Chunk chunk : chunks) {
@@ -151,7 +151,7 @@ public final class CaptureFile {
         return header.payload().getInt(0);
     }
 
-    /** All records of the metadata stream; it must end with a whole one. */
+    /** All records of the metadata stream; the last one must be whole. */
     public List<Frame> frames() {
         ByteBuffer stream = ByteBuffer.allocate(Math.toIntExact(bytesOf(METADATA))).order(ByteOrder.LITTLE_ENDIAN);
         chunks.stream().filter(c -> c.kind() == METADATA).forEach(c -> stream.put(c.payload().duplicate()));

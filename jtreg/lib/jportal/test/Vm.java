@@ -24,14 +24,14 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
-/** Runs the JDK under test, or any other program, and keeps what it said. */
+/** Runs the JDK under test, or any other program, and keeps its output. */
 public final class Vm {
-    /** How long a started program may take before the test gives up on it. */
+    /** Time limit of a started program. */
     private static final long PATIENCE_SECONDS = 300;
 
     private Vm() {}
 
-    /** What a finished process left behind. */
+    /** Exit status and output of a finished process. */
     public record Result(List<String> command, int status, String out, String err) {
         public Result exits(int expected) {
             Check.equal(expected, status, "exit status of " + this);
@@ -88,7 +88,7 @@ public final class Vm {
         return new Result(command, process.exitValue(), out.get(), err.get());
     }
 
-    /** Starts without waiting; options of the surroundings do not reach the VM, but for what {@code jtreg/run --code-cache} asks. */
+    /** Starts a process. Of the environment's VM options, only JPORTAL_CODE_CACHE applies. */
     public static Process start(Path directory, List<String> command) throws IOException {
         ProcessBuilder builder = new ProcessBuilder(command).directory(directory.toFile());
         for (String name : List.of("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH")) {
@@ -96,7 +96,7 @@ public final class Vm {
         }
         String codeCache = System.getenv("JPORTAL_CODE_CACHE");
         if (codeCache != null) {
-            // Before the options of the command line; Debian's VM does not know it.
+            // Options of the command line come later and win. Debian's VM does not know the flag.
             builder.environment().put("JDK_JAVA_OPTIONS", "-XX:+IgnoreUnrecognizedVMOptions -XX:JPortalCodeCache=" + codeCache);
         }
         return builder.start();

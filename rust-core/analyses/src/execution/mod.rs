@@ -35,14 +35,13 @@ mod visits;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
-use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, Gap, Orphan, ThreadInfo};
+use jportal_flow::{Event, EventKind, FlowConsumer, FlowSink, Gap, Orphan, Tally, ThreadInfo};
 use jportal_units::{StreamOffset, Tsc};
 use serde::Serialize;
 
 use self::density::Density;
 pub use self::visits::Visits;
-use crate::table::{Align, table};
-use crate::tally::Tally;
+use jportal_plain::table::{Align, table};
 
 /// A thread, identified by OS thread id and start.
 type Key = (u32, u64);
@@ -128,6 +127,9 @@ impl FlowConsumer for Listener<'_> {
     }
     fn takes_runs(&self) -> bool {
         self.to.takes_runs()
+    }
+    fn has_enough(&self) -> bool {
+        self.to.has_enough()
     }
 }
 
@@ -435,8 +437,9 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{bytecode, feed, projected, recovered};
+    use crate::testing::{bytecode, pass, projected, recovered};
     use jportal_flow::GapReason;
+    use jportal_flow::run;
     use jportal_units::Core;
 
     fn gap(core: u32, since: Option<u64>, until: Option<u64>) -> Event {
@@ -466,11 +469,12 @@ mod tests {
         Arc::new(v)
     }
     fn heard(flows: &[(u32, &[Event])]) -> Heard {
-        let mut nothing = crate::Threads::default();
-        let mut listener = Listener::new(visits(), &mut nothing);
-        flows.iter().for_each(|(tid, events)| feed(&mut listener, *tid, events));
-        let heard = listener.heard();
-        assert_eq!(nothing.totals().len(), flows.len(), "the consumer behind hears it, too");
+        let (threads, heard) = run(crate::Threads::default(), |to| {
+            let mut listener = Listener::new(visits(), to);
+            flows.iter().for_each(|(tid, events)| pass(&mut listener, *tid, events));
+            listener.heard()
+        });
+        assert_eq!(threads.totals().len(), flows.len(), "the next consumer receives the flows, too");
         heard
     }
     fn of(flows: &[(u32, &[Event])]) -> Execution {

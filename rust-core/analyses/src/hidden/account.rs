@@ -365,11 +365,11 @@ fn target(methods: &MethodTable, method: MethodId, bci: Bci) -> Option<&InvokeRe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Inlined;
     use crate::hidden::Follower;
     use crate::testing::{bytecode, enter, leave, leave_as, method, methods};
-    use crate::{Exclude, Inlined};
-    use jportal_bytecode::Method;
-    use jportal_flow::{Cause, Event, EventKind, Exit};
+    use jportal_bytecode::{InvokeRef, Method, testing};
+    use jportal_flow::{Cause, Event, EventKind, Exclude, Exit};
 
     fn unresolved(m: u32, from: Option<u16>, to: Option<u16>, cause: Cause, callers: u16) -> Event {
         let (from, to) = (from.map(Bci), to.map(Bci));
@@ -509,16 +509,17 @@ mod tests {
 
     #[test]
     fn a_call_without_a_frame_is_counted_for_its_target() {
-        let events = [enter(3), bytecode(3, 6), bytecode(3, 9), bytecode(3, 16), enter(4), leave(4)];
+        // 0 invokestatic b/C.f(II)V; 3 invokestatic b/C.f(II)V; 6 return
+        let calls = |bci| InvokeRef { signature: "(II)V".into(), ..testing::calls(bci, "b/C", "f") };
+        let invokes = Box::new([calls(0), calls(3)]);
+        let caller = Method { invokes, ..method("a/B", "h", &[184, 0, 1, 184, 0, 1, 177]) };
+        let events = [enter(0), bytecode(0, 0), bytecode(0, 3), enter(1), leave(1), bytecode(0, 6)];
         let silent = |descriptor: &str| {
             let mut t = MethodTable::default();
-            let methods = crate::testing::methods();
-            for n in 0..4 {
-                t.push(methods.get(id(n)).unwrap().clone());
-            }
-            t.push(Method { signature: descriptor.into(), ..method("jportal/oracle/Probe", "hit", &[177]) });
+            t.push(caller.clone());
+            t.push(Method { signature: descriptor.into(), ..method("b/C", "f", &[177]) });
             let all = Account::new(&t, &Inlined::default()).of_methods(&hidden(&t, &events));
-            all.get(&id(4)).map(|missing| missing.silent_calls)
+            all.get(&id(1)).map(|missing| missing.silent_calls)
         };
         assert_eq!(silent("()V"), None, "another descriptor");
         assert_eq!(silent("(II)V"), Some(1));

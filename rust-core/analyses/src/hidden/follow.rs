@@ -4,13 +4,11 @@
 
 use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{MethodTable, Opcode, Transfer};
-use jportal_flow::{Cause, Entry, Event, EventKind, Exit, Provenance};
+use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit, Frame, Provenance, Stack};
 use jportal_units::{Bci, MethodId};
 
 use super::Inexact;
 use super::region::{To, Ways};
-use crate::stack::{Frame, Stack};
-use crate::tally::Exclude;
 
 /// An unresolved stretch. Many stretches are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

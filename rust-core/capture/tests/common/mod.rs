@@ -13,7 +13,7 @@ use jportal_capture::{
 };
 use jportal_units::{Core, StreamOffset};
 
-/// Deterministic bytes (xorshift).
+/// Deterministic bytes (xorshift). The golden files hold them, so the sequence must not change.
 pub fn noise(seed: u64, n: usize) -> Vec<u8> {
     let mut x = seed | 1;
     let mut out = Vec::with_capacity(n);

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 
+use nix::sys::signal::Signal;
+
 use crate::sys::{Watch, send};
 
 /// How the program ended.
@@ -44,7 +46,7 @@ fn wait(watch: &Watch, child: &mut Child) -> io::Result<ExitStatus> {
             return Ok(status);
         }
         let arrival = watch.next()?;
-        if arrival.signal != libc::SIGCHLD && arrival.sent {
+        if arrival.signal != Signal::SIGCHLD && arrival.sent {
             send(child.id(), arrival.signal);
         }
     }
@@ -53,6 +55,6 @@ fn wait(watch: &Watch, child: &mut Child) -> io::Result<ExitStatus> {
 fn end_of(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Code(code as u8),
-        (None, signal) => End::Signal(signal.unwrap_or(libc::SIGKILL)),
+        (None, signal) => End::Signal(signal.unwrap_or(Signal::SIGKILL as i32)),
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
+use memchr::memmem;
 
 /// How to install QEMU.
 pub(crate) const QEMU_REMEDY: &str = "apt-get install qemu-user";
@@ -80,24 +81,12 @@ fn contains(path: &Path, wanted: &[u8]) -> std::io::Result<bool> {
             return Ok(false);
         }
         let have = kept + n;
-        if find(&buffer[..have], wanted) {
+        if memmem::find(&buffer[..have], wanted).is_some() {
             return Ok(true);
         }
         kept = have.min(wanted.len() - 1);
         buffer.copy_within(have - kept..have, 0);
     }
-}
-
-fn find(bytes: &[u8], wanted: &[u8]) -> bool {
-    let first = wanted[0];
-    let mut rest = bytes;
-    while let Some(i) = rest.iter().position(|&b| b == first) {
-        if rest[i..].starts_with(wanted) {
-            return true;
-        }
-        rest = &rest[i + 1..];
-    }
-    false
 }
 
 /// QEMU's user-mode emulator.

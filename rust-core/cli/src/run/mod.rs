@@ -17,7 +17,6 @@ use std::process::{Command, ExitCode};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use jportal_capture::CaptureReader;
 
 use crate::args::RunArgs;
 use crate::{decode, say};
@@ -144,12 +143,8 @@ fn after(args: &RunArgs, output: &Path, written: Option<PathBuf>) {
         say(&format!("warning: no capture was written to {}", output.display()));
         return;
     };
-    decode::complete(&path);
-    match CaptureReader::open(&path) {
+    match decode::open_file(&path) {
         Ok(reader) => {
-            for warning in decode::warnings(&reader) {
-                say(&format!("warning: {warning}"));
-            }
             if !args.quiet {
                 let pt: u64 = reader.cores().iter().map(|&c| reader.pt_bytes(c)).sum();
                 let mb = |n: u64| n as f64 / 1e6;
@@ -157,7 +152,7 @@ fn after(args: &RunArgs, output: &Path, written: Option<PathBuf>) {
                 say(&format!("{}: {all:.1} MB, {pt:.1} MB of it PT; see jportal info", path.display()));
             }
         }
-        Err(e) => say(&format!("warning: {}: {e}", path.display())),
+        Err(e) => say(&format!("warning: {e:#}")),
     }
 }
 

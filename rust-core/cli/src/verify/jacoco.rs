@@ -13,11 +13,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use jportal_analyses::jacoco::{JacocoComparison, Listing, MarksConsumer};
-use jportal_bytecode::Method;
+use jportal::Method;
+use jportal::validate::check::Checker;
+use jportal::validate::jacoco::{JacocoComparison, Listing, MarksAnalysis};
 
 use crate::args::VerifyArgs;
-use crate::check::Checked;
+use crate::check::checker;
 use crate::run::locate;
 use crate::{Outcome, decode, put_json, put_text, say};
 
@@ -27,22 +28,22 @@ const DEBIAN: &str = "/usr/share/java";
 const JARS: [&str; 4] = ["org.jacoco.core.jar", "asm.jar", "asm-tree.jar", "asm-commons.jar"];
 
 pub(super) fn verify(args: &VerifyArgs, exec: &Path) -> Result<Outcome> {
-    let reader = decode::open(&args.decode.capture)?;
-    let recording = decode::recording(&reader)?;
+    let capture = decode::open(&args.decode.capture)?;
     let wanted = |m: &Method| {
         let hidden = m.class_name.contains("/0x") || m.class_name.contains("+0x");
         !hidden && !m.code.is_empty() && super::is_wanted(args, m)
     };
-    let methods = Arc::new(recording.methods().clone());
+    let methods = Arc::new(capture.methods().clone());
     let names: BTreeSet<&str> = methods.iter().filter(|m| wanted(m)).map(|m| &*m.class_name).collect();
     if names.is_empty() {
         bail!("the capture has no class to compare; name some with --class");
     }
     let listing = list(args, exec, &names)?;
-    let mut marks = MarksConsumer::new(Arc::clone(&methods));
-    let mut checked = Checked::new(&args.check, &recording, &mut marks);
-    decode::decode(&args.decode, &recording, &mut checked)?;
-    let check = checked.report();
+    let analysis = (MarksAnalysis::new(Arc::clone(&methods)), checker(&args.check, &capture));
+    let answer = decode::query(&args.decode, &capture)?.run(analysis)?;
+    decode::remark(&args.decode, &capture, &answer)?;
+    let (marks, checker) = answer.analysis;
+    let check = checker.as_ref().map(Checker::report);
     let comparison = JacocoComparison::new(&marks, &listing, wanted);
     if args.decode.json {
         let mut all = serde_json::to_value(&comparison)?;

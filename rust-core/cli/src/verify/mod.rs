@@ -11,16 +11,14 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::{Context, Result, anyhow, bail};
-use jportal_analyses::against::{StepsConsumer, compare};
-use jportal_analyses::verify::{ProbeLog, Verdict, Verifier};
-use jportal_bytecode::Method;
-use jportal_check::Report;
-use jportal_units::{Tid, Tsc};
-
-use jportal_reconstruct::Watch;
+use jportal::reconstruct::Watch;
+use jportal::validate::against::{StepsAnalysis, compare};
+use jportal::validate::check::{Checker, Report};
+use jportal::validate::verify::{ProbeLog, Verdict, Verifier};
+use jportal::{Capture, Method, Tid, Tsc};
 
 use crate::args::VerifyArgs;
-use crate::check::Checked;
+use crate::check::checker;
 use crate::look::Look;
 use crate::{Outcome, decode, put_json, put_text, say};
 
@@ -51,16 +49,19 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
         _ => bail!("--against compares one thread; name one with --thread"),
     };
     let (ours, theirs) = (decode::open(&args.decode.capture)?, decode::open(reference)?);
-    let (ours, theirs) = (decode::recording(&ours)?, decode::recording(&theirs)?);
     let wanted = |m: &Method| is_wanted(args, m);
     const BATCHES: usize = 16;
     let comparison = std::thread::scope(|scope| {
-        let start = |recording| {
+        let start = |capture| {
             let (to, from) = sync_channel(BATCHES);
-            let recording: &jportal_reconstruct::Recording<'_> = recording;
-            let mut consumer = StepsConsumer::new(recording.methods(), wanted, thread, to);
-            // The consumer moves into the decoder's thread, so that the receiver sees the end.
-            let decoded = scope.spawn(move || decode::decode(&args.decode, recording, &mut consumer));
+            let capture: &Capture = capture;
+            let steps = StepsAnalysis::new(capture.methods(), wanted, thread, to);
+            // The analysis moves into the decoder's thread and ends with it, so that the receiver
+            // sees the end.
+            let decoded = scope.spawn(move || {
+                let answer = decode::query(&args.decode, capture)?.run(steps)?;
+                decode::remark(&args.decode, capture, &answer)
+            });
             (from, decoded)
         };
         let (tested, ours_decoded) = start(&ours);
@@ -98,10 +99,10 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
 }
 
 fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
-    let reader = decode::open(&args.decode.capture)?;
+    let capture = decode::open(&args.decode.capture)?;
     let mut logs = open_logs(oracle)?;
-    let recording = decode::recording(&reader)?;
-    check_process(oracle, reader.header().pid)?;
+    let recording = capture.recording();
+    check_process(oracle, recording.reader().header().pid)?;
     if !args.decode.threads.is_empty() {
         // The logs of threads that were not selected must not count as missing.
         let threads = &recording.image().threads;
@@ -118,16 +119,18 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
     if args.part {
         verifier = verifier.of_part();
     }
-    let mut checked = Checked::new(&args.check, &recording, &mut verifier);
-    let summary = decode::decode(&args.decode, &recording, &mut checked)?;
-    let check = checked.report();
+    let analysis = (verifier, checker(&args.check, &capture));
+    let answer = decode::query(&args.decode, &capture)?.run(analysis)?;
+    decode::remark(&args.decode, &capture, &answer)?;
+    let (verifier, checker) = answer.analysis;
+    let (summary, check) = (answer.summary, checker.as_ref().map(Checker::report));
     let verdict = verifier.finish();
     let look = match verdict
         .first_mismatch
         .as_ref()
         .and_then(|m| Some(Watch { tid: Tid(m.tid), started: Tsc(m.started), event: m.look_at? }))
     {
-        Some(watch) => Some(Look::at(&args.decode, &recording, watch)?),
+        Some(watch) => Some(Look::at(&args.decode, &capture, watch)?),
         None => None,
     };
     let errors = Errors { native_flow: summary.native.errors, reconstruct: summary.contradictions() };

@@ -66,6 +66,9 @@ impl FlowConsumer for Projector<'_> {
     fn takes_runs(&self) -> bool {
         self.to.takes_runs()
     }
+    fn has_enough(&self) -> bool {
+        self.to.has_enough()
+    }
 }
 
 /// Takes the flow of one thread.

@@ -9,7 +9,7 @@ pub mod unit;
 
 use jportal_machine_flow::{Exit, Item};
 
-/// Small reproducible generator (xorshift64*).
+/// Small reproducible generator (xorshift64*). The tests' fixed seeds are chosen for its sequence.
 #[derive(Clone, Debug)]
 pub struct Rng(pub u64);
 

@@ -3,6 +3,7 @@
 //! A PT unit and a VM whose output is known in advance.
 #![allow(dead_code)] // each test program uses its part
 
+use fastrand::Rng;
 use jportal_capture::{CaptureReader, Record};
 use jportal_perf_abi::emulated::{Counter, EmulatedUnit, Mode, PacketConfig, UnitConfig};
 use jportal_perf_abi::record::{Body, RecordReader, aux_flags};
@@ -23,22 +24,6 @@ pub const KIND: u16 = 12;
 /// The byte at position `at` of a core's stream.
 pub fn trace_byte(core: u32, at: u64) -> u8 {
     ((at ^ u64::from(core) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
-}
-
-/// A small random number generator (xorshift); each use has a fixed seed.
-pub struct Random(u64);
-impl Random {
-    /// A generator with the given seed.
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1)
-    }
-    /// A number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
 }
 
 /// A unit with small rings.
@@ -106,13 +91,13 @@ fn play(unit: &EmulatedUnit, core: u32, bytes: u64) -> u64 {
 
 /// Plays the same on any rings; returns the number of losses.
 pub fn play_on(mut p: CoreProducer, core: u32, bytes: u64, stall: bool) -> u64 {
-    let mut random = Random::new(u64::from(core) + 1);
+    let mut random = Rng::with_seed(u64::from(core) + 1);
     let (mut losses, mut tsc, mut attempts) = (0, 0, 0);
     while attempts < bytes {
-        let tid = 100 + random.below(5) as u32;
+        let tid = 100 + random.u32(..5);
         tsc += 10;
         must(&mut p, |p| p.switch_in(tid, tsc));
-        let piece = 1 + random.below(6000);
+        let piece = random.u64(1..=6000);
         let at = p.aux.position();
         let piece: Vec<u8> = (at..at + piece).map(|at| trace_byte(core, at)).collect();
         attempts += piece.len() as u64;

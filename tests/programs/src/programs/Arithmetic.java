@@ -105,7 +105,7 @@ final class Arithmetic {
         }
     }
 
-    /** Loads and stores of every type at low and high local indices, iinc with small and large steps. */
+    /** Loads and stores of each type at low and high indices; iinc with small and large steps. */
     private static double locals(int i, long l, float f, double d) {
         int i0 = i, i1 = i0 + 1, i2 = i1 + 1, i3 = i2 + 1, i4 = i3;
         long l0 = l, l1 = l0 ^ 5, l2 = l1 + i4;

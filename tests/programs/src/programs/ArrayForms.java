@@ -3,8 +3,8 @@ package programs;
 import java.util.Arrays;
 
 /**
- * Array bytecodes: every element type, creation in one and several dimensions, length, bounds and store checks. Of an
- * exception only the class counts: those that C2 has prepared have no message.
+ * Array bytecodes: every element type, creation in one and several dimensions, length, bounds and
+ * store checks. Only an exception's class is checked: C2's preallocated ones have no message.
  */
 final class ArrayForms {
     private static final Digest DIGEST = new Digest();

@@ -1,6 +1,6 @@
 package programs;
 
-/** Every conditional branch, taken and not; loop shapes; boolean expressions; labelled break and continue. */
+/** Conditional branches, taken and not; loops; boolean expressions; labelled break, continue. */
 final class Branches {
     private static final Digest DIGEST = new Digest();
 

@@ -3,7 +3,7 @@ package programs;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Static, special, virtual and interface calls; mono-, bi- and megamorphic; bridges, defaults, super, private, varargs. */
+/** Static to interface calls, mono- to megamorphic; bridges, defaults, super, private, varargs. */
 final class Calls {
     private static final Digest DIGEST = new Digest();
 

@@ -1,6 +1,6 @@
 package programs;
 
-/** Class initialisers run from every kind of trigger, along superclass chains, recursively, and failing. */
+/** Class initialisers: every kind of trigger, superclass chains, recursion, failure. */
 final class ClassInit {
     static final Digest DIGEST = new Digest();
 
@@ -199,7 +199,7 @@ final class ClassInit {
         }
     }
 
-    /** Several threads ask for one class at once: one runs the initialiser, the others wait. */
+    /** Several threads use one class at once: one runs the initialiser, the others wait. */
     private static void threads() throws InterruptedException {
         Thread[] threads = new Thread[4];
         int[] seen = new int[threads.length];

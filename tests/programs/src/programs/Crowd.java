@@ -9,8 +9,8 @@ import java.util.TreeMap;
 import java.util.function.IntPredicate;
 
 /**
- * Many threads that warm up the same code at the same time: calls are resolved, inline caches change, and methods are compiled,
- * replaced and made not entrant while every thread runs through them.
+ * Many threads that warm up the same code at one time: calls are resolved, inline caches change,
+ * and methods are compiled, replaced and made not entrant while all threads run them.
  * Arguments: number of threads, rounds of each.
  */
 final class Crowd {
@@ -43,7 +43,7 @@ final class Crowd {
         }
     }
 
-    /** What one thread computes: its own state only, so that each run gives the same. */
+    /** The state of one thread. Threads share none, so that each run has the same result. */
     private final int rounds;
     private long hash = 7;
     private int state = 1;

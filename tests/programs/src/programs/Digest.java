@@ -1,6 +1,6 @@
 package programs;
 
-/** A running checksum of what a program computed: printed at the end, so that a wrong run shows in the output. */
+/** A checksum of a program's results, printed at the end, so that the output shows a wrong run. */
 final class Digest {
     private long value = 0x9e3779b97f4a7c15L;
 

@@ -13,7 +13,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** invokedynamic (lambdas, method references, string concatenation, records), method handles and var handles. */
+/** invokedynamic (lambdas, method references, concatenation, records), method and var handles. */
 final class Dynamic {
     private static final Digest DIGEST = new Digest();
     private static final MethodHandles.Lookup LOOKUP = MethodHandles.lookup();
@@ -88,7 +88,7 @@ final class Dynamic {
         DIGEST.add(Stream.of("b", "a", "c").sorted().collect(Collectors.joining(",", "[", "]")));
     }
 
-    /** Direct, bound, adapted, filtered, guarded and exception-catching handles; exact and generic calls. */
+    /** Direct, bound, adapted, filtered, guarded and catching handles; exact and generic calls. */
     private static final class Handles {
         private final MethodHandle direct = LOOKUP.findStatic(Dynamic.class, "square", MethodType.methodType(int.class, int.class));
         private final MethodHandle virtual =
@@ -151,7 +151,7 @@ final class Dynamic {
         DIGEST.add((int) ELEMENTS.getAndAdd(elements, i % 4, 3));
         DIGEST.add(SHARED.compareAndSet(object, object.shared, (long) i));
         DIGEST.add((long) SHARED.getAcquire(object));
-        // Nobody wants these results: the library links a method that returns one to a call that returns nothing.
+        // Unused results: the library links a method with a result to a call without one.
         ELEMENTS.getAndBitwiseOr(elements, i % 4, 1);
         SHARED.getAndAdd(object, 2L);
         SHARED.compareAndSet(object, object.shared, 7L);

@@ -2,7 +2,7 @@ package programs;
 
 import java.util.function.IntSupplier;
 
-/** Exceptions from bytecodes, from the VM, from throw: caught in place, several frames up, rethrown, replaced, in finally. */
+/** Exceptions of bytecodes, VM, throw: caught here or frames up, rethrown, replaced, finally. */
 final class Exceptions {
     private static final Digest DIGEST = new Digest();
 

@@ -1,6 +1,6 @@
 package programs;
 
-/** Ways to end a VM: {@code return}, {@code exit CODE}, {@code hook CODE}, {@code throw}, {@code halt CODE}, {@code spin}. */
+/** Ways to end a VM. Arguments: return, exit CODE, hook CODE, throw, halt CODE or spin. */
 final class Exit {
     public static void main(String[] args) throws Exception {
         int code = args.length > 1 ? Integer.parseInt(args[1]) : 0;
@@ -28,7 +28,7 @@ final class Exit {
         return sum;
     }
 
-    /** Runs until a signal ends it; says when it has started. */
+    /** Prints a line when it has started, and runs until a signal ends it. */
     private static void spin() throws InterruptedException {
         System.out.println("spinning");
         System.out.flush();

@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What a flight recorder is for: four threads at work until the process ends, one call in many that is slow, an
- * OutOfMemoryError.
+ * Cases for a flight recorder: four threads that work until the process ends, one slow call among
+ * many, an OutOfMemoryError.
  *
  * <p>{@code Flight run SECONDS}; {@code Flight slow CALLS WHICH STEPS}; {@code Flight memory}.
  */
@@ -41,7 +41,7 @@ final class Flight {
         }
     }
 
-    /** Work that branches on data. */
+    /** A computation that branches on data. */
     private static long work(long seed, int steps) {
         long state = seed * 0x9e3779b97f4a7c15L + 1;
         for (int i = 0; i < steps; i++) {
@@ -68,7 +68,7 @@ final class Flight {
         return state + sum;
     }
 
-    /** One of the calls takes so many steps and a rest of three seconds, the others a few steps. */
+    /** Call {@code which} takes {@code steps} steps and sleeps 3 s; the others take 20 to 69. */
     private static void slow(int calls, int which, int steps) throws InterruptedException {
         for (int i = 0; i < calls; i++) {
             sink += answer(i, i == which ? steps : 20 + i % 50, i == which ? 3000 : 0);

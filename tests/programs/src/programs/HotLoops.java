@@ -1,6 +1,6 @@
 package programs;
 
-/** Code that gets hot inside its loop (OSR), and whose compiled form is then proved wrong: deoptimisation of each kind. */
+/** Loops that get hot (OSR), whose compiled code then fails: each kind of deoptimisation. */
 final class HotLoops {
     private static final Digest DIGEST = new Digest();
 
@@ -15,7 +15,7 @@ final class HotLoops {
         }
     }
 
-    /** Loaded only by {@link Late}: invalidates what the hierarchy analysis assumed. */
+    /** Loaded only by {@link Late}: invalidates an assumption of class hierarchy analysis. */
     static final class Twist extends Op {
         @Override
         int apply(int n) {
@@ -102,7 +102,7 @@ final class HotLoops {
         return value;
     }
 
-    /** A branch never taken while the compiler looks, taken near the end. */
+    /** A branch that is taken only near the end, after compilation. */
     private static int rareBranch(int n) {
         int sum = 0;
         for (int i = 0; i < n; i++) {

@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * Switches over so many cases, all taken equally often, that C2 jumps through tables. Several cases lead to one place, directly or
- * over blocks that are empty in the end: without probes only the edge of the jump tells them apart.
+ * Switches with many equally frequent cases, which C2 compiles to jump tables. Cases share targets,
+ * directly or through blocks that C2 empties: without probes only the jump's edge identifies them.
  */
 final class JumpTables {
     private static final Digest DIGEST = new Digest();

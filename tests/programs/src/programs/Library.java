@@ -13,7 +13,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/** Ordinary code over the class library: collections, text, regular expressions, big numbers, streams, formatting. */
+/** Class library: collections, text, regular expressions, big numbers, streams, formatting. */
 final class Library {
     private static final Digest DIGEST = new Digest();
 

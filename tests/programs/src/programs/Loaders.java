@@ -6,7 +6,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.function.IntUnaryOperator;
 
-/** One class defined by many loaders, hidden classes, and unloading: the same name is many methods at many addresses. */
+/** One class defined by many loaders, hidden classes, unloading: one name for many methods. */
 final class Loaders {
     private static final Digest DIGEST = new Digest();
 

@@ -4,8 +4,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Tests of flags, asked again where their answer is known, of the class library (`MemberName.getMethodOrFieldType`) and our own: C2 folds
- * the second one twice, as a test of which nothing depends and as one that an earlier test decides.
+ * Flag tests that repeat an earlier test, here and in {@code MemberName.getMethodOrFieldType}. C2
+ * folds the second test twice: as one on which nothing depends, and as one that the first decides.
  */
 public final class Lookups {
     private static final int METHOD = 0x1_0000;
@@ -85,7 +85,7 @@ public final class Lookups {
         long sum = 0;
         for (int i = 0; i < rounds; i++) {
             Lookups asked = new Lookups(i % 2 == 0 ? METHOD : METHOD | CONSTRUCTOR, "type");
-            // Both outcomes of the test occur, but not where it is asked twice.
+            // test() has both outcomes, but only one of them where it is repeated.
             sum += asked.isField() ? 1 : asked.anyType().hashCode() % 7;
         }
         return sum;

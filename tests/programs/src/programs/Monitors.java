@@ -3,7 +3,7 @@ package programs;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 
-/** Synchronized methods and blocks: recursive, contended, left by exception; wait and notify; a static monitor. */
+/** Synchronized methods, blocks: recursive, contended, left by exception, static; wait, notify. */
 final class Monitors {
     private static final Digest DIGEST = new Digest();
     private int value;

@@ -3,7 +3,7 @@ package programs;
 import java.util.Arrays;
 import java.util.function.IntUnaryOperator;
 
-/** Native methods and upcalls from C: values of every type, nested both ways, exceptions across, native threads. */
+/** Native methods and upcalls from C: all types, nested both ways, exceptions, native threads. */
 final class Natives {
     private static final Digest DIGEST = new Digest();
 
@@ -26,7 +26,7 @@ final class Natives {
     /** Throws IllegalStateException from C. */
     static native void fail(String message);
 
-    /** Calls {@code run}, clears what it throws, and says whether it threw. */
+    /** Calls {@code run}, clears its exception, and returns whether there was one. */
     static native boolean swallow(Runnable runnable);
 
     /** Builds an object, calls static, virtual and non-virtual methods and reads fields from C. */

@@ -1,6 +1,6 @@
 package programs;
 
-/** Deep and mutual recursion, recursion through an interface, and stack overflow caught far below. */
+/** Deep and mutual recursion, recursion through an interface, stack overflow caught far below. */
 final class Recursion {
     private static final Digest DIGEST = new Digest();
 

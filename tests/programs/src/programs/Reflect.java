@@ -7,7 +7,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 
-/** Reflective calls before and after the accessors are generated (15 calls), fields, constructors, proxies, exceptions. */
+/** Reflection before and after inflation (15 calls); fields, constructors, proxies, exceptions. */
 final class Reflect {
     private static final Digest DIGEST = new Digest();
 

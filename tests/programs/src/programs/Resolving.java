@@ -8,15 +8,15 @@ import java.util.Set;
 import java.util.function.IntUnaryOperator;
 
 /**
- * Class loaders with code of their own, which runs in the middle of the bytecode whose class the VM looks for.
- * Some answer at once, some throw the first few times, some never find a class. The VM asks for the classes that
- * {@link Payload} names in the program and, where its code is instrumented, for those that the instrumentation
- * names; the checksum depends on the former only.
+ * Class loaders written in Java, which run in the middle of the bytecode that needs a class. Some
+ * answer at once, some throw the first few times, some never find a class. The VM asks them for the
+ * classes that {@link Payload} names in the program and, if it is instrumented, for those that the
+ * instrumentation names; the checksum depends on the former only.
  */
 final class Resolving {
     private static final Digest DIGEST = new Digest();
 
-    /** Defined again by each {@link Asked} loader. It has no class initialiser: a failed one would be the last. */
+    /** Defined by each {@link Asked} loader. No initialiser: a failed one would forbid a retry. */
     public static final class Payload implements IntUnaryOperator {
         @Override
         public int applyAsInt(int n) {
@@ -28,7 +28,7 @@ final class Resolving {
         }
     }
 
-    /** What the payload names itself. */
+    /** The class that the payload itself names. */
     public static final class Helper {
         static int weight(int n) {
             return n > 8 ? 2 : 1;
@@ -71,7 +71,7 @@ final class Resolving {
         int rounds = args.length > 0 ? Integer.parseInt(args[0]) : 30;
         for (int i = 0; i < rounds; i++) {
             DIGEST.add(run(new Asked(true, 0), 20));
-            // How often they fail depends on what instruments the payload.
+            // The number of failures depends on the instrumentation of the payload.
             for (int attempt = 0; attempt < 2; attempt++) {
                 attempt(new Asked(true, i % 3), 4);
                 attempt(new Asked(false, i % 2), 2);
@@ -85,7 +85,7 @@ final class Resolving {
             try {
                 run(loader, 3 + i);
             } catch (LinkageError | IllegalStateException refused) {
-                // The next one may be lucky.
+                // The next attempt may succeed.
             }
         }
     }

@@ -1,6 +1,6 @@
 package programs;
 
-/** tableswitch and lookupswitch in many shapes: dense, sparse, negative, extreme, one case, none, shared and identical arms. */
+/** Switches: dense, sparse, negative, extreme; one case, none; shared and identical arms. */
 final class Switches {
     private static final Digest DIGEST = new Digest();
     private static final int[] KEYS = {

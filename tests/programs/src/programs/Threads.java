@@ -6,7 +6,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Eight threads with work of their own, threads that start and die in waves, a pool, an uncaught exception, a daemon. */
+/** Eight busy threads, waves of short-lived threads, a pool, an uncaught exception, a daemon. */
 final class Threads {
     private static final Digest DIGEST = new Digest();
     private static final ThreadLocal<Integer> LOCAL = ThreadLocal.withInitial(() -> 5);

@@ -1,15 +1,15 @@
 package programs;
 
-/** What {@code Debugger} stops in, frame by frame. */
+/** The program that {@code Debugger} stops, and whose frames it pops. */
 final class Debugged {
     static final RuntimeException OUTSIDE = new RuntimeException("from outside");
     static volatile boolean go;
-    /** The number of the round in {@code spin}, from 1 on; 0 also before the class is initialised. */
+    /** Round of {@code spin}, from 1; 0 before the first round and before class initialisation. */
     static volatile int spinning;
     static int entered;
     static int caught;
 
-    /** The debugger stands here. */
+    /** The debugger's breakpoint is at the beginning of this method. */
     static int pause(int n) {
         entered++;
         return n + 1;
@@ -36,7 +36,7 @@ final class Debugged {
         return n * 31 ^ n >> 2;
     }
 
-    /** Compiled code is in a loop, and its frame is taken away. */
+    /** Compiled code runs this loop; the debugger pops its frame or forces its return. */
     static int spin(int round) {
         int sum = round;
         spinning = round + 1;

@@ -20,8 +20,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Runs a command that starts {@code programs.Debugged}, with {@code ADDRESS} in it replaced by where its VM finds the
- * debugger, pops frames of it, makes frames return and throws exceptions into it. Prints how often it did which.
+ * Runs a command that starts {@code programs.Debugged}, with {@code ADDRESS} replaced by the
+ * debugger's address. Pops frames, forces returns, throws exceptions in it; prints the counts.
  */
 public final class Debugger {
     private static int popped;
@@ -43,7 +43,7 @@ public final class Debugger {
         try {
             debug(vm);
         } catch (VMDisconnectedException e) {
-            // It has ended.
+            // The program has ended.
         }
         int status = process.waitFor();
         System.out.printf("popped %d, popped two %d, returned %d, thrown %d, spinning %d%n", popped, poppedTwo, returned,
@@ -76,7 +76,7 @@ public final class Debugger {
         }
     }
 
-    /** At every third stop, in turn, for not all frames are to be touched. */
+    /** Acts at every third stop, in turn, so that most frames run undisturbed. */
     private static void act(VirtualMachine vm, BreakpointEvent stop, int number) throws Exception {
         ThreadReference thread = stop.thread();
         switch (number % 12) {
@@ -101,7 +101,7 @@ public final class Debugger {
         }
     }
 
-    /** Waits for the loop of {@code spin}, pops its frame once, makes it return once, and lets it end by itself. */
+    /** Pops the frame of {@code spin} and ends its loop (even rounds), or forces a return (odd). */
     private static void spin(VirtualMachine vm, ReferenceType type, ThreadReference thread) {
         try {
             Field field = type.fieldByName("spinning");
@@ -109,10 +109,10 @@ public final class Debugger {
                 while (((com.sun.jdi.IntegerValue) type.getValue(field)).value() <= round) {
                     Thread.sleep(5);
                 }
-                // Long enough for compiled code to take the frame over.
+                // Long enough for OSR to replace the interpreter's frame.
                 Thread.sleep(300);
                 thread.suspend();
-                // It may stand in what it calls.
+                // The thread may be in a callee of spin.
                 int at = 0;
                 while (!thread.frame(at).location().method().name().equals("spin")) {
                     at++;
@@ -131,7 +131,7 @@ public final class Debugger {
                 ((ClassType) type).setValue(type.fieldByName("go"), vm.mirrorOf(round % 2 == 0));
             }
         } catch (VMDisconnectedException e) {
-            // It has ended.
+            // The program has ended.
         } catch (Exception e) {
             e.printStackTrace();
             System.exit(3);

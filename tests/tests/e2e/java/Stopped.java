@@ -2,7 +2,7 @@ package programs;
 
 import java.util.function.IntConsumer;
 
-/** A thread into which another one throws, wherever it is. */
+/** A thread that another thread stops with ThreadDeath at arbitrary points. */
 final class Stopped {
     private static volatile int round = -1;
     private static int caught;
@@ -11,7 +11,7 @@ final class Stopped {
         return n * 17 + 3;
     }
 
-    /** Stopped at the return of what it calls, or at the end of the loop. */
+    /** Stopped at the return of its callee, or at the end of the loop. */
     private static void calls(int n) {
         int sum = n;
         round = n;
@@ -20,7 +20,7 @@ final class Stopped {
         }
     }
 
-    /** The handler covers the body of the loop, and not the branch back to it. */
+    /** The handler covers the body of the loop, but not the branch back to it. */
     private static void covered(int n) {
         int sum = n;
         round = n;
@@ -45,7 +45,7 @@ final class Stopped {
         }
     }
 
-    /** Stopped in calls of the VM. */
+    /** Stopped in calls into the VM. */
     private static void allocates(int n) {
         round = n;
         Object[] kept = new Object[16];

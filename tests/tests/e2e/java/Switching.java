@@ -7,8 +7,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Threads that leave their core in every way: preempted, yielding, parked, sleeping, waiting for a lock; short-lived ones beside
- * them. Prints what each has seen of itself: "name id cpu-nanoseconds".
+ * Threads that leave their core in every way: preempted, yielding, parked, sleeping, waiting for a
+ * lock, short-lived. Each of the former prints its own data: "name id cpu-nanoseconds".
  */
 final class Switching {
     private static final AtomicLong SUM = new AtomicLong();

@@ -1,6 +1,6 @@
 package programs;
 
-/** Compiled code with inlined callees whose assumptions fail: each drive deoptimises several frames at once. */
+/** Inlined callees whose assumptions fail: each drive deoptimises several frames at once. */
 final class Traps {
     private static final int ROUNDS = 6000;
     private static final int RARE = 4999;

@@ -1,6 +1,6 @@
 package programs;
 
-/** What compilers leave no code for: ways that run only after they were folded into one, empty methods, loops of these. */
+/** Bytecodes without machine code: branches folded into one path, empty methods, empty loops. */
 final class Unknown {
     private static final int ROUNDS = 2000;
 

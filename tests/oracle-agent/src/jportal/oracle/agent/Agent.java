@@ -9,8 +9,8 @@ import java.util.List;
 import jportal.oracle.Probe;
 
 /**
- * The agent's entry: opens the log, registers the transformer and, on request, instruments what is already loaded.
- * The agent uses no lambda and no invokedynamic: it must not start machinery of the VM that the program may never use.
+ * The agent's entry: opens the log, registers the transformer and, on request, retransforms loaded
+ * classes. No lambda, no invokedynamic: these start parts of the VM that the program may never use.
  */
 public final class Agent {
     private Agent() {}
@@ -28,7 +28,7 @@ public final class Agent {
         }
     }
 
-    /** Classes loaded before the agent have no class-file-load event left; they are retransformed. */
+    /** Retransforms the classes that were loaded before the agent registered its transformer. */
     private static void retransformLoaded(Instrumentation instrumentation, Options options, Tables tables) {
         List<Class<?>> wanted = new ArrayList<>();
         for (Class<?> type : instrumentation.getAllLoadedClasses()) {
@@ -49,7 +49,7 @@ public final class Agent {
         }
     }
 
-    /** One class that cannot be retransformed fails a whole batch; one by one it is found and listed. */
+    /** One bad class fails a whole batch: this retransforms one by one and lists the failures. */
     private static void retransformSingly(Instrumentation instrumentation, List<Class<?>> wanted, Tables tables) {
         for (Class<?> type : wanted) {
             try {

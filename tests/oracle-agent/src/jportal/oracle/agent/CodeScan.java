@@ -7,8 +7,8 @@ import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.Opcodes;
 
 /**
- * The bcis of the instructions of each method of a class file. ASM's trees have no bcis; the instructions of a tree and
- * of its class file come in the same order, so the n-th real instruction of the tree has the n-th bci of the scan.
+ * The bcis of the instructions of each method in a class file. ASM's trees have none. Tree and
+ * class file have the same order: the tree's n-th real instruction has the n-th bci of the scan.
  */
 final class CodeScan {
     private final ClassReader reader;
@@ -87,7 +87,7 @@ final class CodeScan {
         return Arrays.copyOf(bcis, count);
     }
 
-    /** The length of the instruction at {@code bci} of the code that begins at {@code base} (JVMS 17 §6.5). */
+    /** Length of the instruction at {@code bci}; its code begins at {@code base} (JVMS 17 §6.5). */
     private int length(int base, int bci) {
         int opcode = reader.readByte(base + bci);
         int operands = base + (bci & ~3) + 4;
@@ -102,7 +102,7 @@ final class CodeScan {
 
     private static final int WIDE = 196;
 
-    /** Length by opcode, one digit each, twenty to a line; the three of variable length have 0. */
+    /** Length by opcode, one digit each, twenty per line; the three of variable length have 0. */
     private static final String LENGTHS = ""
             + "11111111111111112323" // 0 nop … ldc_w
             + "32222211111111111111" // 20 ldc2_w …
@@ -112,7 +112,7 @@ final class CodeScan {
             + "11111111111111111111" // 100 …
             + "11111111111131111111" // 120 … iinc at 132
             + "11111111111113333333" // 140 … ifeq at 153
-            + "33333333320011111133" // 160 … ret at 169, the switches at 170, getstatic at 178
-            + "33333553231133110433" // 180 … invokeinterface at 185, wide at 196, ifnonnull at 199
+            + "33333333320011111133" // 160 … ret at 169, switches at 170, getstatic at 178
+            + "33333553231133110433" // 180 … invokeinterface 185, wide 196, ifnonnull 199
             + "55";                  // 200 goto_w, jsr_w
 }

@@ -26,9 +26,9 @@ import org.objectweb.asm.tree.MethodNode;
 /** Puts probes into one class file. */
 final class Instrumenter {
     private static final String PROBE_CLASS = "jportal/oracle/Probe";
-    /** Operand stack words that a probe needs on top of what the block has. */
+    /** Operand stack words that a probe needs in addition to those of the method. */
     private static final int PROBE_STACK = 2;
-    /** {@code sipush; sipush; invokestatic} in bytes. */
+    /** Offsets in {@code sipush; sipush; invokestatic}, in bytes. */
     private static final int SECOND_SIPUSH = 3;
     private static final int CALL = 6;
     private static final int MAX_STACK = 65535 - PROBE_STACK;
@@ -125,7 +125,7 @@ final class Instrumenter {
         return list;
     }
 
-    /** The labels by which stack-map frames name an uninitialised object: each stands at its {@code new}. */
+    /** The labels, each at a {@code new}, by which frames name an uninitialised object. */
     private static Set<LabelNode> labelsOfNew(AbstractInsnNode[] code) {
         Set<LabelNode> labels = new HashSet<>();
         for (AbstractInsnNode insn : code) {
@@ -148,8 +148,8 @@ final class Instrumenter {
     }
 
     /**
-     * A probe now stands between a {@code new} that leads a block and the label before it. Frames that name the object by
-     * that label get another label, directly at the {@code new}.
+     * A probe separates a {@code new} that leads a block from the label before it. Frames that name
+     * the object by that label get a fresh label, directly at the {@code new}.
      */
     private static void keepLabelAtNew(MethodNode method, AbstractInsnNode newInsn, Set<LabelNode> newLabels) {
         AbstractInsnNode insn = newInsn.getPrevious().getPrevious().getPrevious().getPrevious();
@@ -183,7 +183,7 @@ final class Instrumenter {
         return renamed;
     }
 
-    /** Completes the sites with their bcis in the finished class file; a site that cannot be found there is a bug. */
+    /** Adds to each site its bci in the finished class file; a site that is not found is a bug. */
     private static List<ProbeSite> locate(byte[] classFile, List<ProbeSite> draft) {
         Map<Integer, Integer> found = new HashMap<>();
         ClassReader reader = new ClassReader(classFile);

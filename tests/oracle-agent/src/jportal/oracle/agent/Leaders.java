@@ -55,7 +55,7 @@ final class Leaders {
         }
     }
 
-    /** Marks the first real instruction at or after {@code insn}; labels, lines and frames take no room. */
+    /** Marks the first node at or after {@code insn} that is no label, line number or frame. */
     private void mark(AbstractInsnNode insn) {
         AbstractInsnNode leader = insn;
         while (leader != null && leader.getOpcode() < 0) {

@@ -8,11 +8,11 @@ import java.util.List;
  * The agent's arguments: {@code key=value} pairs joined by commas.
  *
  * @param out     directory of the log
- * @param library path of libjportal_oracle.so; by default beside the agent's jar
+ * @param library path of libjportal_oracle.so; by default in the folder of the agent's jar
  * @param use     file of classes prepared by an earlier run, or null
  * @param save    file to which instrumented classes go, or null
  * @param jre     also instrument the classes of the JRE
- * @param include prefixes of internal class names; if any are given, only classes with one of them are instrumented
+ * @param include prefixes of internal class names; if any is given, other classes are left alone
  * @param exclude prefixes of internal class names that are left alone
  */
 record Options(Path out, Path library, Path use, Path save, boolean jre, List<String> include, List<String> exclude) {
@@ -61,7 +61,7 @@ record Options(Path out, Path library, Path use, Path save, boolean jre, List<St
         };
     }
 
-    /** The jar is on the boot class path, which has no code source: its path is found through the agent's own resource. */
+    /** Finds the jar by a resource in it: the boot class path has no code source. */
     private static Path besideJar() {
         String resource = ClassLoader.getSystemResource("jportal/oracle/Probe.class").toString();
         String jar = resource.substring("jar:file:".length(), resource.indexOf('!'));
@@ -80,8 +80,8 @@ record Options(Path out, Path library, Path use, Path save, boolean jre, List<St
     }
 
     /**
-     * Application classes are those that neither the boot nor the platform loader defined, and that are no accessor
-     * which core reflection spun at run time.
+     * Application classes: those that neither the boot nor the platform loader defined, except the
+     * accessors that core reflection generates at run time.
      */
     private static boolean isApplication(ClassLoader loader) {
         return loader != null

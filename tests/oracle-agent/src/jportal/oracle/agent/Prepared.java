@@ -15,11 +15,11 @@ import java.util.Map;
 import java.util.zip.CRC32;
 
 /**
- * Classes instrumented by an earlier run. Instrumenting is much work, and in a traced run all of it is traced; with a file
- * of prepared classes the agent only looks them up. A file is a sequence of entries: see {@link Entry#write}.
+ * Classes instrumented by an earlier run. Without them, a traced run would trace all the work of
+ * instrumentation; with them the agent only looks them up. File format: see {@link Entry#write}.
  */
 final class Prepared {
-    /** Not taken yet, by class name. One definition per name is prepared; a second one is instrumented anew. */
+    /** Entries not taken, by class name. Other definitions of a name are instrumented anew. */
     private final Map<String, Entry> entries = new HashMap<>();
     private final int firstFreeId;
     private final OutputStream save;
@@ -81,7 +81,7 @@ final class Prepared {
         return firstFreeId;
     }
 
-    /** The prepared form of this class file, or null; each is given out once. */
+    /** The prepared form of this class file, or null; each is returned once. */
     synchronized Entry take(String name, byte[] original) {
         Entry entry = entries.get(name);
         if (entry == null || !entry.isOf(original)) {

@@ -9,7 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/** The tables of the log: probes.tsv, skipped.tsv and agent.tsv. Unbuffered: each call is one write to the file. */
+/** The log's tables: probes.tsv, skipped.tsv, agent.tsv. Unbuffered: one call is one write. */
 final class Tables {
     private static final int FORMAT_VERSION = 1;
 
@@ -60,7 +60,7 @@ final class Tables {
         return text.toString();
     }
 
-    /** A line for skipped.tsv: a class ({@code method} = "*") or a method that stays without probes. */
+    /** A line for skipped.tsv: a class ({@code method} is "*") or a method without probes. */
     static String skipLine(String type, String method, String reason) {
         return field(type) + '\t' + field(method) + '\t' + field(reason) + '\n';
     }

@@ -3,7 +3,7 @@ package jportal.oracle.agent;
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
 
-/** Instruments each class that the options want. Never throws: a class it cannot handle stays as it is and is listed. */
+/** Instruments classes that the options want. Never throws: lists a class that it cannot handle. */
 final class Transformer implements ClassFileTransformer {
     private final Options options;
     private final Tables tables;

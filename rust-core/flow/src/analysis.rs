@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Analyses: questions about a flow, thread by thread, with one answer.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::{Event, FlowConsumer, FlowSink, ThreadInfo};
+
+/// Why an analysis needs no more events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Enough {
+    /// It has all that it needs of this thread.
+    OfThread,
+    /// It has all that it needs. The decode may end early.
+    OfAll,
+}
+
+/// A question about the flows of all threads.
+///
+/// The flow of each thread has a state of its own. The driver may run the flows of several
+/// threads at the same time, so the states share nothing but `&self`. When the decode has ended,
+/// the states are merged, in order of the threads' start.
+///
+/// An analysis sees no files and no threads of the operating system.
+///
+/// ```
+/// use jportal_flow::{Analysis, Enough, Event, ThreadInfo, run};
+/// use std::ops::ControlFlow;
+///
+/// /// Counts the executed bytecodes of all threads.
+/// #[derive(Default)]
+/// struct Bytecodes(u64);
+///
+/// impl Analysis for Bytecodes {
+///     type Thread = u64;
+///     fn begin(&self, _: &ThreadInfo) -> u64 {
+///         0
+///     }
+///     fn events(&self, count: &mut u64, events: &[Event]) -> ControlFlow<Enough> {
+///         *count += events.iter().map(|e| e.kind.bytecodes()).sum::<u64>();
+///         ControlFlow::Continue(())
+///     }
+///     fn merge(&mut self, count: u64) {
+///         self.0 += count;
+///     }
+/// }
+///
+/// let (counted, ()) = run(Bytecodes::default(), |_consumer| {});
+/// assert_eq!(counted.0, 0);
+/// ```
+pub trait Analysis: Send + Sync + 'static {
+    /// The state of one thread's flow.
+    type Thread: Send + 'static;
+
+    /// A thread's flow begins.
+    fn begin(&self, thread: &ThreadInfo) -> Self::Thread;
+
+    /// The next events of a thread, in order. After a `Break`, the thread's flow is not passed
+    /// on any further.
+    fn events(&self, thread: &mut Self::Thread, events: &[Event]) -> ControlFlow<Enough>;
+
+    /// A thread's flow is complete, or the analysis had enough of it.
+    fn merge(&mut self, thread: Self::Thread);
+
+    /// Whether events may be [runs](crate::EventKind::Run) of bytecodes. An analysis that
+    /// returns `false` gets every bytecode as an event of its own.
+    fn takes_runs(&self) -> bool {
+        true
+    }
+}
+
+/// The state of an analysis for one thread, with what it said last.
+#[derive(Debug)]
+pub struct Member<T> {
+    state: T,
+    enough: Option<Enough>,
+}
+
+fn begin<A: Analysis>(analysis: &A, thread: &ThreadInfo) -> Member<A::Thread> {
+    Member { state: analysis.begin(thread), enough: None }
+}
+
+fn pass<A: Analysis>(analysis: &A, member: &mut Member<A::Thread>, events: &[Event]) {
+    if member.enough.is_none()
+        && let ControlFlow::Break(enough) = analysis.events(&mut member.state, events)
+    {
+        member.enough = Some(enough);
+    }
+}
+
+/// Two analyses of the same flow. They need no more events when neither does.
+impl<A: Analysis, B: Analysis> Analysis for (A, B) {
+    type Thread = (Member<A::Thread>, Member<B::Thread>);
+
+    fn begin(&self, thread: &ThreadInfo) -> Self::Thread {
+        (begin(&self.0, thread), begin(&self.1, thread))
+    }
+    fn events(&self, (a, b): &mut Self::Thread, events: &[Event]) -> ControlFlow<Enough> {
+        pass(&self.0, a, events);
+        pass(&self.1, b, events);
+        match (a.enough, b.enough) {
+            (None, _) | (_, None) => ControlFlow::Continue(()),
+            (Some(Enough::OfAll), Some(Enough::OfAll)) => ControlFlow::Break(Enough::OfAll),
+            _ => ControlFlow::Break(Enough::OfThread),
+        }
+    }
+    fn merge(&mut self, (a, b): Self::Thread) {
+        self.0.merge(a.state);
+        self.1.merge(b.state);
+    }
+    fn takes_runs(&self) -> bool {
+        self.0.takes_runs() && self.1.takes_runs()
+    }
+}
+
+/// An analysis that may be absent. The absent one needs no events.
+impl<A: Analysis> Analysis for Option<A> {
+    type Thread = Option<A::Thread>;
+
+    fn begin(&self, thread: &ThreadInfo) -> Self::Thread {
+        self.as_ref().map(|a| a.begin(thread))
+    }
+    fn events(&self, thread: &mut Self::Thread, events: &[Event]) -> ControlFlow<Enough> {
+        match (self, thread) {
+            (Some(analysis), Some(state)) => analysis.events(state, events),
+            _ => ControlFlow::Break(Enough::OfAll),
+        }
+    }
+    fn merge(&mut self, thread: Self::Thread) {
+        if let (Some(analysis), Some(state)) = (self, thread) {
+            analysis.merge(state);
+        }
+    }
+    fn takes_runs(&self) -> bool {
+        self.as_ref().is_none_or(Analysis::takes_runs)
+    }
+}
+
+/// Runs an analysis on the flows that `producer` passes to its consumer. Returns the analysis,
+/// with the states of all threads merged, and what `producer` returned. Threads whose sink was
+/// dropped without its end are not merged.
+///
+/// # Panics
+/// If `producer` keeps a sink of the consumer.
+pub fn run<A: Analysis, T>(analysis: A, producer: impl FnOnce(&mut dyn FlowConsumer) -> T) -> (A, T) {
+    let mut consumer =
+        Consumer { analysis: Arc::new(analysis), begun: 0, ended: Arc::default(), enough: Arc::default() };
+    let result = producer(&mut consumer);
+    let mut analysis = Arc::into_inner(consumer.analysis).expect("no sink outlives the producer");
+    let mut ended = std::mem::take(&mut *consumer.ended.lock().unwrap_or_else(PoisonError::into_inner));
+    ended.sort_by_key(|(number, info, _)| (info.started, info.tid, *number));
+    ended.into_iter().for_each(|(.., state)| analysis.merge(state));
+    (analysis, result)
+}
+
+/// Threads whose flow has ended: number of the sink, thread, state.
+type Ended<T> = Arc<Mutex<Vec<(usize, ThreadInfo, T)>>>;
+
+/// Passes flows to an analysis.
+struct Consumer<A: Analysis> {
+    analysis: Arc<A>,
+    begun: usize,
+    ended: Ended<A::Thread>,
+    enough: Arc<AtomicBool>,
+}
+
+impl<A: Analysis> FlowConsumer for Consumer<A> {
+    fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
+        let number = self.begun;
+        self.begun += 1;
+        Box::new(Sink {
+            analysis: Arc::clone(&self.analysis),
+            number,
+            info: info.clone(),
+            member: begin(&*self.analysis, info),
+            ended: Arc::clone(&self.ended),
+            enough: Arc::clone(&self.enough),
+        })
+    }
+    fn takes_runs(&self) -> bool {
+        self.analysis.takes_runs()
+    }
+    fn has_enough(&self) -> bool {
+        self.enough.load(Ordering::Relaxed)
+    }
+}
+
+/// One thread of a [`Consumer`].
+struct Sink<A: Analysis> {
+    analysis: Arc<A>,
+    number: usize,
+    info: ThreadInfo,
+    member: Member<A::Thread>,
+    ended: Ended<A::Thread>,
+    enough: Arc<AtomicBool>,
+}
+
+impl<A: Analysis> FlowSink for Sink<A> {
+    fn events(&mut self, events: &[Event]) {
+        if self.member.enough.is_none() {
+            pass(&*self.analysis, &mut self.member, events);
+            if self.member.enough == Some(Enough::OfAll) {
+                self.enough.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    fn end(self: Box<Self>) {
+        let ended = (self.number, self.info, self.member.state);
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EventKind;
+    use crate::testing::{bytecode, thread};
+    use jportal_units::Tsc;
+
+    /// Keeps the times of each thread; has enough of a thread at 3, of all at 9.
+    #[derive(Default)]
+    struct Times(Vec<Vec<u64>>);
+
+    impl Analysis for Times {
+        type Thread = Vec<u64>;
+        fn begin(&self, _: &ThreadInfo) -> Vec<u64> {
+            Vec::new()
+        }
+        fn events(&self, kept: &mut Vec<u64>, events: &[Event]) -> ControlFlow<Enough> {
+            kept.extend(events.iter().filter_map(|e| match e.kind {
+                EventKind::Time(tsc) => Some(tsc.0),
+                _ => None,
+            }));
+            match kept.last() {
+                Some(3) => ControlFlow::Break(Enough::OfThread),
+                Some(9) => ControlFlow::Break(Enough::OfAll),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+        fn merge(&mut self, kept: Vec<u64>) {
+            self.0.push(kept);
+        }
+    }
+
+    /// Takes single bytecodes only.
+    struct Singles;
+    impl Analysis for Singles {
+        type Thread = ();
+        fn begin(&self, _: &ThreadInfo) {}
+        fn events(&self, (): &mut (), _: &[Event]) -> ControlFlow<Enough> {
+            ControlFlow::Continue(())
+        }
+        fn merge(&mut self, (): ()) {}
+        fn takes_runs(&self) -> bool {
+            false
+        }
+    }
+
+    fn at(time: u64) -> [Event; 1] {
+        [Event::decoded(EventKind::Time(Tsc(time)))]
+    }
+
+    #[test]
+    fn threads_are_merged_in_order_of_start() {
+        let (times, ()) = run(Times::default(), |to| {
+            let mut sinks = [30, 10, 20]
+                .map(|started| to.thread(&ThreadInfo { started: Tsc(started), ..thread(started as u32) }));
+            for (sink, time) in sinks.iter_mut().zip(1..) {
+                sink.events(&at(time));
+                sink.events(&[bytecode(0, 0)]);
+            }
+            sinks.into_iter().for_each(|sink| sink.end());
+        });
+        assert_eq!(times.0, [[2], [3], [1]]);
+    }
+
+    #[test]
+    fn a_thread_that_is_enough_gets_no_more_events() {
+        let (times, seen) = run(Times::default(), |to| {
+            let mut seen = Vec::new();
+            let (mut a, mut b) = (to.thread(&thread(1)), to.thread(&thread(2)));
+            for time in [1, 3, 5, 9, 11] {
+                a.events(&at(time));
+                b.events(&at(time + 1));
+                seen.push(to.has_enough());
+            }
+            b.events(&at(9));
+            seen.push(to.has_enough());
+            a.end();
+            b.end();
+            seen
+        });
+        assert_eq!(times.0, [vec![1, 3], vec![2, 4, 6, 10, 12, 9]]);
+        assert_eq!(seen, [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn two_analyses_have_enough_when_both_have() {
+        let both = (Times::default(), Some(Times::default()));
+        assert!(both.takes_runs());
+        let (both, enough) = run(both, |to| {
+            let mut sink = to.thread(&thread(1));
+            sink.events(&at(9));
+            let enough = to.has_enough();
+            sink.end();
+            enough
+        });
+        assert!(enough);
+        assert_eq!((both.0.0, both.1.unwrap().0), (vec![vec![9]], vec![vec![9]]));
+        assert!(!(Times::default(), Singles).takes_runs());
+        let (none, enough) = run(None::<Singles>, |to| {
+            assert!(to.takes_runs());
+            to.thread(&thread(1)).events(&at(1));
+            to.has_enough()
+        });
+        assert!(none.is_none() && enough);
+    }
+}
