@@ -19,6 +19,7 @@ mod hidden;
 pub mod hot;
 pub mod names;
 pub mod print;
+pub mod select;
 pub mod threads;
 mod unrolled;
 

@@ -51,7 +51,7 @@ import org.objectweb.asm.tree.MethodNode;
 /**
  * Lists what JaCoCo says of the classes named on standard input (one internal name per line): its counters, and from
  * which probes and by which filters it has them. Arguments: the .exec file, then jars, folders of class files or
- * jrt:/MODULE. `jportal verify --jacoco` runs it; rust-core/analyses/src/jacoco/listing.rs describes the lines.
+ * jrt:/MODULE. `jportal verify --jacoco` runs it; rust-core/validate/src/jacoco/listing.rs describes the lines.
  */
 public final class JacocoListing {
     private final ExecutionDataStore data;

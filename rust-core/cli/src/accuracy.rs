@@ -15,8 +15,11 @@ use jportal::validate::accuracy::{Flows, Storage, TraceBytes, compare};
 use jportal::{DecodeSummary, Method};
 
 use crate::args::{AccuracyArgs, DecodeArgs};
+use crate::output::{Kind, put};
 use crate::progress::ProgressLine;
-use crate::{Outcome, decode, put_json, put_text, say};
+use crate::{Outcome, decode, say};
+
+const KIND: Kind = Kind::new("accuracy", Some("threads"));
 
 /// Bytes of a thread's flow that are kept in memory before a temporary file is created.
 const IN_MEMORY: usize = 1 << 20;
@@ -46,11 +49,7 @@ pub(crate) fn accuracy(args: &AccuracyArgs) -> Result<Outcome> {
     let (truth, tested) = ((truth.analysis, &truth_bytes), (tested.analysis, &bytes));
     let accuracy = compare(truth, tested, capture.methods(), &mut |n, all| line.update(n, all))?;
     drop(line);
-    if args.decode.json {
-        put_json(&accuracy)?;
-    } else {
-        put_text(&accuracy.text())?;
-    }
+    put(&args.decode.format, KIND, &accuracy, || Ok(accuracy.text()))?;
     if accuracy.total.truth == 0 {
         say("nothing was compared: the truth has no bytecode");
         return Ok(Outcome::Findings);

@@ -6,19 +6,50 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use jportal::analyses::select::Pattern;
+
+use crate::sections;
 
 /// Records what a Java program executes, and shows it.
 #[derive(Parser, Debug)]
-#[command(name = "jportal", version, max_term_width = 100)]
+#[command(name = "jportal", version, max_term_width = 100, help_template = TEMPLATE)]
+#[command(after_help = sections::text())]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Colour the words error and warning
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
+    #[arg(hide_possible_values = true, help_heading = "Messages")]
+    pub(crate) color: Colour,
+    /// Say more on stderr: the commands that are run, and how long each step took
+    #[arg(short, long, global = true, help_heading = "Messages")]
+    pub(crate) verbose: bool,
+}
+
+/// The help of the command itself: the commands by section, then the options.
+const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{options}";
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
 }
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Run a Java program and record it
-    Run(RunArgs),
+    /// Run a Java program and record it, or record a VM that runs already
+    ///
+    /// `jportal record -- java -jar app.jar` ends as the program ends, by exit status or by signal.
+    /// Failures of the command itself have the exit statuses 125 (it cannot record), 126 (java
+    /// cannot be run) and 127 (java was not found), so that they differ from the program's. A
+    /// capture that exists is kept as `NAME.old`.
+    #[command(visible_alias = "run")]
+    Record(RunArgs),
     /// Show what a capture contains and how much of it can be decoded
     ///
     /// `completeness` is the share of the recorded PT bytes that was decoded. Bytes skipped
@@ -30,6 +61,7 @@ pub(crate) enum Command {
     /// Report coverage, hot methods or calls
     Report(ReportArgs),
     /// Compare the flow with an oracle's log, with another recording, or with JaCoCo
+    #[command(hide = true)]
     Verify(VerifyArgs),
     /// Measure a flow against a loss-free recording of the same run: PMD, PR, RA, PDC, PD, DA
     ///
@@ -40,6 +72,7 @@ pub(crate) enum Command {
     /// decoded share of what was captured. Overall is PR + PD. Exit status 1 if a decoded
     /// bytecode has no counterpart in the truth. While the command runs, the flows are kept in
     /// temporary files of 4 bytes per bytecode.
+    #[command(hide = true)]
     Accuracy(AccuracyArgs),
     /// Remove trace from a loss-free capture, as a full buffer or an overflow of the unit would
     ///
@@ -47,6 +80,7 @@ pub(crate) enum Command {
     /// tracing stops at the end of a region, and it resumes with a PSB when the drain has made
     /// room. Metadata is never lost, and records of switches are lost only if requested. The
     /// same seed gives the same file.
+    #[command(hide = true)]
     Degrade(DegradeArgs),
     /// Write a capture in another tool's format
     ///
@@ -70,6 +104,99 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Write man pages: one for the command and one for each subcommand
     Man(ManArgs),
+    /// Tools for developers of JPortal
+    #[command(subcommand)]
+    Dev(DevCommand),
+}
+
+/// What developers of JPortal need to prove it right.
+#[derive(Subcommand, Debug)]
+pub(crate) enum DevCommand {
+    /// Compare the flow with an oracle's log, with another recording, or with JaCoCo
+    Verify(VerifyArgs),
+    /// Measure a flow against a loss-free recording of the same run: PMD, PR, RA, PDC, PD, DA
+    ///
+    /// See `jportal accuracy --help` for the figures.
+    Accuracy(AccuracyArgs),
+    /// Remove trace from a loss-free capture, as a full buffer or an overflow of the unit would
+    ///
+    /// See `jportal degrade --help` for the model.
+    Degrade(DegradeArgs),
+    /// Show the machine blocks around one event of a thread's flow
+    ///
+    /// Findings of `--check` and of `verify` give the numbers of events.
+    BlocksAround(BlocksAroundArgs),
+    /// Write a page of the manual for each command, as Markdown
+    Pages(ManArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BlocksAroundArgs {
+    #[command(flatten)]
+    pub(crate) decode: DecodeArgs,
+    /// The number of the event in the thread's flow, from 0
+    #[arg(value_name = "EVENT")]
+    pub(crate) event: u64,
+}
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Text for people
+    Text,
+    /// One JSON document
+    Json,
+    /// One JSON object per line: the rows of the result
+    Jsonl,
+    /// The rows of the result as comma-separated values, with a heading
+    Csv,
+}
+
+/// Arguments of the commands with a result for programs.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct FormatArgs {
+    /// How to write the result [default: text]
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "json")]
+    format: Option<Format>,
+    /// The same as --format json
+    #[arg(long)]
+    json: bool,
+}
+
+impl FormatArgs {
+    /// The chosen format.
+    pub(crate) fn get(&self) -> Format {
+        self.format.unwrap_or(if self.json { Format::Json } else { Format::Text })
+    }
+    /// Whether the result is for programs.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.get() != Format::Text
+    }
+}
+
+/// Arguments of the commands that can show a part of the recording.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RangeArgs {
+    /// Begin at this place: seconds since the recording began (`1.5`, `250ms`), `tsc:N`, or
+    /// `event:N` of one thread
+    ///
+    /// The flow begins with the frames that are on the stack there.
+    #[arg(long, value_name = "PLACE", value_parser = crate::range::place)]
+    pub(crate) from: Option<Place>,
+    /// End before this place, which is given as for --from
+    #[arg(long, value_name = "PLACE", value_parser = crate::range::place)]
+    pub(crate) to: Option<Place>,
+}
+
+/// A place in a recording.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Place {
+    /// Nanoseconds since the recording began.
+    Nanos(u64),
+    /// A TSC value.
+    Tsc(u64),
+    /// The number of an event in the flow of a thread.
+    Event(u64),
 }
 
 #[derive(Args, Debug)]
@@ -148,8 +275,18 @@ pub(crate) struct RunArgs {
     /// Print nothing but errors and warnings
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Arguments for `java`, as on its own command line
-    #[arg(last = true, required = true, value_name = "JAVA-ARGS")]
+    /// Record the VM of this process, which runs already, with jcmd
+    ///
+    /// The VM must have been started with -XX:+JPortal, perhaps with -XX:-JPortalStart. The recording
+    /// ends with the process, after --for, or when the command is interrupted.
+    #[arg(long, value_name = "PID", conflicts_with_all = ["emulate", "cores", "on_full", "aux", "drain_bandwidth"])]
+    #[arg(conflicts_with_all = ["timing", "return_compression", "seed", "quantum", "unit_options", "java_args"])]
+    pub(crate) pid: Option<u32>,
+    /// With --pid: stop the recording after this time (`10`, `2.5`, `500ms`)
+    #[arg(long = "for", value_name = "SECONDS", requires = "pid", value_parser = crate::range::seconds)]
+    pub(crate) length: Option<std::time::Duration>,
+    /// The program: `java` with its arguments, or its arguments alone
+    #[arg(last = true, required_unless_present = "pid", value_name = "[java] ARGS")]
     pub(crate) java_args: Vec<OsString>,
 }
 
@@ -176,17 +313,16 @@ pub(crate) struct DecodeArgs {
     #[arg(value_name = "CAPTURE")]
     pub(crate) capture: PathBuf,
     /// Which decoder turns packets into machine blocks
-    #[arg(long, value_enum, default_value_t = MachineDecoder::Own)]
+    #[arg(long, value_enum, default_value_t = MachineDecoder::Own, hide_short_help = true)]
     pub(crate) native_decoder: MachineDecoder,
     /// Where the positions in compiled code come from
-    #[arg(long, value_enum, default_value_t = Positions::Markers)]
+    #[arg(long, value_enum, default_value_t = Positions::Markers, hide_short_help = true)]
     pub(crate) positions: Positions,
     /// Only threads of this name or OS thread id; may be repeated
     #[arg(long = "thread", value_name = "NAME|TID")]
     pub(crate) threads: Vec<String>,
-    /// JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 /// How to place orphans: interpreted bytecodes whose frame is older than a gap.
@@ -219,13 +355,41 @@ pub(crate) enum Recover {
 /// Arguments of the commands that can show more of a flow than was decoded.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InferArgs {
-    /// How to place interpreted bytecodes that follow a gap; they are marked as projected
-    #[arg(long, value_enum, default_value_t = Project::Indexed)]
-    pub(crate) project: Project,
-    /// How to fill gaps with the bytecodes that likely ran there, learned from the decoded
-    /// threads
-    #[arg(long, value_enum, default_value_t = Recover::None)]
-    pub(crate) recover: Recover,
+    /// What to do about gaps [default: place]
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with_all = ["project", "recover"])]
+    gaps: Option<Gaps>,
+    /// For developers: how to place interpreted bytecodes that follow a gap
+    #[arg(long, value_enum, hide = true)]
+    project: Option<Project>,
+    /// For developers: how to fill gaps with the bytecodes that likely ran there, learned from the
+    /// decoded threads
+    #[arg(long, value_enum, hide = true)]
+    recover: Option<Recover>,
+}
+
+/// What to do about gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Gaps {
+    /// Show only what follows from the trace
+    Keep,
+    /// Also place interpreted bytecodes that follow a gap; they are marked as projected
+    Place,
+    /// Also fill gaps with the bytecodes that likely ran there, marked as recovered, each with a
+    /// confidence
+    Fill,
+}
+
+impl InferArgs {
+    /// How to place.
+    pub(crate) fn project(&self) -> Project {
+        let default = if self.gaps == Some(Gaps::Keep) { Project::None } else { Project::Indexed };
+        self.project.unwrap_or(default)
+    }
+    /// How to fill.
+    pub(crate) fn recover(&self) -> Recover {
+        let default = if self.gaps == Some(Gaps::Fill) { Recover::Follow } else { Recover::None };
+        self.recover.unwrap_or(default)
+    }
 }
 
 /// The provenance of an event.
@@ -254,9 +418,11 @@ pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]
+    pub(crate) range: RangeArgs,
+    #[command(flatten)]
     pub(crate) infer: InferArgs,
     /// Show only what is known without decoding the trace
-    #[arg(long, conflicts_with_all = ["check", "recover"])]
+    #[arg(long, conflicts_with_all = ["check", "recover", "gaps", "from", "to"])]
     pub(crate) no_decode: bool,
     #[command(flatten)]
     pub(crate) check: CheckArgs,
@@ -288,6 +454,8 @@ pub(crate) struct PrintArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]
+    pub(crate) range: RangeArgs,
+    #[command(flatten)]
     pub(crate) infer: InferArgs,
     #[command(flatten)]
     pub(crate) exclude: ExcludeArgs,
@@ -300,8 +468,8 @@ pub(crate) struct PrintArgs {
     /// Show the machine blocks around this event of one thread, with markers and debug info
     ///
     /// Findings of `--check` and of `verify` give such numbers. The output of `print --json
-    /// --project none` gives the number of each event.
-    #[arg(long, value_name = "EVENT", conflicts_with_all = ["level", "limit", "recover", "exclude"])]
+    /// --gaps keep` gives the number of each event.
+    #[arg(long, value_name = "EVENT", conflicts_with_all = ["level", "limit", "recover", "gaps", "exclude", "from", "to"])]
     pub(crate) around: Option<u64>,
 }
 
@@ -331,15 +499,21 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) decode: DecodeArgs,
     #[command(flatten)]
+    pub(crate) range: RangeArgs,
+    #[command(flatten)]
     pub(crate) infer: InferArgs,
     #[command(flatten)]
     pub(crate) exclude: ExcludeArgs,
     /// Which classes; default: app for coverage, otherwise all
     #[arg(long, value_enum)]
     pub(crate) classes: Option<Classes>,
-    /// Only classes whose binary name begins with this; may be repeated
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) class: Vec<String>,
+    /// Only these classes or methods; may be repeated
+    ///
+    /// `com.example` is a package with all below it, or a class with those nested in it. `*` and `?`
+    /// match within a part of a name, `**` matches any parts: `com.**.Foo*`. `com.example.Foo#get*`
+    /// selects methods.
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    pub(crate) class: Vec<Pattern>,
     /// Maximum number of rows of hot methods or calls
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) top: usize,
@@ -388,10 +562,10 @@ pub(crate) struct VerifyArgs {
     /// With --jacoco: one row per class
     #[arg(long, requires = "jacoco")]
     pub(crate) rows: bool,
-    /// With --against and --jacoco: only classes whose binary name begins with this; may be
+    /// With --against and --jacoco: only these classes or methods, as in `jportal report`; may be
     /// repeated; default: the application's classes
-    #[arg(long, value_name = "PREFIX", conflicts_with = "oracle")]
-    pub(crate) class: Vec<String>,
+    #[arg(long, value_name = "PATTERN", conflicts_with = "oracle", value_parser = pattern)]
+    pub(crate) class: Vec<Pattern>,
     /// With --oracle: the recording was started or stopped with jcmd
     ///
     /// Probes that ran before or after it do not count as missing.
@@ -469,9 +643,8 @@ pub(crate) struct DegradeArgs {
     /// this file
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<PathBuf>,
-    /// JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -483,17 +656,16 @@ pub(crate) enum ExportFormat {
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
     /// Which format
-    #[arg(value_enum)]
-    pub(crate) format: ExportFormat,
+    #[arg(value_enum, value_name = "KIND")]
+    pub(crate) kind: ExportFormat,
     /// The capture
     #[arg(value_name = "CAPTURE")]
     pub(crate) capture: PathBuf,
     /// The directory to write to; it is created if necessary
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
-    /// JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 #[derive(Args, Debug)]
@@ -507,9 +679,8 @@ pub(crate) struct ImportArgs {
     /// The capture to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 #[derive(Args, Debug)]
@@ -517,9 +688,12 @@ pub(crate) struct DoctorArgs {
     /// The recording JDK, or its `java`
     #[arg(long, value_name = "PATH")]
     pub(crate) java: Option<PathBuf>,
-    /// JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+fn pattern(text: &str) -> Result<Pattern, String> {
+    text.parse().map_err(|e: jportal::analyses::select::BadPattern| e.to_string())
 }
 
 /// Parses a number with an optional suffix k, m or g.
@@ -592,7 +766,7 @@ mod tests {
     #[test]
     fn java_arguments_stand_after_two_dashes() {
         let cli = Cli::try_parse_from(["jportal", "run", "--cores", "3", "--", "-cp", "x", "Main"]).unwrap();
-        let Command::Run(a) = cli.command else { panic!("another command") };
+        let Command::Record(a) = cli.command else { panic!("another command") };
         assert_eq!((a.cores, a.java_args.len()), (Some(3), 3));
         assert!(Cli::try_parse_from(["jportal", "run", "Main"]).is_err());
         assert!(Cli::try_parse_from(["jportal", "run", "--"]).is_err());
@@ -601,12 +775,23 @@ mod tests {
     #[test]
     fn what_is_recovered_and_what_is_left_out() {
         let parse = |args: &[&str]| Cli::try_parse_from(["jportal"].iter().chain(args));
-        let Ok(Cli { command: Command::Print(a) }) =
+        let Ok(Cli { command: Command::Print(a), .. }) =
             parse(&["print", "--recover", "follow", "--exclude", "recovered,projected", "x"])
         else {
             panic!("another command")
         };
-        assert_eq!((a.infer.recover, a.exclude.exclude.len()), (Recover::Follow, 2));
+        assert_eq!((a.infer.recover(), a.exclude.exclude.len()), (Recover::Follow, 2));
+        for (gaps, project, recover) in [
+            ("keep", Project::None, Recover::None),
+            ("place", Project::Indexed, Recover::None),
+            ("fill", Project::Indexed, Recover::Follow),
+        ] {
+            let Ok(Cli { command: Command::Print(a), .. }) = parse(&["print", "--gaps", gaps, "x"]) else {
+                panic!("another command")
+            };
+            assert_eq!((a.infer.project(), a.infer.recover()), (project, recover));
+        }
+        assert!(parse(&["print", "--gaps", "fill", "--recover", "basic", "x"]).is_err());
         assert!(parse(&["info", "--no-decode", "x"]).is_ok());
         assert!(parse(&["info", "--no-decode", "--recover", "basic", "x"]).is_err());
         assert!(parse(&["print", "--around", "3", "--recover", "basic", "x"]).is_err());

@@ -3,18 +3,26 @@
 //! Opening and decoding captures, shared by all commands that decode.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::Result;
 use jportal::file::CaptureReader;
-use jportal::{Answer, Capture, Exclude, Method, Query, Warning};
+use jportal::{Answer, Capture, Exclude, Query, Warning};
 
-use crate::args::{self, DecodeArgs, ExcludeArgs, InferArgs, Known};
+use crate::args::{self, DecodeArgs, ExcludeArgs, InferArgs, Known, RangeArgs};
+use crate::messages::detail;
 use crate::progress::ProgressLine;
-use crate::say;
+use crate::{range, say};
 
 /// Opens a capture. Reports on stderr what is missing.
 pub(crate) fn open(path: &Path) -> Result<Capture> {
+    let begun = Instant::now();
     let capture = Capture::open(path)?;
+    detail(|| {
+        let (methods, codes) = (capture.methods().len(), capture.recording().image().codes().len());
+        let seconds = begun.elapsed().as_secs_f64();
+        format!("read the metadata in {seconds:.2} s: {methods} methods, {codes} versions of code")
+    });
     warn(capture.warnings());
     Ok(capture)
 }
@@ -47,13 +55,20 @@ pub(crate) fn warn(warnings: &[Warning]) {
 /// fills nothing.
 pub(crate) fn query<'c>(args: &DecodeArgs, capture: &'c Capture) -> Result<Query<'c>> {
     let mut line = ProgressLine::new("decoding");
+    let begun = Instant::now();
     Ok(capture
         .query()
         .threads(&args.threads)?
         .machine_decoder(args.native_decoder.into())
         .positions(args.positions.into())
         .place(jportal::Place::Nothing)
-        .progress(move |done, all| line.update(done, all)))
+        .progress(move |done, all| {
+            line.update(done, all);
+            if done == all {
+                let seconds = begun.elapsed().as_secs_f64();
+                detail(|| format!("decoded {:.1} MB of trace in {seconds:.2} s", all as f64 / 1e6));
+            }
+        }))
 }
 
 /// A query that also places and fills, as the arguments say.
@@ -62,7 +77,18 @@ pub(crate) fn query_inferred<'c>(
     infer: &InferArgs,
     capture: &'c Capture,
 ) -> Result<Query<'c>> {
-    Ok(query(args, capture)?.place(infer.project.into()).fill(infer.recover.into()))
+    Ok(query(args, capture)?.place(infer.project().into()).fill(infer.recover().into()))
+}
+
+/// A query for a part of the recording that also places and fills, as the arguments say.
+pub(crate) fn query_part<'c>(
+    args: &DecodeArgs,
+    range: &RangeArgs,
+    infer: &InferArgs,
+    capture: &'c Capture,
+) -> Result<Query<'c>> {
+    let (from, to) = range::bounds(range, capture)?;
+    Ok(query_inferred(args, infer, capture)?.between(from, to))
 }
 
 /// Reports on stderr what limits an answer.
@@ -95,14 +121,6 @@ pub(crate) fn excluded(args: &ExcludeArgs) -> Exclude {
         recovered: is(Known::Recovered),
         lost: is(Known::Lost),
     }
-}
-
-/// Whether a method belongs to the application: not to the boot or the platform loader, and not
-/// to the oracle agent.
-pub(crate) fn is_application(method: &Method) -> bool {
-    !method.loader.is_empty()
-        && !method.loader.contains("PlatformClassLoader")
-        && !method.class_name.starts_with("jportal/oracle/")
 }
 
 impl From<args::MachineDecoder> for jportal::MachineDecoder {

@@ -14,8 +14,11 @@ use jportal_degrade::{
 use serde_json::{Value, json};
 
 use crate::args::DegradeArgs;
+use crate::output::{Kind, put};
 use crate::progress::ProgressLine;
-use crate::{Outcome, decode, put_json, put_text};
+use crate::{Outcome, decode};
+
+const KIND: Kind = Kind::new("degrade", None);
 
 pub(crate) fn degrade(args: &DegradeArgs) -> Result<Outcome> {
     let reader = decode::open_file(&args.capture)?;
@@ -32,11 +35,8 @@ pub(crate) fn degrade(args: &DegradeArgs) -> Result<Outcome> {
         let text = serde_json::to_vec_pretty(&as_json(args, &names, &degraded, true))?;
         std::fs::write(file, text).with_context(|| file.display().to_string())?;
     }
-    if args.json {
-        put_json(&as_json(args, &names, &degraded, false))?;
-    } else {
-        put_text(&as_text(args, &names, &degraded)?)?;
-    }
+    let result = as_json(args, &names, &degraded, false);
+    put(&args.format, KIND, &result, || as_text(args, &names, &degraded))?;
     Ok(Outcome::Done)
 }
 

@@ -11,22 +11,22 @@ use jportal_perf_data::{DATA_FILE, Exported};
 use serde_json::json;
 
 use crate::args::{ExportArgs, ExportFormat, ImportArgs};
+use crate::output::{Kind, put};
 use crate::progress::ProgressLine;
-use crate::{Outcome, decode, put_json, put_text};
+use crate::{Outcome, decode};
+
+const EXPORTED: Kind = Kind::new("export-perf-data", None);
+const IMPORTED: Kind = Kind::new("import", None);
 
 pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
-    let ExportFormat::PerfData = args.format;
+    let ExportFormat::PerfData = args.kind;
     let capture = decode::open(&args.capture)?;
     let recording = capture.recording();
     let mut line = ProgressLine::new("exporting");
     let done = jportal_perf_data::export(recording, &args.output, &mut |done, all| line.update(done, all));
     drop(line);
     let done = done.with_context(|| format!("{}", args.capture.display()))?;
-    if args.json {
-        put_json(&as_json(args, &done))?;
-    } else {
-        put_text(&as_text(args, &done)?)?;
-    }
+    put(&args.format, EXPORTED, &as_json(args, &done), || as_text(args, &done))?;
     let exact = done.misplaced == 0 && done.misattributed == 0 && done.stale == 0;
     Ok(if exact { Outcome::Done } else { Outcome::Findings })
 }
@@ -77,18 +77,17 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Outcome> {
     });
     drop(line);
     let done = done.with_context(|| args.data.display().to_string())?;
-    if args.json {
-        put_json(&json!({
-            "file": args.output.display().to_string(),
-            "cores": done.cores, "trace_bytes": done.trace_bytes,
-            "records": done.records, "left_out_records": done.left_out,
-        }))?;
-    } else {
+    let result = json!({
+        "file": args.output.display().to_string(),
+        "cores": done.cores, "trace_bytes": done.trace_bytes,
+        "records": done.records, "left_out_records": done.left_out,
+    });
+    put(&args.format, IMPORTED, &result, || {
         let mut text = String::new();
         writeln!(text, "file          {}", jportal_plain::line(&args.output.display().to_string()))?;
         writeln!(text, "trace         {} bytes of {} cores", done.trace_bytes, done.cores)?;
         writeln!(text, "records       {}, and {} left out", done.records, done.left_out)?;
-        put_text(&text)?;
-    }
+        Ok(text)
+    })?;
     Ok(Outcome::Done)
 }

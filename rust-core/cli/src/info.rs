@@ -19,8 +19,11 @@ use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
 use crate::check::checker;
+use crate::output::{Kind, put_text, put_value};
 use crate::presence::Presence;
-use crate::{Outcome, decode, put_json, put_text};
+use crate::{Outcome, decode};
+
+const KIND: Kind = Kind::new("info", Some("threads"));
 
 /// The result of decoding the trace.
 struct Decoded {
@@ -38,7 +41,7 @@ struct Decoded {
     truncations: u64,
     unattributed_bytes: u64,
     completeness: f64,
-    execution: Execution,
+    execution: Option<Execution>,
     projection: Option<place::Summary>,
     recovery: Option<Completed>,
     check: Option<Report>,
@@ -54,7 +57,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
     let decoded = if args.no_decode || presence.is_some() {
         None
     } else {
-        let query = decode::query_inferred(&args.decode, &args.infer, &capture)?;
+        let query = decode::query_part(&args.decode, &args.range, &args.infer, &capture)?;
         let answer = query.run((Threads::default(), checker(&args.check, &capture)))?;
         decode::remark(&args.decode, &capture, &answer)?;
         let Answer { analysis: (threads, checker), summary, execution, placed, filled, .. } = answer;
@@ -65,12 +68,12 @@ pub(crate) fn info(args: &InfoArgs) -> Result<Outcome> {
     let clean = decoded.as_ref().is_none_or(|d| {
         d.check.as_ref().is_none_or(|c| c.is_clean() && d.failures(recording.pt_bytes()).is_empty())
     });
-    if args.decode.json {
+    if args.decode.format.is_for_programs() {
         let mut all = as_json(recording, decoded);
         if let Some(presence) = presence {
             all["presence"] = json!(presence);
         }
-        put_json(&all)?;
+        put_value(&args.decode.format, KIND, all)?;
     } else {
         put_text(&as_text(recording, decoded.as_ref(), presence.as_ref()))?;
     }
@@ -110,7 +113,7 @@ fn gather(threads: &Threads, s: &DecodeSummary) -> Decoded {
         truncations: s.native.truncations,
         unattributed_bytes: s.unattributed_bytes,
         completeness: s.completeness(),
-        execution: Execution::default(),
+        execution: None,
         recovery: None,
         check: None,
         projection: None,
@@ -181,7 +184,9 @@ fn as_json(recording: &Recording, decoded: Option<Decoded>) -> Value {
         all["truncations"] = d.truncations.into();
         all["unattributed_bytes"] = d.unattributed_bytes.into();
         all["completeness"] = d.completeness.into();
-        all["execution"] = json!(d.execution);
+        if let Some(execution) = d.execution {
+            all["execution"] = json!(execution);
+        }
         if let Some(recovery) = d.recovery {
             all["recovery"] = json!(recovery);
         }
@@ -290,7 +295,7 @@ fn as_text(recording: &Recording, decoded: Option<&Decoded>, presence: Option<&P
         text.push_str(&format!("{tid:>9}  {bytecodes:>14}  {}\n", line(&name)));
     }
     if let Some(d) = decoded {
-        text.push_str(&d.execution.text(h.tsc_khz));
+        text.push_str(&d.execution.as_ref().map(|e| e.text(h.tsc_khz)).unwrap_or_default());
     }
     if let Some(recovery) = decoded.and_then(|d| d.recovery.as_ref()) {
         text.push_str(&recovery_text(recovery));

@@ -4,7 +4,7 @@
 //!
 //! This crate handles arguments, files, progress and exit statuses. The computations are in the
 //! crates below it. Exit status: 0 success, 1 findings or a failed check, 2 wrong usage or
-//! input. `jportal run` ends as the traced program ends.
+//! input. `jportal record` ends as the traced program ends.
 
 mod accuracy;
 mod args;
@@ -16,11 +16,15 @@ mod exchange;
 mod info;
 mod look;
 mod manual;
+mod messages;
+mod output;
 mod presence;
 mod print;
 mod progress;
+mod range;
 mod report;
 mod run;
+mod sections;
 mod sys;
 mod verify;
 
@@ -28,7 +32,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use args::{Cli, Command, DevCommand};
+use messages::say;
 
 /// The result of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,15 +44,33 @@ enum Outcome {
     Findings,
 }
 
+/// Shows the help, or what is wrong with the arguments.
+fn usage(error: &clap::Error) -> ExitCode {
+    // An error is ignored: there is no other way to report it.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    // A status of `record` that is not the program's must differ from all of the program's.
+    let is_option = |word: &std::ffi::OsString| word.as_encoded_bytes().starts_with(b"-");
+    let command = std::env::args_os().skip(1).find(|word| !is_option(word)).unwrap_or_default();
+    let records = command == "record" || command == "run";
+    if records { ExitCode::from(run::FAILED) } else { ExitCode::from(2) }
+}
+
 fn main() -> ExitCode {
     sys::see_children_end();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return usage(&e),
+    };
+    messages::set_up(&cli);
     // `run` must end as the traced program ends, even if no one reads our messages any more.
-    if !matches!(cli.command, Command::Run(_)) {
+    if !matches!(cli.command, Command::Record(_)) {
         sys::die_of_broken_pipes();
     }
     let result = match &cli.command {
-        Command::Run(a) => return run::run(a),
+        Command::Record(a) => return run::run(a),
         Command::Info(a) => info::info(a),
         Command::Print(a) => print::print(a),
         Command::Report(a) => report::report(a),
@@ -59,6 +82,11 @@ fn main() -> ExitCode {
         Command::Doctor(a) => doctor::doctor(a),
         Command::Completions(a) => manual::completions(a),
         Command::Man(a) => manual::man(a),
+        Command::Dev(DevCommand::Verify(a)) => verify::verify(a),
+        Command::Dev(DevCommand::Accuracy(a)) => accuracy::accuracy(a),
+        Command::Dev(DevCommand::Degrade(a)) => degrade::degrade(a),
+        Command::Dev(DevCommand::BlocksAround(a)) => print::blocks_around(a),
+        Command::Dev(DevCommand::Pages(a)) => manual::pages(a),
     };
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -68,29 +96,4 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// Prints a message of ours as one line to stderr. The prefix distinguishes it from the traced
-/// program's output.
-fn say(text: &str) {
-    use std::io::Write;
-    // An error is ignored: there is no other way to report it.
-    let _ = writeln!(std::io::stderr().lock(), "jportal: {}", jportal_plain::line(text.trim_end()));
-}
-
-/// Pretty JSON to stdout.
-fn put_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value)?;
-    writeln!(out)?;
-    Ok(())
-}
-
-/// Prints text to stdout. Names from the capture are already escaped in their lines (`plain`).
-/// This escapes all other control characters.
-fn put_text(text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    std::io::stdout().lock().write_all(jportal_plain::lines(text).as_bytes())?;
-    Ok(())
 }

@@ -12,15 +12,23 @@ use jportal::reconstruct::Watch;
 use jportal::{Capture, Execution, ThreadInfo, Tid};
 use serde_json::{Value, json};
 
-use crate::args::{self, PrintArgs};
+use crate::args::{self, BlocksAroundArgs, DecodeArgs, Format, PrintArgs};
 use crate::look::Look;
-use crate::{Outcome, decode, put_text};
+use crate::output::{Kind, put, put_text};
+use crate::{Outcome, decode};
+
+const LOOK: Kind = Kind::new("blocks-around", Some("steps"));
 
 pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
     let capture = decode::open(&args.decode.capture)?;
     if let Some(event) = args.around {
-        return print_around(args, &capture, event);
+        return print_around(&args.decode, &capture, event);
     }
+    let json = match args.decode.format.get() {
+        Format::Text => false,
+        Format::Json | Format::Jsonl => true,
+        Format::Csv => bail!("events have different fields: print has no CSV; use --format jsonl"),
+    };
     let methods = Arc::new(capture.methods().clone());
     let options = Options {
         level: match args.level {
@@ -28,21 +36,21 @@ pub(crate) fn print(args: &PrintArgs) -> Result<Outcome> {
             args::Level::Block => Level::Block,
             args::Level::Bytecode => Level::Bytecode,
         },
-        json: args.decode.json,
+        json,
         limit: args.limit,
         exclude: decode::excluded(&args.exclude),
     };
     let spills = Arc::new(Spills::default());
     let opened = Arc::clone(&spills);
     let printer = Printer::new(methods, options, move |_: &ThreadInfo| opened.open());
-    let answer = decode::query_inferred(&args.decode, &args.infer, &capture)?.run(printer)?;
+    let answer = decode::query_part(&args.decode, &args.range, &args.infer, &capture)?.run(printer)?;
     decode::remark(&args.decode, &capture, &answer)?;
     if let Some(e) = answer.analysis.error() {
         return Err(e).context("cannot write the output");
     }
     spills.replay().context("cannot write the output")?;
-    let execution = &answer.execution;
-    let text = match args.decode.json {
+    let Some(execution) = &answer.execution else { return Ok(Outcome::Done) };
+    let text = match json {
         true => execution_lines(execution),
         false => execution.text(capture.recording().reader().header().tsc_khz),
     };
@@ -65,20 +73,25 @@ fn execution_lines(execution: &Execution) -> String {
     execution.threads.iter().map(|t| json!(t)).chain([all]).map(event).collect()
 }
 
+/// `jportal dev blocks-around`.
+pub(crate) fn blocks_around(args: &BlocksAroundArgs) -> Result<Outcome> {
+    let capture = decode::open(&args.decode.capture)?;
+    print_around(&args.decode, &capture, args.event)
+}
+
 /// The machine blocks around one event of one thread. An OS thread id may be reused, so the
 /// event is searched in all threads that had it, in order of their start.
-fn print_around(args: &PrintArgs, capture: &Capture, event: u64) -> Result<Outcome> {
-    let chosen =
-        args.decode.threads.iter().map(|want| capture.threads(want)).collect::<Result<Vec<_>, _>>()?;
+fn print_around(args: &DecodeArgs, capture: &Capture, event: u64) -> Result<Outcome> {
+    let chosen = args.threads.iter().map(|want| capture.threads(want)).collect::<Result<Vec<_>, _>>()?;
     let chosen = chosen.concat();
     let mut tids: Vec<Tid> = chosen.iter().map(|t| t.0).collect();
     tids.dedup();
     if tids.len() != 1 {
-        bail!("--around needs one thread, and {} are chosen; name it with --thread", tids.len());
+        bail!("an event needs one thread, and {} are chosen; name it with --thread", tids.len());
     }
     let mut look = None;
     for (tid, started) in chosen {
-        let one = Look::at(&args.decode, capture, Watch { tid, started, event })?;
+        let one = Look::at(args, capture, Watch { tid, started, event })?;
         let found = one.has_event();
         look = Some(one);
         if found {
@@ -86,8 +99,7 @@ fn print_around(args: &PrintArgs, capture: &Capture, event: u64) -> Result<Outco
         }
     }
     let Some(look) = look else { return Ok(Outcome::Findings) };
-    let text = if args.decode.json { format!("{:#}\n", look.json()) } else { look.text() };
-    put_text(&text)?;
+    put(&args.format, LOOK, &look.json(), || Ok(look.text()))?;
     Ok(if look.has_event() { Outcome::Done } else { Outcome::Findings })
 }
 

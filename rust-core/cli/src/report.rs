@@ -9,12 +9,13 @@ use jportal::analyses::calls::CallsAnalysis;
 use jportal::analyses::coverage::CoverageAnalysis;
 use jportal::analyses::hot::HotAnalysis;
 use jportal::analyses::names::Naming;
+use jportal::analyses::select::is_application;
 use jportal::{Analysis, Answer, Capture, Execution, Method};
 use serde::Serialize;
 
 use crate::args::{Classes, ReportArgs, ReportKind};
-use crate::decode::is_application;
-use crate::{Outcome, decode, put_json, put_text};
+use crate::output::{Kind, put_text, put_value};
+use crate::{Outcome, decode};
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
     let capture = decode::open(&args.decode.capture)?;
@@ -48,18 +49,14 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Outcome> {
 }
 
 fn run<A: Analysis>(args: &ReportArgs, capture: &Capture, analysis: A) -> Result<Answer<A>> {
-    let answer = decode::query_inferred(&args.decode, &args.infer, capture)?.run(analysis)?;
+    let answer = decode::query_part(&args.decode, &args.range, &args.infer, capture)?.run(analysis)?;
     decode::remark(&args.decode, capture, &answer)?;
     Ok(answer)
 }
 
 fn is_wanted(args: &ReportArgs, method: &Method) -> bool {
     let default = if args.kind == ReportKind::Coverage { Classes::App } else { Classes::All };
-    let named = || {
-        let name = method.class_name.replace('/', ".");
-        args.class.iter().any(|prefix| name.starts_with(prefix.as_str()))
-    };
-    if !args.class.is_empty() && !named() {
+    if !args.class.is_empty() && !args.class.iter().any(|pattern| pattern.selects(method)) {
         return false;
     }
     // A class that was requested by name may be of any loader.
@@ -67,12 +64,22 @@ fn is_wanted(args: &ReportArgs, method: &Method) -> bool {
     classes == Classes::All || is_application(method)
 }
 
+/// The kind of result of a report.
+const fn kind(report: ReportKind) -> Kind {
+    match report {
+        ReportKind::Coverage => Kind::new("report-coverage", Some("classes")),
+        ReportKind::HotMethods => Kind::new("report-hot-methods", Some("methods")),
+        ReportKind::Calls => Kind::new("report-calls", Some("calls")),
+    }
+}
+
 /// A report together with the shares of the execution that it is based on.
 #[derive(Serialize)]
 struct WithExecution<'a, R> {
     #[serde(flatten)]
     report: &'a R,
-    execution: &'a Execution,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution: Option<&'a Execution>,
 }
 
 fn show<A>(
@@ -83,11 +90,14 @@ fn show<A>(
     answer: &Answer<A>,
 ) -> Result<()> {
     let Answer { summary, execution, filled, .. } = answer;
-    if args.decode.json {
-        return put_json(&WithExecution { report, execution });
+    if args.decode.format.is_for_programs() {
+        let value = serde_json::to_value(WithExecution { report, execution: execution.as_ref() })?;
+        return put_value(&args.decode.format, kind(args.kind), value);
     }
     put_text(text)?;
-    put_text(&format!("\n{}", execution.text(capture.recording().reader().header().tsc_khz)))?;
+    if let Some(execution) = execution {
+        put_text(&format!("\n{}", execution.text(capture.recording().reader().header().tsc_khz)))?;
+    }
     let (native, reconstruct) = (summary.native.errors, summary.contradictions());
     if native + reconstruct > 0 || summary.completeness() < 1.0 {
         put_text(&format!(

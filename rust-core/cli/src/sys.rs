@@ -10,12 +10,15 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -68,6 +71,13 @@ pub(crate) struct Arrival {
     pub(crate) sent: bool,
 }
 
+impl Arrival {
+    /// Whether the signal asks to end.
+    pub(crate) fn ends(self) -> bool {
+        matches!(self.signal, Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT)
+    }
+}
+
 impl Watch {
     /// Blocks the watched signals in the calling thread, which must be the only one.
     pub(crate) fn begin() -> io::Result<Self> {
@@ -90,6 +100,16 @@ impl Watch {
         // SAFETY: the closure makes system calls that are async-signal-safe, and allocates
         // nothing.
         unsafe { command.pre_exec(restore) };
+    }
+
+    /// Waits for the next watched signal, at most this long.
+    pub(crate) fn next_within(&self, time: Duration) -> io::Result<Option<Arrival>> {
+        let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(self.watched.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(0) | Err(Errno::EINTR) => Ok(None),
+            Ok(_) => self.next().map(Some),
+            Err(e) => Err(e.into()),
+        }
     }
 
     /// Waits for the next watched signal.

@@ -18,6 +18,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+/// The folder of a package. The library has the name of its folder.
+fn folder(package: &str) -> &str {
+    package.strip_prefix("jportal-").unwrap_or(package)
+}
+
+fn package_of(folder: &str) -> String {
+    if folder == "jportal" { folder.to_owned() } else { format!("jportal-{folder}") }
+}
+
 fn names(cell: &str) -> BTreeSet<String> {
     cell.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect()
 }
@@ -66,17 +75,14 @@ fn dependencies_are_those_of_the_table() {
     let (table, crates) = (table(), crates());
     assert!(crates.len() >= 10, "cargo sees {} crates only", crates.len());
     for (package, dependencies) in &crates {
-        let name = package.strip_prefix("jportal-").unwrap();
+        let name = folder(package);
         let row = table.get(name).unwrap_or_else(|| panic!("{name} is missing in rust-core/README.md"));
-        let ours = row.ours.iter().map(|name| format!("jportal-{name}"));
+        let ours = row.ours.iter().map(|name| package_of(name));
         let listed: BTreeSet<String> = ours.chain(row.outside.iter().cloned()).collect();
         assert_eq!(&listed, dependencies, "{name}: rust-core/README.md (left) and cargo (right)");
     }
     for name in table.keys() {
-        assert!(
-            crates.contains_key(&format!("jportal-{name}")),
-            "{name} stands in the table but is no crate"
-        );
+        assert!(crates.contains_key(&package_of(name)), "{name} stands in the table but is no crate");
     }
 }
 
@@ -94,11 +100,10 @@ fn sources(folder: &Path) -> String {
 #[test]
 fn each_dependency_is_used() {
     for (package, dependencies) in crates() {
-        let text =
-            sources(&root().join("rust-core").join(package.strip_prefix("jportal-").unwrap()).join("src"));
+        let text = sources(&root().join("rust-core").join(folder(&package)).join("src"));
         for dependency in dependencies {
             let name = dependency.replace('-', "_");
-            let is_used = [format!("{name}::"), format!("{name}::{{"), format!("extern crate {name}")];
+            let is_used = [format!("{name}::"), format!("use {name} as "), format!("extern crate {name}")];
             assert!(is_used.iter().any(|u| text.contains(u)), "{package} does not use {dependency}");
         }
     }

@@ -24,14 +24,15 @@ fn each_command_has_a_man_page() {
     let output = jportal(&["man", pages.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
     let help = String::from_utf8(jportal(&["--help"]).stdout).unwrap();
-    let commands = help.lines().skip_while(|l| *l != "Commands:").skip(1).take_while(|l| !l.is_empty());
+    // The commands stand in sections before the options.
+    let commands = help.lines().take_while(|l| !l.starts_with('`')).filter_map(|l| l.strip_prefix("  "));
     let mut count = 0;
-    for name in commands.filter_map(|l| l.split_whitespace().next()).filter(|n| *n != "help") {
+    for name in commands.filter_map(|l| l.split_whitespace().next()) {
         let page = std::fs::read_to_string(pages.join(format!("jportal-{name}.1"))).unwrap();
         assert!(page.contains(".SH SYNOPSIS"), "{name}: {page:.300}");
         count += 1;
     }
-    assert!(count >= 12 && pages.join("jportal.1").exists(), "{help}");
+    assert!(count >= 10 && pages.join("jportal.1").exists(), "{help}");
 }
 
 #[test]

@@ -143,7 +143,8 @@ fn what_is_missing_is_named_with_a_remedy() {
         let mut command = stage.command();
         prepare(&stage, &mut command);
         let out = command.arg("Main").output().unwrap();
-        assert_eq!(out.status.code(), Some(2));
+        // Not a status that the program may have.
+        assert_eq!(out.status.code(), Some(125));
         text(&out.stderr)
     };
     let e = refused(&|_, c| {
@@ -158,14 +159,82 @@ fn what_is_missing_is_named_with_a_remedy() {
     assert!(e.contains("nowhere.so"), "{e}");
 }
 
+/// Failures of the command have statuses that a program does not use.
+#[test]
+fn failures_before_the_program_are_125_to_127() {
+    let jportal = || Command::new(env!("CARGO_BIN_EXE_jportal"));
+    for arguments in
+        [&["run"][..], &["record"], &["record", "--pid", "1", "--", "Main"], &["-v", "run", "--no"]]
+    {
+        assert_eq!(jportal().args(arguments).output().unwrap().status.code(), Some(125), "{arguments:?}");
+    }
+    assert_eq!(jportal().args(["record", "--help"]).output().unwrap().status.code(), Some(0));
+    let stage = Stage::new("exit 0");
+    let out = stage.command().env("JPORTAL_JAVA_HOME", "").arg("Main").output().unwrap();
+    // Above the command is this project, which may have a recording JDK.
+    let found = out.status.success();
+    assert!(found || out.status.code() == Some(127), "{}", text(&out.stderr));
+    // QEMU cannot be executed: it is a script of an interpreter that does not exist.
+    let stage = Stage::new("exit 0");
+    let body = "#!/bin/sh\ncase $1 in -version) echo 'version 7.2.0';; -h) echo ' -plugin'; echo '#!/none' > $0;; esac\n";
+    stage.file("bin/qemu-x86_64", body);
+    let code = stage.run(&["Main"]).status.code();
+    assert!(matches!(code, Some(126 | 127)), "{code:?}");
+}
+
+#[test]
+fn the_word_java_and_an_earlier_capture() {
+    let stage = Stage::new("echo \"$@\"");
+    stage.file("a.jportal", "earlier");
+    stage.file("a.jportal.ring", "its ring");
+    let out = stage.run(&["java", "-jar", "x.jar"]);
+    assert!(text(&out.stdout).trim_end().ends_with("a.jportal -jar x.jar"), "{}", text(&out.stdout));
+    assert_eq!(fs::read_to_string(stage.path("a.jportal.old")).unwrap(), "earlier");
+    assert_eq!(fs::read_to_string(stage.path("a.jportal.old.ring")).unwrap(), "its ring");
+    assert!(!stage.path("a.jportal").exists());
+}
+
+/// A stand-in for jcmd notes its arguments.
+#[test]
+fn a_process_that_runs_is_recorded_with_jcmd() {
+    let stage = Stage::new("exit 0");
+    let log = stage.path("log");
+    stage.file(
+        "jdk/bin/jcmd",
+        &format!("#!/bin/sh\necho \"$@\" >> {}\necho state: recording\n", log.display()),
+    );
+    let mut target = Command::new("/bin/sleep").arg("60").spawn().unwrap();
+    let pid = target.id().to_string();
+    let record = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jportal"));
+        command.env("JPORTAL_JAVA_HOME", stage.path("jdk")).current_dir(stage.dir.path());
+        command.args(["record", "--pid", &pid, "-o", "b.jportal"]).args(more).output().unwrap()
+    };
+    let out = record(&["--for", "300ms"]);
+    let noted = fs::read_to_string(&log).unwrap();
+    let file = stage.path("b.jportal");
+    assert_eq!(noted, format!("{pid} JPortal.start file={}\n{pid} JPortal.stop\n", file.display()));
+    // The stand-in writes no capture.
+    assert_eq!(out.status.code(), Some(125));
+    assert!(text(&out.stderr).contains("for 0.3 s"), "{}", text(&out.stderr));
+    stage.file("jdk/bin/jcmd", "#!/bin/sh\necho 'Unknown diagnostic command'; exit 1\n");
+    let error = text(&record(&[]).stderr);
+    assert!(error.contains("JPortal.start") && error.contains("-XX:+JPortal"), "{error}");
+    target.kill().unwrap();
+    target.wait().unwrap();
+    assert!(text(&record(&[]).stderr).contains("there is no process"));
+}
+
 #[test]
 fn usage_errors_are_status_2() {
     let run = |args: &[&str]| {
         let out = Command::new(env!("CARGO_BIN_EXE_jportal")).args(args).output().unwrap();
         (out.status.code(), text(&out.stderr))
     };
-    assert_eq!(run(&["run"]).0, Some(2));
     assert_eq!(run(&["frobnicate"]).0, Some(2));
+    let (code, stderr) = run(&["reprot", "calls", "x"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("'report'"), "a typo gets a suggestion: {stderr}");
     let (code, stderr) = run(&["info", "/nonexistent/x.jportal"]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("/nonexistent/x.jportal"), "{stderr}");

@@ -56,8 +56,9 @@ pub struct Answer<A> {
     pub analysis: A,
     /// Figures of the decode.
     pub summary: DecodeSummary,
-    /// Which share of the threads' execution the flow covers.
-    pub execution: Execution,
+    /// Which share of the threads' execution the flow covers. `None` for a
+    /// [part](Query::between) of the recording.
+    pub execution: Option<Execution>,
     /// Figures of placing, if orphans were placed.
     pub placed: Option<place::Summary>,
     /// Figures of filling, if gaps were filled.
@@ -152,6 +153,7 @@ impl<'c> Query<'c> {
         self.check_bounds()?;
         let (analysis, decoded) = run(analysis, |to| self.decode(to));
         let Decoded { summary, execution, placed, filled } = decoded?;
+        let execution = Some(execution).filter(|_| self.bounds.is_whole());
         Ok(Answer { analysis, summary, execution, placed, filled })
     }
 

@@ -25,6 +25,10 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
+    /// Whether nothing is left out.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
     /// Whether they are numbers of events.
     pub(crate) fn number_events(&self) -> bool {
         [self.from, self.to].iter().any(|b| matches!(b, Some(Bound::Event(_))))

@@ -11,8 +11,11 @@ use jportal_perf_abi::kernel::Linux;
 use serde::Serialize;
 
 use crate::args::DoctorArgs;
+use crate::output::{Kind, put};
 use crate::run::locate;
-use crate::{Outcome, put_json, put_text, sys};
+use crate::{Outcome, sys};
+
+const KIND: Kind = Kind::new("doctor", Some("checks"));
 
 /// The kind of recording that a check is relevant for.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -87,11 +90,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Outcome> {
     checks.push(disk());
     let diagnosis = conclude(checks, real.can_trace(), real.can_record_switches());
     let can_record = diagnosis.can_record;
-    if args.json {
-        put_json(&diagnosis)?;
-    } else {
-        put_text(&text(&diagnosis))?;
-    }
+    put(&args.format, KIND, &diagnosis, || Ok(text(&diagnosis)))?;
     Ok(if can_record { Outcome::Done } else { Outcome::Findings })
 }
 

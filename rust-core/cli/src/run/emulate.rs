@@ -109,7 +109,7 @@ mod tests {
     fn run_args(args: &[&str]) -> RunArgs {
         let all = ["jportal", "run"].iter().chain(args).chain(&["--", "Main"]);
         match Cli::try_parse_from(all).unwrap().command {
-            Command::Run(a) => a,
+            Command::Record(a) => a,
             other => panic!("{other:?}"),
         }
     }

@@ -36,11 +36,14 @@ pub(crate) fn java(given: Option<&Path>) -> Result<PathBuf> {
         return with_jportal(java);
     }
     let found = roots().into_iter().find_map(|root| java_of(&root.join("build/jdk")).ok());
-    let java = found.ok_or_else(|| {
-        anyhow!("no recording JDK found: run scripts/setup, set {JAVA_HOME}, or give --java")
-    })?;
+    let java = found.ok_or(NoJava)?;
     with_jportal(java)
 }
+
+/// There is no recording JDK.
+#[derive(Debug, thiserror::Error)]
+#[error("no recording JDK found: run scripts/setup, set {JAVA_HOME}, or give --java")]
+pub(crate) struct NoJava;
 
 /// All ancestor directories of the command and of the working directory.
 fn roots() -> Vec<PathBuf> {

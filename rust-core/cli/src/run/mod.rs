@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal run`: starts the program under the recording VM and otherwise stays out of its way.
+//! `jportal record`: starts the program under the recording VM and otherwise stays out of its way.
 //!
 //! The program keeps stdin, stdout and stderr and receives the signals that are sent to us. The
 //! command ends as the program ends, by exit status or by signal. Our own messages go to stderr
 //! and can be silenced.
 
+mod attach;
 mod child;
 pub(crate) mod emulate;
 pub(crate) mod locate;
@@ -17,9 +18,11 @@ use std::process::{Command, ExitCode};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
+use jportal::file::ring_file;
 
 use crate::args::RunArgs;
-use crate::{decode, say};
+use crate::decode;
+use crate::messages::{detail, say};
 use child::End;
 
 /// Runs the program. The exit code is the program's.
@@ -33,12 +36,40 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         }
         Err(e) => {
             say(&format!("error: {e:#}"));
-            ExitCode::from(2)
+            ExitCode::from(status(&e))
         }
     }
 }
 
+/// The exit status when the command itself fails.
+pub(crate) const FAILED: u8 = 125;
+/// The exit status when `java` cannot be run.
+const NOT_RUN: u8 = 126;
+/// The exit status when there is no `java`.
+const NOT_FOUND: u8 = 127;
+
+/// `java` could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run {}", java.display())]
+struct NotStarted {
+    java: PathBuf,
+    source: std::io::Error,
+}
+
+/// The exit status for an error, as those of `env` and `nohup`.
+fn status(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<NotStarted>() {
+        Some(e) if e.source.kind() == std::io::ErrorKind::NotFound => NOT_FOUND,
+        Some(_) => NOT_RUN,
+        None if error.downcast_ref::<locate::NoJava>().is_some() => NOT_FOUND,
+        None => FAILED,
+    }
+}
+
 fn record(args: &RunArgs) -> Result<End> {
+    if let Some(pid) = args.pid {
+        return attach::record(args, pid);
+    }
     let java = locate::java(args.java.as_deref())?;
     let output = std::path::absolute(&args.output).context("the capture's path")?;
     let source = Source::choose(args.emulate, locate::has_intel_pt());
@@ -57,12 +88,41 @@ fn record(args: &RunArgs) -> Result<End> {
             (None, Command::new(&java))
         }
     };
-    command.args(java_flags(args, &output, source)).args(&args.java_args);
+    command.args(java_flags(args, &output, source)).args(java_args(&args.java_args));
+    keep_old(&output)?;
+    detail(|| format!("running {command:?}"));
     let since = SystemTime::now();
-    let outcome = child::run(&mut command).with_context(|| format!("cannot run {}", java.display()))?;
+    let outcome = child::run(&mut command).map_err(|source| NotStarted { java, source })?;
     drop(unit);
     after(args, &output, name::find(&output, outcome.pid, since));
     Ok(outcome.end)
+}
+
+/// The arguments of `java`, without the word `java` in front of them.
+fn java_args(all: &[OsString]) -> &[OsString] {
+    match all {
+        [first, rest @ ..] if first == "java" && !rest.is_empty() => rest,
+        all => all,
+    }
+}
+
+/// Keeps an earlier capture, and its ring file, as `NAME.old`. A name with a pattern is a new one
+/// in each run.
+fn keep_old(output: &Path) -> Result<()> {
+    let mut old = output.as_os_str().to_owned();
+    old.push(".old");
+    let old = PathBuf::from(old);
+    let rings = (ring_file::path_of(output), ring_file::path_of(&old));
+    for (from, to) in [(output.to_owned(), old), rings] {
+        match std::fs::rename(&from, &to) {
+            Ok(()) => detail(|| format!("the earlier {} is now {}", from.display(), to.display())),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => {
+                return Err(e).with_context(|| format!("cannot rename the earlier {}", from.display()));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The source of the trace.
@@ -139,11 +199,15 @@ fn java_flags(args: &RunArgs, output: &Path, source: Source) -> Vec<OsString> {
 
 /// Reports the state of the capture. `written` is the file that the VM wrote.
 fn after(args: &RunArgs, output: &Path, written: Option<PathBuf>) {
-    let Some(path) = written else {
-        say(&format!("warning: no capture was written to {}", output.display()));
-        return;
-    };
-    match decode::open_file(&path) {
+    match written {
+        Some(path) => report(args, &path),
+        None => say(&format!("warning: no capture was written to {}", output.display())),
+    }
+}
+
+/// Reports the state of a capture.
+fn report(args: &RunArgs, path: &Path) {
+    match decode::open_file(path) {
         Ok(reader) => {
             if !args.quiet {
                 let pt: u64 = reader.cores().iter().map(|&c| reader.pt_bytes(c)).sum();
@@ -176,9 +240,12 @@ mod tests {
         let parse = |options: &[&str]| match Cli::try_parse_from(
             ["jportal", "run"].iter().chain(options).chain(&["--", "Main"]),
         ) {
-            Ok(Cli { command: Args::Run(args) }) => args,
+            Ok(Cli { command: Args::Record(args), .. }) => args,
             other => panic!("{other:?}"),
         };
+        let words = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(java_args(&words(&["java", "-jar", "x"])), words(&["-jar", "x"]));
+        assert_eq!(java_args(&words(&["Main", "java"])), words(&["Main", "java"]));
         let flags = java_flags(&parse(&["--aux", "1m"]), Path::new("/a"), Source::Perf);
         assert!(
             flags.iter().any(|f| f == "-XX:JPortalSource=perf")

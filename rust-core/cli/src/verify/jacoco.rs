@@ -19,8 +19,11 @@ use jportal::validate::jacoco::{JacocoComparison, Listing, MarksAnalysis};
 
 use crate::args::VerifyArgs;
 use crate::check::checker;
+use crate::output::{Kind, put_text, put_value};
 use crate::run::locate;
-use crate::{Outcome, decode, put_json, put_text, say};
+use crate::{Outcome, decode, say};
+
+const KIND: Kind = Kind::new("verify-jacoco", None);
 
 const LISTING: &str = include_str!("../../java/JacocoListing.java");
 /// The directory of the jars of Debian's packages libjacoco-java and libasm-java.
@@ -45,12 +48,12 @@ pub(super) fn verify(args: &VerifyArgs, exec: &Path) -> Result<Outcome> {
     let (marks, checker) = answer.analysis;
     let check = checker.as_ref().map(Checker::report);
     let comparison = JacocoComparison::new(&marks, &listing, wanted);
-    if args.decode.json {
+    if args.decode.format.is_for_programs() {
         let mut all = serde_json::to_value(&comparison)?;
         if let Some(check) = &check {
             all["check"] = serde_json::to_value(check)?;
         }
-        put_json(&all)?;
+        put_value(&args.decode.format, KIND, all)?;
     } else {
         put_text(&comparison.text(args.rows))?;
         check.as_ref().map_or(Ok(()), |c| put_text(&c.text()))?;

@@ -11,16 +11,21 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::{Context, Result, anyhow, bail};
+use jportal::analyses::select::is_application;
 use jportal::reconstruct::Watch;
 use jportal::validate::against::{StepsAnalysis, compare};
 use jportal::validate::check::{Checker, Report};
 use jportal::validate::verify::{ProbeLog, Verdict, Verifier};
 use jportal::{Capture, Method, Tid, Tsc};
 
-use crate::args::VerifyArgs;
+use crate::args::{FormatArgs, VerifyArgs};
 use crate::check::checker;
 use crate::look::Look;
-use crate::{Outcome, decode, put_json, put_text, say};
+use crate::output::{Kind, put_text, put_value};
+use crate::{Outcome, decode, say};
+
+const ORACLE: Kind = Kind::new("verify-oracle", Some("threads"));
+const AGAINST: Kind = Kind::new("verify-against", None);
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
     match (&args.oracle, &args.against, &args.jacoco) {
@@ -34,10 +39,9 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<Outcome> {
 /// Whether the arguments select the method's class.
 fn is_wanted(args: &VerifyArgs, method: &Method) -> bool {
     if args.class.is_empty() {
-        return decode::is_application(method);
+        return is_application(method);
     }
-    let name = method.class_name.replace('/', ".");
-    args.class.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    args.class.iter().any(|pattern| pattern.selects(method))
 }
 
 /// Compares the thread named by `--thread` (default `main`) with the same thread of another
@@ -80,12 +84,12 @@ fn against(args: &VerifyArgs, reference: &Path) -> Result<Outcome> {
         Some(watch) => Some(Look::at(&args.decode, &ours, watch)?),
         None => None,
     };
-    if args.decode.json {
+    if args.decode.format.is_for_programs() {
         let mut all = serde_json::to_value(&comparison)?;
         if let Some(look) = &look {
             all["first"]["machine"] = look.json();
         }
-        put_json(&all)?;
+        put_value(&args.decode.format, AGAINST, all)?;
     } else {
         put_text(&comparison.text())?;
         look.as_ref().map_or(Ok(()), |l| put_text(&l.text()))?;
@@ -134,7 +138,7 @@ fn with_oracle(args: &VerifyArgs, oracle: &Path) -> Result<Outcome> {
         None => None,
     };
     let errors = Errors { native_flow: summary.native.errors, reconstruct: summary.contradictions() };
-    show(args.decode.json, &verdict, errors, look.as_ref(), check.as_ref())?;
+    show(&args.decode.format, &verdict, errors, look.as_ref(), check.as_ref())?;
     if verdict.probes == 0 {
         say("the oracle logged no probe; was the program run with the agent?");
         return Ok(Outcome::Findings);
@@ -154,13 +158,13 @@ struct Errors {
 }
 
 fn show(
-    json: bool,
+    format: &FormatArgs,
     verdict: &Verdict,
     errors: Errors,
     look: Option<&Look>,
     check: Option<&Report>,
 ) -> Result<()> {
-    if json {
+    if format.is_for_programs() {
         let mut all = serde_json::to_value(verdict)?;
         all["errors"] = serde_json::to_value(errors)?;
         if let Some(look) = look {
@@ -169,7 +173,7 @@ fn show(
         if let Some(check) = check {
             all["check"] = serde_json::to_value(check)?;
         }
-        return put_json(&all);
+        return put_value(format, ORACLE, all);
     }
     put_text(&verdict.text())?;
     let Errors { native_flow, reconstruct } = errors;
