@@ -8,6 +8,7 @@
 //! skipped ([`skip`]).
 
 pub mod against;
+pub mod deny;
 pub mod died;
 pub mod fault;
 pub mod figures;

@@ -371,6 +371,7 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
         EventKind::Gap(gap) => {
             put("event", "gap".into());
             put("reason", gap.reason.name().into());
+            put("fault", gap.reason.fault().into());
             put("detail", gap.reason.detail().into());
             put("core", gap.core.get().into());
             put("offset", gap.offset.get().into());

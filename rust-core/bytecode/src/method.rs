@@ -95,10 +95,6 @@ impl Method {
     pub const fn is_static(&self) -> bool {
         self.access_flags & 0x8 != 0
     }
-    /// Whether the method is `synchronized`.
-    pub const fn is_synchronized(&self) -> bool {
-        self.access_flags & 0x20 != 0
-    }
 }
 
 /// All methods of a capture, indexed by [`MethodId`].

@@ -161,9 +161,9 @@ constants! {
         /// `parent` of an [`InlineContext`] that is the outermost frame, `context` of a
         /// [`PathMarker`] that names no block but an ambiguous stretch.
         NO_CONTEXT: u32 = u32::MAX;
-        /// `context` of a [`PathMarker`] that names no block but where the state of the next
-        /// safepoint poll stands: what is passed in between has not happened if that poll
-        /// deoptimises.
+        /// `context` of a [`PathMarker`] that names no block but the position of the next
+        /// safepoint poll's state. If that poll deoptimises, the markers in between did not take
+        /// effect.
         POLL_STATE: u32 = u32::MAX - 1;
         /// HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
         SYNCHRONIZATION_ENTRY_BCI: i32 = -1;
@@ -181,7 +181,7 @@ constants! {
             RETURN_OOP: u8 = 4;
             /// `PcDesc::is_method_handle_invoke`.
             METHOD_HANDLE_INVOKE: u8 = 8;
-            /// The instruction is no safepoint, and the scope only roughly where control stands
+            /// The instruction is no safepoint, and the scope is only roughly the position
             /// (`DebugInformationRecorder::add_non_safepoint`, made with
             /// `-XX:+DebugNonSafepoints`).
             NON_SAFEPOINT: u8 = 16;
@@ -284,7 +284,7 @@ constants! {
         }
         /// Values of [`NMethodMarkers::precision`] (`-XX:JPortalPrecision`).
         path_precisions {
-            /// The compiler optimised as ever; what it folded is said to be ambiguous.
+            /// The compiler optimised as usual; markers say that a folded path is ambiguous.
             DEFAULT: u8 = 0;
             /// The compiler refused the folds that lose a path.
             EXACT: u8 = 1;
@@ -302,7 +302,7 @@ constants! {
             /// The call whose *return address* is `from` ended with an exception, and the handler
             /// at `to` runs.
             EXCEPTION: u8 = 4;
-            /// The instruction faulted (implicit exception) and control went on at `to`.
+            /// The instruction faulted (implicit exception) and control continued at `to`.
             FAULT: u8 = 5;
         }
         /// Why a path is not known; [`PathMarker::bci`] of a marker without context.
@@ -588,14 +588,14 @@ schema! {
             /// By bytecode, TosState or method kind.
             entries: Vec<CodeAddress>,
         }
-        /// Entry points of the interpreter that stand alone (`rethrow_exception_entry`, ...).
+        /// Single entry points of the interpreter (`rethrow_exception_entry`, ...).
         InterpreterEntries = 18 {
             /// Name and address.
             entries: Vec<NamedAddress>,
         }
         /// Names of the `Bytecodes::Code` values of this VM, internal ones included.
         BytecodeNames = 19 {
-            /// Name; the address field holds (java_code << 16 | length << 8 | code).
+            /// Name; the address is java_code << 16 | length << 8 | code.
             names: Vec<NamedAddress>,
         }
         /// A code blob that is not an nmethod.
@@ -656,7 +656,7 @@ schema! {
             /// Implicit exceptions.
             implicit: Vec<ImplicitEntry>,
         }
-        /// Bytes of code changed in place; `code` is what stands there afterwards.
+        /// Bytes of code changed in place; `code` has the new bytes.
         CodePatched = 26 {
             /// First changed byte.
             address: u64,
@@ -702,13 +702,13 @@ schema! {
             markers: Vec<PathMarker>,
             /// By ascending offset, each offset once.
             offsets: Vec<MarkedOffset>,
-            /// By ascending `from`, then `outcome`, then `to`; each such triple once.
+            /// By ascending `from`, `outcome` and `to`; each triple once.
             edges: Vec<MarkedEdge>,
         }
         /// A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`,
         /// `handle_ic_miss_helper`, `handle_wrong_method`) or, from format 2.0 on, the instruction
         /// of a patch stub (`Runtime1::patch_code`): one record each time, committed between the
-        /// stub's call of the VM and its end, whether or not a `CodePatched` comes of it.
+        /// stub's call of the VM and its end, whether or not a `CodePatched` follows.
         Resolution = 30 {
             /// OS thread id.
             tid: u32,

@@ -126,7 +126,8 @@ fn as_json(args: &DegradeArgs, names: &Names, d: &Degraded, with_gaps: bool) -> 
                "share": share(t.lost, t.bytes), "gaps": t.gaps})
     });
     json!({
-        "capture": args.capture, "output": args.output, "seed": args.seed, "aux_bytes": d.aux,
+        "capture": args.capture.display().to_string(), "output": args.output.display().to_string(),
+        "seed": args.seed, "aux_bytes": d.aux,
         "bandwidth": d.bandwidth, "timer_ms": args.timer, "wanted_share": args.loss,
         "overflow": args.overflow.map(|(every, bytes)| json!({"every": every, "bytes": bytes})),
         "lost_every": args.lost_records.map(|(every, n)| json!({"every": every, "records": n})), "every": args.every, "at_switches": args.at_switches, "without_ends": args.without_ends,

@@ -137,7 +137,7 @@ fn as_json(recording: &Recording, decoded: Option<Decoded>) -> Value {
     let reader = recording.reader();
     let c = reader.completeness();
     let mut all = json!({
-        "file": reader.path(),
+        "file": reader.path().display().to_string(),
         "bytes": reader.file_len(),
         "cores": reader.cores().len(),
         "core_streams": streams(reader),

@@ -2,33 +2,14 @@
 
 //! Tests the reporting commands on small captures made here: without PT, cut off, damaged.
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
 
-use jportal_capture::schema::ThreadStarted;
-use jportal_capture::{CaptureWriter, EndReason, Header, Record, Stamped, encode_frame};
+use std::path::Path;
+
+use jportal_capture::{CaptureWriter, EndReason, Header};
 use serde_json::Value;
 
-fn capture(path: &Path, finish: bool) {
-    let mut w = CaptureWriter::create(path).unwrap();
-    w.header(&Header { pid: 77, vm_version: "test VM".into(), ..Header::default() }).unwrap();
-    let mut bytes = Vec::new();
-    let record = ThreadStarted { tid: 78, flags: 1, java_tid: 1, name: "main".into() };
-    encode_frame(&Stamped { tsc: 1, record: Record::ThreadStarted(record) }, &mut bytes);
-    w.metadata(&bytes).unwrap();
-    if finish {
-        w.finish(EndReason::Exit, "", Vec::new()).unwrap();
-    }
-}
-
-fn jportal(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_jportal")).args(args).output().unwrap()
-}
-
-fn json(out: &Output) -> Value {
-    serde_json::from_slice(&out.stdout)
-        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)))
-}
+use common::{capture, jportal, json};
 
 #[test]
 fn every_command_accepts_a_capture_without_trace() {

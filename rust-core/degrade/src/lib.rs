@@ -8,8 +8,8 @@
 //! * [`overflow`]: the unit's internal buffer overflows. Packets are missing, and an OVF is in
 //!   their place, with or without a FUP after it (SDM vol. 3, "Overflow (OVF) Packet").
 //! * [`ring`]: a core's AUX buffer is full. Tracing stops at the end of a region and stays off
-//!   until the drain has made room; the stream resumes with a PSB (`facts/perf-abi.md`, section
-//!   3). [`shape`] instead stops the unit in the worst places for a decoder.
+//!   until the drain has made room; the stream resumes with a PSB (`arch/x86/events/intel/pt.c`).
+//!   [`shape`] instead stops the unit in the worst places for a decoder.
 //!
 //! [`capture`] reads a capture, asks the model what is lost and writes the rest. Lost bytes
 //! take no room in the stream, as `aux_head` does not move while a unit is off: the remaining

@@ -2,7 +2,7 @@
 
 //! Overflows of the unit's internal buffer: packets are missing, and an OVF marks the place.
 //!
-//! SDM vol. 3, "Overflow (OVF) Packet", and `facts/perf-abi.md`, section 3: if an overflow
+//! SDM vol. 3, "Overflow (OVF) Packet": if an overflow
 //! resolves while the core is in the traced range, a FUP with the next instruction follows the
 //! OVF. If it resolves outside, there is no FUP, and a TIP.PGE follows when the core enters the
 //! range again. Both begin with a full address, since the last IP is reset. Timing packets may

@@ -2,8 +2,7 @@
 
 //! A core's AUX buffer, the unit that fills it and the drain that empties it.
 //!
-//! The kernel's rules (`arch/x86/events/intel/pt.c`, `kernel/events/ring_buffer.c`;
-//! `facts/perf-abi.md`, section 3, has the rules with their places):
+//! The kernel's rules (`arch/x86/events/intel/pt.c`, `kernel/events/ring_buffer.c`):
 //!
 //! * The buffer consists of regions of a quarter of its size, since that is the requested
 //!   watermark (`pt_buffer_setup_aux`). `aux_head` moves when a region is full and when the

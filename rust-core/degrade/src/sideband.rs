@@ -4,7 +4,7 @@
 //! number.
 //!
 //! `PERF_RECORD_LOST` precedes the first record that fits again and has its time
-//! (`kernel/events/ring_buffer.c`, `__perf_output_begin`; `facts/perf-abi.md`, section 3).
+//! (`kernel/events/ring_buffer.c`, `__perf_output_begin`).
 //! Records that are lost after the last record that fits leave no LOST record, so the model
 //! loses nothing there.
 

@@ -18,6 +18,7 @@
 mod analysis;
 mod bounded;
 mod cause;
+mod gap;
 mod relay;
 mod stack;
 mod tally;
@@ -27,7 +28,8 @@ pub mod testing;
 pub use analysis::{Analysis, Enough, Member, run};
 pub use bounded::{HungUp, Receiver, Sender, bounded};
 pub use cause::{Cause, UnresolvedCounts};
-use jportal_units::{Bci, Core, MethodId, StreamOffset, Tid, Tsc};
+pub use gap::{FlowFault, Gap, GapReason, MachineFault};
+use jportal_units::{Bci, MethodId, Tid, Tsc};
 pub use relay::relayed;
 pub use stack::{Frame, Stack};
 pub use tally::{Exclude, Tally};
@@ -249,87 +251,6 @@ impl Event {
     }
 }
 
-/// Why a part of the flow is missing.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum GapReason {
-    /// The kernel or the emulated unit had no room (`PERF_AUX_FLAG_TRUNCATED`).
-    Truncated,
-    /// The PT unit overflowed (OVF).
-    Overflow,
-    /// Records that say which thread ran where were lost (`PERF_RECORD_LOST`): the thread may
-    /// have run during that time.
-    Sideband,
-    /// The PT packets could not be decoded.
-    Packets(String),
-    /// Packets and machine code contradict each other.
-    MachineFlow(String),
-    /// Machine flow and bytecode contradict each other, or the position is unknown.
-    Reconstruct(String),
-    /// Compiled code ran between two known positions, and more than one path fits.
-    Ambiguous(String),
-    /// The capture ends in the middle of the trace.
-    Torn,
-}
-
-impl GapReason {
-    /// A short stable name, one per variant.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Truncated => "truncated",
-            Self::Overflow => "overflow",
-            Self::Sideband => "sideband",
-            Self::Packets(_) => "packets",
-            Self::MachineFlow(_) => "machine-flow",
-            Self::Reconstruct(_) => "reconstruct",
-            Self::Ambiguous(_) => "ambiguous",
-            Self::Torn => "torn",
-        }
-    }
-    /// The text that belongs to the reason, if it has one.
-    pub fn detail(&self) -> Option<&str> {
-        match self {
-            Self::Packets(s) | Self::MachineFlow(s) | Self::Reconstruct(s) | Self::Ambiguous(s) => Some(s),
-            Self::Truncated | Self::Overflow | Self::Sideband | Self::Torn => None,
-        }
-    }
-    /// The reason with this [name](Self::name), and with `detail` if it takes one.
-    pub fn named(name: &str, detail: String) -> Option<Self> {
-        Some(match name {
-            "truncated" => Self::Truncated,
-            "overflow" => Self::Overflow,
-            "sideband" => Self::Sideband,
-            "packets" => Self::Packets(detail),
-            "machine-flow" => Self::MachineFlow(detail),
-            "reconstruct" => Self::Reconstruct(detail),
-            "ambiguous" => Self::Ambiguous(detail),
-            "torn" => Self::Torn,
-            _ => return None,
-        })
-    }
-}
-
-/// A part of a thread's execution about which the flow says nothing.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Gap {
-    /// The reason.
-    pub reason: GapReason,
-    /// Core on which the gap began.
-    pub core: Core,
-    /// Offset in that core's PT stream.
-    pub offset: StreamOffset,
-    /// Machine address that the decoder had reached, if any.
-    pub address: Option<u64>,
-    /// Last known time before the gap.
-    pub since: Option<Tsc>,
-    /// First known time after the gap.
-    pub until: Option<Tsc>,
-    /// Bytes of trace that were lost, if known.
-    pub bytes: Option<u64>,
-    /// Whether the frames below may be wrong after the gap (the shadow stack was dropped).
-    pub stack_lost: bool,
-}
-
 /// One traced thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadInfo {
@@ -370,30 +291,5 @@ pub trait FlowConsumer {
     /// to.
     fn has_enough(&self) -> bool {
         false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_is_its_name_and_detail() {
-        let text = || "why".to_owned();
-        let all = [
-            GapReason::Truncated,
-            GapReason::Overflow,
-            GapReason::Sideband,
-            GapReason::Packets(text()),
-            GapReason::MachineFlow(text()),
-            GapReason::Reconstruct(text()),
-            GapReason::Ambiguous(text()),
-            GapReason::Torn,
-        ];
-        for reason in all {
-            let detail = reason.detail().unwrap_or_default().to_owned();
-            assert_eq!(GapReason::named(reason.name(), detail), Some(reason));
-        }
-        assert_eq!(GapReason::named("other", String::new()), None);
     }
 }

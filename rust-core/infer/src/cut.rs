@@ -5,7 +5,7 @@
 
 use crate::project::paths::Below;
 use jportal_bytecode::{Icfg, Node, Transfer};
-use jportal_flow::{Entry, Event, EventKind, Exit, Gap, GapReason, Orphan, Provenance};
+use jportal_flow::{Entry, Event, EventKind, Exit, Gap, Orphan, Provenance};
 use jportal_units::{Bci, MethodId, Tsc};
 use std::ops::{Deref, Range};
 
@@ -80,11 +80,6 @@ impl Piece {
             Behind::Gap(gap) => Some(gap),
             _ => None,
         }
-    }
-    /// The duration of the gap after the piece, if known.
-    pub fn lost_time(&self) -> Option<u64> {
-        let gap = self.gap()?;
-        Some(gap.until?.get().saturating_sub(gap.since?.get()))
     }
     /// Replaces each time by that of `clock`, which must be monotonic.
     pub fn retime(&mut self, clock: impl Fn(Tsc) -> u64) {
@@ -396,9 +391,6 @@ fn joined(first: Behind, second: Behind) -> Behind {
             first.until = second.until;
             first.stack_lost |= second.stack_lost;
             first.bytes = first.bytes.zip(second.bytes).map(|(a, b)| a.saturating_add(b));
-            if let GapReason::Ambiguous(_) = second.reason {
-                first.reason = second.reason;
-            }
             Behind::Gap(first)
         }
         (Behind::More, second) => second,
@@ -413,6 +405,11 @@ mod tests {
     use jportal_flow::{GapReason, Tier};
     use jportal_units::{Core, StreamOffset, Tsc};
 
+    /// The duration of the gap after the piece, if known.
+    fn lost_time(piece: &Piece) -> Option<u64> {
+        let gap = piece.gap()?;
+        Some(gap.until?.get().saturating_sub(gap.since?.get()))
+    }
     /// 0 main calls f and native; 1 f; 2 native.
     fn program() -> Icfg {
         let main = calling(method("main", &[184, 0, 1, 184, 0, 2, 177]), &["f", "native"]);
@@ -472,7 +469,7 @@ mod tests {
             (&pieces[0].nodes, &pieces[0].marks[..]),
             (&[at(&g, 0, &[0]), at(&g, 1, &[0])].concat(), &[(0, 10)][..])
         );
-        assert_eq!((&pieces[0].first, &pieces[0].last, pieces[0].lost_time()), (&none, &site, Some(30)));
+        assert_eq!((&pieces[0].first, &pieces[0].last, lost_time(&pieces[0])), (&none, &site, Some(30)));
         assert_eq!((&pieces[1].first, &pieces[1].last, pieces[1].gap()), (&site, &none, None));
     }
 
@@ -492,7 +489,7 @@ mod tests {
                 code(1, 0),
             ],
         );
-        assert_eq!((pieces.len(), pieces[0].lost_time()), (2, Some(8)));
+        assert_eq!((pieces.len(), lost_time(&pieces[0])), (2, Some(8)));
         assert_eq!(pieces[1].first, Sites { sites: vec![], whole: false });
         assert_eq!(pieces[1].last, Sites { sites: at(&g, 0, &[0]), whole: false });
     }
@@ -686,7 +683,7 @@ mod tests {
         events.into_iter().chain(more).for_each(|e| cutter.event(&Event::decoded(e)));
         let pieces = cutter.finish();
         assert_eq!(
-            (&pieces[0].behind, &pieces[1].marks[..], pieces[1].lost_time()),
+            (&pieces[0].behind, &pieces[1].marks[..], lost_time(&pieces[1])),
             (&Behind::More, &[(0, 9)][..], Some(10))
         );
         assert_eq!(pieces[2].marks, []);
@@ -699,7 +696,7 @@ mod tests {
         events.insert(1, EventKind::Time(Tsc(1)));
         let piece = &mut cut(&g, events)[0];
         piece.retime(|time| 100 * time.0);
-        assert_eq!((&piece.marks[..], piece.lost_time()), (&[(0, 100)][..], Some(100)));
+        assert_eq!((&piece.marks[..], lost_time(piece)), (&[(0, 100)][..], Some(100)));
         let gap = piece.gap().unwrap();
         assert_eq!((gap.since, gap.until), (Some(Tsc(100)), Some(Tsc(200))));
     }
@@ -731,9 +728,9 @@ mod tests {
     fn a_gap_begins_where_the_last_frame_known_was_given_up() {
         let g = program();
         let mut events = lost_in_f();
-        assert_eq!(cut(&g, events.clone())[0].lost_time(), Some(1));
+        assert_eq!(lost_time(&cut(&g, events.clone())[0]), Some(1));
         events.splice(4..6, [leave(1, Exit::Return), leave(0, Exit::Return)]);
-        assert_eq!(cut(&g, events)[0].lost_time(), None);
+        assert_eq!(lost_time(&cut(&g, events)[0]), None);
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub use jportal_validate as validate;
 pub use jportal_analyses::Execution;
 pub use jportal_bytecode::{Method, MethodTable};
 pub use jportal_flow::{
-    Analysis, Cause, Enough, Entry, Event, EventKind, Exclude, Exit, Gap, GapReason, Provenance, Stack,
-    Tally, ThreadInfo, Tier,
+    Analysis, Cause, Enough, Entry, Event, EventKind, Exclude, Exit, FlowFault, Gap, GapReason, MachineFault,
+    Provenance, Stack, Tally, ThreadInfo, Tier,
 };
 pub use jportal_reconstruct::{DecodeSummary, MachineDecoder, Positions};
 pub use jportal_units::{Bci, MethodId, Tid, Tsc};

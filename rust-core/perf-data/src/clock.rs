@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! Models the time that perf has when it reaches a packet (`facts/perf-abi.md`, section 5).
+//! Models the time that perf has when it reaches a packet (`tools/perf/util/intel-pt.c` and
+//! `intel-pt-decoder/intel-pt-decoder.c` of the kernel's sources).
 
 use jportal_capture::PtConfig;
 use jportal_capture::header::packet_flags;

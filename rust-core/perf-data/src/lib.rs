@@ -9,7 +9,7 @@
 //!
 //! Constraints: memory does not grow with the length of the trace. A file that is read is not
 //! trusted: any fault in it is an error with its place and a remedy. The constants are those of
-//! the kernel's ABI headers and of `facts/perf-abi.md`. Non-goals: recording
+//! the kernel's ABI headers. Non-goals: recording
 //! (`jportal-recorder`), other units than Intel PT.
 #![forbid(unsafe_code)]
 

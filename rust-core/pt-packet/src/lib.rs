@@ -47,6 +47,3 @@ pub use ip::{IpCompression, IpPayload, LastIp};
 pub use packet::{BlockItemSize, CodeSize, Packet, Tnt, wake_reason};
 pub use sync::{PSB, find_psb, find_psbs};
 pub use tsc::nearest_tsc;
-
-/// Maximum length of a packet in bytes: that of PSB.
-pub const MAX_PACKET_LEN: usize = 16;

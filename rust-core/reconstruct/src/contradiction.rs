@@ -3,6 +3,7 @@
 //! The ways in which machine flow and bytecode exclude each other.
 
 use jportal_bytecode::Opcode;
+use jportal_flow::FlowFault;
 use jportal_units::Bci;
 use jportal_vm_image::Flaw;
 
@@ -88,6 +89,24 @@ pub enum Contradiction {
         /// What is wrong with it.
         flaw: Flaw,
     },
+}
+
+impl Contradiction {
+    /// Its kind.
+    pub const fn fault(&self) -> FlowFault {
+        match self {
+            Self::DispatchWithoutFrame { .. } => FlowFault::DispatchWithoutFrame,
+            Self::WrongBytecode { .. } => FlowFault::WrongBytecode,
+            Self::NoBytecode { .. } => FlowFault::NoBytecode,
+            Self::NoOutcome { .. } => FlowFault::NoOutcome,
+            Self::BadOutcome { .. } => FlowFault::BadOutcome,
+            Self::NoSuchFrame { .. } => FlowFault::NoSuchFrame,
+            Self::NotOnStack { .. } => FlowFault::NotOnStack,
+            Self::UnknownStub(_) => FlowFault::UnknownStub,
+            Self::UnknownMethod(_) => FlowFault::UnknownMethod,
+            Self::Flawed { .. } => FlowFault::Flawed,
+        }
+    }
 }
 
 /// The result of one step of a machine. The error is rare and large, hence boxed.

@@ -17,7 +17,8 @@ use crate::silent::SilentCalls;
 use crate::tags::{CodeClass, Jump, Tags};
 use jportal_bytecode::Opcode;
 use jportal_flow::{
-    Cause, Entry, Event, EventKind, Exit as FrameExit, Gap, GapReason, Tier, UnresolvedCounts,
+    Cause, Entry, Event, EventKind, Exit as FrameExit, FlowFault, Gap, GapReason, MachineFault, Tier,
+    UnresolvedCounts,
 };
 use jportal_machine_flow::{CodeHistory, Exit, Item, MachineGap, MachineGapReason};
 use jportal_units::{Address, AddressRange, Bci, CodeId, Core, MethodId, StreamOffset, Tsc};
@@ -175,6 +176,22 @@ fn lengthened(
     Some(EventKind::Run { method, first, last, len, tier })
 }
 
+/// The kind of a fault of the machine flow.
+const fn fault(error: &jportal_machine_flow::Error) -> MachineFault {
+    use jportal_machine_flow::Error;
+    match error {
+        Error::Packet(_) => MachineFault::Packet,
+        Error::UnexpectedPacket { .. } | Error::UnexpectedState { .. } => MachineFault::Unexpected,
+        Error::NoCode { .. } | Error::NoInstruction { .. } => MachineFault::NoCode,
+        Error::WrongAddress { .. } | Error::LeftRange { .. } => MachineFault::WrongAddress,
+        Error::ReturnStack { .. } | Error::OtherCall { .. } | Error::OtherCaller { .. } => {
+            MachineFault::Return
+        }
+        Error::Circle { .. } => MachineFault::Circle,
+        _ => MachineFault::Other,
+    }
+}
+
 impl<'a> Machine<'a> {
     pub(crate) fn new(shared: &'a Shared<'a>) -> Self {
         Self {
@@ -223,6 +240,7 @@ impl<'a> Machine<'a> {
                     self.given_up = true;
                     self.lose(Gap {
                         reason: GapReason::Reconstruct(
+                            FlowFault::NoCallStub,
                             "the recording ends before the VM said where its calls of Java code return"
                                 .into(),
                         ),
@@ -302,9 +320,9 @@ impl<'a> Machine<'a> {
             MachineGapReason::Truncated => GapReason::Truncated,
             MachineGapReason::Overflow => GapReason::Overflow,
             MachineGapReason::Sideband => GapReason::Sideband,
-            MachineGapReason::Start => GapReason::Packets("trace before the first PSB".into()),
-            MachineGapReason::Undecodable(e) => GapReason::MachineFlow(e.to_string()),
-            other => GapReason::MachineFlow(format!("{other:?}")),
+            MachineGapReason::Start => GapReason::BeforePsb,
+            MachineGapReason::Undecodable(e) => GapReason::MachineFlow(fault(e), e.to_string()),
+            other => GapReason::MachineFlow(MachineFault::Other, format!("{other:?}")),
         };
         self.lose(Gap {
             reason,
@@ -335,7 +353,7 @@ impl<'a> Machine<'a> {
         self.counters.contradictions += 1;
         let now = Some(self.now).filter(|t| t.0 != 0);
         self.lose(Gap {
-            reason: GapReason::Reconstruct(c.to_string()),
+            reason: GapReason::Reconstruct(c.fault(), c.to_string()),
             core: self.place.core,
             offset: self.place.offset,
             address: Some(self.address(at).0),

@@ -48,11 +48,6 @@ unit!(
     "{:#x}"
 );
 unit!(
-    /// A byte offset from the start of one code blob.
-    CodeOffset(u32),
-    "+{:#x}"
-);
-unit!(
     /// A byte offset into one core's PT stream, counted from the start of the recording
     /// (the kernel's `aux_head` scale).
     StreamOffset(u64),
@@ -82,11 +77,6 @@ unit!(
     /// The VM's `Method*` as exported. It identifies a method only at a given time: the VM may
     /// reuse the address.
     MethodPtr(u64),
-    "{:#x}"
-);
-unit!(
-    /// The VM's `InstanceKlass*` as exported. It identifies a class only at a given time.
-    KlassPtr(u64),
     "{:#x}"
 );
 unit!(

@@ -14,6 +14,7 @@ use jportal_tests::skip;
 /// The smallest metadata ring and over a megabyte of methods: producers wait, and no record is
 /// dropped.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn the_smallest_ring_carries_a_megabyte_of_methods() {
     let Some(place) = place::installed("the_smallest_ring_carries_a_megabyte_of_methods") else { return };
     let flags = vec!["-XX:JPortalRingSize=64k".to_owned()];
@@ -33,6 +34,7 @@ fn the_smallest_ring_carries_a_megabyte_of_methods() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_path_that_cannot_be_written_is_refused() {
     let Some(place) = place::installed("a_path_that_cannot_be_written_is_refused") else { return };
     let mut command = Command::new(&place.jportal);
@@ -45,6 +47,7 @@ fn a_path_that_cannot_be_written_is_refused() {
 /// The disk fills up while the program runs. The program continues undisturbed, and what was
 /// written is readable.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_full_disk_stops_the_recording_and_not_the_program() {
     let test = "a_full_disk_stops_the_recording_and_not_the_program";
     let Some(place) = place::installed(test) else { return };
@@ -93,6 +96,7 @@ df --output=pcent "$small" | tail -1 >&2
 
 /// `--on-full drop` loses trace as the kernel does. The loss is reported, and the rest is right.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn lost_trace_is_said_and_the_rest_is_right() {
     let test = "lost_trace_is_said_and_the_rest_is_right";
     let Some(place) = place::installed(test) else { return };

@@ -16,6 +16,7 @@ use crate::programs::check;
 
 /// The code cache is small, so that new code takes the place of flushed code.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn code_in_a_memfd_is_followed() {
     let Some(place) = place::installed("code_in_a_memfd_is_followed") else { return };
     let folder = Scratch::new().expect("a folder");
@@ -70,6 +71,7 @@ fn mappings(place: &Place, code_cache: &str) -> Result<usize, String> {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn nothing_maps_a_part_of_the_memfd_again() {
     let test = "nothing_maps_a_part_of_the_memfd_again";
     let Some(place) = place::installed(test) else { return };

@@ -78,7 +78,8 @@ macro_rules! configurations {
     ($($test:ident = $configuration:ident, [$($name:literal),*];)*) => {
         mod short {
             use super::*;
-            $(#[test] fn $test() { run(&$configuration, &[$($name),*]) })*
+            $(#[test] #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+              fn $test() { run(&$configuration, &[$($name),*]) })*
         }
         mod all {
             use super::*;

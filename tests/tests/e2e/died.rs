@@ -9,6 +9,7 @@ use jportal_tests::{place, programs};
 
 /// The long form: `cargo run -p jportal-tests --bin jportal-died`.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn what_a_dying_vm_leaves_is_whole_and_the_beginning_of_what_ran() {
     let test = "what_a_dying_vm_leaves_is_whole_and_the_beginning_of_what_ran";
     let Some(place) = place::installed(test) else { return };
@@ -23,6 +24,7 @@ fn what_a_dying_vm_leaves_is_whole_and_the_beginning_of_what_ran() {
 /// calls of Java code return. A capture without that record has no flow, and the decoder reports
 /// this.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn the_call_stub_is_named_before_java_code_runs() {
     let test = "the_call_stub_is_named_before_java_code_runs";
     let Some(place) = place::installed(test) else { return };

@@ -138,6 +138,7 @@ fn dumps(test: &str, number: u64) {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn dumps_at_random_moments_decode_from_their_first_psb_on() {
     dumps("dumps_at_random_moments_decode_from_their_first_psb_on", 5);
 }
@@ -149,6 +150,7 @@ fn two_hundred_dumps_at_random_moments_decode_from_their_first_psb_on() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_dump_tells_the_probes_that_were_passed() {
     let Some(flight) = Flight::new("a_dump_tells_the_probes_that_were_passed") else { return };
     let oracle = flight.file("oracle");
@@ -175,6 +177,7 @@ fn a_dump_tells_the_probes_that_were_passed() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_slow_call_is_dumped_and_no_other() {
     const CALLS: u64 = 5000;
     const STEPS: usize = 60_000;
@@ -203,6 +206,7 @@ fn a_slow_call_is_dumped_and_no_other() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn flags_that_make_no_sense_are_refused() {
     let Some(flight) = Flight::new("flags_that_make_no_sense_are_refused") else { return };
     for (flags, words) in [
@@ -220,6 +224,7 @@ fn flags_that_make_no_sense_are_refused() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn an_out_of_memory_error_is_dumped_once() {
     let Some(flight) = Flight::new("an_out_of_memory_error_is_dumped_once") else { return };
     let program = flight.run(&["-XX:JPortalSnapshot=256k", "-Xmx64m"], &["memory"]);
@@ -230,6 +235,7 @@ fn an_out_of_memory_error_is_dumped_once() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_vm_that_crashes_leaves_its_last_trace() {
     let Some(flight) = Flight::new("a_vm_that_crashes_leaves_its_last_trace") else { return };
     let report_file = format!("-XX:ErrorFile={}", flight.file("hs_err").display());

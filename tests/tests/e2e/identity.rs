@@ -40,6 +40,7 @@ fn check(pair: &Pair) {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn default_precision_changes_no_code() {
     let Some(pair) = pair("default_precision_changes_no_code", "javac", Size::Small) else { return };
     check(&pair);
@@ -58,6 +59,7 @@ fn default_precision_changes_no_code_of_large_programs() {
 /// `exact` precision prevents folds. If the comparison did not detect that, it would prove
 /// nothing.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn exact_precision_is_seen_to_change_code() {
     let Some(pair) = pair("exact_precision_is_seen_to_change_code", "javac", Size::Small) else { return };
     let run = |jdk, recording| {

@@ -68,6 +68,7 @@ impl Built {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn exceptions_from_outside_are_thrown_where_the_thread_stands() {
     let test = "exceptions_from_outside_are_thrown_where_the_thread_stands";
     let Some(built) = Built::new(test, &["Stopped.java"]) else { return };
@@ -79,6 +80,7 @@ fn exceptions_from_outside_are_thrown_where_the_thread_stands() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn frames_that_a_debugger_ends_have_exits_of_their_own() {
     let test = "frames_that_a_debugger_ends_have_exits_of_their_own";
     let Some(built) = Built::new(test, &["Debugged.java", "Debugger.java"]) else { return };

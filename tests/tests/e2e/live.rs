@@ -140,6 +140,7 @@ fn all_of(program: &Program, n: usize, part: &Part) -> (Value, String) {
 /// At `default` precision, C2 keeps its optimisations. The flow then reports where the path is
 /// not known, and is right everywhere else.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn in_default_precision_as_well() {
     let Some(place) = place::installed("in_default_precision_as_well") else { return };
     let program = Program::start(place, "default");
@@ -150,6 +151,7 @@ fn in_default_precision_as_well() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn each_of_three_recordings_of_one_process_is_a_part_of_what_ran() {
     let Some(place) = place::installed("each_of_three_recordings_of_one_process_is_a_part_of_what_ran")
     else {

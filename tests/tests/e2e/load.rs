@@ -8,6 +8,7 @@ use jportal_tests::place;
 
 /// The long form: `scripts/verify-load`.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn many_threads_on_a_busy_machine_are_exact() {
     let test = "many_threads_on_a_busy_machine_are_exact";
     let Some(place) = place::installed(test) else { return };

@@ -53,11 +53,13 @@ fn check(test: &str, name: &str, flags: &[&str]) {
 
 /// A test without users was folded a second time, by an earlier test with the same condition.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_test_that_is_passed_no_more_says_nothing() {
     check("a_test_that_is_passed_no_more_says_nothing", "lookups", C2_EARLY);
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn no_marker_is_implausible_whatever_the_order_of_folds() {
     for (program, seed) in [("library", 1), ("dynamic", 2), ("javac", 3)] {
         let seed = format!("-XX:StressSeed={seed}");
@@ -67,6 +69,7 @@ fn no_marker_is_implausible_whatever_the_order_of_folds() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn no_marker_of_c1_is_implausible() {
     let flags = ["-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=0.05"];
     check("no_marker_of_c1_is_implausible", "javac", &flags);

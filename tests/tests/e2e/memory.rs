@@ -8,6 +8,7 @@ use jportal_tests::programs;
 use jportal_tests::recording::{Mode, Plan, Recording};
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn ten_times_the_trace_needs_less_than_half_more_memory() {
     let Some(place) = place::installed("ten_times_the_trace_needs_less_than_half_more_memory") else {
         return;

@@ -11,6 +11,7 @@ use jportal_tests::{programs, skip};
 
 /// Each field of each record once, each change with two commands. Needs no VM.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn no_change_of_a_capture_made_by_hand_does_harm() {
     let test = "no_change_of_a_capture_made_by_hand_does_harm";
     let jportal = place::root().join("build/bin/jportal");
@@ -27,6 +28,7 @@ fn no_change_of_a_capture_made_by_hand_does_harm() {
 
 /// Some changes of a recorded run, which exercises more of the decoder.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn some_changes_of_a_recorded_capture_do_no_harm() {
     let Some(place) = installed("some_changes_of_a_recorded_capture_do_no_harm") else { return };
     let program = programs::by_name("branches").expect("a program of that name");

@@ -71,6 +71,7 @@ fn malformed(data: &Path) -> Vec<String> {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn perf_lists_the_branches_of_the_machine_flow() {
     let name = "perf_lists_the_branches_of_the_machine_flow";
     let Some(place) = place::installed(name) else { return };

@@ -135,7 +135,8 @@ macro_rules! programs {
      long: $($long:ident = $long_name:literal),*;) => {
         mod interpreter {
             use super::*;
-            $(#[test] fn $test() { run($name, Mode::Interpreter, Size::Small) })*
+            $(#[test] #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+              fn $test() { run($name, Mode::Interpreter, Size::Small) })*
             $(#[test] #[ignore = "minutes; scripts/verify-all"]
               fn $middle() { run($middle_name, Mode::Interpreter, Size::Small) })*
             $(#[test] #[ignore = "minutes; scripts/verify-all"]
@@ -143,8 +144,10 @@ macro_rules! programs {
         }
         mod tiered {
             use super::*;
-            $(#[test] fn $test() { run($name, Mode::Tiered, Size::Small) })*
-            $(#[test] fn $middle() { run($middle_name, Mode::Tiered, Size::Small) })*
+            $(#[test] #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+              fn $test() { run($name, Mode::Tiered, Size::Small) })*
+            $(#[test] #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+              fn $middle() { run($middle_name, Mode::Tiered, Size::Small) })*
             $(#[test] #[ignore = "minutes; scripts/verify-all"]
               fn $long() { run($long_name, Mode::Tiered, Size::Small) })*
         }
@@ -248,6 +251,7 @@ fn libipt_executes_the_same_in_every_program() {
 
 /// The flow must be right with any number of virtual cores.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn the_number_of_cores_does_not_matter() {
     let test = "the_number_of_cores_does_not_matter";
     let Some(place) = place::installed(test) else { return };

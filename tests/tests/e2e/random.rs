@@ -58,6 +58,7 @@ fn check_programs(test: &str, count: u64) {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn random_programs() {
     check_programs("random_programs", COUNT);
 }
@@ -70,6 +71,7 @@ fn many_random_programs() {
 
 /// The comparison must detect one inverted branch in the trace of compiled code.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_turned_branch_of_a_random_program_is_found() {
     let Some((rig, work)) = rig("a_turned_branch_of_a_random_program_is_found") else { return };
     rig.compile(std::iter::once(SEED)).unwrap();
@@ -96,6 +98,7 @@ fn a_turned_branch_of_a_random_program_is_found() {
 
 /// The comparison must detect that two different programs are not equal.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn another_program_is_not_taken_for_the_same() {
     let Some((rig, _work)) = rig("another_program_is_not_taken_for_the_same") else { return };
     rig.compile(SEED..SEED + 2).unwrap();

@@ -46,6 +46,7 @@ fn judge(test: &str, names: &[&str]) {
 }
 
 #[test]
+#[cfg_attr(not(intel_pt), ignore = "cannot run: no Intel PT on this machine")]
 fn real_pt_programs_of_one_thread_are_exact() {
     judge(
         "real_pt_programs_of_one_thread_are_exact",
@@ -54,6 +55,7 @@ fn real_pt_programs_of_one_thread_are_exact() {
 }
 
 #[test]
+#[cfg_attr(not(intel_pt), ignore = "cannot run: no Intel PT on this machine")]
 fn real_pt_programs_of_many_threads_are_exact() {
     judge("real_pt_programs_of_many_threads_are_exact", &["threads", "monitors"]);
 }
@@ -61,6 +63,7 @@ fn real_pt_programs_of_many_threads_are_exact() {
 /// A ring that is far too small: losses are reported, tracing resumes after them, and the rest
 /// decodes.
 #[test]
+#[cfg_attr(not(intel_pt), ignore = "cannot run: no Intel PT on this machine")]
 fn real_pt_continues_after_losses() {
     let Some(place) = real_unit("real_pt_continues_after_losses") else { return };
     let plan = Plan { oracle: false, ..plan(Mode::Interpreter, "64k") };
@@ -83,6 +86,7 @@ fn real_pt_continues_after_losses() {
 
 /// Code outside of the code cache must not be traced: the only filter is the code cache.
 #[test]
+#[cfg_attr(not(intel_pt), ignore = "cannot run: no Intel PT on this machine")]
 fn real_pt_is_filtered() {
     let Some(place) = real_unit("real_pt_is_filtered") else { return };
     let plan = Plan { oracle: false, ..plan(Mode::Interpreter, "64m") };
@@ -101,6 +105,7 @@ fn real_pt_is_filtered() {
 /// `JPortal.start`, three times, in a VM with running threads: it opens events for each of them,
 /// and each recording is exact.
 #[test]
+#[cfg_attr(not(intel_pt), ignore = "cannot run: no Intel PT on this machine")]
 fn real_pt_of_threads_that_run_already_is_exact() {
     let Some(place) = real_unit("real_pt_of_threads_that_run_already_is_exact") else { return };
     exact_parts(&Live::start_native(place));

@@ -55,6 +55,7 @@ fn within(row: &Value, of: &str, truth: u64) {
 /// Bounds must contain the truth. A line that ran is not missed, and one that did not run is, in
 /// any tier.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn unknown_is_neither_executed_nor_missed() {
     let Some(place) = place::installed("unknown_is_neither_executed_nor_missed") else { return };
     let batch = ["-Xbatch", "-XX:CompileThresholdScaling=0.05"];
@@ -158,6 +159,7 @@ const TEXTS: [&[&str]; 8] = [
 /// greatest length, and methods without a class. Each command must print as many lines as with
 /// the original names, and nothing that a terminal obeys.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn names_forge_no_lines() {
     let Some(place) = place::installed("names_forge_no_lines") else { return };
     let program = programs::by_name("branches").expect("a program of that name");
@@ -193,6 +195,7 @@ fn names_forge_no_lines() {
 /// If all times of a capture are doubled, nothing can be decoded. No event is wrong, but the
 /// check must fail all the same.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_check_of_nothing_fails() {
     let Some(place) = place::installed("a_check_of_nothing_fails") else { return };
     let program = programs::by_name("branches").expect("a program of that name");

@@ -272,6 +272,7 @@ fn sixteen_threads(test: &str, length: Duration) {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn every_switch_is_of_a_thread_with_a_name() {
     sixteen_threads("every_switch_is_of_a_thread_with_a_name", Duration::from_secs(5));
 }
@@ -349,6 +350,7 @@ fn seconds(recording: &Recording) -> BTreeMap<u32, Presence> {
 /// A recording that begins while threads run contains all that each thread does from then on, and
 /// nothing of the recorder's own threads.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn threads_that_run_already_are_recorded() {
     let test = "threads_that_run_already_are_recorded";
     let Some(place) = place::installed(test) else { return };

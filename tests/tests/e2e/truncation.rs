@@ -52,6 +52,7 @@ fn random_places(recording: &Recording, count: usize) -> Vec<u64> {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn cut_at_some_chunk_boundaries_and_some_random_places() {
     let Some(recording) = record("cut_at_some_chunk_boundaries_and_some_random_places") else { return };
     let boundaries = fault::chunk_boundaries(&recording.capture()).unwrap();
@@ -74,6 +75,7 @@ fn cut_at_every_chunk_boundary_and_a_thousand_random_places() {
 /// What was cut off is a gap, wherever the cut is. The trace may extend beyond the metadata that
 /// it needs.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_cut_after_trace_contradicts_nothing() {
     let Some(place) = place::installed("a_cut_after_trace_contradicts_nothing") else { return };
     let program = programs::by_name("branches").expect("a program of that name");
@@ -102,6 +104,7 @@ fn a_cut_after_trace_contradicts_nothing() {
 
 /// A cut recording still gives a flow: the probes before the cut match.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn what_was_recorded_before_the_cut_is_right() {
     let test = "what_was_recorded_before_the_cut_is_right";
     let Some(place) = place::installed(test) else { return };

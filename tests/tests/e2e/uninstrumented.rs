@@ -125,9 +125,12 @@ macro_rules! subjects {
 }
 
 subjects! {
+    #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
     textifier = "textifier", &[];
+    #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
     jump_tables = "jump-tables", &[];
     // With flags that make C2 compile early.
+    #[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
     lookups = "lookups", &["-Xbatch", "-XX:CompileThresholdScaling=0.05"];
     #[ignore = "minutes; scripts/verify-all"]
     xalan = "xalan", &[];
@@ -162,6 +165,7 @@ subjects! {
 /// returns from all of the frames. (The code has counters. Without them, a recursion may have no
 /// conditional branch, and then leaves no packets.)
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn stacks_that_overflow_are_unwound_frame_by_frame() {
     let Some(place) = place::installed("stacks_that_overflow_are_unwound_frame_by_frame") else { return };
     let program = programs::by_name("exceptions").expect("a program of that name");
@@ -173,6 +177,7 @@ fn stacks_that_overflow_are_unwound_frame_by_frame() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn every_program_is_compared() {
     let main = |name: &&str| programs::by_name(name).expect("a program of that name").main;
     let tested: Vec<&str> = TESTED.iter().map(main).collect();

@@ -198,6 +198,7 @@ fn survives(
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn ten_thousand_small_segments() {
     let program = ("library", Mode::Interpreter);
     let Some(recording) = record("ten_thousand_small_segments", program, "100000") else { return };
@@ -206,6 +207,7 @@ fn ten_thousand_small_segments() {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn the_papers_algorithms_on_thousands_of_small_segments() {
     let test = "the_papers_algorithms_on_thousands_of_small_segments";
     let program = ("branches", Mode::Interpreter);
@@ -222,16 +224,19 @@ fn at_each_switch(test: &str, mode: Mode, methods: &[&str]) {
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_gap_at_each_switch() {
     at_each_switch("a_gap_at_each_switch", Mode::Tiered, &METHODS);
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_gap_at_each_switch_of_the_interpreter() {
     at_each_switch("a_gap_at_each_switch_of_the_interpreter", Mode::Interpreter, &["none", "follow"]);
 }
 
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn neither_the_first_nor_the_last_psb() {
     let program = ("threads", Mode::Tiered);
     let Some(recording) = record("neither_the_first_nor_the_last_psb", program, "100000") else { return };
@@ -248,6 +253,7 @@ fn neither_the_first_nor_the_last_psb() {
 /// Records of the switches are lost. The decoder must not guess whose trace follows, and each
 /// thread that the lost records named must have a gap.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn lost_records_are_gaps_of_all_who_may_have_run() {
     let test = "lost_records_are_gaps_of_all_who_may_have_run";
     for (mode, methods) in [(Mode::Interpreter, &METHODS[..1]), (Mode::Tiered, &METHODS[..])] {
@@ -282,6 +288,7 @@ fn lost_records_are_gaps_of_all_who_may_have_run() {
 /// A small buffer and a slow drain: the unit loses trace while the program runs, and the rest is
 /// right, probe by probe.
 #[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
 fn a_slow_drain_loses_trace_and_nothing_else() {
     let test = "a_slow_drain_loses_trace_and_nothing_else";
     let Some(place) = place::installed(test) else { return };

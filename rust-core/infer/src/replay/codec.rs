@@ -203,6 +203,7 @@ impl Encoder {
 
 fn gap_fields(gap: &Gap, out: &mut Vec<u8>) {
     text(out, gap.reason.name());
+    text(out, gap.reason.fault().unwrap_or_default());
     text(out, gap.reason.detail().unwrap_or_default());
     number(out, gap.core.0.into());
     number(out, gap.offset.0);
@@ -337,9 +338,10 @@ impl Reader<'_, '_> {
     }
     fn gap(&mut self) -> io::Result<Gap> {
         let name = self.text()?;
+        let fault = self.text()?;
         let detail = self.text()?;
         Ok(Gap {
-            reason: GapReason::named(&name, detail).ok_or_else(damaged)?,
+            reason: GapReason::named(&name, &fault, detail).ok_or_else(damaged)?,
             core: Core(self.small()?),
             offset: StreamOffset(self.number()?),
             address: self.optional()?,
@@ -409,6 +411,7 @@ fn damaged() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jportal_flow::{FlowFault, MachineFault};
     use proptest::prelude::*;
 
     fn any_kind() -> impl Strategy<Value = EventKind> {
@@ -418,15 +421,15 @@ mod tests {
         let bci = || prop_oneof![8 => 0u16..300, 1 => any::<u16>()].prop_map(Bci);
         let tier = || prop::sample::select(&TIERS[..]);
         let text = || "[a-zé]{0,9}".boxed();
-        let reason = (0usize..8, text()).prop_map(|(n, s)| match n {
+        let machine = prop::sample::select(MachineFault::ALL);
+        let flow = prop::sample::select(FlowFault::ALL);
+        let reason = (0usize..6, machine, flow, text()).prop_map(|(n, machine, flow, s)| match n {
             0 => GapReason::Truncated,
             1 => GapReason::Overflow,
-            2 => GapReason::Packets(s),
-            3 => GapReason::MachineFlow(s),
-            4 => GapReason::Reconstruct(s),
-            5 => GapReason::Ambiguous(s),
-            6 => GapReason::Sideband,
-            _ => GapReason::Torn,
+            2 => GapReason::BeforePsb,
+            3 => GapReason::MachineFlow(machine, s),
+            4 => GapReason::Reconstruct(flow, s),
+            _ => GapReason::Sideband,
         });
         let times = (any::<Option<u64>>(), any::<Option<u64>>());
         let gap = (reason, any::<(u32, u64)>(), any::<Option<u64>>(), times, any::<(Option<u64>, bool)>());

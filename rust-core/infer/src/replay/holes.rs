@@ -6,7 +6,6 @@ use crate::cut::{Behind, Piece, Sites};
 use crate::fill::{Captured, End, Expected, Hole, Paces, SegmentId, Span, Tiers};
 use crate::replay::filler::Question;
 use jportal_bytecode::{Icfg, Node};
-use jportal_flow::GapReason;
 use jportal_units::MethodId;
 use std::ops::Range;
 
@@ -211,14 +210,9 @@ impl Places {
 }
 
 /// Whether something may be filled in: data were lost, or the decoder reported nothing. Nothing
-/// was lost where more than one path fits between two known positions
-/// ([`GapReason::Ambiguous`]). Nor was it where a frame is found without a gap: the flow has
-/// what ran in between, as orphans.
-fn is_filled(behind: &Behind) -> bool {
-    match behind {
-        Behind::Gap(gap) => !matches!(gap.reason, GapReason::Ambiguous(_)),
-        Behind::Found | Behind::Nothing | Behind::More => false,
-    }
+/// was lost where a frame is found without a gap: the flow has what ran in between, as orphans.
+const fn is_filled(behind: &Behind) -> bool {
+    matches!(behind, Behind::Gap(_))
 }
 
 /// When a gap began, and when the flow continues in `piece`, if known. After a gap the first
@@ -242,6 +236,7 @@ mod tests {
     use crate::fill::Tier;
     use crate::support::{graph, method};
     use jportal_flow::Gap;
+    use jportal_flow::GapReason;
     use jportal_units::{Core, StreamOffset, Tsc};
 
     struct Plain;
@@ -286,7 +281,7 @@ mod tests {
             piece(20, 10, &[(0, 250), (5, 300)], Behind::Found),
             piece(40, 10, &[(0, 400), (6, 410)], Behind::Found),
             piece(51, 8, &[(5, 500)], gap(GapReason::Overflow)),
-            piece(60, 10, &[(5, 900)], gap(GapReason::Ambiguous("why".into()))),
+            piece(60, 10, &[(5, 900)], Behind::Found),
             piece(80, 10, &[], Behind::Nothing),
             piece(95, 10, &[], Behind::More),
             piece(105, 10, &[], Behind::Nothing),
@@ -320,8 +315,8 @@ mod tests {
     fn beyond_the_bound_only_the_ends_are_kept() {
         let long = 3 * BEFORE;
         let pieces = vec![
-            piece(0, long, &[], gap(GapReason::Torn)),
-            piece(100_000, long, &[(AFTER - 1, 3), (long - 1, 7)], gap(GapReason::Torn)),
+            piece(0, long, &[], gap(GapReason::BeforePsb)),
+            piece(100_000, long, &[(AFTER - 1, 3), (long - 1, 7)], gap(GapReason::BeforePsb)),
             piece(200_000, long, &[], Behind::More),
             piece(300_000, long, &[], Behind::Nothing),
         ];

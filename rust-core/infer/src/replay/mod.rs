@@ -30,8 +30,8 @@
 //! names there.
 //!
 //! # Which gaps are filled
-//! Gaps of all reasons except [`GapReason::Ambiguous`](jportal_flow::GapReason::Ambiguous). A
-//! gap with [`GapReason::Reconstruct`](jportal_flow::GapReason::Reconstruct) is filled like the
+//! Gaps of all reasons. A gap with
+//! [`GapReason::Reconstruct`](jportal_flow::GapReason::Reconstruct) is filled like the
 //! others: no trace was lost, but the position was unknown until the next frame was found. The
 //! fill contains the orphans, which are bytecodes in frames of which nothing is known: it must
 //! begin and end with the orphans around the gap and contain those between two gaps. A fill

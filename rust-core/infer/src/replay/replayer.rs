@@ -18,7 +18,9 @@ use crate::replay::stack::{Methods, NoWay, Stack};
 use crate::replay::summary::Figures;
 use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{EdgeKind, Icfg, Node, Opcode, Transfer};
-use jportal_flow::{Entry, Event, EventKind, Exit, FlowSink, Gap, GapReason, Orphan, Provenance, Tier};
+use jportal_flow::{
+    Entry, Event, EventKind, Exit, FlowFault, FlowSink, Gap, GapReason, Orphan, Provenance, Tier,
+};
 use jportal_units::{Core, MethodId, StreamOffset, Tsc};
 use std::time::{Duration, Instant};
 
@@ -401,7 +403,10 @@ impl<'r> Replay<'r> {
     /// The gap before an instruction that no frames lead to.
     fn leads_nowhere(&self) -> EventKind {
         EventKind::Gap(Box::new(Gap {
-            reason: GapReason::Reconstruct("what was recovered before does not lead here".into()),
+            reason: GapReason::Reconstruct(
+                FlowFault::Fill,
+                "what was recovered before does not lead here".into(),
+            ),
             core: self.gap.0,
             offset: self.gap.1,
             address: None,

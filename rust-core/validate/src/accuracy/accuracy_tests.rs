@@ -59,7 +59,7 @@ fn loss(since: u64, until: u64) -> Event {
 fn contradiction(since: u64, until: u64) -> Event {
     let mut gap = loss(since, until);
     if let EventKind::Gap(g) = &mut gap.kind {
-        g.reason = GapReason::Reconstruct("top frame".into());
+        g.reason = GapReason::Reconstruct(jportal_flow::FlowFault::NoSuchFrame, "top frame".into());
     }
     gap
 }

@@ -8,9 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jportal_bytecode::MethodTable;
-use jportal_flow::{
-    Analysis, Enough, Event, EventKind, Gap, GapReason, Orphan, Provenance, Tally, ThreadInfo,
-};
+use jportal_flow::{Analysis, Enough, Event, EventKind, Gap, Orphan, Provenance, Tally, ThreadInfo};
 use jportal_units::{Bci, MethodId, Tsc};
 
 use super::Error;
@@ -286,7 +284,7 @@ impl Spool {
         }
     }
     fn gap(&mut self, gap: &Gap) {
-        let loss = is_loss(&gap.reason);
+        let loss = gap.reason.is_loss();
         self.other_gaps += u64::from(!loss);
         let here = self.here();
         here.given_up = false;
@@ -368,9 +366,4 @@ impl Spool {
     pub(crate) fn lossy(&self) -> Option<&Break> {
         self.breaks.iter().find(|b| b.loss)
     }
-}
-
-/// Whether a gap is trace that was never recorded, rather than trace that cannot be decoded.
-const fn is_loss(reason: &GapReason) -> bool {
-    matches!(reason, GapReason::Truncated | GapReason::Overflow | GapReason::Sideband | GapReason::Torn)
 }

@@ -27,9 +27,10 @@ u8 JPortalCode::timestamp() {
   return (u8)Rdtsc::raw();
 }
 
-// NativeInstruction knows where it stored, not how much. What it stores are
-// displacements, immediates, and in replace_mt_safe(), which only
-// Runtime1::patch_code() calls, the instruction's first four bytes and its fifth.
+// NativeInstruction::wrote() passes the offset of the store, but not its size. The stores are of
+// three kinds: displacements, immediates, and those of NativeGeneralJump::replace_mt_safe(), which
+// writes the first four bytes of the instruction and its fifth byte. Only Runtime1::patch_code()
+// calls replace_mt_safe().
 void JPortalHooks::instruction_written(address instruction, int offset) {
   if (!JPortalRecording::is_on() || !JPortalCode::is_exported(instruction)) return;
   const u1 opcode = *instruction;
@@ -55,7 +56,8 @@ void JPortalHooks::code_patched(address at, int size) {
                                     : JPortalPatchReasons::OTHER);
 }
 
-// The first five bytes are still a jump away; replace_mt_safe() puts them next.
+// The first five bytes still hold the jump to the patch stub, so they are not exported here:
+// replace_mt_safe() writes them next.
 void JPortalHooks::code_tail_patched(address at, int size) {
   const int head = NativeGeneralJump::instruction_size;
   if (size > head && JPortalRecording::is_on() && JPortalCode::is_exported(at)) {

@@ -21,7 +21,7 @@
 #include "runtime/icache.hpp"
 
 void JPortalMethodStubTable::write_jump(address at, address target) {
-  // Not NativeJump::insert(), which would record a patch: the record MethodStub
+  // NativeJump::insert() is not used, because its hook would record a patch. The record MethodStub
   // defines these bytes.
   STATIC_ASSERT((int)NativeJump::instruction_size <= (int)SlotSize);
   const intptr_t displacement = target - (at + NativeJump::instruction_size);

@@ -22,7 +22,9 @@
 
 #define __ masm->
 
-// Of all methods in the interpreter, those that are not compiled are asked.
+// Calls function(thread, method, fp); the Method* is in c_rarg1. The two generators below skip the
+// call unless the method is marked as not compilable by C2. JPortalSlowCalls::on_class_defined()
+// marks the method of the trigger, and other methods may be marked as well.
 void JPortalSlowCalls::generate_call(InterpreterMacroAssembler* masm, address function) {
   __ movptr(c_rarg2, rbp);
   __ call_VM_leaf(function, r15_thread, c_rarg1, c_rarg2);

@@ -49,7 +49,8 @@ void JPortalHooks::code_cache_reserved() {
   log_debug(jportal, codecache)("code cache " PTR_FORMAT " .. " PTR_FORMAT, p2i(low), p2i(high));
 }
 
-// Several paths lead out of a VM and some cross each other: stop() is idempotent.
+// The VM has several exit paths, and one exit may call this hook more than once. stop() is
+// idempotent.
 void JPortalHooks::vm_exit() {
   JPortalBridge::stop(JPortalBridge::VMExit);
 }

@@ -35,27 +35,31 @@ class VtableStub;
 class methodHandle;
 class nmethod;
 
-// What the VM tells JPortal, named by the moment. Existing files call these and
-// nothing else, one line each, under JPORTAL_ONLY. With -XX:-JPortal a hook is
-// the test of one flag.
+// The hooks through which the VM reports events to JPortal. A hook is named after the moment that
+// it reports. HotSpot's own code calls only these hooks, those of the compilers
+// (jportalMarkersC1.hpp, jportalMarkersC2.hpp) and the generators of interpreter code
+// (jportalInterpreter.hpp, jportalSlowCalls.hpp). Each call is under JPORTAL_ONLY. With
+// -XX:-JPortal a hook only tests one flag.
 //
-// While JPortalRecording::is_on() is false a hook makes no record: it keeps what a
-// recording that begins later needs to be told (jportalKept.hpp) and returns.
+// While JPortalRecording::is_on() is false, a hook commits no record. It keeps what a later
+// recording needs (jportalKept.hpp) and returns.
 //
-// A hook may wait until the recorder has room for the record: metadata is never
-// dropped. It takes no lock but those named below, reaches no safepoint, makes
-// no thread state transition and allocates on the C heap only, so hooks are
-// called with any VM lock held, at safepoints and by threads that are no
-// JavaThreads.
+// A hook may wait until the ring has room for its record, because a full ring drops no metadata.
+// A hook takes no HotSpot lock except those named below, reaches no safepoint, makes no thread
+// state transition and allocates on the C heap only. Hooks are therefore called with any VM lock
+// held, at safepoints, and by threads that are not JavaThreads. Two hooks are exceptions:
+// on_java_out_of_memory() makes a state transition, and interpreter_entry_for() may allocate in
+// the code cache.
 class JPortalHooks : AllStatic {
  public:
-  // --- The VM's life
+  // --- Start and end of the VM
 
-  // Arguments and the os module are ready; no code has been generated. Exits the
-  // VM with a message when there is nothing to record with.
+  // Arguments and the os module are initialized; no code has been generated. Exits the VM with a
+  // message if the flags are invalid or the recording cannot start.
   static void on_create_vm()                      { if (JPortal) create_vm(); }
-  // Address space for the code cache is reserved at [base, base + size); 'special' says that it is memory already. True: it is
-  // memory now, and stays as it is mapped.
+  // Address space for the code cache is reserved at [base, base + size). 'special' is that of the
+  // ReservedSpace: the range is already committed. Returns true if the hook has committed the
+  // whole range; the caller must then treat the space as special, and leave its mapping as it is.
   static bool on_code_space_reserved(char* base, size_t size, bool special) {
     return JPortal && code_space_reserved(base, size, special);
   }
@@ -63,16 +67,18 @@ class JPortalHooks : AllStatic {
   static void on_code_cache_reserved()            { if (JPortal) code_cache_reserved(); }
   // The template interpreter and its dispatch tables are complete.
   static void on_interpreter_generated()          { if (JPortal) interpreter_generated(); }
-  // All stubs and adapters that the VM makes at its start are there.
+  // init_globals() has made all of its stubs and adapters; no Java code has run.
   static void on_stubs_generated()                { if (JPortal) stubs_generated(); }
-  // No Java thread runs any more (or the process is about to end anyway).
+  // No Java code runs any more, or the process is about to end in any case. Waits until the
+  // capture is complete.
   static void on_vm_exit()                        { if (JPortal) vm_exit(); }
-  // The first OutOfMemoryError, by the thread that met it, in the VM.
+  // The first OutOfMemoryError of the VM. Called by the thread that ran out of memory, in the VM
+  // or in native code. Waits until the flight recorder has been dumped.
   static void on_java_out_of_memory()             { if (JPortal && JPortalSnapshot != 0) java_out_of_memory(); }
-  // The VM crashed. Async-signal-safe.
+  // The VM has met a fatal error. Async-signal-safe.
   static void on_vm_error()                       { if (JPortal) vm_error(); }
 
-  // --- Code. Each is called when the code is complete and before it can run.
+  // --- Code. Unless said otherwise, called when the code is complete and before it can run.
 
   static void on_blob_created(CodeBlob* blob, const char* name) {
     if (JPortal && blob != NULL) blob_created(blob, name);
@@ -87,74 +93,80 @@ class JPortalHooks : AllStatic {
   static void on_ic_stub_assembled(address begin, int size) {
     if (JPortal) ic_stub_assembled(begin, size);
   }
-  // Code made outside the schemes above.
+  // Code that no hook above reports: fast JNI accessors and native signature handlers.
   static void on_code_generated(const char* name, address begin, address end) {
     if (JPortal) code_generated(name, begin, end);
   }
-  // Under CodeCache_lock: nobody else has seen the nmethod.
+  // Called under CodeCache_lock: no other thread has seen the nmethod.
   static void on_nmethod_installed(nmethod* nm)   { if (JPortal) nmethod_installed(nm); }
-  // Right after the transition, with the new state.
+  // Called right after the transition, with the new state.
   static void on_nmethod_state_change(nmethod* nm, int state) {
     if (JPortal) nmethod_state_change(nm, state);
   }
-  // Memory of any blob is about to be given back. Under CodeCache_lock.
+  // The memory of a blob of any kind is about to be freed. Called under CodeCache_lock.
   static void on_blob_freed(CodeBlob* blob)       { if (JPortal) blob_freed(blob); }
 
-  // --- Changes of code, right after the store.
+  // --- Changes of code. Unless said otherwise, called right after the store.
 
-  // The thread is about to store into code: no thread can execute earlier what it stores.
+  // The current thread is about to store into code. The hook notes the time, because no thread can
+  // execute the new bytes earlier.
   static void on_code_writing()                                { if (JPortal) code_writing(); }
-  // A NativeInstruction stored at 'offset' bytes behind its start.
+  // A NativeInstruction was changed by a store at 'offset' bytes from its start.
   static void on_instruction_written(address instruction, int offset) {
     if (JPortal) instruction_written(instruction, offset);
   }
-  // An instruction was put at 'at'.
+  // An instruction of 'size' bytes was written at 'at'.
   static void on_code_patched(address at, int size)            { if (JPortal) code_patched(at, size); }
-  // The jump of a not entrant nmethod.
+  // The jump was written to the verified entry of an nmethod that is made not entrant.
   static void on_verified_entry_patched(address at, int size)  { if (JPortal) verified_entry_patched(at, size); }
-  // Runtime1::patch_code wrote what stands behind the jump at 'at'.
+  // Runtime1::patch_code wrote the bytes after its jump at 'at'. 'size' includes the jump.
   static void on_code_tail_patched(address at, int size)       { if (JPortal) code_tail_patched(at, size); }
 
   // --- Calls
 
-  // A thread has come to the VM to have a call of compiled code resolved, or the instruction of a patch stub of C1; its last
-  // frame is that of the stub which called the VM. May hold arguments that nobody knows: no safepoint.
+  // A stub called the VM to resolve a call of compiled code, or the instruction of a patch stub of
+  // C1. The last frame of 'current' is that of the stub. No safepoint may occur in this hook,
+  // because only the callee describes the arguments of the call.
   static void on_resolution(JavaThread* current)               { if (JPortal) resolution(current); }
 
   // --- Classes and methods
 
-  // Every method is rewritten and has its entry points; none can have been called.
+  // All methods are rewritten and have their entry points; none can have been called.
   static void on_class_linked(InstanceKlass* ik)     { if (JPortal) class_defined(ik); }
-  // New method versions are in place; at a safepoint.
+  // The new method versions are in place. Called at a safepoint.
   static void on_class_redefined(InstanceKlass* ik)  { if (JPortal) class_defined(ik); }
+  // The class is about to be unloaded, at a safepoint or by a concurrent GC.
   static void on_class_unloaded(InstanceKlass* ik)   { if (JPortal) class_unloaded(ik); }
-  // A method handle intrinsic, which no class lists.
+  // A method handle intrinsic was created. No class lists it among its methods.
   static void on_method_intrinsic_created(Method* m) { if (JPortal) method_intrinsic_created(m); }
   // The Method is about to lose its contents or its memory. Takes CodeCache_lock.
   static void on_method_freed(Method* m)             { if (JPortal) method_freed(m); }
 
-  // The interpreter entry for a method that is being linked: a jump of its own
-  // to 'entry', or 'entry' itself. Takes CodeCache_lock.
+  // Returns the interpreter entry for a method that is being linked: a stub that belongs to this
+  // method alone and jumps to 'entry', or 'entry' itself. Takes CodeCache_lock.
   static address interpreter_entry_for(const methodHandle& m, address entry) {
     return JPortal ? method_entry_for(m, entry) : entry;
   }
-  // What interpreter_entry_for() was given, from what it returned.
+  // The inverse: returns the 'entry' that was passed to interpreter_entry_for(), given its result.
   static address shared_interpreter_entry(address entry) {
     return JPortal ? method_entry_target(entry) : entry;
   }
 
-  // --- Threads. Called by the thread itself unless said otherwise.
+  // --- Threads. Unless said otherwise, called by the thread itself.
 
-  // It can run Java code from now on. Called again when its name or id becomes known.
+  // The thread has started. The hook is called again when the name or the Java thread id of the
+  // thread becomes known.
   static void on_thread_start(Thread* t)             { if (JPortal) thread_start(t); }
-  // It will not run Java code any more.
+  // The thread will not run Java code any more.
   static void on_thread_exit(JavaThread* t)          { if (JPortal) thread_exit(t); }
-  // java.lang.Thread.setName, called by any thread; 't' is NULL when it has ended.
+  // java.lang.Thread.setName. Called by any thread. 't' is NULL if the renamed thread has ended.
   static void on_thread_renamed(JavaThread* t, oop name) {
     if (JPortal && t != NULL) thread_renamed(t, name);
   }
 
   // --- Diagnostic commands
+
+  // Registers the commands, with -XX:-JPortal as well: they then print that JPortal is off.
   static void register_dcmds();
 
  private:

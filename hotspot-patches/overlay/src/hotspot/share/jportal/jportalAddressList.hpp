@@ -20,17 +20,18 @@
 
 #include "jportal/jportalRecords.hpp"
 
-// A list of named addresses at the end of a record, while it grows.
+// Builds a list of named addresses at the end of a record.
 class JPortalAddressList : public StackObj {
   JPortalBuffer* _buffer;
   size_t         _at;
   size_t         _count;
 
  public:
-  // An empty list behind what 'buffer' holds. Nothing but add() may append to it from now on.
+  // Begins an empty list after the contents of 'buffer'. From here on, only add() may append to
+  // 'buffer'.
   JPortalAddressList(JPortalBuffer* buffer) : _buffer(buffer), _at(buffer->reserve_count()), _count(0) {}
 
-  // Without an address there is no entry.
+  // Appends one entry. Does nothing if the address is NULL.
   void add(const char* name, address a) {
     if (a == NULL) return;
     JPortalNamedAddress item;

@@ -44,12 +44,14 @@ static int nmethods = 0;
 
 // --- Classes and methods
 //
-// Java threads and compiler threads change the class loader data graph in the VM only, so
-// not at a safepoint. A collector that unloads classes beside the program takes their loaders
-// out of the graph at a safepoint of its own; what is freed afterwards is reported then.
+// The class loader data graph does not change during the walk. Java threads and compiler threads
+// change it only while they are in the VM, so not at a safepoint. A GC that unloads classes
+// concurrently unlinks dead loaders as a member of the suspendible thread set, so not at a
+// safepoint either. It frees their methods later, and the hooks report that.
 
-// Whether the hook of the class's linking has run: it does when all methods have their entry points,
-// some time before the class counts as linked.
+// Whether on_class_linked() has run for the class. It runs as soon as all methods have their entry
+// points, some time before the class is linked. If it is only about to run, the class is reported
+// twice, which is harmless.
 static bool is_reported(InstanceKlass* ik) {
   if (ik->is_linked()) return true;
   if (!ik->is_rewritten()) return false;
@@ -59,11 +61,11 @@ static bool is_reported(InstanceKlass* ik) {
   return true;
 }
 
-// Superseded versions of redefined classes are classes of their own in the graph.
+// The graph also contains the previous versions of redefined classes, each as a class of its own.
 static void backfill_class(Klass* k) {
   if (!k->is_instance_klass()) return;
   InstanceKlass* ik = InstanceKlass::cast(k);
-  // Methods of a class that is being linked may have theirs already.
+  // If the class is being linked, some of its methods may already have their stubs.
   for (int i = 0; i < ik->methods()->length(); i++) {
     JPortalMethodStubTable::export_stub(ik->methods()->at(i));
   }
@@ -75,14 +77,16 @@ static void backfill_class(Klass* k) {
 
 // --- Compiled code
 //
-// nmethods are made, patched and freed by Java threads and the sweeper in the VM, so not at a safepoint;
-// collectors that unload beside the program free none without CodeCache_lock. The bytes are those of
-// now: every patch until now is in them, and every later one is reported.
+// Java threads, compiler threads and the sweeper create, patch and free nmethods only while they
+// are in the VM, so not at a safepoint. A GC that unloads concurrently frees no nmethod without
+// CodeCache_lock. The exported bytes are the present ones: they contain every patch made before the
+// walk, and the hooks report every later patch.
 
 static void backfill_nmethod(nmethod* nm) {
   nmethods++;
   if (!nm->is_alive()) {
-    // Nothing of it runs but its entry, which leads away; its methods may be gone.
+    // Only its entry can still run, and it leaves the nmethod. The methods of its scopes may have
+    // been freed, so only the code is exported.
     JPortalCode::commit_blob(JPortalBlobKinds::BUFFER, "dead nmethod", nm->code_begin(), nm->code_end());
     return;
   }
@@ -103,7 +107,8 @@ static void backfill_nmethods() {
 
 // --- Threads
 //
-// A thread is in its list before it calls its hook, and calls that of its end before it leaves the list.
+// A thread is added to its thread list before it calls on_thread_start(), and a JavaThread calls
+// on_thread_exit() before it is removed from the list.
 
 static void backfill_threads() {
   JavaThreadIteratorWithHandle java;
@@ -115,7 +120,8 @@ static void backfill_threads() {
   }
 }
 
-// In the order in which a record may refer to another one: code to run in, methods, code made of them.
+// Exports in the order in which one record may refer to another: threads, the interpreter and other
+// blobs, then classes and methods, then the nmethods compiled from them.
 void JPortalBackfill::all() {
   assert(SafepointSynchronize::is_at_safepoint() && JPortalRecording::is_on(), "the order is what makes it complete");
   classes = nmethods = 0;

@@ -20,10 +20,11 @@
 
 #include "memory/allocation.hpp"
 
-// Tells a recording that begins late what the VM is made of.
+// Exports what already exists in the VM when a recording begins: threads, code, classes and
+// methods.
 class JPortalBackfill : AllStatic {
  public:
-  // At a safepoint, by the VM thread, with JPortalRecording::is_on().
+  // Called at a safepoint, by the VM thread, while JPortalRecording::is_on() is true.
   static void all();
 };
 

@@ -15,7 +15,7 @@
  * accompanied this code).
  */
 
-// No HotSpot header here, the precompiled one included: see jportalBridge.hpp.
+// This file includes no HotSpot header, not even precompiled.hpp. jportalBridge.hpp says why.
 
 #include "jportalBridge.hpp"
 #include "jportal-recorder/src/bridge.rs.h"

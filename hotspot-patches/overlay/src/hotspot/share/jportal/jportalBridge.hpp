@@ -18,23 +18,23 @@
 #ifndef SHARE_JPORTAL_JPORTALBRIDGE_HPP
 #define SHARE_JPORTAL_JPORTALBRIDGE_HPP
 
-// The recorder (rust-core/recorder), a Rust library inside libjvm, in plain C
-// types. jportalBridge.cpp is the only file that includes the generated headers
-// of cxx, and it includes no HotSpot header: both define assert.
+// Interface to the recorder (rust-core/recorder), a Rust library that is linked into libjvm. It
+// uses plain C types only. jportalBridge.cpp is the only file that includes the headers that cxx
+// generates, and it includes no HotSpot header, because both define assert.
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct JPortalRecorderConfig {
-  const char* capture_path;    // already expanded
+  const char* capture_path;    // with %p and %t already expanded
   const char* vm_version;
   const char* vm_flags;
   const char* java_command;    // may be NULL
   int32_t     source;          // JPortalBridge::Source
   uint64_t    ring_size;
-  uint64_t    buffer_size;     // per core, 0: what the source thinks right
-  uint64_t    snapshot_size;   // flight recorder: bytes kept per core, 0: record everything
-  bool        attach;          // the VM runs already: all of its threads are recorded
+  uint64_t    buffer_size;     // bytes per core; 0: the source chooses
+  uint64_t    snapshot_size;   // flight recorder: bytes kept per core; 0: record everything
+  bool        attach;          // the VM is already running: record all of its threads
   void      (*log)(int level, const char* text);  // level 1 error, 2 warning, 3 info
 };
 
@@ -43,38 +43,45 @@ class JPortalBridge {
   enum Source     { Auto = 0, Perf = 1, Emulated = 2, None = 3, Sideband = 4 };
   enum StopReason { VMExit = 0, AskedFor = 1, VMError = 2 };
 
-  // Opens the capture and its sources and starts the recorder's threads, which
-  // have signals blocked, but those of faults, and never attach to the VM. 0 = recording. After stop()
-  // it may be called again, for another capture.
+  // Opens the capture and the trace source, and starts the threads of the recorder. These threads
+  // block all signals except those of faults, and never attach to the VM. Returns 0 if the
+  // recording has begun. After stop() it may be called again, for another capture.
   static int32_t start(const JPortalRecorderConfig& config);
-  // Whether the trace can be filtered only if the code cache is the memory of a file: that of the
-  // recording, else of one that begins later from 'source'.
+  // Whether the trace can be filtered only if the code cache is the memory of a file. The answer
+  // is for the current recording; if there is none, for a later recording from 'source'.
   static bool filters_files_only(Source source);
-  // Makes the code cache that: the reserved, empty [low, high) is committed as a whole, and
-  // must not be committed, uncommitted, protected or mapped again. 0 = done; otherwise it is
-  // reserved as before. Before set_code_cache().
+  // Makes the code cache the memory of a file. The reserved, empty range [low, high) is committed
+  // as a whole; the VM must not commit, uncommit, protect or map any part of it afterwards.
+  // Returns 0 on success; otherwise the range stays reserved. Call before set_code_cache().
   static int32_t back_code_cache(uint64_t low, uint64_t high);
-  // The reserved code cache, [low, high); once per recording. 0 = tracing.
+  // Sets the filter to the reserved code cache [low, high) and begins to trace. Call once per
+  // recording. Returns 0 on success.
   static int32_t set_code_cache(uint64_t low, uint64_t high);
-  // The calling thread is new. Takes no lock of the VM.
+  // Reports that the calling thread has started. Takes no VM lock.
   static void thread_started();
-  // Commits a record, waiting for room in the ring. No VM lock, no safepoint;
-  // never from a signal handler. False: nothing is recorded (any more).
+  // Commits a record. Waits for room in the ring, but takes no VM lock and reaches no safepoint.
+  // Must not be called from a signal handler. Returns false if nothing is being recorded.
   static bool write(uint16_t kind, const uint8_t* body, size_t length);
+  // Whether the recorder accepts records. False after stop() or a failure.
   static bool active();
-  // Flushes everything and finishes the file. Idempotent.
+  // Ends the trace, writes everything that is left and completes the capture. Idempotent. With
+  // VMError it waits at most about two seconds.
   static void stop(StopReason reason);
-  // Writes what the flight recorder holds to 'path'; 'reason' stands in it. Waits for files and for
-  // threads of the recorder, for no lock of the VM. 0 = done.
+  // Writes the contents of the flight recorder to a capture at 'path', which also contains
+  // 'reason'. Waits for file I/O and for threads of the recorder, but takes no VM lock. Returns 0
+  // on success.
   static int32_t dump(const char* path, const char* reason);
-  // The same because of a call that was slow: OS thread, method, TSC at its beginning and end.
+  // Same, because a call was slow: the OS thread, the Method*, and the TSC at the beginning and at
+  // the end of the call. A thread of the recorder writes the file; the caller waits only until the
+  // buffers are copied.
   static int32_t dump_slow_call(const char* path, const char* reason, uint32_t tid, uint64_t method,
                                 uint64_t began, uint64_t ended);
-  // Text of the last error, of the state: NUL-terminated, cut to 'size'. Both
-  // return the whole length.
+  // Copy the text of the last error, or the status of the recording. The copy is NUL-terminated and
+  // cut to 'size' bytes. Both return the length of the whole text.
   static size_t last_error(char* buffer, size_t size);
   static size_t status(char* buffer, size_t size);
-  // Async-signal-safe: the VM crashed, what is in the ring stays.
+  // The VM has met a fatal error. Stops the trace and waits for that, at most about three seconds.
+  // The ring file stays, so that its records can be recovered. Async-signal-safe.
   static void emergency();
 };
 

@@ -23,7 +23,7 @@
 
 class Symbol;
 
-// A string or a run of bytes that somebody else owns.
+// A string or a sequence of bytes. The struct does not own the memory.
 struct JPortalBytes {
   const void* data;
   size_t      length;
@@ -34,11 +34,11 @@ struct JPortalBytes {
   JPortalBytes(const Symbol* s);   // NULL is the empty string
 };
 
-// The body of one metadata record while it is put together. Little-endian and
-// unaligned (rust-core/capture/src/codec.rs). Lives on the stack; a body that
-// outgrows the inline part moves to the C heap, so that a record can be made in
-// any thread, at a safepoint and under any lock. Without C heap the record is
-// dropped and a notice says so: the VM must not die for it.
+// Builds the body of one metadata record: little-endian, unaligned
+// (rust-core/capture/src/codec.rs). The buffer is on the stack. A body that outgrows the inline
+// part moves to the C heap, so a record can be built by any thread, at a safepoint and under any
+// lock. If C heap memory runs out, the record is dropped and a notice is committed instead,
+// because the VM must not exit for it.
 class JPortalBuffer : public StackObj {
   enum { InlineSize = 1024 };
 
@@ -73,24 +73,26 @@ class JPortalBuffer : public StackObj {
     if (v.length != 0) put(v.data, v.length);
   }
 
-  // Room for 'n' bytes that the caller fills before the next put; NULL without memory.
+  // Appends 'n' bytes, which the caller must fill in before the next put. Returns NULL if there is
+  // no memory.
   u1* put_space(size_t n);
 
-  // For a list whose length is known only behind its last item.
+  // For a list whose length is known only after its last item: reserve_count() appends a count and
+  // returns its position, set_count() fills it in.
   size_t reserve_count()                    { size_t at = _length; put_u4(0); return at; }
   void   set_count(size_t at, size_t n)     { u4 v = (u4)n; if (!_failed) memcpy(_data + at, &v, sizeof(v)); }
 
-  // Hands the body to the recorder. May wait for room in the ring; takes no VM
-  // lock and makes no thread state transition.
+  // Hands the body to the recorder. May wait for room in the ring, but takes no VM lock and makes
+  // no thread state transition.
   void commit(u2 kind);
-  // The same for a body that somebody else owns.
+  // Same, for a body that is not in a JPortalBuffer.
   static void commit(u2 kind, const u1* body, size_t length);
 
   const u1* data() const { return _data; }
   size_t length() const  { return _length; }
   bool failed() const    { return _failed; }
 
-  // A record without lists.
+  // Commits a record that has no lists.
   template <typename R> static void commit_record(const R& record) {
     JPortalBuffer b;
     record.write(&b);

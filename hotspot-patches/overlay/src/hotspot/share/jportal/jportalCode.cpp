@@ -81,7 +81,8 @@ void JPortalCode::commit_blob(u1 kind, const char* name, address begin, address 
   commit_blob_with(kind, name, begin, end, NULL, 0);
 }
 
-// Kept first: a recording that begins meanwhile finds it there, or is on by now.
+// keep_code() must precede the test of is_on(). A recording that begins in between either finds the
+// code among the kept code, or has set is_on() before the test.
 static void export_blob(u1 kind, const char* name, address begin, address end,
                         const JPortalKept::Entry* entries, int count) {
   JPortalKept::keep_code(kind, name, begin, end, entries, count);
@@ -110,7 +111,7 @@ void JPortalHooks::blob_created(CodeBlob* blob, const char* name) {
     JPortalCode::export_code(kind_of(blob), name, blob->code_begin(), blob->code_end());
     return;
   }
-  // The entry for C1's exceptions is set later and comes with stubs_generated().
+  // The entry unpack_with_exception_in_tls, for C1, is set later. stubs_generated() exports it.
   DeoptimizationBlob* deopt = (DeoptimizationBlob*)blob;
   const JPortalKept::Entry entries[] = {
     { "unpack",                  deopt->unpack() },
@@ -192,7 +193,7 @@ void JPortalHooks::blob_freed(CodeBlob* blob) {
 
 // --- Patches
 
-// TSC at which the thread had not begun its next store into code; 0 before its first one.
+// A TSC before the thread's next store into code, or 0 if the thread has not stored into code yet.
 static THREAD_LOCAL u8 writing_since = 0;
 
 void JPortalHooks::code_writing() {
@@ -207,7 +208,7 @@ void JPortalCode::export_patch(address at, int size, u1 reason) {
   r.tid     = (u4)Thread::current()->osthread()->thread_id();
   r.since   = writing_since;
   JPortalBuffer::commit_record(r);
-  // A store in several steps has a record for each.
+  // A change may consist of several stores, each with its own record. The next store is later.
   writing_since = timestamp();
 }
 
@@ -217,7 +218,8 @@ void JPortalHooks::verified_entry_patched(address at, int size) {
   }
 }
 
-// instruction_written() and code_patched() know instructions: jportalCode_<cpu>.cpp.
+// instruction_written(), code_patched() and code_tail_patched() depend on the instruction set and
+// are in jportalCode_x86.cpp.
 
 // --- Calls
 

@@ -27,30 +27,33 @@ class nmethod;
 
 // Exports code and its changes.
 //
-// A map of the code cache knows which code has been exported: stores into code
-// under construction (relocation of a fresh copy, a compiler's scratch buffer)
-// are no patches and are not recorded.
+// A bitmap of the code cache marks the code that has been exported. Only stores into marked code
+// are recorded as patches. Stores into code under construction are not, for example the
+// relocation of a new copy or a store into a compiler's scratch buffer.
 class JPortalCode : AllStatic {
   static address     _low;
   static address     _high;
-  static CHeapBitMap _exported;   // a bit per segment; two blobs never share one
+  static CHeapBitMap _exported;   // one bit per segment; two CodeBlobs never share a segment
 
  public:
+  // The code cache is reserved at [low, high).
   static void initialize(address low, address high);
 
+  // Whether the code at 'a' has been exported; false outside of the code cache.
   static bool is_exported(address a);
   static void set_exported(address begin, address end, bool value);
 
-  // A blob or part of a blob without entry points worth a name; a later recording is told of it too.
+  // Exports a blob, or part of one, that has no named entry points. The code is also kept for later
+  // recordings.
   static void export_code(u1 kind, const char* name, address begin, address end);
-  // The record alone.
+  // Only commits the record; keeps nothing for later recordings.
   static void commit_blob(u1 kind, const char* name, address begin, address end);
-  // jportalNMethod.cpp
+  // Defined in jportalNMethod.cpp.
   static void export_nmethod(nmethod* nm);
 
-  // The clock of the records and of the trace. jportalCode_<cpu>.cpp
+  // The clock of the records and of the trace (on x86 the TSC). Defined in jportalCode_x86.cpp.
   static u8 timestamp();
-  // The bytes at [at, at + size) as they are now.
+  // Commits a record of a patch, with the present bytes at [at, at + size).
   static void export_patch(address at, int size, u1 reason);
 };
 

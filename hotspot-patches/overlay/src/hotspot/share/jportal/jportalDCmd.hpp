@@ -33,10 +33,10 @@ class JPortalStatusDCmd : public DCmd {
   virtual void execute(DCmdSource source, TRAPS);
 };
 
-// The commands that change something.
+// Base class of the commands that start, stop or dump a recording.
 class JPortalControlDCmd : public DCmdWithParser {
  protected:
-  // Prints why not when JPortal is off.
+  // Whether JPortal is on. If it is off, prints how to turn it on.
   bool is_possible();
 
  public:

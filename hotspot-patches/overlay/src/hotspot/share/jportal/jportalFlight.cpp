@@ -44,7 +44,7 @@ void JPortalFlight::dump(const char* file, outputStream* st, JavaThread* current
   }
   int32_t result;
   {
-    // Waits for files and for threads of the recorder.
+    // The call waits for file I/O and for threads of the recorder.
     ThreadToNativeFromVM native(current);
     result = JPortalBridge::dump(path, "asked for");
   }
@@ -79,7 +79,8 @@ void JPortalFlight::dump_slow_call(const char* reason, uint32_t tid, uint64_t me
   }
 }
 
-// Once, as for the other things that -XX flags have done then. May be met in a native or a VM state.
+// report_java_out_of_memory() calls this hook once per VM, as it dumps the heap once. A thread
+// in the VM makes a transition to native code, because the dump waits.
 void JPortalHooks::java_out_of_memory() {
   Thread* const thread = Thread::current_or_null();
   if (thread != NULL && thread->is_Java_thread() && thread->as_Java_thread()->thread_state() == _thread_in_vm) {

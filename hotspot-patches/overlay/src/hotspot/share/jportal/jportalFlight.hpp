@@ -24,21 +24,24 @@
 class JavaThread;
 class outputStream;
 
-// The flight recorder (-XX:JPortalSnapshot): the recorder keeps the last bytes of trace, and
-// these write them out. -XX:JPortalFile itself is the capture of what the VM tells; it gets
-// the trace that is held when the VM ends, be it by a fatal error.
+// The flight recorder (-XX:JPortalSnapshot): the recorder keeps the last bytes of trace of each
+// core, and the functions below write them to a separate capture. The capture of -XX:JPortalFile
+// contains the metadata. When the recording or the VM ends, also by a fatal error, the recorder
+// adds the trace that it holds at that time.
 class JPortalFlight : AllStatic {
   static volatile int _dumps;
 
-  // The next file without a name of its own. False if it is too long.
+  // The path of the next dump for which no file was named. Returns false if the path is too long.
   static bool next_path(char* path, size_t size);
 
  public:
-  // By command, from a thread in the VM: 'file' may be NULL. Prints what was done, or why nothing was.
+  // For the diagnostic command. Called by a thread in the VM; 'file' may be NULL. Prints the
+  // path of the dump, or the reason of the failure.
   static void dump(const char* file, outputStream* st, JavaThread* current);
-  // For a reason of the VM's own, from a thread that may wait. Says in the log what was done.
+  // For an event in the VM. Called by a thread that may wait. Logs the path or the failure.
   static void dump_because_of(const char* reason);
-  // A call was slow: its thread waits while the buffers are copied. Takes no lock of the VM.
+  // For a call that was slow. The calling thread waits while the buffers are copied; a thread of
+  // the recorder writes the file. Takes no VM lock. Logs a failure.
   static void dump_slow_call(const char* reason, uint32_t tid, uint64_t method, uint64_t began, uint64_t ended);
 };
 

@@ -38,7 +38,7 @@ void JPortalReveal::note(const char* name, address begin, address end) {
   _instances[_count++] = i;
 }
 
-// The interpreter's tables are protected statics: export from inside.
+// A subclass of Interpreter, because the interpreter's tables are protected static members.
 class JPortalInterpreterExport : public Interpreter {
   static void codelets();
   static void table(u1 table, u1 index, const address* entries, int n);
@@ -181,16 +181,17 @@ void JPortalHooks::interpreter_generated() {
                      Interpreter::code()->number_of_stubs(), JPortalReveal::instances());
 }
 
-// Where Java code returns to when C++ called it; a protected static.
+// Gives access to the return address of the call stub, a protected static member. Java code that
+// C++ called returns to that address.
 class JPortalCallStub : public StubRoutines {
  public:
   static address return_address() { return _call_stub_return_address; }
 };
 
-// Entry points that the runtime jumps to by address. Those of the interpreter
-// come with the interpreter. Recorded at the end of init_globals(), before any
-// Java code runs: without the call stub's return address the flow of a thread
-// cannot be followed, and the process may be killed at any time.
+// Exports the entry points that the runtime jumps to by address, except those of the interpreter,
+// which export_interpreter() exports. The hook is called at the end of init_globals(), before any
+// Java code runs. It must not be later: the flow of a thread cannot be decoded without the return
+// address of the call stub, and the process may be killed at any time.
 void JPortalHooks::stubs_generated() {
   if (JPortalRecording::is_on()) {
     JPortalInterpreter::export_entries();

@@ -24,27 +24,30 @@
 
 class InterpreterMacroAssembler;
 
-// Reveals. A processor trace has the outcome of every conditional branch and the
-// target of every indirect one, and nothing else. Where a bytecode template takes
-// its way by data alone (a load from the table of a tableswitch, say), the code
-// emitted here turns the datum into branch outcomes, least significant bit first:
+// Emits reveals. A processor trace contains the outcome of every conditional branch and the
+// target of every indirect branch, and nothing else. Some bytecode templates find the next
+// bytecode by data alone, for example by a load from the table of a tableswitch. There, a reveal
+// turns the value into branch outcomes, least significant bit first:
 //
 //   loop: shr   value, 1
 //         jnc   skip          taken: the bit is 0
-//         nop                 keeps the two ways apart for a tracer that sees
-//   skip: test  value, value  addresses and not directions
+//         nop
+//   skip: test  value, value
 //         jnz   loop          taken: more bits follow
 //
-// Emitted only with -XX:+JPortal. Each instance is exported among the interpreter's
-// entries: its first address under its name, the first address behind it under the
-// name with ".end".
+// The nop is needed for a tracer that sees the executed addresses but not the outcomes: without it,
+// both outcomes of jnc would lead to the same address.
+//
+// Reveals are emitted only with -XX:+JPortal. Each instance is exported among the entries of the
+// interpreter: its first address under its name, and the first address after it under the name with
+// ".end" appended.
 class JPortalReveal : AllStatic {
  public:
-  // Shifts the low 32 bits of 'value' out. Kills 'value' and the flags.
+  // Reveals the low 32 bits of 'value'. Kills 'value' and the flags.
   static void emit(InterpreterMacroAssembler* masm, const char* name, Register value);
-  // The same with a copy of 'value' in 'temp'; kills 'temp' and the flags.
+  // Same, but preserves 'value': it is copied to 'temp' first. Kills 'temp' and the flags.
   static void value(InterpreterMacroAssembler* masm, const char* name, Register value, Register temp);
-  // The bci of the current bcp register; kills the temps and the flags.
+  // Reveals the bci of the current bcp. Kills the temps and the flags.
   static void bci(InterpreterMacroAssembler* masm, const char* name, Register temp1, Register temp2);
 
   struct Instance {
@@ -57,7 +60,7 @@ class JPortalReveal : AllStatic {
 
  private:
   friend class JPortalAside;
-  // A debug VM has an aside in each template that profiles.
+  // A debug VM has a JPortalAside in each template that profiles.
   enum { MaxInstances = 96 DEBUG_ONLY(+ 512) };
   static Instance _instances[MaxInstances];
   static int      _count;
@@ -65,9 +68,10 @@ class JPortalReveal : AllStatic {
   static void note(const char* name, address begin, address end);
 };
 
-// Code inside a bytecode template that decides nothing about the bytecode, such as what
-// a debug VM verifies: a reader of the trace must not take its branches for the bytecode's.
-// Covers what is emitted in its scope; exported as the entries "aside" and "aside.end".
+// Marks code inside a bytecode template whose branches do not belong to the bytecode, for
+// example the checks of a debug VM. The decoder must not take these branches for those of the
+// bytecode. The mark covers the code that is emitted in the scope of the object; it is exported
+// as the entries "aside" and "aside.end".
 class JPortalAside : public StackObj {
   InterpreterMacroAssembler* const _masm;
   const address                    _begin;
@@ -80,8 +84,10 @@ class JPortalAside : public StackObj {
 // Exports the interpreter and the entry points of stubs as they are now.
 class JPortalInterpreter : AllStatic {
  public:
+  // The codelets, the tables, the bytecode names and the entry points of the interpreter.
   static void export_interpreter();
-  // What the runtime jumps to by address; when all stubs made at VM start are there.
+  // The other entry points that the runtime jumps to by address. Call after init_globals() has made
+  // all stubs.
   static void export_entries();
 };
 

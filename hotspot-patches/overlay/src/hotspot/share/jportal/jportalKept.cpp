@@ -28,7 +28,7 @@
 #include "runtime/mutex.hpp"
 #include "runtime/os.inline.hpp"
 
-// Not a Mutex: those have ranks, and hooks run under locks of any rank.
+// This lock is not a Mutex, because a Mutex has a rank, and hooks run under locks of any rank.
 static os::PlatformMutex* kept_lock = NULL;
 
 class JPortalKeptLocker : public StackObj {
@@ -37,7 +37,7 @@ class JPortalKeptLocker : public StackObj {
   ~JPortalKeptLocker() { kept_lock->unlock(); }
 };
 
-// Items by the address of their code, in chains.
+// A hash table of items by the start address of their code. It frees items with os::free().
 template <typename T> class JPortalByAddress {
   enum { Buckets = 4096 };
   T* _buckets[Buckets];
@@ -98,14 +98,14 @@ struct JPortalKeptCode {
   u1                 kind;
   int                count;
   JPortalKept::Entry entries[MaxEntries];
-  char               name[1];   // and what follows
+  char               name[1];   // the rest of the name follows the struct
 };
 
 struct JPortalKeptMarkers {
   JPortalKeptMarkers* next;
   address             begin;
   size_t              length;
-  u1                  body[1];   // and what follows
+  u1                  body[1];   // the rest of the body follows the struct
 };
 
 static JPortalByAddress<JPortalKeptCode> kept_code;
@@ -184,8 +184,9 @@ void JPortalKept::keep_intrinsic(Method* m) {
   kept_intrinsics[intrinsics_count++] = m;
 }
 
-// The lock is held while the records are committed: code that goes meanwhile is reported to be
-// freed behind its record, and its memory stays until then.
+// The lock is held while the records are committed. If code is freed in the meantime,
+// blob_freed() waits for the lock in drop_code(). So the memory stays valid until the code has
+// been exported, and the record CodeFreed follows the record of the code.
 void JPortalKept::export_code() {
   JPortalKeptLocker locker;
   kept_code.each([](const JPortalKeptCode* c) {

@@ -25,29 +25,30 @@ class JPortalBuffer;
 class Method;
 class nmethod;
 
-// What a later recording needs and HotSpot itself does not keep: names, kinds and entry
-// points of code that is no nmethod, the path markers of nmethods, and the methods
-// that no class lists.
+// Keeps what a later recording needs and HotSpot itself does not keep: names, kinds and entry
+// points of code that is not an nmethod, the path markers of nmethods, and the methods that no
+// class lists.
 //
-// Has a lock of its own, below every lock of the VM: nobody waits for anything but the
-// recorder while holding it.
+// The data has its own lock, which may be taken while any VM lock is held. A thread that holds it
+// waits only for the recorder.
 class JPortalKept : AllStatic {
  public:
-  // An entry point; its name is a literal.
+  // An entry point. The name must be a string literal, because only the pointer is kept.
   struct Entry { const char* name; address at; };
 
   static void initialize();
 
-  // Code at [begin, end), which replaces what was known there.
+  // Keeps the code at [begin, end). It replaces kept code with the same 'begin'.
   static void keep_code(u1 kind, const char* name, address begin, address end, const Entry* entries, int count);
-  // The code in [begin, end) is given back.
+  // Drops all kept code that begins in [begin, end), because its memory is about to be freed.
   static void drop_code(address begin, address end);
-  // The body of the record NMethodMarkers of 'nm'.
+  // Keeps 'body', the body of the record NMethodMarkers of 'nm'.
   static void keep_markers(const nmethod* nm, const JPortalBuffer& body);
   static void drop_markers(const nmethod* nm);
+  // Keeps a method handle intrinsic, which no class lists.
   static void keep_intrinsic(Method* m);
 
-  // Commit the records, with the code as it is now.
+  // Commit the records of what is kept, with the present bytes of the code.
   static void export_code();
   static void export_markers(const nmethod* nm);
   static void export_intrinsics();

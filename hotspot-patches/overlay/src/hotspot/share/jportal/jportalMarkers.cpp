@@ -28,14 +28,14 @@
 #include "runtime/globals_extension.hpp"
 #include "runtime/java.hpp"
 
-// An unrolled loop nest may repeat its markers very often. More than this at one
-// place are not worth their memory.
+// The maximal number of markers at one place. An unrolled loop nest may repeat its markers very
+// often; a longer path is not worth its memory and becomes ambiguous.
 static const u4 MaxPathLength = 16 * K;
 
 bool JPortalMarkers::_on = false;
 bool JPortalMarkers::_exact = false;
 
-// The table of the nmethod that the compiler thread is about to install.
+// The table for the nmethod that this compiler thread is about to install.
 static THREAD_LOCAL JPortalMarkerTable* _finished = NULL;
 static THREAD_LOCAL int _finished_id = 0;
 static THREAD_LOCAL int _finished_entry_bci = 0;
@@ -56,7 +56,7 @@ void JPortalMarkers::initialize() {
   }
 #if INCLUDE_SHENANDOAHGC
   if (UseShenandoahGC) {
-    // Its barriers rebuild the control flow of C2 in ways the markers do not follow.
+    // The expansion of its barriers changes C2's control flow, and has no hooks.
     if (exact || !FLAG_IS_DEFAULT(JPortalPathMarkers)) {
       vm_exit_during_initialization("JPortal cannot record",
                                     "path markers do not work with -XX:+UseShenandoahGC: "
@@ -72,7 +72,8 @@ void JPortalMarkers::initialize() {
 
 // --- Paths
 
-// Calls f.visit() for every single marker in order.
+// Iterates over the single markers of a path, in order, with NEXT_MARKER. The stack holds the parts
+// that are not visited yet, the next one on top.
 class JPortalPathWalk : public StackObj {
   GrowableArray<const JPortalPath*> _rest;
 
@@ -146,7 +147,7 @@ const JPortalPath* JPortalMarkerTable::ambiguous(u2 cause) const {
 }
 
 const JPortalPath* JPortalMarkerTable::ambiguous(u2 cause, const JPortalPath* a, const JPortalPath* b) const {
-  // The last round of an empty loop has gone, too, so this is no EMPTY_LOOP.
+  // EMPTY_LOOP would say that the last iteration remains. Here it is lost as well.
   const u2 loops[] = { JPortalAmbiguities::EMPTY_LOOP, JPortalAmbiguities::ARRAY_FILL, JPortalAmbiguities::EMPTY_DIAMOND };
   for (u2 loop : loops) {
     if (JPortalPath::is_ambiguous(a, loop) || JPortalPath::is_ambiguous(b, loop)) {
@@ -181,7 +182,7 @@ void JPortalMarkerTable::add_edge(int from, int to, u1 outcome, const JPortalPat
 // --- Export
 
 template <typename T> static void insertion_sort(GrowableArray<T>* items, bool (*less)(const T&, const T&)) {
-  for (int i = 1; i < items->length(); i++) {   // they are almost in order
+  for (int i = 1; i < items->length(); i++) {   // the items are almost in order
     T item = items->at(i);
     int j = i;
     for (; j > 0 && less(item, items->at(j - 1)); j--) {
@@ -213,7 +214,7 @@ void JPortalMarkerTable::merge_offsets() {
   _offsets->trunc_to(n);
 }
 
-// Edges that neither the processor nor the decoder can tell apart become one.
+// Merges edges that have the same 'from', 'outcome' and 'to': the trace does not distinguish them.
 void JPortalMarkerTable::merge_edges() {
   insertion_sort(_edges, edge_less);
   int n = 0;

@@ -27,18 +27,20 @@ class Arena;
 class ciMethod;
 class nmethod;
 
-// A sequence of path markers, each either "the bytecode block at bci begins, in
-// this inline context", "the path is ambiguous from here on" or "the state of the
-// next poll stands here". Immutable and
-// shared: compilers copy and concatenate pointers. NULL is the empty sequence.
+// A sequence of path markers. A marker says one of three things:
+//  - the bytecode block at _bci begins, in the inline context _context
+//  - the path is ambiguous from here to the next marker (JPORTAL_NO_CONTEXT)
+//  - the debug info of the next safepoint poll describes this position (JPORTAL_POLL_STATE)
+// Paths are immutable and shared: compilers copy and concatenate pointers. NULL is the empty
+// sequence.
 class JPortalPath {
   friend class JPortalMarkerTable;
 
-  const JPortalPath* _left;    // NULL in a single marker
+  const JPortalPath* _left;    // NULL for a single marker
   const JPortalPath* _right;
   u4                 _length;
   u4                 _context;
-  u2                 _bci;
+  u2                 _bci;     // the cause (JPortalAmbiguities) in an ambiguous marker
 
   JPortalPath(u4 context, u2 bci)
     : _left(NULL), _right(NULL), _length(1), _context(context), _bci(bci) {}
@@ -47,12 +49,12 @@ class JPortalPath {
 
  public:
   static bool equal(const JPortalPath* a, const JPortalPath* b);
-  // Whether the path is ambiguous somewhere, for that cause.
+  // Whether the path has an ambiguous marker with this cause.
   static bool is_ambiguous(const JPortalPath* path, u2 cause);
 };
 
-// What one compilation will export: inline contexts, and paths at code offsets
-// and on edges. Everything lives in the arena of the compilation.
+// The markers of one compilation, to be exported with its nmethod: inline contexts, and paths
+// at code offsets and on edges. Everything is allocated in the arena of the compilation.
 class JPortalMarkerTable {
  public:
   struct Context { u4 parent; u2 call_bci; ciMethod* method; };
@@ -76,28 +78,31 @@ class JPortalMarkerTable {
   JPortalMarkerTable(Arena* arena);
   void* operator new(size_t size, Arena* arena) throw();
 
+  // The index of this inline context, which is added if it is new.
   u4 context(u4 parent, int call_bci, ciMethod* method);
 
   const JPortalPath* block(u4 context, int bci) const;
   const JPortalPath* ambiguous(u2 cause) const;
-  // In the place of two paths. If a loop was lost in one of them, that is said: its rounds are the larger loss.
+  // The marker that replaces the paths 'a' and 'b'. If one of them has lost a loop, the cause is
+  // EMPTY_DIAMOND instead of 'cause', because the lost iterations are the larger loss.
   const JPortalPath* ambiguous(u2 cause, const JPortalPath* a, const JPortalPath* b) const;
   const JPortalPath* poll_state() const;
   const JPortalPath* cat(const JPortalPath* a, const JPortalPath* b) const;
 
-  // Positions may come in any order; those of one offset in the order of the path.
+  // Offsets may be added in any order. Paths at the same offset are concatenated in the order of
+  // the calls.
   void add_offset(int offset, const JPortalPath* path);
   void add_edge(int from, int to, u1 outcome, const JPortalPath* path);
 
-  // The code is complete: the table belongs to the nmethod that this thread
-  // installs next under the same id.
+  // The code is complete. The table belongs to the nmethod that this thread installs next with
+  // this compile id and entry bci.
   void finish(int compile_id, int entry_bci);
 
   // The body of the record NMethodMarkers.
   void write(const nmethod* nm, class JPortalBuffer* b) const;
 };
 
-// Path markers as a whole: the flags and the way from a compiler to the capture.
+// The flags of path markers, and the hand-over of a finished table to its nmethod.
 class JPortalMarkers : AllStatic {
   friend class JPortalMarkerTable;
 
@@ -105,14 +110,14 @@ class JPortalMarkers : AllStatic {
   static bool _exact;
 
  public:
-  // Exits the VM when the flags make no sense. Before any compiler runs.
+  // Checks the flags, and exits the VM if they are invalid. Called before any compiler runs.
   static void initialize();
 
   static bool is_on()    { return _on; }
-  // Folds that lose a path are to be refused.
+  // Whether the compilers refuse folds that lose a path.
   static bool is_exact() { return _exact; }
 
-  // Keeps what belongs to 'nm', if its compiler left something.
+  // Keeps the markers of 'nm' (see jportalKept.hpp), if its compiler finished a table for it.
   static void keep_markers(const nmethod* nm);
 };
 

@@ -28,7 +28,7 @@
 #include "jportal/jportalRecords.hpp"
 #include "jportal/jportalX86.hpp"
 
-// The path markers of one compilation by C1.
+// The path markers of one C1 compilation.
 class JPortalC1 {
   friend class JPortalMarkersC1;
 
@@ -37,32 +37,36 @@ class JPortalC1 {
     BlockBegin* block;
     int start;
     int end;
-    int exit;          // behind the last operation that may leave the block midway, or start
-    int leaving;       // the start of that operation, or of the block
-    int branch;        // the last operation, if it is a conditional branch; else -1
+    // The offset of 'pending': after the last operation that may leave the block midway, or
+    // before a later operation with a path of its own; initially start.
+    int exit;
+    int leaving;       // the start of the operation that set exit; initially start
+    int branch;        // index in _branches if the last operation is a conditional branch, or -1
     bool is_jump;      // the last operation never falls through
-    bool is_call;      // the one before exit is a call
-    const JPortalPath* pending;   // passed at exit; at the end: nothing follows there any more
+    bool is_call;      // the operation that ends at exit is a call
+    // Passed at exit, and not in the table yet. If it remains when the block is complete, the block
+    // has no instruction at exit.
+    const JPortalPath* pending;
   };
   struct Branch {
     LIR_OpBranch* op;
     int from;
     int to;
-    int code;          // the block it belongs to
+    int code;          // index in _code of its block
   };
 
   Arena*                 _arena;
   JPortalMarkerTable*    _table;
-  JPortalPathMap         _behind;      // by instruction, then by operation
-  JPortalPathMap         _before;      // by operation
-  JPortalPathMap         _taken;       // by branch
-  JPortalPathMap         _unordered;   // by branch
-  JPortalPathMap         _fall;        // by block
+  JPortalPathMap         _behind;      // passed after an HIR instruction or a LIR operation
+  JPortalPathMap         _before;      // passed before a LIR operation
+  JPortalPathMap         _taken;       // passed when a branch is taken
+  JPortalPathMap         _unordered;   // passed when a float branch is taken on unordered operands
+  JPortalPathMap         _fall;        // passed when control falls through at the end of a block
   GrowableArray<Code>*   _code;
   GrowableArray<Branch>* _branches;
-  GrowableArray<int>*    _index;       // of a block's code, by its id
-  bool                   _emitting;    // a block, not the code around blocks
-  int                    _op_offset;
+  GrowableArray<int>*    _index;       // index in _code, by block id
+  bool                   _emitting;    // code of a block is being emitted, not code outside blocks
+  int                    _op_offset;   // the start of the current operation
 
  public:
   JPortalC1(Arena* arena)
@@ -115,7 +119,8 @@ void JPortalMarkersC1::instruction_removed(Instruction* removed, Instruction* be
   jp->_behind.put(removed, NULL);
 }
 
-// An arm of a conditional expression: the block, perhaps a constant, a goto.
+// The path of an arm of a conditional expression. An arm is a block begin, perhaps a constant, and
+// a goto.
 const JPortalPath* JPortalC1::path_of_arm(BlockBegin* arm) const {
   const JPortalPath* path = NULL;
   for (Instruction* i = arm; i != NULL; i = i->next()) {
@@ -140,8 +145,8 @@ void JPortalMarkersC1::conditional_expression(BlockBegin* arm1, BlockBegin* arm2
 
 // --- LIR
 
-// Moves come and go until the code is emitted. They do not leave the block, so
-// what is behind them may as well be before them.
+// Linear scan and later passes insert and delete moves. A move without debug info cannot leave the
+// block, so a path after trailing moves may be attached to the operation before them.
 void JPortalMarkersC1::instruction_generated(Instruction* instruction, LIR_List* lir) {
   JPortalC1* jp = JPortalC1::current();
   const JPortalPath* path = jp->_behind.get(instruction);
@@ -152,7 +157,7 @@ void JPortalMarkersC1::instruction_generated(Instruction* instruction, LIR_List*
   jp->append(&jp->_behind, ops->at(i), path);
 }
 
-// Of a block that has nothing but its label and a jump.
+// The path through a block that consists of its label and a jump.
 const JPortalPath* JPortalC1::path_through(BlockBegin* empty) const {
   LIR_OpList* ops = empty->lir()->instructions_list();
   return cat(_behind.get(ops->at(0)), _taken.get(ops->last()));
@@ -195,8 +200,8 @@ void JPortalC1::put_pending(Code* c, int offset) {
   }
 }
 
-// The operation may throw, call Java code or deoptimise. Some keep their debug
-// information in a stub.
+// Whether the operation may throw, call Java code or deoptimise. Some operations have their debug
+// info in a stub, and their info() is NULL.
 static bool may_leave(LIR_Op* op) {
   if (op->info() != NULL) return true;
   switch (op->code()) {
@@ -207,7 +212,7 @@ static bool may_leave(LIR_Op* op) {
     case lir_checkcast:  case lir_store_check:
     case lir_static_call: case lir_optvirtual_call: case lir_icvirtual_call: case lir_dynamic_call:
       return true;
-    case lir_instanceof:   // only when it has to load its class
+    case lir_instanceof:   // only if it has to load its class
       return op->as_OpTypeCheck()->info_for_patch() != NULL;
     case lir_branch: case lir_cond_float_branch:
       return op->as_OpBranch()->stub() != NULL;
@@ -235,7 +240,8 @@ void JPortalMarkersC1::op_emitting(LIR_Op* op, int offset) {
   JPortalC1::Code* c = jp->_code->adr_at(jp->_code->length() - 1);
   const JPortalPath* path = jp->_before.get(op);
   if (op->code() == lir_branch && op->as_OpBranch()->cond() == lir_cond_always) {
-    path = jp->cat(path, jp->_taken.get(op));   // nothing else can happen any more
+    // The jump is always taken, so its path may be passed before it.
+    path = jp->cat(path, jp->_taken.get(op));
   }
   if (path != NULL) {
     jp->put_pending(c, offset);
@@ -261,7 +267,8 @@ void JPortalMarkersC1::op_emitted(LIR_Op* op, int offset) {
   }
   const JPortalPath* path = jp->_behind.get(op);
   if (!may_leave(op) || offset == jp->_op_offset) {
-    c->pending = jp->cat(c->pending, path);   // as good as before the operation
+    // The operation cannot leave the block, so its path may be passed before it.
+    c->pending = jp->cat(c->pending, path);
     return;
   }
   jp->put_pending(c, offset);
@@ -287,8 +294,9 @@ void JPortalMarkersC1::block_emitted(int offset) {
   jp->_emitting = false;
 }
 
-// From the block with this number through those without code: their paths belong
-// to the way, for their address is also reached on others.
+// Appends to '*path' the paths of the blocks without code from block 'index' on. Such a block has
+// the address of the next block with code, which control reaches in other ways as well. So its
+// path belongs to the edge that leads to it.
 void JPortalC1::skip_empty(int index, const JPortalPath** path) const {
   for (; index + 1 < _code->length() && _code->at(index).start == _code->at(index).end; index++) {
     const Code& c = _code->at(index);
@@ -302,14 +310,15 @@ void JPortalC1::put_fall(int index) {
   const JPortalPath* path = cat(c.pending, _fall.get(c.block));
   skip_empty(index + 1, &path);
   if (c.branch >= 0 || path == NULL) {
-    return;   // see put_branch
+    return;   // nothing to place, or put_branch() does it
   }
   if (c.exit < c.end) {
     _table->add_offset(c.exit, path);
   } else if (c.is_call) {
     _table->add_edge(c.end, c.end, JPortalEdgeOutcomes::CALL_RETURN, path);
   } else {
-    // The operation ends where its slow path comes back: no instruction tells the way. What was passed before it is known.
+    // The slow path of the operation may return to the end of the block, which is the start of the
+    // next block. No instruction tells the two ways apart. Markers before the operation stay exact.
     _table->add_offset(c.leaving, _table->ambiguous(JPortalAmbiguities::UNKNOWN_INSTRUCTION));
   }
 }
@@ -318,13 +327,14 @@ void JPortalC1::put_branch(int index, const u1* code) {
   const Branch& b = _branches->at(index);
   const int target = _index->at(b.op->block()->block_id());
   if (b.op->cond() == lir_cond_always) {
-    const JPortalPath* path = NULL;   // that of the jump itself is there: see op_emitting
+    const JPortalPath* path = NULL;   // op_emitting() has placed the path of the jump itself
     skip_empty(target, &path);
     _table->add_offset(b.from, path);
     return;
   }
   const JPortalPath* taken = _taken.get(b.op);
-  // An empty block may stand in front of the padding of a loop's head: its label is where the branch leads.
+  // An empty block may precede the alignment padding of a loop header. The branch leads to the
+  // label of the empty block.
   skip_empty(target, &taken);
   const int to_taken = _code->at(target).start;
   const JPortalPath* fall = NULL;

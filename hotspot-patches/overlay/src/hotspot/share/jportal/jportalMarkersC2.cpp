@@ -27,8 +27,8 @@
 #include "opto/loopnode.hpp"
 #include "opto/node.hpp"
 
-// The graph as a whole: paths of nodes, and what optimisations do to them. The
-// machine code's part is in jportalMarkersC2Code.cpp.
+// The paths of nodes, and how optimisations change them. jportalMarkersC2Code.cpp has the part for
+// machine code.
 
 JPortalC2::JPortalC2(Compile* C)
   : _compile(C),
@@ -85,7 +85,8 @@ u4 JPortalC2::context(ciMethod* method, JVMState* caller) {
   return _table->context(parent, caller->bci(), method);
 }
 
-// Paths are equal, or one of them is as good as the other because both are ambiguous.
+// The path of two folded control flows: their common path, or an ambiguous marker if the paths
+// differ.
 const JPortalPath* JPortalC2::merge(const JPortalPath* a, const JPortalPath* b, u2 cause) {
   return JPortalPath::equal(a, b) ? a : ambiguous(cause, a, b);
 }
@@ -117,7 +118,7 @@ void JPortalMarkersC2::node_cloned(const Node* from, const Node* to) {
 void JPortalMarkersC2::node_destroyed(Compile* C, uint idx) {
   JPortalC2* jp = C->jportal();
   if (jp != NULL && idx < jp->_size) {
-    jp->_paths[idx] = NULL;   // the index may be used again
+    jp->_paths[idx] = NULL;   // the index may be reused
   }
 }
 
@@ -149,7 +150,7 @@ void JPortalMarkersC2::node_matched(Compile* C, const Node* ideal, const Node* m
   }
 }
 
-// Whether control that comes to 'n' leads anywhere.
+// Whether 'n' has a control use other than itself.
 static bool has_control_use(const Node* n) {
   for (DUIterator_Fast imax, i = n->fast_outs(imax); i < imax; i++) {
     const Node* use = n->fast_out(i);
@@ -161,7 +162,7 @@ static bool has_control_use(const Node* n) {
 void JPortalMarkersC2::control_replaced(Node* from, Node* to) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL || from == to || jp->path_of(from) == NULL) return;
-  // What leads nowhere is about to go, or control has not been led on from it yet.
+  // Without a control use, 'from' is about to be removed, or its control use does not exist yet.
   if (to->is_top() || has_control_use(from)) {
     jp->append(to, jp->take_path(from));
   }
@@ -200,7 +201,8 @@ void JPortalMarkersC2::safepoint_moved(Node* safepoint, Node* loop_end, Node* ou
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL) return;
   if (loop_end->in(0) != safepoint) {
-    // With other tests between (see find_safepoint) the ways cannot be told apart.
+    // Other tests lie between (see PhaseIdealLoop::find_safepoint), so the path cannot move after
+    // them.
     jp->set_path(safepoint, jp->cat(jp->_table->poll_state(), jp->path_of(safepoint)));
     return;
   }
@@ -217,10 +219,9 @@ bool JPortalMarkersC2::same_path(Node* a, Node* b) {
   return jp == NULL || JPortalPath::equal(jp->path_of(a), jp->path_of(b));
 }
 
-// Control passes beside the test from now on. The test goes only when both of its
-// projections have gone, and may be folded like any other one before: an earlier
-// test with the same condition makes 'dominated_by' move what the projections have
-// to the control before the test, which is in use.
+// Control bypasses 'test'. The test stays in the graph until both projections are dead, and C2 may
+// fold it before that: IfNode::dominated_by() would append the paths of the projections to the
+// control before the test, which is still live. So the projections lose their paths.
 static void test_skipped(JPortalC2* jp, const Node* test) {
   for (DUIterator_Fast imax, i = test->fast_outs(imax); i < imax; i++) {
     jp->take_path(test->fast_out(i));
@@ -241,13 +242,14 @@ bool JPortalMarkersC2::diamond_removed(Node* arm1, Node* arm2) {
 void JPortalMarkersC2::conditional_move(Node* arm1, Node* arm2) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL || same_path(arm1, arm2)) return;
-  // The diamond without phis folds later.
+  // RegionNode::Ideal() removes the diamond later. With equal paths on both arms it loses nothing.
   const JPortalPath* path = jp->ambiguous(JPortalAmbiguities::CONDITIONAL_MOVE, jp->path_of(arm1), jp->path_of(arm2));
   jp->set_path(arm1, path);
   jp->set_path(arm2, path);
 }
 
-// From 'outer', a projection of the first test, to the second test.
+// The path from 'outer', a projection of the first test, to the second test. 'take': the nodes lose
+// their paths.
 static const JPortalPath* path_between(JPortalC2* jp, Node* outer, Node* test, bool take) {
   const JPortalPath* path = NULL;
   for (Node* n = test->in(0); n != NULL; n = n->in(0)) {
@@ -272,13 +274,14 @@ void JPortalMarkersC2::compares_folded(Node* outer, Node* out, Node* in) {
   Node* meet = out->unique_ctrl_out();
   const bool shared = meet != NULL && meet->is_Region() && sibling->unique_ctrl_out() == meet;
   const bool first_is_gone = outer->in(0)->in(1)->is_Con();
-  if (shared && !first_is_gone) return;   // the second is decided by the first, no path is lost
+  if (shared && !first_is_gone) return;   // the first test decides the second: no path is lost
   const JPortalPath* between = path_between(jp, outer, out->in(0), true);
   if (shared) {
     jp->set_path(out, jp->merge(jp->path_of(sibling), jp->cat(between, jp->path_of(out)),
                                 JPortalAmbiguities::FOLDED_COMPARES));
   } else {
-    // Both trap, from now on with the state before the first test: it runs again.
+    // Both lead to uncommon traps. The remaining trap has the state before the first test, so the
+    // interpreter executes both tests again.
     jp->set_path(out, jp->path_of(sibling));
   }
   jp->set_path(in, jp->cat(between, jp->path_of(in)));
@@ -287,7 +290,7 @@ void JPortalMarkersC2::compares_folded(Node* outer, Node* out, Node* in) {
 bool JPortalMarkersC2::tests_merged(Node* same1, Node* same2, Node* other1, Node* other2) {
   JPortalC2* jp = JPortalC2::current();
   if (jp == NULL) return true;
-  // The test of same2 remains. Was it the second?
+  // The test of 'same2' remains. Is it the second of the two?
   const bool second = other1->unique_ctrl_out() == same2->in(0);
   const JPortalPath* way1 = jp->path_of(same1);
   const JPortalPath* way2 = jp->path_of(same2);

@@ -31,16 +31,17 @@ class PhaseCFG;
 class Unique_Node_List;
 class ciMethod;
 
-// What C2 tells JPortal while it compiles.
+// The hooks that C2 calls during a compilation.
 //
-// A control node has a path: the markers passed when control passes the node. It
-// is kept beside the graph, by node index; copies of a node have its path. The
-// hooks keep to this: whatever is done to the graph, concatenating the paths of
-// the control nodes on any way through it gives the bytecode blocks that this
-// way stands for, or an ambiguous marker where C2 no longer knows.
+// A control node has a path: the markers that control passes with the node. Paths are stored in a
+// side table by node index; a clone of a node has the same path. The hooks maintain this invariant
+// through all changes of the graph: for each control flow through the graph, the concatenated paths
+// of its control nodes are the bytecode blocks that this control flow executes. Where C2 has lost
+// the information, the path has an ambiguous marker.
 //
-// A hook that begins with may_ or refuses_ decides whether a fold that loses a
-// path is made; without -XX:JPortalPrecision=exact it always is.
+// A hook that begins with may_ or refuses_ decides whether C2 makes a fold that loses a path.
+// Without -XX:JPortalPrecision=exact, C2 makes every such fold. may_remove_diamond() and
+// may_merge_tests() also update the paths if C2 makes the fold.
 class JPortalMarkersC2 : AllStatic {
   static bool is_on() { return JPortalMarkers::is_on(); }
 
@@ -48,6 +49,7 @@ class JPortalMarkersC2 : AllStatic {
   static void on_compile_begin(Compile* C);
 
   // --- Parsing
+  // The bytecode block at 'bci' of 'method' is about to be parsed. It begins at 'control'.
   static void on_block_parsing(Node* control, ciMethod* method, JVMState* caller, int bci) {
     if (is_on()) block_parsing(control, method, caller, bci);
   }
@@ -58,29 +60,37 @@ class JPortalMarkersC2 : AllStatic {
   static void on_nodes_renumbering(Compile* C, Unique_Node_List& useful) {
     if (is_on()) nodes_renumbering(C, useful);
   }
-  // New nodes are numbered from 0 on; paths reach them through on_node_matched.
+  // Mach nodes are about to be created, with indices from 0 on. on_node_matched() gives them their
+  // paths.
   static void on_matching(Compile* C)                          { if (is_on()) matching(C); }
   static void on_node_matched(Compile* C, const Node* ideal, const Node* mach) {
     if (is_on()) node_matched(C, ideal, mach);
   }
 
   // --- Control flow
-  // Control passes 'to' where it passed 'from'; from's path goes behind to's. A node that control is not led on
-  // from is passed no more: it says nothing of 'to'.
+  // Control will pass 'to' instead of 'from'. Appends the path of 'from' to that of 'to'. If 'from'
+  // has no control use, control does not pass it, and 'to' does not get its path.
   static void on_control_replaced(Node* from, Node* to)        { if (is_on()) control_replaced(from, to); }
-  // The inputs of the region will go different ways: each takes its path along.
+  // The region is about to be split, and its inputs will lead to different nodes. Appends the path
+  // of the region to that of each input.
   static void on_region_split(Node* region)                    { if (is_on()) region_split(region); }
-  // The node stands in a row with the one it was cloned from, which keeps the path.
+  // Control passes both 'clone' and the node that it was cloned from. The original keeps the path;
+  // 'clone' loses it.
   static void on_cloned_in_series(Node* clone)                 { if (is_on()) drop_path(clone); }
-  // Copies of the node have its path; what takes its place must not get it too.
+  // The clones of 'n' keep its path. 'n' loses it, so that the node that replaces 'n' does not get
+  // the path a second time.
   static void on_path_taken_over(Node* n)                      { if (is_on()) drop_path(n); }
-  // Control that passes 'node' skips 'skipped' and must have passed it.
+  // Control that passes 'node' bypasses 'skipped', but executes its bytecode blocks. Appends the
+  // path of 'skipped' to that of 'node'.
   static void on_control_joined(Node* node, Node* skipped)     { if (is_on()) control_joined(node, skipped); }
-  // 'node' leads to a copy of a loop as the loop's back edge led to its head.
+  // 'node' leads into a copy of a loop, as the back edge of 'loop_end' leads to the loop head.
+  // Appends the path of the back edge to that of 'node'.
   static void on_back_edge_added(Node* node, Node* loop_end)   { if (is_on()) back_edge_added(node, loop_end); }
-  // The safepoint before the test of a loop, 'loop_end', stands behind the loop now, before the test of the outer
-  // strip mined one: what was passed behind it is passed behind either test. If other tests stood between, it is
-  // passed before, and a marker says from where on it has not happened when the safepoint deoptimises.
+  // 'safepoint' moves out of a counted loop. It preceded the loop test 'loop_end', and its clone
+  // precedes 'outer_end', the test of the outer strip mined loop. If it directly preceded
+  // 'loop_end', its path moves to the back edge of 'loop_end' and, after the clone, to both
+  // projections of 'outer_end'. If other tests lie between, the path stays, and a POLL_STATE marker
+  // precedes it: the blocks from there on have not happened if the clone deoptimises.
   static void on_safepoint_moved(Node* safepoint, Node* loop_end, Node* outer_end) {
     if (is_on()) safepoint_moved(safepoint, loop_end, outer_end);
   }
@@ -93,45 +103,46 @@ class JPortalMarkersC2 : AllStatic {
     return JPortalMarkers::is_exact() && !same_path(arm1, arm2);
   }
   static void on_conditional_move(Node* arm1, Node* arm2)      { if (is_on()) conditional_move(arm1, arm2); }
-  // 'inner' tests behind 'outer', a projection of the first test, and 'out' leads
-  // where outer's sibling leads.
+  // 'outer' is the projection of the first test that leads to the second test. 'out' is the
+  // projection of the second test that leads to the same place as the sibling of 'outer'.
   static bool may_fold_compares(Node* outer, Node* out) {
     return !JPortalMarkers::is_exact() || compares_fold_exactly(outer, out);
   }
-  // One of the tests is gone: 'in' is taken when both held, 'out' when one failed.
+  // One test is left. Control takes 'in' if both conditions hold, and 'out' if one fails.
   static void on_compares_folded(Node* outer, Node* out, Node* in) {
     if (is_on()) compares_folded(outer, out, in);
   }
-  // 'same1' and 'same2' lead to one place, 'other1' and 'other2' are their siblings.
+  // 'same1' and 'same2', projections of two tests, lead to the same place. 'other1' and 'other2'
+  // are their siblings. The test of 'same2' would remain.
   static bool may_merge_tests(Node* same1, Node* same2, Node* other1, Node* other2) {
     return !is_on() || tests_merged(same1, same2, other1, other2);
   }
   static bool refuses_clipping()                               { return JPortalMarkers::is_exact(); }
-  // 'test1' and 'test2' are passed no more; the others are new.
+  // Control bypasses 'test1' and 'test2'. The other nodes are projections of the new tests.
   static void on_clipping(Node* test1, Node* test2, Node* min, Node* max, Node* between) {
     if (is_on()) clipping(test1, test2, min, max, between);
   }
   static bool refuses_loop_removal(const IdealLoopTree* loop) {
     return JPortalMarkers::is_exact() && has_markers(loop);
   }
-  // Its last iteration remains.
+  // 'entry' leads to the loop. The last iteration remains.
   static void on_empty_loop_removed(Node* entry)               { if (is_on()) empty_loop_removed(entry); }
   static void on_fill_loop_removed(Node* call)                 { if (is_on()) fill_loop_removed(call); }
-  // An exception that exists already would be thrown where 'control' is: nothing
-  // tells the bytecode, for the frame has no debug information there.
+  // GraphKit::builtin_throw() would throw a preallocated exception at 'control'. No debug info
+  // there gives the bci of the bytecode that throws.
   static bool refuses_prepared_exception()                     { return JPortalMarkers::is_exact(); }
   static void on_prepared_exception(Node* control)             { if (is_on()) prepared_exception(control); }
-  // The test will be made constant.
+  // 'arm1' and 'arm2' are the projections of a test that is about to become constant.
   static void on_string_test_removed(Node* arm1, Node* arm2)   { if (is_on()) string_test_removed(arm1, arm2); }
 
   // --- Machine code
-  // Every way between two blocks is an edge of its own; nothing is scheduled yet.
+  // Critical edges are split, and nothing is scheduled yet.
   static void on_blocks_built(PhaseCFG* cfg)                   { if (is_on()) blocks_built(cfg); }
-  // Empty blocks are about to go.
+  // Empty blocks are about to be removed.
   static void on_blocks_ordering(PhaseCFG* cfg)                { if (JPortalMarkers::is_exact()) keep_ways_apart(cfg); }
   static void on_block_emitting(Block* block, int offset)      { if (is_on()) block_emitting(block, offset); }
   static void on_node_emitting(Node* n, int offset)            { if (is_on()) node_emitting(n, offset); }
-  // Padding may follow.
+  // The code of the block is complete. Padding may follow.
   static void on_block_emitted(int offset)                     { if (is_on()) block_emitted(offset); }
   // All labels are bound.
   static void on_blocks_emitted(CodeBuffer* cb)                { if (is_on()) blocks_emitted(cb); }

@@ -28,15 +28,16 @@
 #include "opto/compile.hpp"
 #include "opto/machnode.hpp"
 
-// From blocks of mach nodes to code offsets and edges.
+// Moves the paths of mach nodes to code offsets and edges.
 //
-// Before anything is scheduled the paths of a block's nodes are gathered: those
-// of the edge into it, of its head and of its control nodes up to the first
-// safepoint stay with the head, those behind a safepoint with the safepoint. A
-// block may be left at a safepoint, so what lies behind is passed later.
+// Before scheduling, blocks_built() collects the paths of each block. The paths of the edge into
+// the block, of its head and of its control nodes up to the first safepoint become the path of the
+// head. The paths after a safepoint become the path of that safepoint. Control may leave the block
+// at a safepoint, so it passes the markers after the safepoint only if it continues there.
 
-// The blocks that a block without code leads to are one way: their paths belong
-// to the edge, for their address is also reached on others.
+// Appends to '*path' the paths of the blocks without code from 'block' on. Such a block has the
+// address of the next block with code, which control reaches in other ways as well. So its path
+// belongs to the edge that leads to it.
 void JPortalC2::skip_empty(Block* block, const JPortalPath** path) const {
   int limit = _code->length();
   while (limit-- > 0 && block->_num_succs == 1) {
@@ -47,8 +48,8 @@ void JPortalC2::skip_empty(Block* block, const JPortalPath** path) const {
   }
 }
 
-// Where branches to the block lead. A block without code may stand in front of the
-// padding of a loop's head: the code that it leads to begins elsewhere.
+// The offset that a branch to the block targets. A block without code may precede the alignment
+// padding of a loop header, so the code that it leads to begins at another offset.
 int JPortalC2::label_of(Block* block) const {
   return _code->at(block->non_connector()->_pre_order).start;
 }
@@ -60,7 +61,7 @@ void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
   if (jp == NULL) return;
   ResourceMark rm;
   GrowableArray<Node*> chain;
-  // Several blocks may look at one projection: collect first, then store.
+  // Several blocks may read the path of one projection, so all paths are read before any is stored.
   GrowableArray<const JPortalPath*> paths;
   GrowableArray<Node*> owners;
   for (uint i = 0; i < cfg->number_of_blocks(); i++) {
@@ -77,7 +78,7 @@ void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
     path = jp->cat(path, jp->path_of(head));
     Node* owner = head;
     chain.clear();
-    // The block itself has only its head and its end so far.
+    // Before scheduling, the block lists only its head and its end.
     for (Node* n = block->end(); n != head && n != NULL; n = n->in(0)) {
       assert((uint)chain.length() <= jp->_compile->unique(), "a block without a head");
       if (n != block->end()) chain.push(n);
@@ -98,13 +99,14 @@ void JPortalMarkersC2::blocks_built(PhaseCFG* cfg) {
   jp->_paths = NULL;
   jp->_size = 0;
   for (int i = 0; i < owners.length(); i++) {
-    if (owners.at(i)->is_Start()) jp->_entry_path = paths.at(i);   // a prolog will replace it
+    // The prolog will replace the StartNode.
+    if (owners.at(i)->is_Start()) jp->_entry_path = paths.at(i);
     else jp->set_path(owners.at(i), paths.at(i));
   }
 }
 
-// Two outcomes of a test or table that lead to one address through empty blocks
-// with different paths: a nop in one of these tells them apart.
+// If two outcomes of a test or table lead to the same address through empty blocks with different
+// paths, puts a nop into one of these blocks, so that the addresses differ.
 static void keep_apart(JPortalC2* jp, PhaseCFG* cfg, Block* block) {
   ResourceMark rm;
   const uint count = block->_num_succs;
@@ -128,7 +130,7 @@ static void keep_apart(JPortalC2* jp, PhaseCFG* cfg, Block* block) {
       Node* nop = new MachNopNode(1);
       own->insert_node(nop, own->end_idx());
       cfg->map_node_to_block(nop, own);
-      ends[way] = own;   // empty no more
+      ends[way] = own;   // this block is not empty now
     }
   }
 }
@@ -146,7 +148,8 @@ void JPortalMarkersC2::keep_ways_apart(PhaseCFG* cfg) {
 
 // --- Emission
 
-// Called before each node and at the end: code has been emitted up to 'offset'.
+// Called before each node and at the end of the block. Code has been emitted up to 'offset', so the
+// path of the last safepoint or prolog, if any, is passed at 'offset'.
 void JPortalC2::settle(Code* c, int offset) {
   if (_leaving == NULL) return;
   const JPortalPath* behind = path_of(_leaving);
@@ -202,12 +205,13 @@ void JPortalMarkersC2::block_emitted(int offset) {
   jp->settle(c, offset);
   c->end = offset;
   if (c->start == offset) {
-    c->pending = NULL;   // without code: see skip_empty
+    c->pending = NULL;   // no code: skip_empty() handles the path
     return;
   }
   Block* block = jp->_compile->cfg()->get_block(jp->_code->length() - 1);
   uint last = block->number_of_nodes() - 1;
-  while (block->get_node(last)->is_JumpProj()) last--;   // all other projections are gone
+  // PhaseCFG::fixup_flow() has removed all other projections of the last instruction.
+  while (block->get_node(last)->is_JumpProj()) last--;
   c->last = block->get_node(last);
   if (c->exit < offset) {
     jp->_table->add_offset(c->exit, c->pending);
@@ -215,11 +219,11 @@ void JPortalMarkersC2::block_emitted(int offset) {
   }
 }
 
-// The only way out of the block has the path.
+// Places 'path', which control passes at the end of a block with one successor.
 void JPortalC2::put_behind(const Code& c, const JPortalPath* path) {
   if (path == NULL) return;
   if (c.exit < c.end) {
-    _table->add_offset(c.exit, path);   // nothing behind 'exit' can prevent that the way is taken
+    _table->add_offset(c.exit, path);   // control cannot leave the block midway after 'exit'
   } else if (c.is_call) {
     _table->add_edge(c.end, c.end, JPortalEdgeOutcomes::CALL_RETURN, path);
   } else if (c.is_prolog) {
@@ -229,7 +233,8 @@ void JPortalC2::put_behind(const Code& c, const JPortalPath* path) {
   }
 }
 
-// A float comparison branches twice: on unordered operands, then on the condition.
+// Places the paths of a conditional branch. A float comparison branches twice: on unordered
+// operands, then on the condition.
 void JPortalC2::put_branch(const u1* code, const Code& c, int to_taken, const JPortalPath* taken,
                            const JPortalPath* fall) {
   if (taken == NULL && fall == NULL) return;

@@ -26,24 +26,24 @@ class Compile;
 class JVMState;
 class MachNode;
 
-// The path markers of one compilation by C2. Nobody but jportalMarkersC2*.cpp
-// looks inside.
+// The path markers of one C2 compilation. For jportalMarkersC2*.cpp only.
 class JPortalC2 {
   friend class JPortalMarkersC2;
 
-  // The code of one block, by its number. Offsets are from the beginning of the
-  // instructions.
+  // The code of one block. Offsets are relative to the start of the instructions.
   struct Code {
     int  start;
     int  end;         // without padding
-    int  exit;        // behind the last instruction that may leave the block midway, or start
-    int  leaving;     // that instruction, -1 for none
-    bool is_call;     // it is a call
-    bool is_prolog;   // it is the prolog
-    int  branch;      // the conditional branch or the jump through a table, -1 for none
-    int  previous;    // the instruction that an implicit null check relies on
-    Node* last;       // before padding
-    const JPortalPath* pending;   // passed at exit; at the end: nothing follows there any more
+    int  exit;        // after the last instruction that may leave the block midway; initially start
+    int  leaving;     // the offset of that instruction, -1 for none
+    bool is_call;     // that instruction is a call
+    bool is_prolog;   // that instruction is the prolog
+    int  branch;      // the offset of the last branch or jump through a table, -1 for none
+    int  previous;    // the offset of the instruction that an implicit null check relies on
+    Node* last;       // the last node, projections of a table jump not counted
+    // Passed at exit, and not in the table yet. If it remains when the block is complete, the block
+    // has no instruction at exit.
+    const JPortalPath* pending;
   };
 
   Compile*            _compile;
@@ -52,7 +52,7 @@ class JPortalC2 {
 
   const JPortalPath** _paths;         // by Node::_idx
   uint                _size;
-  const JPortalPath** _ideal_paths;   // while nodes are matched: the old ones
+  const JPortalPath** _ideal_paths;   // the paths of the ideal nodes, while nodes are matched
   uint                _ideal_size;
   bool                _matched;
 
@@ -60,9 +60,9 @@ class JPortalC2 {
   ciMethod*           _method;
   u4                  _context;
 
-  GrowableArray<Code>* _code;
-  Node*                _leaving;      // the safepoint that was just emitted
-  const JPortalPath*   _entry_path;   // of the StartNode
+  GrowableArray<Code>* _code;         // by Block::_pre_order
+  Node*                _leaving;      // the safepoint or prolog that was just emitted, or NULL
+  const JPortalPath*   _entry_path;   // the path of the StartNode
 
   const JPortalPath** new_paths(uint size);
 

@@ -32,7 +32,7 @@
 struct JPortalMethodStubTable::Chunk : public CHeapObj<mtCode> {
   Chunk*  next;
   address begin;
-  address top;     // first slot never used, under CodeCache_lock
+  address top;     // the first slot that was never used; guarded by CodeCache_lock
   address end;
 
   bool contains(address a) const { return begin <= a && a < end; }
@@ -65,8 +65,8 @@ address JPortalMethodStubTable::allocate_locked(int resting) {
 
 address JPortalMethodStubTable::allocate() {
   address slot = allocate_locked(RestingSlots);
-  // Others may empty a new chunk. A full code cache is not asked again: it would
-  // warn each time, and has better uses for what the sweeper frees.
+  // Other threads may use up a new chunk, hence the loop. After a failure no chunk is requested
+  // again: CodeCache would warn each time, and nmethods need the memory that the sweeper frees.
   while (slot == NULL && !_exhausted && add_chunk()) {
     slot = allocate_locked(RestingSlots);
   }
@@ -106,7 +106,7 @@ void JPortalMethodStubTable::note_exhausted() {
 
 address JPortalMethodStubTable::entry_for(const methodHandle& m, address entry) {
   address stub = m->interpreter_entry();
-  if (stub == NULL || !contains(stub)) {   // else an earlier attempt to link left it
+  if (stub == NULL || !contains(stub)) {   // else an earlier attempt to link has set it
     stub = allocate();
   }
   if (stub == NULL) {

@@ -24,29 +24,30 @@
 class Method;
 class methodHandle;
 
-// A jump to the shared interpreter entry for each method. Method::_i2i_entry and
-// with it _from_interpreted_entry of a method without compiled code point to it,
-// so the target of an interpreted call (or of an upcall, or of a c2i adapter) is
-// an address that only this method has: the trace names the callee.
+// One stub per method: a jump to the shared interpreter entry. Method::_i2i_entry points to the
+// stub, and so does _from_interpreted_entry of a method without compiled code. So the target of an
+// interpreted call, an upcall or a c2i adapter is an address that belongs to one method only, and
+// the trace names the callee.
 //
-// Stubs live in BufferBlobs of one size that are never freed; a freed method's
-// stub is used again, but not before many others were freed: a trace with a coarse
-// clock does not say exactly when a stub was run, and so not for which of two methods
-// that had it shortly after each other. Without room in the code cache a method gets the shared
-// entry and the capture says so once.
+// The stubs are slots in BufferBlobs of one size, which are never freed. The slot of a freed method
+// is reused, but only after many others were freed: a trace with a coarse clock does not give the
+// exact time at which a stub ran, and so could not tell two methods apart that used the slot
+// shortly after each other. If the code cache has no room, a method gets the shared entry; the
+// first time, the capture gets a notice.
 class JPortalMethodStubTable : AllStatic {
   enum {
     SlotSize     = 8,
     ChunkSize    = 16 * K,
-    RestingSlots = 8 * K     // free ones that are kept, while the code cache has room
+    RestingSlots = 8 * K     // free slots that are not reused while the code cache has room
   };
   struct Chunk;
 
-  static Chunk* volatile _chunks;     // only ever prepended
-  static address         _free_head;  // list through the slots, oldest first, under CodeCache_lock
+  static Chunk* volatile _chunks;     // chunks are prepended and never removed
+  // The free slots, linked through the slots themselves, oldest first; guarded by CodeCache_lock.
+  static address         _free_head;
   static address         _free_tail;
   static int             _free_count;
-  static bool volatile   _exhausted;  // notice given
+  static bool volatile   _exhausted;  // the notice has been given
 
   static address allocate_locked(int resting);
   static address allocate();
@@ -59,13 +60,14 @@ class JPortalMethodStubTable : AllStatic {
   static void    fill_unused(address at, size_t size);
 
  public:
+  // The interpreter entry for 'm': its stub, which jumps to 'entry', or 'entry' if no slot is free.
   static address entry_for(const methodHandle& m, address entry);
   static bool    contains(address entry);
-  // Commits the record of the stub that 'm' has, if it has one.
+  // Commits the record of the stub of 'm', if 'm' has one.
   static void    export_stub(Method* m);
-  // 'entry' itself when it is no stub.
+  // The target of the stub at 'entry'; 'entry' itself if it is no stub.
   static address target_of(address entry);
-  // The record MethodFreed must be committed before.
+  // Frees the stub at 'entry', if it is one. The caller has committed the record MethodFreed.
   static void    release(address entry);
 };
 

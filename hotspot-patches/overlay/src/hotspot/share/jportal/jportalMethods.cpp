@@ -39,7 +39,7 @@
 
 // --- Classes
 
-// "loader.class 'name'" or "loader.class @identity"; empty for the boot loader.
+// The class name of the loader, a space, and its name_and_id(); empty for the boot loader.
 static const char* loader_name(ClassLoaderData* cld, char* buf, size_t size) {
   buf[0] = '\0';
   Klass* k = cld->class_loader_klass();
@@ -53,7 +53,7 @@ static const char* loader_name(ClassLoaderData* cld, char* buf, size_t size) {
 
 void JPortalMethods::export_class(InstanceKlass* ik) {
   char loader[512];
-  // That of the loader: a hidden class may have one of its own.
+  // The ClassLoaderData of the loader. A hidden class may have a ClassLoaderData of its own.
   ClassLoaderData* cld = ClassLoaderData::class_loader_data_or_null(ik->class_loader());
   if (cld == NULL) {
     cld = ik->class_loader_data();
@@ -112,13 +112,13 @@ void JPortalMethods::export_method(Method* m) {
 
 void JPortalMethods::copy_original_bytecodes(Method* m, u1* to) {
   ConstantPool* cp = m->constants();
-  const bool rewritten = cp->cache() != NULL;   // the rewriter made it
+  const bool rewritten = cp->cache() != NULL;   // the Rewriter creates it
   const int size = m->code_size();
   memcpy(to, m->code_base(), size);
 
   for (int bci = 0; bci < size; ) {
     address bcp = m->bcp_from(bci);
-    const Bytecodes::Code raw = Bytecodes::code_at(m, bcp);     // what a breakpoint hides
+    const Bytecodes::Code raw = Bytecodes::code_at(m, bcp);     // the bytecode under a breakpoint
     const Bytecodes::Code code = Bytecodes::java_code(raw);
     const int length = Bytecodes::java_length_at(m, bcp);
     u1* operands = to + bci + 1;
@@ -243,7 +243,7 @@ void JPortalHooks::method_intrinsic_created(Method* m) {
 
 void JPortalHooks::method_freed(Method* m) {
   address entry = m->interpreter_entry();
-  if (entry == NULL) return;   // never linked, or seen before
+  if (entry == NULL) return;   // never linked, or handled before
   if (JPortalRecording::is_on()) {
     JPortalMethodFreed r;
     r.method = (u8)m;

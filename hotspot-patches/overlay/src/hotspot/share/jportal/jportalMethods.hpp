@@ -25,16 +25,16 @@ class InstanceKlass;
 class JPortalBuffer;
 class Method;
 
-// Encodes classes and methods. The caller guarantees that they stay as they are
-// meanwhile: they are being linked, or the VM is at a safepoint.
+// Exports classes and methods. The caller guarantees that they do not change meanwhile: they are
+// being linked, or the VM is at a safepoint.
 class JPortalMethods : AllStatic {
  public:
   static void export_class(InstanceKlass* ik);
   static void export_method(Method* m);
 
-  // The bytecodes of 'm' as its class file has them, into 'to' (code_size() bytes):
-  // rewritten, quickened and breakpoint bytecodes and constant pool cache
-  // indices are reversed.
+  // Copies the bytecodes of 'm' as they are in its class file to 'to', which has code_size() bytes.
+  // Rewritten, quickened and breakpoint bytecodes are replaced by the original ones, constant pool
+  // cache indices by constant pool indices.
   static void copy_original_bytecodes(Method* m, u1* to);
 
  private:

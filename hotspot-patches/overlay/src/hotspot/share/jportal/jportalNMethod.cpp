@@ -31,21 +31,21 @@
 
 static const u4 NoOffset = 0xffffffff;
 
-// The scopes of an nmethod, each once. PcDescs refer to a scope by its offset in
-// the debug information; the record refers to it by its number.
+// The scopes of an nmethod, each once. A PcDesc refers to a scope by its offset in the debug info,
+// the record by its index in the list.
 class JPortalScopes : public StackObj {
   enum { Unnumbered = 0xffffffff };
 
   const nmethod* _nm;
   int            _size;
-  u4*            _number;   // by decode offset
+  u4*            _number;   // by decode offset; NULL if there is no C heap for it
   u4             _count;
 
   bool is_scope(int offset) const {
     return _number != NULL && offset != DebugInformationRecorder::serialized_null && offset < _size;
   }
 
-  // Numbers the scope and its callers and appends the new ones.
+  // Appends the scope and its callers to the list, if they are not in it.
   void add(int offset, JPortalBuffer* b) {
     while (is_scope(offset) && _number[offset] == (u4)Unnumbered) {
       _number[offset] = _count++;
@@ -54,7 +54,7 @@ class JPortalScopes : public StackObj {
       JPortalScope item;
       item.method = (u8)stream.read_method();
       item.bci    = stream.read_bci();
-      // A caller not seen yet comes next.
+      // A caller that is not in the list is appended next.
       item.parent = !is_scope(sender) ? JPORTAL_NO_SCOPE
                   : _number[sender] != (u4)Unnumbered ? _number[sender] : _count;
       item.write(b);
@@ -93,8 +93,9 @@ static bool is_sentinel(const PcDesc* p) {
   return p->pc_offset() == PcDesc::lower_offset_limit || p->pc_offset() == PcDesc::upper_offset_limit;
 }
 
-// Whether there is an oop map for that place, from pair '*at' on. A safepoint has
-// one, what DebugNonSafepoints adds has none. Both lists are in order.
+// Whether an oop map exists for 'pc_offset'. A safepoint has one; a PcDesc that DebugNonSafepoints
+// adds has none. PcDescs and oop maps are sorted, so the search begins at pair '*at', where the
+// previous search ended.
 static bool is_safepoint(const ImmutableOopMapSet* maps, int* at, int pc_offset) {
   if (maps == NULL) return false;
   while (*at < maps->count() && maps->pair_at(*at)->pc_offset() < pc_offset) (*at)++;
@@ -152,7 +153,7 @@ static void put_implicit(JPortalBuffer* b, const nmethod* nm) {
     item.pc_offset    = table.get_exec_offset(i);
     item.continuation = table.get_cont_offset(i);
     if (item.continuation == item.pc_offset) {
-      item.continuation = 0;   // JVMCI's way to ask for deoptimization
+      item.continuation = 0;   // JVMCI requests a deoptimization this way
     }
     item.write(b);
   }

@@ -21,7 +21,8 @@
 #include "jportal/jportalMarkers.hpp"
 #include "memory/arena.hpp"
 
-// Paths by the address of what they belong to. Open addressing in an arena.
+// A map from the address of an instruction, operation or block to its path: a hash table with open
+// addressing, in an arena.
 class JPortalPathMap {
   struct Entry { const void* key; const JPortalPath* path; };
 

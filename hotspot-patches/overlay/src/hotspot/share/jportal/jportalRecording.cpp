@@ -40,10 +40,10 @@ volatile bool JPortalRecording::_on = false;
 
 static address code_cache_low = NULL;
 static address code_cache_high = NULL;
-// Of those in this process; changed by who has claimed the state.
+// The number of recordings in this process. Changed only by the thread that has claimed the state.
 static int recordings = 0;
 
-// Called by threads of the recorder too, which are not attached to the VM.
+// Also called by threads of the recorder, which are not attached to the VM.
 static void log_line(int level, const char* text) {
   switch (level) {
     case 1:  log_error(jportal)("%s", text);   break;
@@ -62,7 +62,8 @@ static void fail_with_last_error() {
   fail(detail);
 }
 
-// A flag whose values are words; 'list' names them all for whoever gave another one.
+// A value of a flag whose values are words. value_of() exits the VM if the given word is none of
+// them; 'list' has all words for its message.
 struct NamedValue { const char* name; int32_t value; };
 
 static int32_t value_of(const char* flag, const char* given, const NamedValue* values, size_t count, const char* list) {
@@ -99,7 +100,8 @@ static int32_t requested_code_memory() {
   return value_of("JPortalCodeCache", JPortalCodeCache, kinds, ARRAY_SIZE(kinds), "auto, anonymous, memfd");
 }
 
-// Expands %p, %t and %% in the last component of a path, and nowhere else. False if the result does not fit.
+// Expands %p, %t and %% in the last component of a path only. Returns false if the result does not
+// fit.
 static bool expand_path(const char* pattern, char* path, size_t size) {
   const char* slash = strrchr(pattern, '/');
   const char* name = slash == NULL ? pattern : slash + 1;
@@ -127,7 +129,7 @@ static bool expand_path(const char* pattern, char* path, size_t size) {
   return st.size() < size - 1;
 }
 
-// As given: from the environment and files, then from the command line.
+// Prints the flags as they were given: from the environment and files, then from the command line.
 static void print_flags(outputStream* st) {
   for (int i = 0; i < Arguments::num_jvm_flags(); i++) {
     st->print("%s ", Arguments::jvm_flags_array()[i]);
@@ -137,7 +139,7 @@ static void print_flags(outputStream* st) {
   }
 }
 
-// 0, or what JPortalBridge::last_error() explains.
+// Returns 0, or an error that JPortalBridge::last_error() explains.
 static int32_t open_at(const char* path, bool attach) {
   char text[4096];
   stringStream flags(text, sizeof(text));
@@ -150,7 +152,7 @@ static int32_t open_at(const char* path, bool attach) {
   config.java_command = Arguments::java_command();
   config.source       = requested_source();
   config.ring_size    = JPortalRingSize;
-  // Not asked for: the recorder takes what the limit on locked memory allows.
+  // 0: the recorder chooses the size, as the limit on locked memory allows.
   config.buffer_size  = FLAG_IS_DEFAULT(JPortalBufferSize) ? 0 : JPortalBufferSize;
   config.snapshot_size = JPortalSnapshot;
   config.attach       = attach;
@@ -159,7 +161,7 @@ static int32_t open_at(const char* path, bool attach) {
 }
 
 void JPortalRecording::set_on(bool on) {
-  // A full fence: the walk must not begin before hooks see it.
+  // The fence: hooks must see the new value before the walk begins.
   Atomic::release_store_fence(&_on, on);
 }
 
@@ -172,7 +174,7 @@ static bool path_for(const char* file, char* path, size_t size) {
   const char* pattern = file != NULL ? file : JPortalFile != NULL ? JPortalFile : DefaultFile;
   if (!expand_path(pattern, path, size)) return false;
   if (file == NULL && recordings > 0) {
-    // Those before stay.
+    // The number keeps this recording from overwriting an earlier capture.
     const size_t length = strlen(path);
     return jio_snprintf(path + length, size - length, ".%d", recordings + 1) > 0;
   }
@@ -211,7 +213,7 @@ bool JPortalRecording::back_code_cache(char* base, size_t size, bool special) {
   if (special) {
     jio_snprintf(error, sizeof(error), "the code cache cannot be the memory of a file: it has explicit large pages");
   } else if (LINUX_ONLY(UseOprofile ||) false) {
-    // Maps a file of its own over each piece that is committed.
+    // UseOprofile maps a file of its own over each piece that is committed.
     jio_snprintf(error, sizeof(error), "the code cache cannot be the memory of a file: not with -XX:+UseOprofile");
   } else if (JPortalBridge::back_code_cache((uint64_t)base, (uint64_t)base + size) != 0) {
     JPortalBridge::last_error(error, sizeof(error));
@@ -245,8 +247,9 @@ class VM_JPortalStart : public VM_Operation {
   int result() const     { return _result; }
 };
 
-// Tracing begins behind the walk: all that it can show is known by then. The kernel's events are opened for each thread
-// that is there, which wants that no Java thread comes meanwhile.
+// Tracing begins after the walk, so the records of all code that the trace can show precede it.
+// set_code_cache() opens the kernel's events for each existing thread; at the safepoint no Java
+// thread can create another one meanwhile.
 int JPortalRecording::begin_at_safepoint() {
   set_on(true);
   JPortalBackfill::all();
@@ -265,7 +268,8 @@ static void print_status(outputStream* st) {
   st->print_raw(text);
 }
 
-// Hooks go on until the trace has ended: every record that it needs is in the capture.
+// Hooks commit records until the trace has ended, so the capture has every record that the trace
+// needs.
 void JPortalRecording::close() {
   JPortalBridge::stop(JPortalBridge::AskedFor);
   set_on(false);
@@ -278,7 +282,7 @@ void JPortalRecording::start(const char* file, outputStream* st, JavaThread* cur
       st->print_cr("JPortal records already. Use JPortal.stop first.");
       return;
     }
-    // It has failed, which nobody was told.
+    // The recording has failed, but nobody has stopped it. Close it before the next one begins.
     ThreadToNativeFromVM native(current);
     close();
     settle(Idle);
@@ -295,7 +299,7 @@ void JPortalRecording::start(const char* file, outputStream* st, JavaThread* cur
   }
   int32_t result;
   {
-    // Makes files and threads.
+    // Creates files and threads.
     ThreadToNativeFromVM native(current);
     result = open_at(path, true);
   }

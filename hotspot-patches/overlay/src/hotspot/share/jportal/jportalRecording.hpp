@@ -25,20 +25,21 @@
 class JavaThread;
 class outputStream;
 
-// Whether the VM records now. A VM with -XX:+JPortal has the method stubs, reveals
-// and path markers from its start and may record any number of times, one recording
-// after the other, each into its own capture.
+// The state of recording. A VM with -XX:+JPortal has the method stubs, reveals and path markers
+// from its start. It may record any number of times, one recording after the other, each into its
+// own capture.
 //
-// A recording that begins when the VM does sees everything being made. One that begins
-// later is told what there is by then: JPortalBackfill walks it at a safepoint, and the
-// hooks tell what changes from then on. Nothing falls between the two, because
+// If a recording begins with the VM, the hooks report everything that the VM creates. If it begins
+// later, JPortalBackfill walks at a safepoint what exists, and the hooks report later changes.
+// Nothing is lost between the two, because
 //  - is_on() becomes true before the walk, and
-//  - each hook that reports something new runs after that is where the walk looks for it,
-//    and asks is_on() afterwards;
-// so what the walk does not see asks is_on() behind it. Some of it is told twice, which
-// says the same twice. The walk says of each kind what keeps it as it is meanwhile.
+//  - a hook that reports something new runs after that thing is where the walk looks for it, and
+//    tests is_on() only then.
+// So if the walk misses something, its hook finds that is_on() is true. Some things are reported
+// twice, with equal records. For each kind of thing, jportalBackfill.cpp says why it does not
+// change during the walk.
 class JPortalRecording : AllStatic {
-  // The next state is claimed with a compare-and-exchange: commands may come from several threads.
+  // A thread changes the state only after claim(), because several threads may execute commands.
   enum State { Idle, Changing, Recording };
 
   static volatile int  _state;
@@ -49,28 +50,33 @@ class JPortalRecording : AllStatic {
   static void close();
 
  public:
-  // Exits the VM when they make no sense.
+  // Exits the VM if the flags are invalid.
   static void check_flags();
-  // Whether records are wanted. Hooks that have work of their own do that first.
+  // Whether hooks commit records. A hook that also has to keep something (jportalKept.hpp) does so
+  // before it tests this.
   static bool is_on()        { return Atomic::load_acquire(&_on); }
   static void set_on(bool on);
 
-  // As the VM starts, before there is any code. Exits the VM with a message on failure.
+  // Starts the recording of a VM with -XX:+JPortalStart, before any code exists. Exits the VM with
+  // a message on failure.
   static void start_with_vm();
-  // Address space for the code cache is reserved. True: -XX:JPortalCodeCache has made it a memfd, all of it committed.
+  // The address space of the code cache is reserved. Maps a memfd over it if -XX:JPortalCodeCache
+  // wants that; returns whether it did. All of the memfd is committed.
   static bool back_code_cache(char* base, size_t size, bool special);
-  // The code cache is reserved at [low, high) and empty: a recording that is on begins to trace.
+  // The code cache is reserved at [low, high) and empty. If a recording is on, tracing begins.
   static void code_cache_reserved(address low, address high);
 
-  // By command, from a thread in the VM: 'file' may be NULL. Prints what was done, or why nothing was.
+  // The commands JPortal.start and JPortal.stop, called by a thread in the VM. 'file' may be NULL.
+  // They print what was done, or why nothing was done.
   static void start(const char* file, outputStream* st, JavaThread* current);
   static void stop(outputStream* st, JavaThread* current);
 
-  // The capture that 'file' names, or -XX:JPortalFile if that is NULL, with %p, %t and %% expanded in its
-  // last component. False if it is too long.
+  // Sets 'path' to 'file', or to -XX:JPortalFile if 'file' is NULL, with %p, %t and %% expanded in
+  // the last component. Returns false if the result is too long.
   static bool expand(const char* file, char* path, size_t size);
 
-  // At the safepoint of the command. 0, or what JPortalBridge::last_error() explains.
+  // Called at the safepoint of JPortal.start. Returns 0, or an error that
+  // JPortalBridge::last_error() explains.
   static int  begin_at_safepoint();
 };
 

@@ -34,9 +34,9 @@ const u4 JPORTAL_NO_SCOPE = 4294967295u;
 // `parent` of an `InlineContext` that is the outermost frame, `context` of a
 // `PathMarker` that names no block but an ambiguous stretch.
 const u4 JPORTAL_NO_CONTEXT = 4294967295u;
-// `context` of a `PathMarker` that names no block but where the state of the next
-// safepoint poll stands: what is passed in between has not happened if that poll
-// deoptimises.
+// `context` of a `PathMarker` that names no block but the position of the next
+// safepoint poll's state. If that poll deoptimises, the markers in between did not take
+// effect.
 const u4 JPORTAL_POLL_STATE = 4294967294u;
 // HotSpot's `SynchronizationEntryBCI`: the position before the first bytecode.
 const int32_t JPORTAL_SYNCHRONIZATION_ENTRY_BCI = -1;
@@ -52,7 +52,7 @@ struct JPortalPcFlags : AllStatic {
   static const u1 RETURN_OOP = 4u;
   // `PcDesc::is_method_handle_invoke`.
   static const u1 METHOD_HANDLE_INVOKE = 8u;
-  // The instruction is no safepoint, and the scope only roughly where control stands
+  // The instruction is no safepoint, and the scope is only roughly the position
   // (`DebugInformationRecorder::add_non_safepoint`, made with
   // `-XX:+DebugNonSafepoints`).
   static const u1 NON_SAFEPOINT = 16u;
@@ -155,7 +155,7 @@ struct JPortalNmethodStates : AllStatic {
 };
 
 struct JPortalPathPrecisions : AllStatic {
-  // The compiler optimised as ever; what it folded is said to be ambiguous.
+  // The compiler optimised as usual; markers say that a folded path is ambiguous.
   static const u1 DEFAULT = 0u;
   // The compiler refused the folds that lose a path.
   static const u1 EXACT = 1u;
@@ -173,7 +173,7 @@ struct JPortalEdgeOutcomes : AllStatic {
   // The call whose *return address* is `from` ended with an exception, and the handler
   // at `to` runs.
   static const u1 EXCEPTION = 4u;
-  // The instruction faulted (implicit exception) and control went on at `to`.
+  // The instruction faulted (implicit exception) and control continued at `to`.
   static const u1 FAULT = 5u;
 };
 
@@ -631,7 +631,7 @@ struct JPortalInterpreterTable {
   }
 };
 
-// Entry points of the interpreter that stand alone (`rethrow_exception_entry`, ...).
+// Single entry points of the interpreter (`rethrow_exception_entry`, ...).
 struct JPortalInterpreterEntries {
   static const u2 KIND = 18;
   // list entries: JPortalNamedAddress. Name and address.
@@ -643,7 +643,7 @@ struct JPortalInterpreterEntries {
 // Names of the `Bytecodes::Code` values of this VM, internal ones included.
 struct JPortalBytecodeNames {
   static const u2 KIND = 19;
-  // list names: JPortalNamedAddress. Name; the address field holds (java_code << 16 | length << 8 | code).
+  // list names: JPortalNamedAddress. Name; the address is java_code << 16 | length << 8 | code.
 
   void write(JPortalBuffer* b) const {
   }
@@ -733,7 +733,7 @@ struct JPortalNMethodInstalled {
   }
 };
 
-// Bytes of code changed in place; `code` is what stands there afterwards.
+// Bytes of code changed in place; `code` has the new bytes.
 struct JPortalCodePatched {
   static const u2 KIND = 26;
   // First changed byte.
@@ -801,7 +801,7 @@ struct JPortalNMethodMarkers {
   // list contexts: JPortalInlineContext. Inline chains; a caller precedes its callees.
   // list markers: JPortalPathMarker. The lists of the offsets and edges, concatenated.
   // list offsets: JPortalMarkedOffset. By ascending offset, each offset once.
-  // list edges: JPortalMarkedEdge. By ascending `from`, then `outcome`, then `to`; each such triple once.
+  // list edges: JPortalMarkedEdge. By ascending `from`, `outcome` and `to`; each triple once.
 
   void write(JPortalBuffer* b) const {
     b->put_u8(start);
@@ -814,7 +814,7 @@ struct JPortalNMethodMarkers {
 // A thread came to the VM to have a call resolved (`SharedRuntime::resolve_helper`,
 // `handle_ic_miss_helper`, `handle_wrong_method`) or, from format 2.0 on, the instruction
 // of a patch stub (`Runtime1::patch_code`): one record each time, committed between the
-// stub's call of the VM and its end, whether or not a `CodePatched` comes of it.
+// stub's call of the VM and its end, whether or not a `CodePatched` follows.
 struct JPortalResolution {
   static const u2 KIND = 30;
   // OS thread id.

@@ -37,7 +37,7 @@ bool JPortalSlowCalls::is_on() {
   return _limit_ns != 0;
 }
 
-// class.method,millis
+// Parses class.method,millis.
 bool JPortalSlowCalls::parse() {
   const char* comma = strrchr(JPortalTrigger, ',');
   if (comma == NULL) return false;
@@ -102,12 +102,12 @@ void JPortalSlowCalls::begin(JavaThread* thread, Method* method, intptr_t* fp) {
 void JPortalSlowCalls::end(JavaThread* thread, Method* method, intptr_t* fp) {
   Nest* const nest = _nest;
   if (nest == NULL || !matches(method)) return;
-  // Calls of which the end was not seen.
+  // Recorded frames at lower addresses than 'fp' are gone; the ends of their calls were not seen.
   while (nest->depth > 0 && nest->fp[nest->depth - 1] < fp) nest->depth--;
   if (nest->depth == 0 || nest->fp[nest->depth - 1] != fp) return;
   const int i = --nest->depth;
   const jlong ns = os::javaTimeNanos() - nest->began_ns[i];
-  // A call is too slow by one inside of it: that one has been dumped.
+  // If a nested call has been dumped, it made this call slow as well: one dump is enough.
   if (ns > _limit_ns && !nest->told) {
     dump(thread, method, nest->began[i], __rdtsc(), ns);
     nest->told = true;

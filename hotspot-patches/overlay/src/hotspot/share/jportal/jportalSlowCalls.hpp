@@ -26,26 +26,27 @@ class InterpreterMacroAssembler;
 class JavaThread;
 class Method;
 
-// The trigger of the flight recorder (-XX:JPortalTrigger=class.method,millis): a dump when a
-// call of that method returned, or ended with an exception, later than it should have.
+// The trigger of the flight recorder, -XX:JPortalTrigger=class.method,millis. When a call of that
+// method returns or ends with an exception and has taken longer than that, the flight recorder is
+// dumped.
 //
-// The method is neither compiled nor inlined, its callees are; so each of its calls passes
-// the interpreter's entry and the removal of its activation, and both call here for methods
-// that are not compiled. Without the flag the interpreter is generated as ever.
+// The method is neither compiled nor inlined; its callees may be. So each of its calls executes the
+// interpreter's method entry and the removal of the activation. For methods that C2 must not
+// compile, both call this class. Without the flag, the generated interpreter is unchanged.
 class JPortalSlowCalls : AllStatic {
   enum { MostNested = 64 };
 
-  // The calls of a thread that have begun, innermost last.
+  // The active calls of the method in one thread, innermost last.
   struct Nest {
     int       depth;
-    bool      told;                 // a call inside of those was too slow
+    bool      told;                 // a nested call was too slow and has been dumped
     intptr_t* fp[MostNested];
     uint64_t  began[MostNested];    // TSC
     jlong     began_ns[MostNested];
   };
   static THREAD_LOCAL Nest* _nest;
 
-  static char  _class_name[1024];   // as in a class file
+  static char  _class_name[1024];   // as in a class file, with '/'
   static char  _method_name[512];
   static jlong _limit_ns;
 
@@ -54,22 +55,23 @@ class JPortalSlowCalls : AllStatic {
   static void generate_call(InterpreterMacroAssembler* masm, address function);
   static void dump(JavaThread* thread, Method* method, uint64_t began, uint64_t ended, jlong ns);
 
-  // Called by the interpreter, in Java.
+  // Called by interpreter code, with the thread in _thread_in_Java.
   static void begin(JavaThread* thread, Method* method, intptr_t* fp);
   static void end(JavaThread* thread, Method* method, intptr_t* fp);
 
  public:
-  // Exits the VM when the flags make no sense.
+  // Exits the VM if the flags are invalid.
   static void check_flags();
   static bool is_on();
 
-  // The class has been linked, none of its methods can have been called.
+  // The class has been linked. None of its methods can have been called.
   static void on_class_defined(InstanceKlass* ik);
 
-  // The thread that is running ends; its calls are forgotten.
+  // The current thread ends. Frees its Nest.
   static void on_thread_exit();
 
-  // An interpreter frame is complete; it is about to be removed, with a result of 'state'.
+  // Generate the calls of begin() and end(): begin() when the interpreter frame is complete, end()
+  // before it is removed, with a result of type 'state'.
   static void generate_begin(InterpreterMacroAssembler* masm);
   static void generate_end(InterpreterMacroAssembler* masm, TosState state);
 };

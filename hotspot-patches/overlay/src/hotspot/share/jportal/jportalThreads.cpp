@@ -38,7 +38,8 @@ static u8 java_tid_of(JavaThread* t) {
   return obj == NULL ? 0 : (u8)java_lang_Thread::thread_id(obj);
 }
 
-// Empty while a thread attaches. Needs _thread_in_vm.
+// The name of the java.lang.Thread; empty while the thread attaches. The current thread must be
+// _thread_in_vm.
 static const char* name_of(JavaThread* t, char* buf, int size) {
   oop obj = t->threadObj();
   oop name = obj == NULL ? (oop)NULL : java_lang_Thread::name(obj);
@@ -64,7 +65,7 @@ void JPortalHooks::thread_start(Thread* t) {
 }
 
 void JPortalThreads::export_thread(Thread* t) {
-  // One that is being created has no id yet; its hook comes.
+  // A thread that is being created has no OS thread id. Its hook will report it.
   if (t->osthread() == NULL || t->osthread()->thread_id() == 0) return;
   char buf[NameSize];
   JPortalThreadStarted r;

@@ -24,9 +24,9 @@ class Thread;
 
 class JPortalThreads : AllStatic {
  public:
-  // 't' runs, or is about to.
+  // Commits the record of 't', which runs or is about to run.
   static void export_thread(Thread* t);
-  // The thread that creates the VM is recorded before it has a Thread.
+  // Commits the record of the thread that creates the VM, before its Thread object exists.
   static void primordial_started();
 };
 

@@ -21,14 +21,14 @@
 #include "memory/allocation.hpp"
 #include "utilities/globalDefinitions.hpp"
 
-// The few x86-64 instructions with which the compilers end a block.
+// Decodes the few x86-64 instructions with which the compilers end a block.
 class JPortalX86 : AllStatic {
  public:
   enum { Always = -1, Equal = 4, Parity = 10 };
 
   struct Branch {
-    int length;      // 0: it is no direct jump and no one-byte nop
-    int condition;   // as encoded, Always for jumps and nops
+    int length;      // 0 if it is neither a direct jump nor a one-byte nop
+    int condition;   // the encoded condition; Always for jumps and nops
   };
 
   static Branch branch_at(const u1* p) {
@@ -40,8 +40,8 @@ class JPortalX86 : AllStatic {
     return branch(0, Always);
   }
 
-  // The offset of "jmp [...]" behind the instruction that loads the address of
-  // the table; -1 if [from, to) is something else.
+  // The offset of the "jmp [...]" that follows the optional instruction which loads the address of
+  // the table; -1 if [from, to) has other instructions.
   static int jump_through_table(const u1* code, int from, int to) {
     const u1* p = code + from;
     int at = from;

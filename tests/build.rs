@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Says at build time what the end-to-end tests can run here. A test that cannot run is ignored,
+//! with its reason, and does not count as passed.
+
+use std::path::Path;
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    // A file that only an installation of the JDK changes.
+    let jdk = root.join("build/jdk/release");
+    let unit = Path::new("/sys/bus/event_source/devices/intel_pt");
+    for (name, path) in [("installed", jdk.as_path()), ("intel_pt", unit)] {
+        println!("cargo::rustc-check-cfg=cfg({name})");
+        println!("cargo::rerun-if-changed={}", path.display());
+        if path.exists() {
+            println!("cargo::rustc-cfg={name}");
+        }
+    }
+}
