@@ -277,8 +277,8 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
     /// Record the VM of this process, which runs already, with jcmd
     ///
-    /// The VM must have been started with -XX:+JPortal, perhaps with -XX:-JPortalStart. The recording
-    /// ends with the process, after --for, or when the command is interrupted.
+    /// The VM must have been started with -XX:+JPortal, perhaps with -XX:-JPortalStart. The
+    /// recording ends with the process, after --for, or when the command is interrupted.
     #[arg(long, value_name = "PID", conflicts_with_all = ["emulate", "cores", "on_full", "aux", "drain_bandwidth"])]
     #[arg(conflicts_with_all = ["timing", "return_compression", "seed", "quantum", "unit_options", "java_args"])]
     pub(crate) pid: Option<u32>,
@@ -509,9 +509,9 @@ pub(crate) struct ReportArgs {
     pub(crate) classes: Option<Classes>,
     /// Only these classes or methods; may be repeated
     ///
-    /// `com.example` is a package with all below it, or a class with those nested in it. `*` and `?`
-    /// match within a part of a name, `**` matches any parts: `com.**.Foo*`. `com.example.Foo#get*`
-    /// selects methods.
+    /// `com.example` is a package with all below it, or a class with those nested in it. `*` and
+    /// `?` match within a part of a name, `**` matches any parts: `com.**.Foo*`.
+    /// `com.example.Foo#get*` selects methods.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pub(crate) class: Vec<Pattern>,
     /// Maximum number of rows of hot methods or calls

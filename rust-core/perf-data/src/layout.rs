@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! The constants of the perf.data format (`tools/perf/Documentation/perf.data-file-format.txt` and `include/uapi/linux/perf_event.h` of the kernel's sources).
+//! The constants of the perf.data format (`tools/perf/Documentation/perf.data-file-format.txt`
+//! and `include/uapi/linux/perf_event.h` of the kernel's sources).
 
 /// `PERFILE2`.
 pub(crate) const MAGIC: [u8; 8] = *b"PERFILE2";

@@ -13,8 +13,8 @@
 //! Constraints: memory is bounded by the number of methods, call sites and frames on a stack,
 //! never by the length of a flow. Where the flow itself reports that it does not know, less can
 //! be checked. Each such place is counted by cause ([`Reset`]) and never skipped silently.
-//! Non-goals: whether the flow is the one that happened ([`verify`](crate::verify) checks that). The checker
-//! does not find a path that is possible but wrong.
+//! Non-goals: whether the flow is the one that happened ([`verify`](crate::verify) checks that).
+//! The checker does not find a path that is possible but wrong.
 
 mod callee;
 mod code;
