@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use jportal_bytecode::{Method, MethodTable};
+use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Tally, ThreadInfo};
 use jportal_plain::table::{Align, table};
 use jportal_units::{Bci, MethodId};
@@ -87,6 +87,7 @@ pub struct Calls {
 pub struct CallsAnalysis {
     methods: Arc<MethodTable>,
     inlined: Arc<Inlined>,
+    shapes: Shapes,
     edges: Edges,
     hidden: Hidden,
     exclude: Exclude,
@@ -104,8 +105,9 @@ impl CallsAnalysis {
     /// For the methods of one recording. `inlined` says which methods the compilers inlined
     /// where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
+        let shapes = Shapes::new(&methods);
         let (edges, hidden, exclude, naming) = Default::default();
-        Self { methods, inlined, edges, hidden, exclude, naming }
+        Self { methods, inlined, shapes, edges, hidden, exclude, naming }
     }
     /// The same analysis without events of some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
@@ -203,7 +205,7 @@ impl Analysis for CallsAnalysis {
                     thread.edges.entry((site, method)).or_default().add(e.provenance);
                 }
             }
-            thread.follower.event(&self.methods, e, self.exclude);
+            thread.follower.event((&self.methods, &self.shapes), e, self.exclude);
         }
         ControlFlow::Continue(())
     }
@@ -212,9 +214,6 @@ impl Analysis for CallsAnalysis {
             self.edges.entry(key).or_default().merge(&tally);
         }
         self.hidden.merge(thread.follower.end());
-    }
-    fn takes_runs(&self) -> bool {
-        false
     }
 }
 

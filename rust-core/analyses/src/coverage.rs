@@ -358,6 +358,25 @@ impl CoverageAnalysis {
             thread.branch = Some((method, bci, bit));
         }
     }
+    /// A run: all bytecodes from `first` to `last`, none of which branched away.
+    fn run(&self, thread: &mut CoverageThread, method: MethodId, (first, last): (Bci, Bci), bit: u8) {
+        self.bytecode(thread, method, first, bit);
+        let Some(shape) = self.shapes.get(&self.methods, method) else { return };
+        let marks = marks_of(&mut thread.marks, &self.methods, method, shape);
+        for bci in shape.starts_before((first, last)) {
+            if let Some(mark) = marks.bcis.get_mut(usize::from(bci.get())) {
+                *mark |= bit;
+            }
+        }
+        for branch in shape.branches_before((first, last)) {
+            let outcome = shape.next(branch.bci).and_then(|next| shape.slot(branch.bci, next));
+            if let Some(slot) = outcome {
+                marks.outcomes[slot] |= bit;
+            }
+        }
+        thread.branch = None;
+        self.bytecode(thread, method, last, bit);
+    }
 }
 
 impl Analysis for CoverageAnalysis {
@@ -368,13 +387,16 @@ impl Analysis for CoverageAnalysis {
     }
     fn events(&self, thread: &mut CoverageThread, events: &[Event]) -> ControlFlow<Enough> {
         for e in events {
-            thread.follower.event(&self.methods, e, self.exclude);
+            thread.follower.event((&self.methods, &self.shapes), e, self.exclude);
             match &e.kind {
                 // Time, whatever its provenance, has no effect on branches.
                 EventKind::Time(_) => {}
                 _ if self.exclude.hides(e.provenance) => thread.branch = None,
                 EventKind::Bytecode { method, bci, .. } => {
                     self.bytecode(thread, *method, *bci, seen::bit(e.provenance));
+                }
+                EventKind::Run { method, first, last, .. } => {
+                    self.run(thread, *method, (*first, *last), seen::bit(e.provenance));
                 }
                 // The activation continues: OSR may come between a loop's branch and its
                 // target.
@@ -397,9 +419,6 @@ impl Analysis for CoverageAnalysis {
                 (Some(_), None) => {}
             }
         }
-    }
-    fn takes_runs(&self) -> bool {
-        false
     }
 }
 

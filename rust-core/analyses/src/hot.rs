@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use jportal_bytecode::{Method, MethodTable};
+use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Provenance, Tally, ThreadInfo, Tier};
 use jportal_units::MethodId;
 use serde::Serialize;
@@ -51,12 +51,12 @@ impl Counts {
         self.tiers.c1 += o.tiers.c1;
         self.tiers.c2 += o.tiers.c2;
     }
-    fn bytecode(&mut self, tier: Tier, provenance: Provenance) {
-        self.bytecodes.add(provenance);
+    fn executed(&mut self, tier: Tier, provenance: Provenance, bytecodes: u64) {
+        self.bytecodes.add_all(provenance, bytecodes);
         match tier {
-            Tier::Interpreter => self.tiers.interpreter += 1,
-            Tier::C1 => self.tiers.c1 += 1,
-            Tier::C2 => self.tiers.c2 += 1,
+            Tier::Interpreter => self.tiers.interpreter += bytecodes,
+            Tier::C1 => self.tiers.c1 += bytecodes,
+            Tier::C2 => self.tiers.c2 += bytecodes,
             Tier::Native => {}
         }
     }
@@ -110,6 +110,7 @@ pub struct HotMethods {
 pub struct HotAnalysis {
     methods: Arc<MethodTable>,
     inlined: Arc<Inlined>,
+    shapes: Shapes,
     counts: Vec<Counts>,
     hidden: Hidden,
     exclude: Exclude,
@@ -120,8 +121,9 @@ impl HotAnalysis {
     /// For the methods of one recording. `inlined` says which methods the compilers inlined
     /// where.
     pub fn new(methods: Arc<MethodTable>, inlined: Arc<Inlined>) -> Self {
+        let shapes = Shapes::new(&methods);
         let (counts, hidden, exclude, naming) = Default::default();
-        Self { methods, inlined, counts, hidden, exclude, naming }
+        Self { methods, inlined, shapes, counts, hidden, exclude, naming }
     }
     /// The same analysis without events of some provenances.
     pub fn excluding(self, exclude: Exclude) -> Self {
@@ -198,12 +200,12 @@ impl Analysis for HotAnalysis {
     fn events(&self, thread: &mut HotThread, events: &[Event]) -> ControlFlow<Enough> {
         let exclude = self.exclude;
         for e in events {
-            thread.follower.event(&self.methods, e, exclude);
+            thread.follower.event((&self.methods, &self.shapes), e, exclude);
             match e.kind {
                 _ if exclude.hides(e.provenance) => {}
-                EventKind::Bytecode { method, tier, .. } => {
+                EventKind::Bytecode { method, tier, .. } | EventKind::Run { method, tier, .. } => {
                     if let Some(c) = thread.of(&self.methods, method) {
-                        c.bytecode(tier, e.provenance);
+                        c.executed(tier, e.provenance, e.kind.bytecodes());
                     }
                 }
                 EventKind::Enter { method, entry: Entry::Call | Entry::Upcall, .. } => {
@@ -222,9 +224,6 @@ impl Analysis for HotAnalysis {
         }
         self.counts.iter_mut().zip(&thread.counts).for_each(|(a, b)| a.merge(b));
         self.hidden.merge(thread.follower.end());
-    }
-    fn takes_runs(&self) -> bool {
-        false
     }
 }
 

@@ -24,6 +24,8 @@ pub mod threads;
 mod unrolled;
 
 #[cfg(test)]
+mod run_tests;
+#[cfg(test)]
 mod testing;
 
 pub use execution::Execution;

@@ -26,6 +26,8 @@ pub struct Shape {
     pub starts: Box<[Bci]>,
     /// Branches, ascending by bci.
     pub branches: Box<[Branch]>,
+    /// Invoke bytecodes, ascending.
+    pub invokes: Box<[Bci]>,
     /// Conditionals whose target is the next instruction, so that both outcomes lead there.
     /// Ascending.
     pub one_way: Box<[Bci]>,
@@ -40,12 +42,16 @@ impl Shape {
     pub fn of(method: &Method) -> Self {
         let mut shape = Self::default();
         let (mut starts, mut branches, mut one_way) = (Vec::new(), Vec::new(), Vec::new());
+        let mut invokes = Vec::new();
         for instruction in instructions(&method.code) {
             let Ok(i) = instruction else {
                 shape.malformed = true;
                 break;
             };
             starts.push(i.bci);
+            if i.opcode.transfer() == Transfer::Invoke {
+                invokes.push(i.bci);
+            }
             let Some(mut successors) = successors(&i) else { continue };
             successors.sort_unstable();
             successors.dedup();
@@ -60,6 +66,7 @@ impl Shape {
         shape.starts = starts.into();
         shape.branches = branches.into();
         shape.one_way = one_way.into();
+        shape.invokes = invokes.into();
         shape
     }
     /// The slot of the outcome `from` → `to`.
@@ -76,6 +83,24 @@ impl Shape {
     pub fn branch(&self, bci: Bci) -> Option<&Branch> {
         let i = self.branches.binary_search_by_key(&bci, |b| b.bci).ok()?;
         self.branches.get(i)
+    }
+    /// The items of an ascending list from `first` on and before `last`.
+    fn before<T>(all: &[T], bci: impl Fn(&T) -> Bci, (first, last): (Bci, Bci)) -> &[T] {
+        let from = all.partition_point(|item| bci(item) < first);
+        let to = all.partition_point(|item| bci(item) < last);
+        all.get(from..to).unwrap_or_default()
+    }
+    /// The instructions from `first` on and before `last`.
+    pub fn starts_before(&self, run: (Bci, Bci)) -> &[Bci] {
+        Self::before(&self.starts, |bci| *bci, run)
+    }
+    /// The invokes from `first` on and before `last`.
+    pub fn invokes_before(&self, run: (Bci, Bci)) -> &[Bci] {
+        Self::before(&self.invokes, |bci| *bci, run)
+    }
+    /// The branches from `first` on and before `last`.
+    pub fn branches_before(&self, run: (Bci, Bci)) -> &[Branch] {
+        Self::before(&self.branches, |branch| branch.bci, run)
     }
     /// Whether `bci` is a bytecode with more than one successor.
     pub fn is_branch(&self, bci: Bci) -> bool {

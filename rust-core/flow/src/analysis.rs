@@ -3,7 +3,7 @@
 //! Analyses: questions about a flow, thread by thread, with one answer.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Event, FlowConsumer, FlowSink, ThreadInfo};
@@ -145,8 +145,24 @@ impl<A: Analysis> Analysis for Option<A> {
 /// # Panics
 /// If `producer` keeps a sink of the consumer.
 pub fn run<A: Analysis, T>(analysis: A, producer: impl FnOnce(&mut dyn FlowConsumer) -> T) -> (A, T) {
-    let mut consumer =
-        Consumer { analysis: Arc::new(analysis), begun: 0, ended: Arc::default(), enough: Arc::default() };
+    run_on(None, analysis, producer)
+}
+
+/// As [`run`], for a known number of threads: when the analysis has enough of that many threads, it
+/// has enough of all.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_on<A: Analysis, T>(
+    threads: Option<usize>,
+    analysis: A,
+    producer: impl FnOnce(&mut dyn FlowConsumer) -> T,
+) -> (A, T) {
+    let wanted = Arc::new(Wanted {
+        threads: AtomicUsize::new(threads.unwrap_or(usize::MAX)),
+        all: AtomicBool::new(true),
+    });
+    let mut consumer = Consumer { analysis: Arc::new(analysis), begun: 0, ended: Arc::default(), wanted };
     let result = producer(&mut consumer);
     let mut analysis = Arc::into_inner(consumer.analysis).expect("no sink outlives the producer");
     let mut ended = std::mem::take(&mut *consumer.ended.lock().unwrap_or_else(PoisonError::into_inner));
@@ -158,12 +174,28 @@ pub fn run<A: Analysis, T>(analysis: A, producer: impl FnOnce(&mut dyn FlowConsu
 /// Threads whose flow has ended: number of the sink, thread, state.
 type Ended<T> = Arc<Mutex<Vec<(usize, ThreadInfo, T)>>>;
 
+/// What an analysis still needs.
+struct Wanted {
+    /// Number of threads; one less for each thread of which it has enough.
+    threads: AtomicUsize,
+    /// It has not said that it has enough of all.
+    all: AtomicBool,
+}
+
+impl Wanted {
+    fn has_enough(&self, enough: Enough) {
+        if enough == Enough::OfAll || self.threads.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.all.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Passes flows to an analysis.
 struct Consumer<A: Analysis> {
     analysis: Arc<A>,
     begun: usize,
     ended: Ended<A::Thread>,
-    enough: Arc<AtomicBool>,
+    wanted: Arc<Wanted>,
 }
 
 impl<A: Analysis> FlowConsumer for Consumer<A> {
@@ -176,14 +208,14 @@ impl<A: Analysis> FlowConsumer for Consumer<A> {
             info: info.clone(),
             member: begin(&*self.analysis, info),
             ended: Arc::clone(&self.ended),
-            enough: Arc::clone(&self.enough),
+            wanted: Arc::clone(&self.wanted),
         })
     }
     fn takes_runs(&self) -> bool {
         self.analysis.takes_runs()
     }
     fn has_enough(&self) -> bool {
-        self.enough.load(Ordering::Relaxed)
+        !self.wanted.all.load(Ordering::Relaxed)
     }
 }
 
@@ -194,15 +226,15 @@ struct Sink<A: Analysis> {
     info: ThreadInfo,
     member: Member<A::Thread>,
     ended: Ended<A::Thread>,
-    enough: Arc<AtomicBool>,
+    wanted: Arc<Wanted>,
 }
 
 impl<A: Analysis> FlowSink for Sink<A> {
     fn events(&mut self, events: &[Event]) {
         if self.member.enough.is_none() {
             pass(&*self.analysis, &mut self.member, events);
-            if self.member.enough == Some(Enough::OfAll) {
-                self.enough.store(true, Ordering::Relaxed);
+            if let Some(enough) = self.member.enough {
+                self.wanted.has_enough(enough);
             }
         }
     }
@@ -294,6 +326,21 @@ mod tests {
         });
         assert_eq!(times.0, [vec![1, 3], vec![2, 4, 6, 10, 12, 9]]);
         assert_eq!(seen, [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn enough_of_all_selected_threads_is_enough() {
+        let (_, seen) = run_on(Some(2), Times::default(), |to| {
+            let mut seen = Vec::new();
+            let (mut a, mut b) = (to.thread(&thread(1)), to.thread(&thread(2)));
+            for sink in [&mut a, &mut b] {
+                sink.events(&at(3));
+                sink.events(&at(3));
+                seen.push(to.has_enough());
+            }
+            seen
+        });
+        assert_eq!(seen, [false, true]);
     }
 
     #[test]

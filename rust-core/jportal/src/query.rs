@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jportal_analyses::execution::{Listener, Visits};
 use jportal_analyses::{Execution, Unrolled};
 use jportal_bytecode::SharedIcfg;
-use jportal_flow::{Analysis, FlowConsumer, ThreadInfo, relayed, run};
+use jportal_flow::{Analysis, FlowConsumer, ThreadInfo, relayed, run_on};
 use jportal_infer::place::Projector;
 use jportal_infer::replay::{Completion, Storage};
 use jportal_infer::{place, replay};
@@ -57,7 +57,7 @@ pub struct Answer<A> {
     /// Figures of the decode.
     pub summary: DecodeSummary,
     /// Which share of the threads' execution the flow covers. `None` for a
-    /// [part](Query::between) of the recording.
+    /// [part](Query::between) of the recording, and if the analysis ended the decode early.
     pub execution: Option<Execution>,
     /// Figures of placing, if orphans were placed.
     pub placed: Option<place::Summary>,
@@ -151,9 +151,11 @@ impl<'c> Query<'c> {
     /// Trace that cannot be decoded is a gap in the flow.
     pub fn run<A: Analysis>(mut self, analysis: A) -> Result<Answer<A>, Error> {
         self.check_bounds()?;
-        let (analysis, decoded) = run(analysis, |to| self.decode(to));
+        // An analysis that has enough of all selected threads ends the decode.
+        let threads = self.options.only.as_ref().map(Vec::len);
+        let (analysis, decoded) = run_on(threads, analysis, |to| self.decode(to));
         let Decoded { summary, execution, placed, filled } = decoded?;
-        let execution = Some(execution).filter(|_| self.bounds.is_whole());
+        let execution = execution.filter(|_| self.bounds.is_whole());
         Ok(Answer { analysis, summary, execution, placed, filled })
     }
 
@@ -182,7 +184,8 @@ impl<'c> Query<'c> {
     /// Decodes, places and fills; `to` receives the flow.
     fn decode(&mut self, to: &mut dyn FlowConsumer) -> Result<Decoded, Error> {
         let visits = Arc::new(visits(self.recording()));
-        let mut window = Window::new(self.bounds, to);
+        let threads = self.options.only.as_ref().map(Vec::len);
+        let mut window = Window::new(self.bounds, threads, to);
         let methods = || Arc::new(self.recording().methods().clone());
         let mut unrolled;
         // Filling works with runs.
@@ -196,7 +199,8 @@ impl<'c> Query<'c> {
         let Some(method) = self.fill.method() else {
             let (summary, placed) = self.place_orphans(None, &mut shown)?;
             let heard = shown.heard();
-            let execution = Execution::new(&visits, &heard, &heard);
+            let ended_early = shown.has_enough();
+            let execution = (!ended_early).then(|| Execution::new(&visits, &heard, &heard));
             return Ok(Decoded { summary, execution, placed, filled: None });
         };
         let open = |_: &ThreadInfo| Ok(Box::new(tempfile::tempfile()?) as Box<dyn Storage>);
@@ -216,7 +220,7 @@ impl<'c> Query<'c> {
             let decoded = decoded.heard();
             let filled = relayed(&mut shown, |to| completion.finish(to));
             let filled = filled.map_err(|source| Error::Fill { path, source })?;
-            let execution = Execution::new(&visits, &decoded, &shown.heard());
+            let execution = Some(Execution::new(&visits, &decoded, &shown.heard()));
             Ok(Decoded { summary, execution, placed, filled: Some(filled) })
         })
     }
@@ -248,7 +252,7 @@ impl<'c> Query<'c> {
 /// The figures of one decode.
 struct Decoded {
     summary: DecodeSummary,
-    execution: Execution,
+    execution: Option<Execution>,
     placed: Option<place::Summary>,
     filled: Option<replay::Summary>,
 }

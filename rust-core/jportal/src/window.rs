@@ -3,6 +3,8 @@
 //! The part of a flow between two bounds.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo, Tier};
 use jportal_units::{MethodId, Tsc};
@@ -39,12 +41,16 @@ impl Bounds {
 /// come first, as found.
 pub(crate) struct Window<'c> {
     bounds: Bounds,
+    /// Number of threads, if it is known.
+    threads: Option<usize>,
+    /// Number of threads whose range has ended.
+    ended: Arc<AtomicUsize>,
     to: &'c mut dyn FlowConsumer,
 }
 
 impl<'c> Window<'c> {
-    pub(crate) fn new(bounds: Bounds, to: &'c mut dyn FlowConsumer) -> Self {
-        Self { bounds, to }
+    pub(crate) fn new(bounds: Bounds, threads: Option<usize>, to: &'c mut dyn FlowConsumer) -> Self {
+        Self { bounds, threads, ended: Arc::default(), to }
     }
 }
 
@@ -56,6 +62,7 @@ impl FlowConsumer for Window<'_> {
             ended: false,
             number: 0,
             now: Tsc(0),
+            all_ended: Arc::clone(&self.ended),
             to: self.to.thread(info),
         })
     }
@@ -64,7 +71,7 @@ impl FlowConsumer for Window<'_> {
         !self.bounds.number_events() && self.to.takes_runs()
     }
     fn has_enough(&self) -> bool {
-        self.to.has_enough()
+        self.to.has_enough() || self.threads.is_some_and(|n| self.ended.load(Ordering::Relaxed) >= n)
     }
 }
 
@@ -77,6 +84,8 @@ struct Part {
     /// Number of the next event.
     number: u64,
     now: Tsc,
+    /// See [`Window::ended`].
+    all_ended: Arc<AtomicUsize>,
     to: Box<dyn FlowSink + Send>,
 }
 
@@ -119,6 +128,7 @@ impl Part {
             }
             if self.bounds.to.is_some_and(|to| self.has_reached(to)) {
                 self.ended = true;
+                self.all_ended.fetch_add(1, Ordering::Relaxed);
                 return begin.min(at)..at;
             }
             self.number += 1;
@@ -155,7 +165,7 @@ impl FlowSink for Part {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use jportal_flow::testing::{bytecode, enter, enter_as, leave, pass};
 
@@ -187,7 +197,9 @@ mod tests {
 
     fn part(from: Option<Bound>, to: Option<Bound>) -> Vec<Event> {
         let mut kept = Kept::default();
-        pass(&mut Window::new(Bounds { from, to }, &mut kept), 1, &flow());
+        let mut window = Window::new(Bounds { from, to }, Some(1), &mut kept);
+        pass(&mut window, 1, &flow());
+        assert_eq!(window.has_enough(), to.is_some());
         Arc::into_inner(kept.0).unwrap().into_inner().unwrap()
     }
 
@@ -212,6 +224,6 @@ mod tests {
         let mut kept = Kept::default();
         let by = |bound| Bounds { from: None, to: Some(bound) };
         assert!(by(Bound::Event(3)).number_events() && !by(Bound::Time(Tsc(3))).number_events());
-        assert!(!Window::new(by(Bound::Event(3)), &mut kept).takes_runs());
+        assert!(!Window::new(by(Bound::Event(3)), None, &mut kept).takes_runs());
     }
 }

@@ -368,7 +368,7 @@ mod tests {
     use crate::Inlined;
     use crate::hidden::Follower;
     use crate::testing::{bytecode, enter, leave, leave_as, method, methods};
-    use jportal_bytecode::{InvokeRef, Method, testing};
+    use jportal_bytecode::{InvokeRef, Method, Shapes, testing};
     use jportal_flow::{Cause, Event, EventKind, Exclude, Exit};
 
     fn unresolved(m: u32, from: Option<u16>, to: Option<u16>, cause: Cause, callers: u16) -> Event {
@@ -376,8 +376,8 @@ mod tests {
         Event::decoded(EventKind::Unresolved { method: MethodId(m), from, to, cause, callers })
     }
     fn hidden(methods: &MethodTable, events: &[Event]) -> Hidden {
-        let mut follower = Follower::default();
-        events.iter().for_each(|e| follower.event(methods, e, Exclude::default()));
+        let (mut follower, shapes) = (Follower::default(), Shapes::new(methods));
+        events.iter().for_each(|e| follower.event((methods, &shapes), e, Exclude::default()));
         follower.end()
     }
     fn bounds(min: u64, max: Option<u64>) -> Bounds {

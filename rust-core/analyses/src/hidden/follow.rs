@@ -3,7 +3,7 @@
 //! Collects the places where the flow of a thread leaves something open.
 
 use hashbrown::{HashMap, HashSet};
-use jportal_bytecode::{MethodTable, Opcode, Transfer};
+use jportal_bytecode::{MethodTable, Opcode, Shapes, Transfer};
 use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit, Frame, Provenance, Stack};
 use jportal_units::{Bci, MethodId};
 
@@ -87,18 +87,25 @@ impl Follower {
         &self.stack
     }
     /// Processes the next event.
-    pub(crate) fn event(&mut self, methods: &MethodTable, event: &Event, exclude: Exclude) {
+    pub(crate) fn event(
+        &mut self,
+        (methods, shapes): (&MethodTable, &Shapes),
+        event: &Event,
+        exclude: Exclude,
+    ) {
         let kind = &event.kind;
         if matches!(kind, EventKind::Time(_)) {
             return;
         }
+        // A run counts as its bytecodes.
+        let events = kind.bytecodes().max(1);
         if exclude.hides(event.provenance) && !matches!(kind, EventKind::Gap(_)) {
-            self.hidden.inexact.excluded += 1;
+            self.hidden.inexact.excluded += events;
         } else {
             match event.provenance {
                 Provenance::Decoded => {}
-                Provenance::Projected { .. } => self.hidden.inexact.projected += 1,
-                Provenance::Recovered { .. } => self.hidden.inexact.recovered += 1,
+                Provenance::Projected { .. } => self.hidden.inexact.projected += events,
+                Provenance::Recovered { .. } => self.hidden.inexact.recovered += events,
             }
         }
         let invoke = self.invoke.take();
@@ -108,11 +115,18 @@ impl Follower {
         }
         match kind {
             EventKind::Bytecode { method, bci, .. } => {
-                if let Some(site) = invoke.filter(|(m, _)| m == method) {
-                    *self.hidden.silent.entry(site).or_default() += 1;
-                    self.hidden.inexact.silent_calls += 1;
+                self.silent(invoke.filter(|(m, _)| m == method));
+                self.begin(*method, *bci);
+                self.end_with(methods, *method, *bci);
+            }
+            EventKind::Run { method, first, last, .. } => {
+                self.silent(invoke.filter(|(m, _)| m == method));
+                self.begin(*method, *first);
+                let shape = shapes.get(methods, *method);
+                for bci in shape.map_or(&[][..], |s| s.invokes_before((*first, *last))) {
+                    self.silent(Some((*method, *bci)));
                 }
-                self.bytecode(methods, *method, *bci);
+                self.end_with(methods, *method, *last);
             }
             EventKind::Unresolved { method, from, to, cause, callers } => {
                 *self.hidden.inexact.unresolved.entry(cause.name()).or_default() += 1;
@@ -142,7 +156,7 @@ impl Follower {
                 self.may_go_on(frames);
             }
             EventKind::Orphan(_) => self.hidden.inexact.orphans += 1,
-            EventKind::Catch { .. } | EventKind::Run { .. } | EventKind::Time(_) => {}
+            EventKind::Catch { .. } | EventKind::Time(_) => {}
         }
         if !self.given_up.is_empty() && !matches!(kind, EventKind::Leave { exit: Exit::Lost, .. }) {
             let frames = std::mem::take(&mut self.given_up);
@@ -168,7 +182,15 @@ impl Follower {
         }
         self.add(stretch);
     }
-    fn bytecode(&mut self, methods: &MethodTable, method: MethodId, bci: Bci) {
+    /// An invoke after which the same frame executed its next bytecode without a call in between.
+    fn silent(&mut self, site: Option<(MethodId, Bci)>) {
+        if let Some(site) = site {
+            *self.hidden.silent.entry(site).or_default() += 1;
+            self.hidden.inexact.silent_calls += 1;
+        }
+    }
+    /// The first bytecode of an event.
+    fn begin(&mut self, method: MethodId, bci: Bci) {
         let unseen = match self.stack.top() {
             Some(top) => top.method == method && top.bci.is_none() && top.found,
             None => true,
@@ -177,6 +199,9 @@ impl Follower {
             // The frame was found here. The execution that led to this bytecode was not seen.
             self.hidden.lost.insert((method, Ways { from: None, to: To::At(bci), rounds: true }));
         }
+    }
+    /// The last bytecode of an event.
+    fn end_with(&mut self, methods: &MethodTable, method: MethodId, bci: Bci) {
         let opcode = methods.get(method).and_then(|m| m.code.get(usize::from(bci.get())));
         if opcode.is_some_and(|o| Opcode(*o).transfer() == Transfer::Invoke) {
             self.invoke = Some((method, bci));
