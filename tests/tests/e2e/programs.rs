@@ -161,9 +161,9 @@ programs! {
         exceptions = "exceptions", class_init = "class-init", calls = "calls", dynamic = "dynamic",
         reflection = "reflection", natives = "natives", monitors = "monitors", threads = "threads",
         recursion = "recursion", library = "library", loaders = "loaders", resolving = "resolving", hot_loops = "hot-loops",
-        old_forms = "old-forms", new_forms = "new-forms", h2 = "h2", xalan = "xalan";
-    tiered: javac = "javac", ecj = "ecj", antlr = "antlr", fop = "fop";
-    long: hsqldb = "hsqldb", sunflow = "sunflow";
+        old_forms = "old-forms", new_forms = "new-forms", h2 = "h2";
+    tiered: javac = "javac", xalan = "xalan", ecj = "ecj", fop = "fop";
+    long: antlr = "antlr", hsqldb = "hsqldb", sunflow = "sunflow";
 }
 
 /// The class loaders of these programs run code of their own while the VM resolves the class of a
