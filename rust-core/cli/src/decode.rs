@@ -55,7 +55,7 @@ pub(crate) fn warn(warnings: &[Warning]) {
 /// fills nothing.
 pub(crate) fn query<'c>(args: &DecodeArgs, capture: &'c Capture) -> Result<Query<'c>> {
     let mut line = ProgressLine::new("decoding");
-    let begun = Instant::now();
+    let (begun, mut reported) = (Instant::now(), false);
     Ok(capture
         .query()
         .threads(&args.threads)?
@@ -64,7 +64,8 @@ pub(crate) fn query<'c>(args: &DecodeArgs, capture: &'c Capture) -> Result<Query
         .place(jportal::Place::Nothing)
         .progress(move |done, all| {
             line.update(done, all);
-            if done == all {
+            // Stretches without trace may follow the last byte.
+            if done == all && !std::mem::replace(&mut reported, true) {
                 let seconds = begun.elapsed().as_secs_f64();
                 detail(|| format!("decoded {:.1} MB of trace in {seconds:.2} s", all as f64 / 1e6));
             }

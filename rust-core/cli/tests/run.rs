@@ -194,6 +194,15 @@ fn the_word_java_and_an_earlier_capture() {
     assert!(!stage.path("a.jportal").exists());
 }
 
+/// Only files are renamed: `-o /dev/null` must not move the device.
+#[test]
+fn what_is_no_file_stays_where_it_is() {
+    let stage = Stage::new("exit 0");
+    fs::create_dir(stage.path("a.jportal")).unwrap();
+    stage.run(&["Main"]);
+    assert!(stage.path("a.jportal").is_dir() && !stage.path("a.jportal.old").exists());
+}
+
 /// A stand-in for jcmd notes its arguments.
 #[test]
 fn a_process_that_runs_is_recorded_with_jcmd() {
@@ -218,7 +227,9 @@ fn a_process_that_runs_is_recorded_with_jcmd() {
     assert_eq!(out.status.code(), Some(125));
     assert!(text(&out.stderr).contains("for 0.3 s"), "{}", text(&out.stderr));
     stage.file("jdk/bin/jcmd", "#!/bin/sh\necho 'Unknown diagnostic command'; exit 1\n");
+    stage.file("b.jportal", "earlier");
     let error = text(&record(&[]).stderr);
+    assert_eq!(fs::read_to_string(stage.path("b.jportal")).unwrap(), "earlier", "no recording began");
     assert!(error.contains("JPortal.start") && error.contains("-XX:+JPortal"), "{error}");
     target.kill().unwrap();
     target.wait().unwrap();

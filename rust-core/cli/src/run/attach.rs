@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::child::End;
-use super::{keep_old, locate};
+use super::{FAILED, keep_old, locate, report};
 use crate::args::RunArgs;
-use crate::decode;
 use crate::messages::{detail, say};
 use crate::sys::Watch;
 
@@ -27,9 +26,13 @@ pub(super) fn record(args: &RunArgs, pid: u32) -> Result<End> {
     }
     let jcmd = jcmd(&process, args.java.as_deref())?;
     let output = std::path::absolute(&args.output).context("the capture's path")?;
-    keep_old(&output)?;
     let watch = Watch::begin().context("cannot wait for signals")?;
-    ask(&jcmd, &watch, pid, &["JPortal.start".to_owned(), format!("file={}", output.display())])?;
+    let kept = keep_old(&output)?;
+    let start = ["JPortal.start".to_owned(), format!("file={}", output.display())];
+    if let Err(e) = ask(&jcmd, &watch, pid, &start) {
+        put_back(&kept);
+        return Err(e);
+    }
     if !args.quiet {
         let until = args.length.map_or_else(
             || "until it ends, or until ^C".to_owned(),
@@ -49,9 +52,16 @@ pub(super) fn record(args: &RunArgs, pid: u32) -> Result<End> {
     if process.exists() {
         ask(&jcmd, &watch, pid, &["JPortal.stop".to_owned()])?;
     }
-    super::report(args, &output);
-    let capture = decode::open_file(&output);
-    Ok(End::Code(if capture.is_ok() { 0 } else { super::FAILED }))
+    Ok(End::Code(if report(args, &output) { 0 } else { FAILED }))
+}
+
+/// Undoes [`keep_old`]: the process may be recording to this very file.
+fn put_back(kept: &[(PathBuf, PathBuf)]) {
+    for (from, to) in kept {
+        if std::fs::rename(to, from).is_err() {
+            say(&format!("warning: the earlier {} is now {}", from.display(), to.display()));
+        }
+    }
 }
 
 /// The `jcmd` of the JDK that runs the process, or of `--java`.

@@ -106,23 +106,22 @@ fn java_args(all: &[OsString]) -> &[OsString] {
     }
 }
 
-/// Keeps an earlier capture, and its ring file, as `NAME.old`. A name with a pattern is a new one
-/// in each run.
-fn keep_old(output: &Path) -> Result<()> {
+/// Keeps an earlier capture, and its ring file, as `NAME.old`. Returns the old and the new name of
+/// each. A name with a pattern is a new one in each run. What is no file, such as a directory or a
+/// device, stays where it is.
+fn keep_old(output: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut old = output.as_os_str().to_owned();
     old.push(".old");
     let old = PathBuf::from(old);
     let rings = (ring_file::path_of(output), ring_file::path_of(&old));
-    for (from, to) in [(output.to_owned(), old), rings] {
-        match std::fs::rename(&from, &to) {
-            Ok(()) => detail(|| format!("the earlier {} is now {}", from.display(), to.display())),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => {
-                return Err(e).with_context(|| format!("cannot rename the earlier {}", from.display()));
-            }
-        }
+    let mut kept = vec![(output.to_owned(), old), rings];
+    kept.retain(|(from, _)| std::fs::symlink_metadata(from).is_ok_and(|m| m.is_file()));
+    for (from, to) in &kept {
+        let renamed = std::fs::rename(from, to);
+        renamed.with_context(|| format!("cannot rename the earlier {}", from.display()))?;
+        detail(|| format!("the earlier {} is now {}", from.display(), to.display()));
     }
-    Ok(())
+    Ok(kept)
 }
 
 /// The source of the trace.
@@ -200,14 +199,17 @@ fn java_flags(args: &RunArgs, output: &Path, source: Source) -> Vec<OsString> {
 /// Reports the state of the capture. `written` is the file that the VM wrote.
 fn after(args: &RunArgs, output: &Path, written: Option<PathBuf>) {
     match written {
-        Some(path) => report(args, &path),
+        Some(path) => {
+            report(args, &path);
+        }
         None => say(&format!("warning: no capture was written to {}", output.display())),
     }
 }
 
-/// Reports the state of a capture.
-fn report(args: &RunArgs, path: &Path) {
-    match decode::open_file(path) {
+/// Reports the state of a capture, and returns whether it can be read.
+fn report(args: &RunArgs, path: &Path) -> bool {
+    let opened = decode::open_file(path);
+    match &opened {
         Ok(reader) => {
             if !args.quiet {
                 let pt: u64 = reader.cores().iter().map(|&c| reader.pt_bytes(c)).sum();
@@ -218,6 +220,7 @@ fn report(args: &RunArgs, path: &Path) {
         }
         Err(e) => say(&format!("warning: {e:#}")),
     }
+    opened.is_ok()
 }
 
 #[cfg(test)]
