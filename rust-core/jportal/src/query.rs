@@ -184,8 +184,7 @@ impl<'c> Query<'c> {
     /// Decodes, places and fills; `to` receives the flow.
     fn decode(&mut self, to: &mut dyn FlowConsumer) -> Result<Decoded, Error> {
         let visits = Arc::new(visits(self.recording()));
-        let threads = self.options.only.as_ref().map(Vec::len);
-        let mut window = Window::new(self.bounds, threads, to);
+        let mut window = Window::new(self.bounds, to);
         let methods = || Arc::new(self.recording().methods().clone());
         let mut unrolled;
         // Filling works with runs.

@@ -3,8 +3,6 @@
 //! The part of a flow between two bounds.
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jportal_flow::{Entry, Event, EventKind, FlowConsumer, FlowSink, ThreadInfo, Tier};
 use jportal_units::{MethodId, Tsc};
@@ -41,16 +39,12 @@ impl Bounds {
 /// come first, as found.
 pub(crate) struct Window<'c> {
     bounds: Bounds,
-    /// Number of threads, if it is known.
-    threads: Option<usize>,
-    /// Number of threads whose range has ended.
-    ended: Arc<AtomicUsize>,
     to: &'c mut dyn FlowConsumer,
 }
 
 impl<'c> Window<'c> {
-    pub(crate) fn new(bounds: Bounds, threads: Option<usize>, to: &'c mut dyn FlowConsumer) -> Self {
-        Self { bounds, threads, ended: Arc::default(), to }
+    pub(crate) fn new(bounds: Bounds, to: &'c mut dyn FlowConsumer) -> Self {
+        Self { bounds, to }
     }
 }
 
@@ -62,7 +56,6 @@ impl FlowConsumer for Window<'_> {
             ended: false,
             number: 0,
             now: Tsc(0),
-            all_ended: Arc::clone(&self.ended),
             to: self.to.thread(info),
         })
     }
@@ -70,8 +63,9 @@ impl FlowConsumer for Window<'_> {
         // A bound may be the number of any bytecode.
         !self.bounds.number_events() && self.to.takes_runs()
     }
+    // The end of the range does not end the decode: its figures are those of the whole trace.
     fn has_enough(&self) -> bool {
-        self.to.has_enough() || self.threads.is_some_and(|n| self.ended.load(Ordering::Relaxed) >= n)
+        self.to.has_enough()
     }
 }
 
@@ -84,8 +78,6 @@ struct Part {
     /// Number of the next event.
     number: u64,
     now: Tsc,
-    /// See [`Window::ended`].
-    all_ended: Arc<AtomicUsize>,
     to: Box<dyn FlowSink + Send>,
 }
 
@@ -128,7 +120,6 @@ impl Part {
             }
             if self.bounds.to.is_some_and(|to| self.has_reached(to)) {
                 self.ended = true;
-                self.all_ended.fetch_add(1, Ordering::Relaxed);
                 return begin.min(at)..at;
             }
             self.number += 1;
@@ -165,7 +156,7 @@ impl FlowSink for Part {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use jportal_flow::testing::{bytecode, enter, enter_as, leave, pass};
 
@@ -197,9 +188,9 @@ mod tests {
 
     fn part(from: Option<Bound>, to: Option<Bound>) -> Vec<Event> {
         let mut kept = Kept::default();
-        let mut window = Window::new(Bounds { from, to }, Some(1), &mut kept);
+        let mut window = Window::new(Bounds { from, to }, &mut kept);
         pass(&mut window, 1, &flow());
-        assert_eq!(window.has_enough(), to.is_some());
+        assert!(!window.has_enough());
         Arc::into_inner(kept.0).unwrap().into_inner().unwrap()
     }
 
@@ -224,6 +215,6 @@ mod tests {
         let mut kept = Kept::default();
         let by = |bound| Bounds { from: None, to: Some(bound) };
         assert!(by(Bound::Event(3)).number_events() && !by(Bound::Time(Tsc(3))).number_events());
-        assert!(!Window::new(by(Bound::Event(3)), None, &mut kept).takes_runs());
+        assert!(!Window::new(by(Bound::Event(3)), &mut kept).takes_runs());
     }
 }
