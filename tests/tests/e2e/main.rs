@@ -16,6 +16,7 @@ mod flight;
 mod identity;
 mod idioms;
 mod jacoco;
+mod jobs;
 mod live;
 mod load;
 mod markers;

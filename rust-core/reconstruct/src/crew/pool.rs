@@ -23,13 +23,13 @@ use crate::lanes::Lane;
 use jportal_units::Core;
 
 /// The weight of the batches that all cores together may decode ahead.
-const AHEAD: usize = 1 << 20;
+const AHEAD: usize = 1 << 19;
 /// The weight of the batches that each core may decode ahead, at least and at most.
-const AHEAD_OF_CORE: std::ops::RangeInclusive<usize> = 1 << 14..=1 << 18;
+const AHEAD_OF_CORE: std::ops::RangeInclusive<usize> = 1 << 13..=1 << 17;
 /// The weight of the work that lanes may have not done.
-const PENDING: usize = 1 << 20;
+const PENDING: usize = 1 << 18;
 /// The weight of the batches that a core decodes before the worker looks for other tasks.
-const PORTION: usize = 1 << 14;
+const PORTION: usize = 1 << 13;
 
 /// What the workers and the driver share.
 pub(crate) struct Workers<'a> {
