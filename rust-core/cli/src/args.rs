@@ -5,8 +5,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+mod export;
+mod report;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jportal::analyses::select::Pattern;
+
+pub(crate) use export::{ExportCommand, PerfDataArgs};
+pub(crate) use report::{CommonArgs, CoverageArgs, ReportCommand, ScopeArgs, TopArgs};
 
 use crate::sections;
 
@@ -58,8 +64,9 @@ pub(crate) enum Command {
     Info(InfoArgs),
     /// Print the flow as text, one thread after the other
     Print(PrintArgs),
-    /// Report coverage, hot methods or calls
-    Report(ReportArgs),
+    /// Report what was executed, in figures
+    #[command(subcommand)]
+    Report(ReportCommand),
     /// Compare the flow with an oracle's log, with another recording, or with JaCoCo
     #[command(hide = true)]
     Verify(VerifyArgs),
@@ -82,15 +89,9 @@ pub(crate) enum Command {
     /// same seed gives the same file.
     #[command(hide = true)]
     Degrade(DegradeArgs),
-    /// Write a capture in another tool's format
-    ///
-    /// `perf script --itrace=b -i DIR/perf.data` lists the branches, with symbols. The
-    /// directory cannot be moved, because perf.data contains the path of the code file. perf
-    /// knows only from the time which version of the code ran. Where the times in the trace are
-    /// too coarse for that, TSC packets are inserted and CYC packets are omitted. An OVF packet
-    /// marks lost trace. Exit status 1 if perf will not see every change of code, or every
-    /// switch of threads, at its place.
-    Export(ExportArgs),
+    /// Write what was executed in another tool's format
+    #[command(subcommand)]
+    Export(ExportCommand),
     /// Make a capture from another tool's recording
     ///
     /// The trace is from `perf record -e intel_pt//u`, while the VM recorded only metadata
@@ -479,61 +480,11 @@ pub(crate) struct PrintArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportKind {
-    /// Which bytecodes, lines and branch outcomes were executed
-    Coverage,
-    /// Bytecodes executed in each method itself, by tier, and calls
-    HotMethods,
-    /// Callers, call sites, callees and counts
-    Calls,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Classes {
     /// All classes
     All,
     /// Classes of the application, not those of the boot and platform loaders
     App,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ReportArgs {
-    /// Which report
-    #[arg(value_enum)]
-    pub(crate) kind: ReportKind,
-    #[command(flatten)]
-    pub(crate) decode: DecodeArgs,
-    #[command(flatten)]
-    pub(crate) range: RangeArgs,
-    #[command(flatten)]
-    pub(crate) infer: InferArgs,
-    #[command(flatten)]
-    pub(crate) exclude: ExcludeArgs,
-    /// Which classes; default: app for coverage, otherwise all
-    #[arg(long, value_enum)]
-    pub(crate) classes: Option<Classes>,
-    /// Only these classes or methods; may be repeated
-    ///
-    /// `com.example` is a package with all below it, or a class with those nested in it. `*` and
-    /// `?` match within a part of a name, `**` matches any parts: `com.**.Foo*`.
-    /// `com.example.Foo#get*` selects methods.
-    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
-    pub(crate) class: Vec<Pattern>,
-    /// Maximum number of rows of hot methods or calls
-    #[arg(long, value_name = "N", default_value_t = 30)]
-    pub(crate) top: usize,
-    /// Coverage: also one row per method
-    #[arg(long)]
-    pub(crate) methods: bool,
-    /// Show the versions of a redefined method as one row
-    #[arg(long)]
-    pub(crate) merge_versions: bool,
-    /// Remove from names what differs between runs, so that two runs can be compared
-    ///
-    /// `Main$$Lambda$14+0x…` becomes `Main$$Lambda`, and `GeneratedMethodAccessor7` loses its
-    /// number. Methods whose names become equal are one row.
-    #[arg(long)]
-    pub(crate) stable_names: bool,
 }
 
 #[derive(Args, Debug)]
@@ -648,27 +599,6 @@ pub(crate) struct DegradeArgs {
     /// this file
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) format: FormatArgs,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ExportFormat {
-    /// `perf.data` and the code in `code.elf`, for `perf script --itrace`
-    PerfData,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ExportArgs {
-    /// Which format
-    #[arg(value_enum, value_name = "KIND")]
-    pub(crate) kind: ExportFormat,
-    /// The capture
-    #[arg(value_name = "CAPTURE")]
-    pub(crate) capture: PathBuf,
-    /// The directory to write to; it is created if necessary
-    #[arg(short, long, value_name = "DIR")]
-    pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
 }

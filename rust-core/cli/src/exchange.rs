@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use jportal_perf_data::{DATA_FILE, Exported};
 use serde_json::json;
 
-use crate::args::{ExportArgs, ExportFormat, ImportArgs};
+use crate::args::{ExportCommand, ImportArgs, PerfDataArgs};
 use crate::output::{Kind, put};
 use crate::progress::ProgressLine;
 use crate::{Outcome, decode};
@@ -18,8 +18,13 @@ use crate::{Outcome, decode};
 const EXPORTED: Kind = Kind::new("export-perf-data", None);
 const IMPORTED: Kind = Kind::new("import", None);
 
-pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
-    let ExportFormat::PerfData = args.kind;
+pub(crate) fn export(command: &ExportCommand) -> Result<Outcome> {
+    match command {
+        ExportCommand::PerfData(args) => perf_data(args),
+    }
+}
+
+fn perf_data(args: &PerfDataArgs) -> Result<Outcome> {
     let capture = decode::open(&args.capture)?;
     let recording = capture.recording();
     let mut line = ProgressLine::new("exporting");
@@ -31,7 +36,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Outcome> {
     Ok(if exact { Outcome::Done } else { Outcome::Findings })
 }
 
-fn as_json(args: &ExportArgs, done: &Exported) -> serde_json::Value {
+fn as_json(args: &PerfDataArgs, done: &Exported) -> serde_json::Value {
     json!({
         "file": args.output.join(DATA_FILE).display().to_string(),
         "cores": done.cores, "trace_bytes": done.trace_bytes,
@@ -42,7 +47,7 @@ fn as_json(args: &ExportArgs, done: &Exported) -> serde_json::Value {
     })
 }
 
-fn as_text(args: &ExportArgs, done: &Exported) -> Result<String> {
+fn as_text(args: &PerfDataArgs, done: &Exported) -> Result<String> {
     let mut text = String::new();
     writeln!(
         text,

@@ -38,7 +38,7 @@ fn each_command_has_a_man_page() {
 #[test]
 fn details_of_a_command_are_in_its_help() {
     let help = |name| String::from_utf8(jportal(&[name, "--help"]).stdout).unwrap();
-    for (name, detail) in [("info", "completeness"), ("accuracy", "PMD"), ("export", "OVF")] {
+    for (name, detail) in [("info", "completeness"), ("accuracy", "PMD"), ("accuracy", "RA")] {
         assert!(help(name).contains(detail), "{}", help(name));
     }
 }
