@@ -870,6 +870,12 @@ impl CoreDecoder {
     }
 
     fn give_up(&mut self, error: Error, image: &CodeHistory) {
+        if matches!(error, Error::Circle { .. }) {
+            // The blocks of the circle did not run.
+            let back = self.circled.min(self.items.len());
+            self.items.truncate(self.items.len() - back);
+            self.state.blocks -= back as u64;
+        }
         let address = self.state.enabled.then(|| self.address(self.state.ip));
         // A PSB+ that contradicts the flow before it is still a good place to resume.
         if matches!(self.state.demand, Demand::Sync(_)) && self.state.psb >= self.base {

@@ -151,6 +151,8 @@ pub struct CoreDecoder {
     doubt: Option<Box<Doubt>>,
     /// The return at this packet is accepted without doubt.
     trusted_at: u64,
+    /// Number of blocks in the last circle.
+    circled: usize,
     /// Current level of the widened clock tolerance.
     level: u32,
     /// Nothing explains the trace: no alternatives are remembered up to `give_up_at`.
@@ -192,6 +194,7 @@ impl CoreDecoder {
             trouble: None,
             doubt: None,
             trusted_at: u64::MAX,
+            circled: 0,
             level: 0,
             surrender: false,
             give_up_at: u64::MAX,

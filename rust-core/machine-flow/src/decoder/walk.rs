@@ -422,11 +422,10 @@ impl CoreDecoder {
         }
     }
 
-    /// The last `steps - 1` blocks ran in a circle: takes them back.
+    /// The last `steps - 1` blocks ran in a circle. They stay until nothing explains the trace,
+    /// because the decoder may come back to a choice that it made in between.
     fn circle(&mut self, block: &Block, steps: u32) -> Error {
-        let back = (steps as usize - 1).min(self.items.len());
-        self.items.truncate(self.items.len() - back);
-        self.state.blocks -= back as u64;
+        self.circled = steps as usize - 1;
         Error::Circle {
             address: self.address(block.start),
             packet: self.state.demand.packet(),
