@@ -12,15 +12,25 @@
 //! runs for analyses that take no runs.
 #![forbid(unsafe_code)]
 
+pub mod blocks;
+pub mod call_trace;
 pub mod calls;
 pub mod coverage;
+pub mod diff;
 pub mod execution;
 mod hidden;
 pub mod hot;
+pub mod latency;
+pub mod metrics;
 pub mod names;
+pub mod natives;
+pub mod paths;
+pub mod polymorphism;
 pub mod print;
 pub mod select;
 pub mod threads;
+pub mod timeline;
+pub mod tree;
 mod unrolled;
 
 #[cfg(test)]

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Call trees: for each calling context, how often it was entered and what it executed.
+
+mod report;
+
+pub use report::{CallTree, Context, Delta, Kind, Limits, Settings, Site, ThreadTree, Tiers};
