@@ -10,14 +10,16 @@ use jportal_flow::{Analysis, Cause, Entry, Event, EventKind, Exclude, Exit, Prov
 use jportal_units::{Bci, MethodId, Tsc};
 use serde_json::{Value, json};
 
+use crate::blocks::{BlocksOptions, Level};
 use crate::calls::CallsAnalysis;
-use crate::coverage::CoverageAnalysis;
+use crate::coverage::split::SplitAnalysis;
+use crate::coverage::{CoverageAnalysis, CoverageOptions};
 use crate::hot::HotAnalysis;
 use crate::testing::{BRANCHY, enter, feed, gap, leave, leave_as, method};
 
 /// m0 is [`BRANCHY`]. m1: 0 `nop`; 1 `invokestatic` m0; 4 `iload_0`; 5 `ifne` 0; 8 `nop`;
 /// 9 `ireturn`.
-fn methods() -> Arc<MethodTable> {
+pub(crate) fn methods() -> Arc<MethodTable> {
     let mut t = MethodTable::default();
     t.push(method("a/B", "f", BRANCHY));
     let call = InvokeRef { signature: "(I)I".into(), ..testing::calls(1, "a/B", "f") };
@@ -27,14 +29,18 @@ fn methods() -> Arc<MethodTable> {
 }
 
 /// A random flow of single bytecodes.
-struct Flow {
+pub(crate) struct Flow {
     rng: Rng,
-    events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
     tier: Tier,
     provenance: Provenance,
 }
 
 impl Flow {
+    pub(crate) fn random(seed: u64) -> Self {
+        let rng = Rng::with_seed(seed);
+        Self { rng, events: Vec::new(), tier: Tier::C1, provenance: Provenance::Decoded }
+    }
     fn at(&mut self, m: u32, bcis: &[u16]) {
         for &bci in bcis {
             let kind = EventKind::Bytecode { method: MethodId(m), bci: Bci(bci), tier: self.tier };
@@ -67,7 +73,7 @@ impl Flow {
         self.at(0, way);
         self.events.push(leave(0));
     }
-    fn caller(&mut self) {
+    pub(crate) fn caller(&mut self) {
         self.provenance = match self.rng.u8(..4) {
             0 => Provenance::Projected { paths: 1 },
             1 => Provenance::Recovered { confidence: 0.5 },
@@ -91,7 +97,7 @@ impl Flow {
 }
 
 /// The same flow with the longest possible runs.
-fn in_runs(methods: &MethodTable, events: &[Event]) -> Vec<Event> {
+pub(crate) fn in_runs(methods: &MethodTable, events: &[Event]) -> Vec<Event> {
     let mut out: Vec<Event> = Vec::new();
     for event in events {
         let EventKind::Bytecode { method, bci, tier } = event.kind else {
@@ -129,7 +135,19 @@ fn reports(methods: &Arc<MethodTable>, events: &[Event], exclude: Exclude) -> Va
     feed(&mut hot, 1, events);
     feed(&mut calls, 1, events);
     feed(&mut coverage, 1, events);
-    json!([hot.report(9, |_| true), calls.report(9, |_| true), coverage.report(|_| true)])
+    let (a, b) = new();
+    let mut split = SplitAnalysis::new(a, b, |m| &*m.name == "g").excluding(exclude);
+    feed(&mut split, 1, events);
+    assert!(split.takes_runs());
+    let blocks = BlocksOptions { level: Level::Bytecodes, ..BlocksOptions::default() };
+    let options = CoverageOptions { counts: true, exception_branches: true };
+    json!([
+        hot.report(9, |_| true),
+        calls.report(9, |_| true),
+        coverage.report_with(options, |_| true),
+        coverage.counts().blocks(blocks, |_| true),
+        split.report(|_| true),
+    ])
 }
 
 #[test]
@@ -137,12 +155,7 @@ fn reports_on_runs_equal_those_on_single_bytecodes() {
     let methods = methods();
     let mut runs = 0;
     for seed in 0..300 {
-        let mut flow = Flow {
-            rng: Rng::with_seed(seed),
-            events: Vec::new(),
-            tier: Tier::C1,
-            provenance: Provenance::Decoded,
-        };
+        let mut flow = Flow::random(seed);
         (0..6).for_each(|_| flow.caller());
         let with_runs = in_runs(&methods, &flow.events);
         runs += with_runs.iter().filter(|e| matches!(e.kind, EventKind::Run { .. })).count();

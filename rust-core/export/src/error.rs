@@ -11,4 +11,12 @@ pub enum Error {
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
+    /// The coverage was made without counts of lines.
+    #[error(
+        "method {method} has no counts of lines: the coverage must be made with `CoverageOptions::counts`"
+    )]
+    NoCounts {
+        /// The first method without them: class, name and descriptor.
+        method: String,
+    },
 }

@@ -7,7 +7,7 @@
 
 mod block_trace;
 mod call_trace;
-mod coverage;
+pub mod coverage;
 mod error;
 mod facts;
 mod profile;

@@ -171,6 +171,10 @@ impl Follower {
         }
         self.hidden
     }
+    /// What was hidden since the flow began, or since the previous call.
+    pub(crate) fn take(&mut self) -> Hidden {
+        std::mem::take(&mut self.hidden)
+    }
     fn add(&mut self, stretch: Stretch) {
         *self.hidden.stretches.entry(stretch).or_default() += 1;
     }

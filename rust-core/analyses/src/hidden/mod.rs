@@ -33,6 +33,7 @@ pub(crate) use self::account::Account;
 pub use self::account::{Bounds, Missing};
 pub(crate) use self::follow::{Follower, Hidden};
 pub use self::inlined::Inlined;
+pub(crate) use self::region::may_throw;
 
 /// An upper bound. `None` means that there is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
