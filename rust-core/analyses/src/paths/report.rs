@@ -8,7 +8,7 @@ use jportal_flow::Tally;
 use jportal_units::{Bci, MethodId};
 use serde::Serialize;
 
-use super::{Begin, CutKey, End, Numbering, Path, PathsAnalysis};
+use super::{Begin, CutKey, End, Numbering, Path, PathsAnalysis, Reason};
 use crate::hidden::{Account, Inexact, Missing};
 use crate::names::{Name, Names, Version};
 
@@ -265,7 +265,7 @@ impl PathsAnalysis {
             cut,
             parts,
             bytecodes: on_paths + group.cut.values().map(|cut| cut.bytecodes).sum::<u64>(),
-            exact: !lossy && group.missing.is_none(),
+            exact: !lossy && group.missing.is_none() && group.cut.keys().all(is_known),
             missing: group.missing,
             rows,
             cuts,
@@ -309,6 +309,13 @@ impl PathsAnalysis {
         };
         rows.into_iter().map(hot).collect()
     }
+}
+
+/// Whether all that the frame executed is known, although the path has no end.
+const fn is_known(key: &CutKey) -> bool {
+    let known =
+        matches!(key.reason, Reason::Exception | Reason::End | Reason::PopFrame | Reason::EarlyReturn);
+    known && key.prefix.is_some()
 }
 
 fn cuts(numbering: &Numbering, group: &Group<'_>) -> Vec<CutRow> {

@@ -48,8 +48,13 @@ impl Paths {
                 if n == 1 { "method was" } else { "methods were" }
             )),
         }
-        let end = if self.exact { String::new() } else { format!("\n{}", least_note(&self.inexact, false)) };
-        text + &end
+        if !self.exact {
+            text.push_str(&format!("\n{}", least_note(&self.inexact, false)));
+            text.push_str(
+                "≥: where the flow does not show the beginning or the end of a path, it is not counted\n",
+            );
+        }
+        text
     }
     fn hot_text(&self, total: u64) -> String {
         let row = |hot: &super::HotPath| {
