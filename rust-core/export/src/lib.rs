@@ -6,13 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod block_trace;
-mod call_trace;
+pub mod call_trace;
 pub mod coverage;
 mod error;
 mod facts;
 mod profile;
 mod table;
-mod timeline;
+pub mod timeline;
 mod view;
 
 pub use error::Error;

@@ -23,8 +23,10 @@ pub struct Frame {
 pub struct Stack {
     frames: Vec<Frame>,
     beyond: u64,
-    /// The popped frame, with its last bytecode, that continues as another kind of frame.
-    replaced: Option<Frame>,
+    /// The popped frames, with their last bytecodes, that continue as another kind of frame. A
+    /// compiled frame is popped from its innermost inlined method outwards, and pushed again from
+    /// the outermost inwards.
+    replaced: Vec<Frame>,
 }
 
 /// Maximum number of frames kept, far more than a Java thread's stack can hold.
@@ -62,10 +64,12 @@ impl Stack {
     }
     fn push(&mut self, method: MethodId, entry: Entry) {
         let kept = match entry {
-            Entry::Osr | Entry::Deoptimisation => self.replaced.take().filter(|f| f.method == method),
+            Entry::Osr | Entry::Deoptimisation => self.replaced.pop().filter(|f| f.method == method),
             Entry::Call | Entry::Upcall | Entry::Found => None,
         };
-        self.replaced = None;
+        if kept.is_none() {
+            self.replaced.clear();
+        }
         if self.frames.len() == MAX_DEPTH {
             self.beyond += 1;
         } else {
@@ -79,7 +83,10 @@ impl Stack {
             return;
         }
         let frame = self.frames.pop();
-        self.replaced = frame.filter(|_| exit == Exit::Replaced);
+        match exit {
+            Exit::Replaced => self.replaced.extend(frame),
+            _ => self.replaced.clear(),
+        }
     }
     fn at(&mut self, method: MethodId, bci: Bci) {
         if self.beyond > 0 {
@@ -108,6 +115,25 @@ mod tests {
         assert_eq!(s.top(), Some(Frame { method: MethodId(1), bci: Some(Bci(7)), found: false }));
         s.follow(&leave(1).kind);
         assert_eq!((s.top(), s.depth()), (None, 0));
+    }
+
+    #[test]
+    fn inlined_frames_keep_their_positions_through_deoptimisation() {
+        let mut s = Stack::default();
+        let before = [enter(1), bytecode(1, 7), enter(2), bytecode(2, 9), enter(3), bytecode(3, 4)];
+        let leaves = [3, 2, 1].map(|m| leave_as(m, Exit::Replaced));
+        let enters = [1, 2, 3].map(|m| enter_as(m, Entry::Deoptimisation));
+        before.iter().for_each(|e| s.follow(&e.kind));
+        let frames: Vec<Frame> = s.frames().collect();
+        leaves.iter().chain(&enters).for_each(|e| s.follow(&e.kind));
+        assert_eq!(s.frames().collect::<Vec<_>>(), frames);
+        // A frame that is called anew has no position.
+        for e in [leave_as(3, Exit::Replaced), leave_as(2, Exit::Replaced), enter(2)] {
+            s.follow(&e.kind);
+        }
+        assert_eq!(s.top().map(|f| f.bci), Some(None));
+        s.follow(&enter_as(3, Entry::Deoptimisation).kind);
+        assert_eq!(s.top().map(|f| f.bci), Some(None));
     }
 
     #[test]

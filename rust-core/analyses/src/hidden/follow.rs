@@ -50,7 +50,7 @@ impl Hidden {
 /// Whether whole iterations of a loop may be missing, in addition to the paths that a compiler
 /// folded into one. An empty diamond may be the rest of a loop without effect: the test whether
 /// it iterates.
-const fn has_rounds(cause: Cause) -> bool {
+pub(crate) const fn has_rounds(cause: Cause) -> bool {
     !matches!(
         cause,
         Cause::ConditionalMove
@@ -85,6 +85,15 @@ impl Follower {
     /// The frames before the next event.
     pub(crate) const fn stack(&self) -> &Stack {
         &self.stack
+    }
+    /// The invoke that was the previous event. If the next event is a bytecode of the same method,
+    /// the call is silent.
+    pub(crate) const fn invoke(&self) -> Option<(MethodId, Bci)> {
+        self.invoke
+    }
+    /// Why the figures of this thread are not exact so far.
+    pub(crate) const fn inexact(&self) -> &Inexact {
+        &self.hidden.inexact
     }
     /// Processes the next event.
     pub(crate) fn event(

@@ -31,9 +31,9 @@ use serde::Serialize;
 
 pub(crate) use self::account::Account;
 pub use self::account::{Bounds, Missing};
-pub(crate) use self::follow::{Follower, Hidden};
+pub(crate) use self::follow::{Follower, Hidden, has_rounds};
 pub use self::inlined::Inlined;
-pub(crate) use self::region::may_throw;
+pub(crate) use self::region::{Region, To, Ways, may_throw};
 
 /// An upper bound. `None` means that there is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -89,7 +89,7 @@ pub struct Inexact {
 }
 
 impl Inexact {
-    fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.gaps += other.gaps;
         self.orphans += other.orphans;
         for (cause, n) in &other.unresolved {
