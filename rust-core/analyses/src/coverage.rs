@@ -20,13 +20,13 @@ use jportal_bytecode::{Method, MethodTable, Shape, Shapes};
 use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Exit, Provenance, Tally, ThreadInfo};
 use jportal_plain::table::{Align, percent, table};
 use jportal_units::{Bci, MethodId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::hidden::{Account, Follower, Hidden, Inexact, Inlined, counted};
 use crate::names::{Names, Naming, Version, version_text};
 
 /// The number of executed items and the number present.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Certainly executed, by the best provenance.
     pub executed: Tally,
@@ -68,7 +68,7 @@ impl Ratio {
 }
 
 /// The three figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Bytecode instructions.
     pub bytecodes: Ratio,
@@ -90,12 +90,12 @@ impl Figures {
 }
 
 /// One method.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodCoverage {
     /// Name and descriptor.
     pub name: String,
     /// The version, if the method was redefined.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
     /// The figures.
     #[serde(flatten)]
@@ -107,7 +107,7 @@ pub struct MethodCoverage {
 }
 
 /// One class of one loader.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassCoverage {
     /// Binary name (`java.lang.Object`).
     pub class: String,
@@ -124,7 +124,7 @@ pub struct ClassCoverage {
 }
 
 /// The report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// Whether nothing is unknown in the classes shown, and nothing was lost or inferred.
     pub exact: bool,

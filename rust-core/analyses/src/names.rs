@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable};
 use jportal_units::MethodId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How methods are named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Naming {
 }
 
 /// The version of a redefined method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Version {
     /// The number, from 1, in order of definition.
     pub number: u32,
