@@ -84,7 +84,7 @@ impl Figures {
         self.lines.merge(&other.lines);
         self.branches.merge(&other.branches);
     }
-    const fn has_unknown(&self) -> bool {
+    pub(crate) const fn has_unknown(&self) -> bool {
         self.bytecodes.unknown + self.lines.unknown + self.branches.unknown > 0
     }
 }
