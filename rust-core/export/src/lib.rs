@@ -10,7 +10,7 @@ mod call_trace;
 mod coverage;
 mod error;
 mod facts;
-mod profile;
+pub mod profile;
 mod table;
 mod timeline;
 mod view;
