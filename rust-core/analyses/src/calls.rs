@@ -13,7 +13,7 @@ use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Tally, ThreadInfo};
 use jportal_plain::table::{Align, table};
 use jportal_units::{Bci, MethodId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::hidden::{Account, Follower, Hidden, Inexact, Inlined, Missing};
 use crate::hot::{at_least, least_note};
@@ -33,12 +33,12 @@ enum Site {
 type Edges = HashMap<(Site, MethodId), Tally>;
 
 /// One call site and target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// `class.name(descriptor)`, `(VM)` or `(unknown)`.
     pub caller: String,
     /// The caller's version, if its method was redefined.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller_version: Option<Version>,
     /// The calling bytecode.
     pub bci: Option<u16>,
@@ -47,7 +47,7 @@ pub struct Call {
     /// `class.name(descriptor)`.
     pub callee: String,
     /// The callee's version, if its method was redefined.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callee_version: Option<Version>,
     /// Number of calls seen.
     pub count: Tally,
@@ -55,12 +55,12 @@ pub struct Call {
     pub exact: bool,
     /// Calls that may be missing in places that the flow marks as unknown. Where trace was
     /// lost, any number may be missing in addition.
-    #[serde(skip_serializing_if = "Missing::is_none")]
+    #[serde(default, skip_serializing_if = "Missing::is_none")]
     pub missing: Missing,
 }
 
 /// The report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calls {
     /// Whether the figures are complete: of the requested calls nothing is missing, inferred or
     /// lost.
@@ -71,7 +71,7 @@ pub struct Calls {
     pub total: Tally,
     /// Calls of the whole recording that may be missing in places that the flow marks as
     /// unknown.
-    #[serde(skip_serializing_if = "Missing::is_none")]
+    #[serde(default, skip_serializing_if = "Missing::is_none")]
     pub missing: Missing,
     /// Number of requested pairs of call site and target with at least one call seen.
     pub pairs: usize,

@@ -12,14 +12,14 @@ use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Entry, Event, EventKind, Exclude, Provenance, Tally, ThreadInfo, Tier};
 use jportal_units::MethodId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::hidden::{Account, Bounds, Follower, Hidden, Inexact, Inlined, Missing};
 use crate::names::{Name, Names, Naming, Version, version_text};
 use jportal_plain::table::{Align, percent, table};
 
 /// Bytecodes by executing tier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByTier {
     /// The template interpreter.
     pub interpreter: u64,
@@ -30,7 +30,7 @@ pub struct ByTier {
 }
 
 /// Figures of one method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Bytecodes executed in the method itself.
     pub bytecodes: Tally,
@@ -63,12 +63,12 @@ impl Counts {
 }
 
 /// One method of the report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotMethod {
     /// `class.name(descriptor)`.
     pub method: String,
     /// The version, if the method was redefined.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
     /// Loader, empty for the boot loader.
     pub loader: String,
@@ -79,12 +79,12 @@ pub struct HotMethod {
     pub exact: bool,
     /// What may be missing in places that the flow marks as unknown. Where trace was lost, any
     /// amount may be missing in addition.
-    #[serde(skip_serializing_if = "Missing::is_none")]
+    #[serde(default, skip_serializing_if = "Missing::is_none")]
     pub missing: Missing,
 }
 
 /// The report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotMethods {
     /// Whether the figures are complete: in the requested methods nothing is missing, inferred
     /// or lost.
@@ -94,7 +94,7 @@ pub struct HotMethods {
     /// All methods of the recording together.
     pub total: Counts,
     /// What may be missing of the total, in places that the flow marks as unknown.
-    #[serde(skip_serializing_if = "Missing::is_none")]
+    #[serde(default, skip_serializing_if = "Missing::is_none")]
     pub missing: Missing,
     /// Number of requested methods of which an execution was seen.
     pub executed: usize,

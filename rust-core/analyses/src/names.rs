@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable};
 use jportal_units::MethodId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How methods are named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Naming {
 }
 
 /// The version of a redefined method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Version {
     /// The number, from 1, in order of definition.
     pub number: u32,
@@ -142,10 +142,71 @@ pub fn stable(name: &str) -> Cow<'_, str> {
     name
 }
 
+/// The parts of `class.name(descriptor)`: class, name, descriptor. `None` for other texts.
+///
+/// A name of Java code has no parentheses, but the JVM allows them in names of classes and
+/// methods. The descriptor is the longest tail of the text that has the form of one.
+pub fn split_qualified(name: &str) -> Option<(&str, &str, &str)> {
+    let start = name.match_indices('(').map(|(at, _)| at).find(|&at| is_descriptor(&name[at..]))?;
+    let (class, method) = name[..start].rsplit_once('.')?;
+    (!class.is_empty() && !method.is_empty()).then_some((class, method, &name[start..]))
+}
+
+/// Whether a text has the form of a method's descriptor (JVMS 4.3.3).
+fn is_descriptor(text: &str) -> bool {
+    let Some(mut rest) = text.strip_prefix('(') else { return false };
+    while !rest.starts_with(')') {
+        let Some(after) = after_type(rest) else { return false };
+        rest = after;
+    }
+    matches!(&rest[1..], "V") || after_type(&rest[1..]) == Some("")
+}
+
+/// The text after the field type with which `text` begins (JVMS 4.3.2).
+fn after_type(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches('[');
+    match text.as_bytes().first()? {
+        b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z' => Some(&text[1..]),
+        b'L' => text.split_once(';').map(|(_, rest)| rest),
+        _ => None,
+    }
+}
+
+/// [`stable`] for `class.name(descriptor)`. Other texts are returned as they are.
+pub fn stable_qualified(name: &str) -> Cow<'_, str> {
+    let Some((class, ..)) = split_qualified(name) else { return Cow::Borrowed(name) };
+    match stable(class) {
+        Cow::Borrowed(_) => Cow::Borrowed(name),
+        Cow::Owned(kept) => Cow::Owned(format!("{kept}{}", &name[class.len()..])),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::method;
+
+    #[test]
+    fn qualified_names_are_split_at_their_descriptors() {
+        for (name, parts) in [
+            ("a.B.f(I)I", ("a.B", "f", "(I)I")),
+            ("B.<init>()V", ("B", "<init>", "()V")),
+            ("a.B.f([[Ljava/lang/String;J)[I", ("a.B", "f", "([[Ljava/lang/String;J)[I")),
+            ("a.B.in (round) brackets(Z)V", ("a.B", "in (round) brackets", "(Z)V")),
+            ("a.B.f(La/odd(I)I;)V", ("a.B", "f", "(La/odd(I)I;)V")),
+            ("M$$Lambda$4.0x08.run()V", ("M$$Lambda$4.0x08", "run", "()V")),
+        ] {
+            assert_eq!(split_qualified(name), Some(parts), "{name}");
+        }
+        for text in
+            ["", "(VM)", "(unknown)", "a.B", "f()V", ".f()V", "a.B.()V", "a.B.f(I", "a.B.f()", "a.B.f(L)V"]
+        {
+            assert_eq!(split_qualified(text), None, "{text}");
+        }
+        assert_eq!(stable_qualified("M$$Lambda$4.0x08.run()V"), "M$$Lambda.run()V");
+        assert_eq!(stable_qualified("M$$Lambda$9/0x0f.run()V"), "M$$Lambda.run()V");
+        assert_eq!(stable_qualified("(library)"), "(library)");
+    }
 
     #[test]
     fn what_a_run_makes_up_is_taken_away() {

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use glob::{MatchOptions, Pattern as Glob};
 use jportal_bytecode::Method;
 
+use crate::names::split_qualified;
+
 /// A pattern for classes, or for methods of classes: `CLASS` or `CLASS#METHOD`.
 ///
 /// `CLASS` is a binary name with dots. Without wildcards it selects the class of that name and the
@@ -59,6 +61,16 @@ impl Pattern {
     pub fn selects(&self, method: &Method) -> bool {
         self.selects_class(&method.class_name)
             && self.method.as_ref().is_none_or(|name| name.matches(&method.name))
+    }
+    /// Whether the pattern selects the method of a name from a report:
+    /// `class.name(descriptor)`. It selects no other texts.
+    pub fn selects_qualified(&self, name: &str) -> bool {
+        split_qualified(name).is_some_and(|(class, method, _)| self.selects_named(class, method))
+    }
+    /// Whether the pattern selects the method `method` of a class. `class`: with dots.
+    pub(crate) fn selects_named(&self, class: &str, method: &str) -> bool {
+        self.selects_class(&class.replace('.', "/"))
+            && self.method.as_ref().is_none_or(|name| name.matches(method))
     }
     /// Whether the pattern selects methods of a class. `name`: with slashes.
     fn selects_class(&self, name: &str) -> bool {
@@ -124,6 +136,13 @@ mod tests {
     fn methods_by_name() {
         assert!(selects("a.B#get*", "a/B", "getX") && !selects("a.B#get*", "a/B", "setX"));
         assert!(selects("**#<init>", "a/B", "<init>"));
+    }
+
+    #[test]
+    fn methods_by_qualified_name() {
+        let selects = |pattern: &str, name| pattern.parse::<Pattern>().unwrap().selects_qualified(name);
+        assert!(selects("a.B#f", "a.B.f(I)I") && !selects("a.B#f", "a.B.g(I)I"));
+        assert!(selects("a", "a.B$C.f()V") && !selects("a", "ab.C.f()V") && !selects("**", "(VM)"));
     }
 
     #[test]

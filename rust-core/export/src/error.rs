@@ -4,6 +4,8 @@
 
 use std::io;
 
+use jportal_analyses::tree::BadTree;
+
 /// An export that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -18,5 +20,32 @@ pub enum Error {
     NoCounts {
         /// The first method without them: class, name and descriptor.
         method: String,
+    },
+    /// The nodes of a call tree do not form trees.
+    #[error(transparent)]
+    Tree(#[from] BadTree),
+    /// Times were requested, but the frequency of the TSC is not known.
+    #[error("times cannot be written: the frequency of the TSC is not known; use another weight")]
+    NoTime,
+    /// A number does not fit into the format.
+    #[error("{what} {value} does not fit into the format, which ends at {most}")]
+    TooLarge {
+        /// What it counts.
+        what: &'static str,
+        /// The number.
+        value: u64,
+        /// The format's largest number.
+        most: u64,
+    },
+    /// All stacks together have too many frames for the format.
+    #[error(
+        "the stacks have {frames} frames together, more than the {most} that this format can hold; \
+         limit the depth, or use the collapsed format"
+    )]
+    TooDeep {
+        /// The frames of all stacks.
+        frames: u64,
+        /// The limit.
+        most: u64,
     },
 }

@@ -10,7 +10,7 @@ pub mod call_trace;
 pub mod coverage;
 mod error;
 mod facts;
-mod profile;
+pub mod profile;
 mod table;
 pub mod timeline;
 mod view;

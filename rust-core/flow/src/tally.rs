@@ -2,12 +2,12 @@
 
 //! Counts by provenance.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Event, EventKind, Provenance};
 
 /// A count of events by provenance.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// From packets and metadata alone.
     pub decoded: u64,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use jportal_flow::Tally;
 use jportal_units::{Bci, MethodId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::code::{Code, Parts};
 use super::planes::{Entries, MethodCounts, Sums, Throw};
@@ -15,7 +15,7 @@ use crate::coverage::Ratio;
 use crate::hidden::{Account, Hidden};
 
 /// Whether something was executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// It was seen.

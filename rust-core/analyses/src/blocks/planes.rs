@@ -9,12 +9,12 @@
 use hashbrown::HashMap;
 use jportal_flow::{Provenance, Tally};
 use jportal_units::{Bci, MethodId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::code::{Code, Parts};
 
 /// How often a method was entered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entries {
     /// Calls by Java code, by the VM or by native code. A continuation after OSR or
     /// deoptimisation is no call.

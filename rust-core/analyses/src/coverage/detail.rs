@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use jportal_bytecode::{Cfg, instructions};
 use jportal_flow::Tally;
 use jportal_units::Bci;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Ratio;
 use crate::blocks::{Entries, Facts, OfLine, Parts, State, Throw};
 use crate::hidden::may_throw;
 
 /// Counts of a method and of its parts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Detail {
     /// Whether one of its bytecodes was executed.
     pub state: State,
@@ -30,7 +30,7 @@ pub struct Detail {
 }
 
 /// A source line of a method.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineCoverage {
     /// The line.
     pub line: u16,
@@ -66,7 +66,7 @@ impl LineCoverage {
 }
 
 /// A way from one bytecode of a method to another, or out of the method.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WayCoverage {
     /// Which code of the method, from 1, if methods of the same name have different code.
     pub code: u32,

@@ -4,12 +4,12 @@
 
 use jportal_flow::Tally;
 use jportal_plain::table::percent;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::blocks::State;
 
 /// The number of executed items and the number present.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Certainly executed, by the best provenance.
     pub executed: Tally,
@@ -63,7 +63,7 @@ impl Ratio {
 }
 
 /// Coverage of the parts of code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Bytecode instructions.
     pub bytecodes: Ratio,
@@ -86,7 +86,7 @@ impl Figures {
 
 /// Coverage of methods and classes. A method counts as executed when one of its bytecodes was, a
 /// class when one of its methods was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Units {
     /// Methods with bytecode.
     pub methods: Ratio,

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use jportal_bytecode::{Method, MethodTable};
 use jportal_flow::{Analysis, Enough, Event, Exclude, ThreadInfo};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::blocks::{CountsAnalysis, CountsThread};
 use crate::hidden::{Inexact, Inlined};
@@ -43,12 +43,12 @@ pub use self::figures::{Figures, Ratio, Units};
 pub use self::uncovered::{Uncovered, UncoveredClass, UncoveredMethod};
 
 /// One method.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodCoverage {
     /// Name and descriptor.
     pub name: String,
     /// The version, if the method was redefined.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
     /// The figures.
     #[serde(flatten)]
@@ -58,12 +58,12 @@ pub struct MethodCoverage {
     /// Lines of which no bytecode was seen, but some may have been executed.
     pub unknown_lines: Vec<u16>,
     /// Counts of its parts, if requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Detail>,
 }
 
 /// One class of one loader.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassCoverage {
     /// Binary name (`java.lang.Object`).
     pub class: String,
@@ -82,7 +82,7 @@ pub struct ClassCoverage {
 }
 
 /// The report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// Whether nothing is unknown in the classes shown, and nothing was lost or inferred.
     pub exact: bool,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use hashbrown::{HashMap, HashSet};
 use jportal_bytecode::{InvokeRef, MethodTable};
 use jportal_units::{Bci, MethodId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::follow::{Hidden, Stretch};
 use super::region::{Region, Ways};
@@ -25,7 +25,7 @@ struct Call {
 }
 
 /// What may be missing of a method or of a call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// Unresolved stretches that may hide part of it.
     pub stretches: u64,
@@ -39,7 +39,7 @@ pub struct Missing {
 }
 
 /// A lower and an upper bound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Lower bound.
     pub min: u64,

@@ -27,7 +27,8 @@ mod region;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use jportal_flow::Cause;
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use self::account::Account;
 pub use self::account::{Bounds, Missing};
@@ -36,7 +37,7 @@ pub use self::inlined::Inlined;
 pub(crate) use self::region::{Region, To, Ways, may_throw};
 
 /// An upper bound. `None` means that there is no limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Most(pub Option<u64>);
 
@@ -67,13 +68,14 @@ impl Most {
 }
 
 /// Why figures are not exact. All counts are zero if the figures are exact.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inexact {
     /// Gaps.
     pub gaps: u64,
     /// Orphans: bytecodes of unknown methods.
     pub orphans: u64,
     /// Unresolved stretches of compiled code, of which only the ends are known, by cause.
+    #[serde(deserialize_with = "causes")]
     pub unresolved: BTreeMap<&'static str, u64>,
     /// Frames whose beginning was not seen.
     pub found: u64,
@@ -133,6 +135,17 @@ impl Inexact {
         let some = parts.into_iter().filter(|p| p.0 > 0);
         some.map(|(n, what, rest)| counted(n, what) + rest).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Reads the counts by cause. Causes that this version does not know count as `(other)`.
+fn causes<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<&'static str, u64>, D::Error> {
+    let mut known: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for (cause, n) in BTreeMap::<String, u64>::deserialize(from)? {
+        let name = Cause::ALL.iter().map(|c| c.name()).find(|name| *name == cause);
+        let count = known.entry(name.unwrap_or("(other)")).or_default();
+        *count = count.saturating_add(n);
+    }
+    Ok(known)
 }
 
 /// A count with its noun: `1 line`, `2 lines`.

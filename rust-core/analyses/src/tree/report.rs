@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::hidden::Inexact;
 
 /// The call trees of the threads shown, or one merged tree.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTree {
     /// Whether all figures are complete.
     pub exact: bool,
@@ -19,7 +19,7 @@ pub struct CallTree {
     /// The threads, by start. One entry without thread ids if they were merged.
     pub threads: Vec<ThreadTree>,
     /// The error of counting whole blocks, if both ways of counting were requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<Delta>,
     /// All nodes in preorder, the children of a node by name. A node's number is its index.
     pub nodes: Vec<Context>,
@@ -45,7 +45,7 @@ pub struct Settings {
 }
 
 /// The tree of one thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadTree {
     /// OS thread id. `None` for the merged tree.
     pub tid: Option<u32>,
@@ -100,7 +100,7 @@ pub struct Tiers {
 }
 
 /// What unresolved stretches may hide.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Number of stretches.
     pub stretches: u64,
@@ -111,7 +111,7 @@ pub struct Limits {
 }
 
 /// A method in its whole calling context.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
     /// Number: its index.
     pub id: u32,
@@ -124,7 +124,7 @@ pub struct Context {
     /// Loader of the class; empty for the boot loader and for texts in parentheses.
     pub loader: String,
     /// The call site, if the key contains it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<Site>,
     /// Activations that began in this context.
     pub invocations: Tally,
@@ -136,7 +136,7 @@ pub struct Context {
     /// Bytecodes executed in these activations themselves, each counted when it began.
     pub bytecodes: Tally,
     /// The same, counted by whole blocks when their first bytecode began.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<u64>,
     /// Bytecodes of this node and of all nodes below it.
     pub total: u64,
@@ -147,12 +147,12 @@ pub struct Context {
     /// Whether the node's figures are complete.
     pub exact: bool,
     /// What may be missing, if the figures are lower bounds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unresolved: Option<Limits>,
 }
 
 /// The error of counting by whole blocks (JP, section 6): default / precise - 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
     /// Bytecodes counted by whole blocks.
     pub default: u64,
