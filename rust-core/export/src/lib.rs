@@ -13,6 +13,6 @@ mod facts;
 mod profile;
 mod table;
 mod timeline;
-mod view;
+pub mod view;
 
 pub use error::Error;
