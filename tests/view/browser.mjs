@@ -7,8 +7,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const FLAGS = [
-  "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-  "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--remote-debugging-pipe",
 ];
 
 /// One page of a browser. Everything that the page reports is in `reports`; requests other than for
@@ -16,7 +23,9 @@ const FLAGS = [
 export class Browser {
   constructor(chromium) {
     this.directory = mkdtempSync(join(tmpdir(), "jportal-view-"));
-    this.child = spawn(chromium, [...FLAGS, `--user-data-dir=${this.directory}`, "about:blank"], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+    this.child = spawn(chromium, [...FLAGS, `--user-data-dir=${this.directory}`, "about:blank"], {
+      stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"],
+    });
     this.waiting = new Map();
     this.listeners = [];
     this.reports = [];
@@ -33,7 +42,9 @@ export class Browser {
     this.child.on("exit", (code) => {
       for (const { reject } of this.waiting.values()) reject(new Error(`Chromium ended with status ${code}`));
     });
-    this.child.on("error", (e) => { for (const { reject } of this.waiting.values()) reject(e); });
+    this.child.on("error", (e) => {
+      for (const { reject } of this.waiting.values()) reject(e);
+    });
   }
   received(message) {
     if (message.id) {
@@ -65,20 +76,32 @@ export class Browser {
     const { targetId } = await this.send("Target.createTarget", { url: "about:blank" }, null);
     this.session = (await this.send("Target.attachToTarget", { targetId, flatten: true }, null)).sessionId;
     for (const domain of ["Runtime", "Log", "Page", "Network"]) await this.send(domain + ".enable");
-    await this.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false });
+    await this.send("Emulation.setDeviceMetricsOverride", {
+      width,
+      height,
+      deviceScaleFactor: 1,
+      mobile: false,
+    });
   }
-  media(scheme) { return this.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] }); }
+  media(scheme) {
+    return this.send("Emulation.setEmulatedMedia", {
+      features: [{ name: "prefers-color-scheme", value: scheme }],
+    });
+  }
   async go(url) {
     await this.send("Page.navigate", { url });
     await this.until("document.documentElement.dataset.ready === 'true'", "the page to be ready", 60000);
   }
   async evaluate(expression) {
     const r = await this.send("Runtime.evaluate", { expression, returnByValue: true, awaitPromise: true });
-    if (r.exceptionDetails) throw new Error(`${expression}: ${r.exceptionDetails.exception?.description || r.exceptionDetails.text}`);
+    if (r.exceptionDetails)
+      throw new Error(
+        `${expression}: ${r.exceptionDetails.exception?.description || r.exceptionDetails.text}`,
+      );
     return r.result.value;
   }
   async until(expression, what, limit = 10000) {
-    for (const end = Date.now() + limit; ;) {
+    for (const end = Date.now() + limit; ; ) {
       const value = await this.evaluate(expression).catch(() => false);
       if (value) return value;
       if (Date.now() > end) throw new Error(`waited ${limit} ms for ${what}`);
@@ -86,7 +109,11 @@ export class Browser {
     }
   }
   /// Waits until the page has painted what it was asked to.
-  painted() { return this.evaluate("new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))"); }
+  painted() {
+    return this.evaluate(
+      "new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))",
+    );
+  }
   async click(x, y, count = 1) {
     const at = { x, y, button: "left", clickCount: count };
     await this.send("Input.dispatchMouseEvent", { type: "mouseMoved", x, y });
@@ -100,13 +127,29 @@ export class Browser {
   }
   async drag(x, y, toX) {
     const to = { x: toX, y, button: "left" };
-    await this.send("Input.dispatchMouseEvent", { type: "mousePressed", x, y, button: "left", clickCount: 1 });
+    await this.send("Input.dispatchMouseEvent", {
+      type: "mousePressed",
+      x,
+      y,
+      button: "left",
+      clickCount: 1,
+    });
     await this.send("Input.dispatchMouseEvent", { type: "mouseMoved", ...to, buttons: 1 });
     await this.send("Input.dispatchMouseEvent", { type: "mouseReleased", ...to, clickCount: 1 });
     await this.painted();
   }
   async key(key) {
-    const code = { Enter: 13, Escape: 27, ArrowLeft: 37, ArrowUp: 38, ArrowRight: 39, ArrowDown: 40, Home: 36, End: 35, Tab: 9 }[key];
+    const code = {
+      Enter: 13,
+      Escape: 27,
+      ArrowLeft: 37,
+      ArrowUp: 38,
+      ArrowRight: 39,
+      ArrowDown: 40,
+      Home: 36,
+      End: 35,
+      Tab: 9,
+    }[key];
     const text = key.length === 1 ? key : key === "Enter" ? "\r" : undefined;
     const event = { key, code: key, windowsVirtualKeyCode: code ?? key.toUpperCase().charCodeAt(0) };
     await this.send("Input.dispatchKeyEvent", { type: text ? "keyDown" : "rawKeyDown", text, ...event });

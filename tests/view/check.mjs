@@ -19,7 +19,7 @@ import { Browser } from "./browser.mjs";
 
 const options = { screenshots: null, within: "2000" };
 const files = [];
-for (let args = process.argv.slice(2); args.length;) {
+for (let args = process.argv.slice(2); args.length; ) {
   const arg = args.shift();
   if (arg.startsWith("--") && arg.slice(2) in options && args.length) options[arg.slice(2)] = args.shift();
   else files.push(arg);
@@ -38,23 +38,38 @@ if (options.screenshots) mkdirSync(options.screenshots, { recursive: true });
 // The data, read here independently of the page's own code.
 const page = readFileSync(files[0], "utf8");
 const MARK = '<script type="application/json" id="data">';
-const dataFrom = page.indexOf(MARK) + MARK.length, dataTo = page.indexOf("</script>", dataFrom);
+const dataFrom = page.indexOf(MARK) + MARK.length,
+  dataTo = page.indexOf("</script>", dataFrom);
 const data = JSON.parse(page.slice(dataFrom, dataTo));
 
 const b = new Browser(chromium);
-let passed = 0, failed = 0;
+let passed = 0,
+  failed = 0;
 function check(what, ok, seen) {
   if (ok) passed++;
-  else { failed++; console.log(`FAILED ${what}` + (seen === undefined ? "" : `: ${JSON.stringify(seen)}`)); }
+  else {
+    failed++;
+    console.log(`FAILED ${what}` + (seen === undefined ? "" : `: ${JSON.stringify(seen)}`));
+  }
 }
-const shot = async (name) => { if (options.screenshots) await b.screenshot(join(options.screenshots, name + ".png")); };
-const text = (selector) => b.evaluate(`document.querySelector(${JSON.stringify(selector)})?.textContent ?? null`);
-const box = (selector) => b.evaluate(`(() => { const r = document.querySelector(${JSON.stringify(selector)})?.getBoundingClientRect(); return r && { x: r.x, y: r.y, w: r.width, h: r.height }; })()`);
+const shot = async (name) => {
+  if (options.screenshots) await b.screenshot(join(options.screenshots, name + ".png"));
+};
+const text = (selector) =>
+  b.evaluate(`document.querySelector(${JSON.stringify(selector)})?.textContent ?? null`);
+const box = (selector) =>
+  b.evaluate(
+    `(() => { const r = document.querySelector(${JSON.stringify(selector)})?.getBoundingClientRect(); return r && { x: r.x, y: r.y, w: r.width, h: r.height }; })()`,
+  );
 const count = (selector) => b.evaluate(`document.querySelectorAll(${JSON.stringify(selector)}).length`);
 const tab = () => b.evaluate("document.querySelector('[role=tab][aria-selected=true]')?.id.slice(4)");
-const press = async (selector) => { const r = await box(selector); await b.click(r.x + r.w / 2, r.y + r.h / 2); };
+const press = async (selector) => {
+  const r = await box(selector);
+  await b.click(r.x + r.w / 2, r.y + r.h / 2);
+};
 /// A number of colours of a canvas: more than a few if something was painted.
-const colours = (panel) => b.evaluate(`(() => {
+const colours = (panel) =>
+  b.evaluate(`(() => {
   const c = document.querySelector("#panel-${panel} canvas");
   const copy = new OffscreenCanvas(c.width, c.height).getContext("2d", { willReadFrequently: true });
   copy.drawImage(c, 0, 0);
@@ -65,13 +80,19 @@ const colours = (panel) => b.evaluate(`(() => {
 
 /// The bytecodes of the roots' children by name and kind, over all threads or of one; heaviest first.
 function firstFrames(thread) {
-  const t = data.trees[0], sums = new Map();
-  let depth = 0, root = -1, at = "";
+  const t = data.trees[0],
+    sums = new Map();
+  let depth = 0,
+    root = -1,
+    at = "";
   for (let i = 0; i < t.kinds.length; i++) {
     depth += t.depth[i];
-    if (depth === 0) { root++; at = "(root)"; }
-    else if (depth === 1) at = `${data.strings.all[data.strings.names[2 * t.name[i]]]} ${t.kinds[i]}`;
-    if (thread === null || thread === root) sums.set(at, (sums.get(at) || 0) + t.interpreter[i] + t.c1[i] + t.c2[i]);
+    if (depth === 0) {
+      root++;
+      at = "(root)";
+    } else if (depth === 1) at = `${data.strings.all[data.strings.names[2 * t.name[i]]]} ${t.kinds[i]}`;
+    if (thread === null || thread === root)
+      sums.set(at, (sums.get(at) || 0) + t.interpreter[i] + t.c1[i] + t.c2[i]);
   }
   sums.delete("(root)");
   return [...sums].sort((x, y) => y[1] - x[1]);
@@ -91,9 +112,19 @@ async function opens() {
   check(`opens within ${options.within} ms`, cpu <= Number(options.within), cpu);
   check("below 20 MB", statSync(files[0]).size < 20e6);
   check("seven tabs", (await count("[role=tab]")) === 7);
-  check("each tab names its panel", await b.evaluate("[...document.querySelectorAll('[role=tab]')].every((t) => document.getElementById(t.getAttribute('aria-controls'))?.getAttribute('role') === 'tabpanel')"));
+  check(
+    "each tab names its panel",
+    await b.evaluate(
+      "[...document.querySelectorAll('[role=tab]')].every((t) => document.getElementById(t.getAttribute('aria-controls'))?.getAttribute('role') === 'tabpanel')",
+    ),
+  );
   check("one tab is in the order of Tab", (await count("[role=tab][tabindex='0']")) === 1);
-  check("nothing wider than the page", await b.evaluate("document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight"));
+  check(
+    "nothing wider than the page",
+    await b.evaluate(
+      "document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight",
+    ),
+  );
 }
 
 async function overview() {
@@ -120,7 +151,10 @@ async function flame() {
   await b.key("2");
   console.log(`flame graph in ${Date.now() - before} ms of time`);
   check("2 chooses the flame graph", (await tab()) === "flame");
-  check("the flame graph has the focus", await b.evaluate("document.activeElement.classList.contains('flame')"));
+  check(
+    "the flame graph has the focus",
+    await b.evaluate("document.activeElement.classList.contains('flame')"),
+  );
   check("frames are painted", (await colours("flame")) > 8);
   await shot("2-flame");
   const r = await box("#panel-flame .canvas");
@@ -130,18 +164,34 @@ async function flame() {
   await b.click(r.x + 40, r.y + 2 + 19 * 2 + 8);
   check("a click zooms", (await crumbs()) === 3, await crumbs());
   const zoomed = await text("#panel-flame .crumbs [aria-current]");
-  check("the frame is selected", (await text("#panel-flame .side .name")).includes(zoomed.split(".").pop()), zoomed);
+  check(
+    "the frame is selected",
+    (await text("#panel-flame .side .name")).includes(zoomed.split(".").pop()),
+    zoomed,
+  );
   await shot("2-flame-zoomed");
   await b.key("Escape");
   check("Escape zooms out", (await crumbs()) === 1, await crumbs());
   const live = [];
-  for (const key of ["Home", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowLeft", "ArrowUp"]) { await b.key(key); live.push(await text("#live")); }
-  check("arrows move and say where", new Set(live.slice(1)).size >= 3 && live[2] === live[4] && live[1] === live[5], live);
+  for (const key of ["Home", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowLeft", "ArrowUp"]) {
+    await b.key(key);
+    live.push(await text("#live"));
+  }
+  check(
+    "arrows move and say where",
+    new Set(live.slice(1)).size >= 3 && live[2] === live[4] && live[1] === live[5],
+    live,
+  );
   await b.key("ArrowDown");
   await b.key("Enter");
   check("Enter zooms", (await crumbs()) > 1);
   const [heaviest, weight] = firstFrames(null)[0];
-  check("threads are merged: the heaviest first frame", live[1].startsWith(heaviest.slice(0, -2) + ", ") && live[1].includes(` ${weight.toLocaleString("en")} bytecodes`), [live[1], heaviest, weight]);
+  check(
+    "threads are merged: the heaviest first frame",
+    live[1].startsWith(heaviest.slice(0, -2) + ", ") &&
+      live[1].includes(` ${weight.toLocaleString("en")} bytecodes`),
+    [live[1], heaviest, weight],
+  );
   await b.key("Escape");
   await b.key("Escape");
   await b.key("/");
@@ -151,12 +201,19 @@ async function flame() {
   check("search shows a share", /^[\d,]+ frames · (≈ )?\d.*%/.test(found), found);
   await shot("2-flame-search");
   await b.key("Enter");
-  check("Enter goes to the heaviest match", /hashCode/.test(await text("#panel-flame .side .name")), await text("#panel-flame .side"));
+  check(
+    "Enter goes to the heaviest match",
+    /hashCode/.test(await text("#panel-flame .side .name")),
+    await text("#panel-flame .side"),
+  );
   await b.key("/");
   await b.key("Escape");
   check("Escape clears the search", (await text("#panel-flame .found")) === "");
   await b.evaluate("document.querySelector('#panel-flame .flame').focus()");
-  const option = (group, label) => b.evaluate(`[...document.querySelectorAll('#panel-flame [aria-label="${group}"] button')].find((x) => x.textContent === '${label}').click()`);
+  const option = (group, label) =>
+    b.evaluate(
+      `[...document.querySelectorAll('#panel-flame [aria-label="${group}"] button')].find((x) => x.textContent === '${label}').click()`,
+    );
   await option("Order", "Callers");
   await option("Direction", "Flame");
   await option("Weight", "Calls");
@@ -172,11 +229,19 @@ async function flame() {
   await option("Colour", "Tiers");
   const total = () => b.evaluate("document.querySelector('#panel-flame .side .figures td').textContent");
   const merged = await total();
-  await b.evaluate("(() => { const s = document.querySelector('#panel-flame select'); s.selectedIndex = 1; s.dispatchEvent(new Event('change')); })()");
+  await b.evaluate(
+    "(() => { const s = document.querySelector('#panel-flame select'); s.selectedIndex = 1; s.dispatchEvent(new Event('change')); })()",
+  );
   await b.painted();
   const sum = (frames) => frames.reduce((n, f) => n + f[1], 0);
-  check("all threads have the sum of all", digits(merged) === sum(firstFrames(null)), [merged, sum(firstFrames(null))]);
-  check("a thread has its own sum", digits(await total()) === sum(firstFrames(0)), [await total(), sum(firstFrames(0))]);
+  check("all threads have the sum of all", digits(merged) === sum(firstFrames(null)), [
+    merged,
+    sum(firstFrames(null)),
+  ]);
+  check("a thread has its own sum", digits(await total()) === sum(firstFrames(0)), [
+    await total(),
+    sum(firstFrames(0)),
+  ]);
 }
 
 async function methods() {
@@ -192,11 +257,21 @@ async function methods() {
   await press("#panel-methods .th button[title=Sort]");
   await b.key("/");
   await b.type("string compareto");
-  check("the filter keeps what has all words", await b.evaluate(`[...document.querySelectorAll('${rows} .name')].every((n) => /string/i.test(n.title) && /compareto/i.test(n.title))`));
+  check(
+    "the filter keeps what has all words",
+    await b.evaluate(
+      `[...document.querySelectorAll('${rows} .name')].every((n) => /string/i.test(n.title) && /compareto/i.test(n.title))`,
+    ),
+  );
   await b.key("Escape");
   await b.evaluate("document.querySelector('#panel-methods .grid').focus()");
   await b.key("ArrowDown");
-  check("a row is chosen", (await b.evaluate("document.getElementById(document.querySelector('#panel-methods .grid').getAttribute('aria-activedescendant'))?.getAttribute('aria-selected')")) === "true");
+  check(
+    "a row is chosen",
+    (await b.evaluate(
+      "document.getElementById(document.querySelector('#panel-methods .grid').getAttribute('aria-activedescendant'))?.getAttribute('aria-selected')",
+    )) === "true",
+  );
   await b.key("Enter");
   check("Enter opens the code", (await tab()) === "source");
 }
@@ -206,7 +281,11 @@ async function source() {
   check("bytecode with counts", (await count("#panel-source [aria-label=Bytecode] .ln.executed")) > 2);
   check("source with counts", (await count("#panel-source [aria-label=Source] .ln.executed")) > 2);
   check("branch ways", (await count("#panel-source .ln.way")) > 1);
-  check("source is text", (await count("#panel-source .src b i, #panel-source img, #panel-source [aria-label=Source] .src b")) === 0);
+  check(
+    "source is text",
+    (await count("#panel-source .src b i, #panel-source img, #panel-source [aria-label=Source] .src b")) ===
+      0,
+  );
   await press("#panel-source [aria-label=Source] .ln.executed");
   check("a line shows its bytecode", (await count("#panel-source [aria-label=Bytecode] .ln.current")) > 0);
   await shot("4-source");
@@ -214,14 +293,20 @@ async function source() {
   await b.type("parser query");
   check("methods are suggested", (await count("#panel-source .matches li")) > 0);
   await b.key("Enter");
-  check("Enter opens the method", /Parser\d*\.query/.test(await text("#panel-source .bar-tools .name")), await text("#panel-source .bar-tools .name"));
+  check(
+    "Enter opens the method",
+    /Parser\d*\.query/.test(await text("#panel-source .bar-tools .name")),
+    await text("#panel-source .bar-tools .name"),
+  );
 }
 
 async function coverage() {
   await b.key("5");
   check("5 chooses the coverage", (await tab()) === "coverage");
-  for (const state of ["executed", "missed", "unknown"]) check(`coverage shows ${state}`, (await count(`#panel-coverage .bar .${state}`)) > 0);
-  const rows = async () => Number(await b.evaluate("document.querySelector('#panel-coverage .grid').getAttribute('aria-rowcount')"));
+  for (const state of ["executed", "missed", "unknown"])
+    check(`coverage shows ${state}`, (await count(`#panel-coverage .bar .${state}`)) > 0);
+  const rows = async () =>
+    Number(await b.evaluate("document.querySelector('#panel-coverage .grid').getAttribute('aria-rowcount')"));
   const few = await rows();
   await b.key("ArrowDown");
   await b.key("ArrowDown");
@@ -255,15 +340,27 @@ async function rest() {
   await shot("7-jit");
   await b.key("/");
   await b.type("class_check");
-  check("events can be filtered", await b.evaluate("[...document.querySelectorAll('#panel-jit .rows .tr')].every((r) => r.textContent.includes('Deoptimised'))"));
+  check(
+    "events can be filtered",
+    await b.evaluate(
+      "[...document.querySelectorAll('#panel-jit .rows .tr')].every((r) => r.textContent.includes('Deoptimised'))",
+    ),
+  );
   await b.key("Escape");
   await b.key("Escape");
   await b.key("1");
   await b.evaluate("document.getElementById('tab-overview').focus()");
   await b.key("ArrowRight");
-  check("arrows move between tabs", (await tab()) === "flame" && (await b.evaluate("document.activeElement.id")) === "tab-flame");
+  check(
+    "arrows move between tabs",
+    (await tab()) === "flame" && (await b.evaluate("document.activeElement.id")) === "tab-flame",
+  );
   await press("#exact");
-  check("the page says why figures are bounds", /lower bounds|exact/.test(await text("#about")) && !(await b.evaluate("document.getElementById('about').hidden")));
+  check(
+    "the page says why figures are bounds",
+    /lower bounds|exact/.test(await text("#about")) &&
+      !(await b.evaluate("document.getElementById('about').hidden")),
+  );
   await shot("8-about");
   await b.key("Escape");
   check("Escape closes it", await b.evaluate("document.getElementById('about').hidden"));
@@ -273,8 +370,20 @@ async function dark() {
   const background = () => b.evaluate("getComputedStyle(document.body).backgroundColor");
   const light = await background();
   await press("#theme");
-  check("the switch makes it dark", (await background()) !== light && (await b.evaluate("document.getElementById('theme').getAttribute('aria-pressed')")) === "true");
-  for (const [key, name] of ["overview", "flame", "methods", "source", "coverage", "latency", "jit"].entries()) {
+  check(
+    "the switch makes it dark",
+    (await background()) !== light &&
+      (await b.evaluate("document.getElementById('theme').getAttribute('aria-pressed')")) === "true",
+  );
+  for (const [key, name] of [
+    "overview",
+    "flame",
+    "methods",
+    "source",
+    "coverage",
+    "latency",
+    "jit",
+  ].entries()) {
     await b.key(String(key + 1));
     await b.painted();
     await shot(`dark-${key + 1}-${name}`);
@@ -286,38 +395,68 @@ async function dark() {
   await b.send("Page.reload");
   await b.until("document.documentElement.dataset.ready === 'true'", "the page after a reload", 60000);
   check("dark where the system is", (await background()) !== light);
-  await b.send("Emulation.setDeviceMetricsOverride", { width: 800, height: 600, deviceScaleFactor: 2, mobile: false });
+  await b.send("Emulation.setDeviceMetricsOverride", {
+    width: 800,
+    height: 600,
+    deviceScaleFactor: 2,
+    mobile: false,
+  });
   await b.key("2");
   await b.painted();
-  check("fits a small window", await b.evaluate("document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight"));
+  check(
+    "fits a small window",
+    await b.evaluate(
+      "document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight",
+    ),
+  );
   await shot("small-flame");
 }
 
 /// The same page with markup in each of its strings.
 async function hostile() {
   const evil = (value, key) => {
-    if (typeof value === "string") return key === "kinds" || key === "levels" || /^\d+$/.test(value) ? value : `<i data-evil onmouseover=alert(1)>${value}</i></script><script>throw 1</script>`;
+    if (typeof value === "string")
+      return key === "kinds" || key === "levels" || /^\d+$/.test(value)
+        ? value
+        : `<i data-evil onmouseover=alert(1)>${value}</i></script><script>throw 1</script>`;
     if (Array.isArray(value)) return value.map((v) => evil(v, key));
-    if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, evil(v, k)]));
+    if (value && typeof value === "object")
+      return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, evil(v, k)]));
     return value;
   };
   const path = join(directory, "hostile.html");
   const small = { ...data, files: { ...data.files, texts: data.files.texts.map((t) => t.slice(0, 4000)) } };
-  writeFileSync(path, page.slice(0, dataFrom) + JSON.stringify(evil(small)).replaceAll("<", "\\u003c") + page.slice(dataTo));
-  await b.send("Emulation.setDeviceMetricsOverride", { width: 1400, height: 900, deviceScaleFactor: 1, mobile: false });
+  writeFileSync(
+    path,
+    page.slice(0, dataFrom) + JSON.stringify(evil(small)).replaceAll("<", "\\u003c") + page.slice(dataTo),
+  );
+  await b.send("Emulation.setDeviceMetricsOverride", {
+    width: 1400,
+    height: 900,
+    deviceScaleFactor: 1,
+    mobile: false,
+  });
   await b.go(pathToFileURL(path).href);
   for (let i = 1; i <= 7; i++) {
     await b.key(String(i));
     for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await b.key(key);
     await b.evaluate("document.getElementById('tab-overview').focus()");
   }
-  check("markup in names stays text", (await count("[data-evil]")) === 0 && (await b.evaluate("document.body.textContent.includes('<i data-evil')")));
+  check(
+    "markup in names stays text",
+    (await count("[data-evil]")) === 0 &&
+      (await b.evaluate("document.body.textContent.includes('<i data-evil')")),
+  );
 }
 
 const directory = mkdtempSync(join(tmpdir(), "jportal-view-"));
 try {
   for (const part of [opens, overview, flame, methods, source, coverage, rest, dark, hostile]) {
-    try { await part(); } catch (e) { check(part.name, false, e.message); }
+    try {
+      await part();
+    } catch (e) {
+      check(part.name, false, e.message);
+    }
   }
   const own = [files[0], join(directory, "hostile.html")].map((f) => pathToFileURL(resolve(f)).href);
   const others = b.requests.filter((url) => !own.includes(url.split("#")[0]) && !url.startsWith("data:"));

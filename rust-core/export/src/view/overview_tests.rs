@@ -99,7 +99,7 @@ fn the_width_doubles_and_no_bytecode_is_lost() {
         }
         let o = of(&events);
         let buckets = &o.threads[0].buckets;
-        assert!(o.buckets <= BUCKETS as u32 && o.width.is_power_of_two() && o.start % o.width == 0);
+        assert!(o.buckets <= BUCKETS as u32 && o.width.is_power_of_two() && o.start.is_multiple_of(o.width));
         assert!(buckets.iter().all(|(n, _)| *n < o.buckets));
         let mut sum = Bucket::default();
         buckets.iter().for_each(|(_, b)| sum.add(b));

@@ -59,7 +59,7 @@ fn package(text: &str) -> String {
             line = rest.trim();
         }
         if let Some(clause) = line.strip_prefix("package ") {
-            let end = clause.find(|c: char| c == ';' || c == '{' || c == '/').unwrap_or(clause.len());
+            let end = clause.find([';', '{', '/']).unwrap_or(clause.len());
             parts.push(clause[..end].trim());
         } else if !(line.is_empty() || line.starts_with("//") || line.starts_with('@')) {
             break;

@@ -12,17 +12,20 @@ use crate::Error;
 
 /// Greatest size of a page in bytes, unless methods and classes alone need more.
 pub const LIMIT: usize = 19_900_000;
+const _: () = assert!(LIMIT < 20_000_000);
 
 /// The page. `@@` is on both sides of the names of what is inserted.
 const TEMPLATE: &str = include_str!("assets/page.html");
 const STYLE: &str = include_str!("assets/page.css");
 /// The scripts, in this order in one scope.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("assets/base.js"),
     include_str!("assets/data.js"),
     include_str!("assets/grid.js"),
     include_str!("assets/tree.js"),
+    include_str!("assets/lanes.js"),
     include_str!("assets/overview.js"),
+    include_str!("assets/frames.js"),
     include_str!("assets/flame.js"),
     include_str!("assets/methods.js"),
     include_str!("assets/source.js"),

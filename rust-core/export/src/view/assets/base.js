@@ -29,7 +29,10 @@ function brief(n) {
   if (n < 1000) return String(Math.round(n * 10) / 10);
   const units = ["k", "M", "G", "T", "P", "E"];
   let i = -1;
-  while (n >= 999.5 && i < units.length - 1) { n /= 1000; i++; }
+  while (n >= 999.5 && i < units.length - 1) {
+    n /= 1000;
+    i++;
+  }
   return n.toFixed(n < 9.995 ? 2 : n < 99.95 ? 1 : 0) + units[i];
 }
 function percent(part, all) {
@@ -44,12 +47,17 @@ function duration(ticks, digits = 3) {
   if (!hz) return brief(ticks) + " ticks";
   const s = ticks / hz;
   if (s === 0) return "0";
-  for (const [unit, factor] of [["s", 1], ["ms", 1e3], ["µs", 1e6]]) {
-    if (Math.abs(s) * factor >= 1) return (s * factor).toPrecision(Math.max(digits, String(Math.floor(s * factor)).length)) + " " + unit;
+  for (const [unit, factor] of [
+    ["s", 1],
+    ["ms", 1e3],
+    ["µs", 1e6],
+  ]) {
+    if (Math.abs(s) * factor >= 1)
+      return (s * factor).toPrecision(Math.max(digits, String(Math.floor(s * factor)).length)) + " " + unit;
   }
   return Math.round(s * 1e9) + " ns";
 }
-const plural = (n, what) => `${whole(n)} ${what}${n === 1 ? "" : "s"}`;
+const plural = (n, one, more) => `${whole(n)} ${n === 1 ? one : more || one + "s"}`;
 
 /// `java.util.HashMap.get(Ljava/lang/Object;)Ljava/lang/Object;` in parts.
 function nameParts(name) {
@@ -61,7 +69,9 @@ function nameParts(name) {
   const simple = owner.lastIndexOf(".");
   return {
     package: simple < 0 ? "" : owner.slice(0, simple),
-    class: owner.slice(simple + 1), method: head.slice(dot + 1), descriptor,
+    class: owner.slice(simple + 1),
+    method: head.slice(dot + 1),
+    descriptor,
   };
 }
 const shortNames = new Map();
@@ -77,18 +87,41 @@ function shortName(name) {
 }
 /// `(Object, int) → Object` of a descriptor.
 function signature(descriptor) {
-  const basic = { B: "byte", C: "char", D: "double", F: "float", I: "int", J: "long", S: "short", V: "void", Z: "boolean" };
+  const basic = {
+    B: "byte",
+    C: "char",
+    D: "double",
+    F: "float",
+    I: "int",
+    J: "long",
+    S: "short",
+    V: "void",
+    Z: "boolean",
+  };
   const types = [];
-  let i = 1, result = null, dims = "";
+  let i = 1,
+    result = null,
+    dims = "";
   while (i < descriptor.length) {
     const c = descriptor[i];
-    if (c === ")") { result = types.length; i++; continue; }
-    if (c === "[") { dims += "[]"; i++; continue; }
+    if (c === ")") {
+      result = types.length;
+      i++;
+      continue;
+    }
+    if (c === "[") {
+      dims += "[]";
+      i++;
+      continue;
+    }
     let type = basic[c];
     if (c === "L") {
       const end = descriptor.indexOf(";", i);
       if (end < 0) return descriptor;
-      type = descriptor.slice(i + 1, end).split("/").pop();
+      type = descriptor
+        .slice(i + 1, end)
+        .split("/")
+        .pop();
       i = end;
     }
     if (!type) return descriptor;
@@ -102,20 +135,31 @@ function signature(descriptor) {
 /// The name of a method: package dim, class and method clear.
 function nameElement(name) {
   const p = nameParts(name);
-  return el("span", { class: "name", title: name },
+  return el(
+    "span",
+    { class: "name", title: name },
     p.package && el("span", { class: "pkg" }, p.package + "."),
     p.class && el("span", { class: "cls" }, p.class + "."),
     el("span", { class: "mth" }, p.method),
-    p.descriptor && el("span", { class: "sig" }, " " + signature(p.descriptor)));
+    p.descriptor && el("span", { class: "sig" }, " " + signature(p.descriptor)),
+  );
 }
 
-const TIERS = [["int", "Interpreter"], ["c1", "C1"], ["c2", "C2"]];
+const TIERS = [
+  ["int", "Interpreter"],
+  ["c1", "C1"],
+  ["c2", "C2"],
+];
 /// A bar with the shares of the tiers.
 function tierBar(tiers, width) {
   const sum = tiers[0] + tiers[1] + tiers[2];
   const title = TIERS.map(([, name], i) => `${name} ${percent(tiers[i], sum)}`).join(" · ");
-  return el("span", { class: "bar", role: "img", "aria-label": title, title, style: width ? { width } : {} },
-    sum > 0 && TIERS.map(([key], i) => tiers[i] > 0 && el("i", { class: key, style: { flexGrow: tiers[i] / sum } })));
+  return el(
+    "span",
+    { class: "bar", role: "img", "aria-label": title, title, style: width ? { width } : {} },
+    sum > 0 &&
+      TIERS.map(([key], i) => tiers[i] > 0 && el("i", { class: key, style: { flexGrow: tiers[i] / sum } })),
+  );
 }
 
 /// Colours of the style sheet, for canvases.
@@ -123,8 +167,32 @@ let palette = {};
 function readPalette() {
   const style = getComputedStyle(document.documentElement);
   palette = {};
-  for (const name of ["bg", "panel", "line", "soft", "text", "dim", "accent", "int", "c1", "c2", "native", "lost", "unknown",
-    "int-f", "c1-f", "c2-f", "native-f", "none-f", "hit", "hit-text", "off", "on", "select", "mixed"]) {
+  for (const name of [
+    "bg",
+    "panel",
+    "line",
+    "soft",
+    "text",
+    "dim",
+    "accent",
+    "int",
+    "c1",
+    "c2",
+    "native",
+    "lost",
+    "unknown",
+    "int-f",
+    "c1-f",
+    "c2-f",
+    "native-f",
+    "none-f",
+    "hit",
+    "hit-text",
+    "off",
+    "on",
+    "select",
+    "mixed",
+  ]) {
     palette[name] = style.getPropertyValue("--" + name).trim();
   }
 }
@@ -136,18 +204,27 @@ const tip = {
     const t = byId("tip");
     t.replaceChildren(...content);
     t.hidden = false;
-    const w = t.offsetWidth, h = t.offsetHeight;
+    const w = t.offsetWidth,
+      h = t.offsetHeight;
     const left = x + 14 + w > innerWidth ? x - w - 10 : x + 14;
     const top = y + 16 + h > innerHeight ? y - h - 10 : y + 16;
     t.style.transform = `translate(${Math.max(4, left)}px, ${Math.max(4, top)}px)`;
   },
-  hide() { byId("tip").hidden = true; },
+  hide() {
+    byId("tip").hidden = true;
+  },
 };
 /// Rows of a tooltip or a panel: label and value.
 function facts(rows) {
-  return el("dl", { class: "facts" }, rows.filter(Boolean).map(([label, value]) => [el("dt", {}, label), el("dd", {}, value)]));
+  return el(
+    "dl",
+    { class: "facts" },
+    rows.filter(Boolean).map(([label, value]) => [el("dt", {}, label), el("dd", {}, value)]),
+  );
 }
-function say(text) { byId("live").textContent = text; }
+function say(text) {
+  byId("live").textContent = text;
+}
 
 /// A canvas that fills a scrolling box. `draw(context, width, height, scroll)` paints the part in
 /// sight; `contentHeight()` is the height of all.
@@ -156,17 +233,26 @@ class Canvas {
     this.options = options;
     this.canvas = el("canvas", { "aria-hidden": true });
     this.spacer = el("div", { class: "spacer" });
-    this.box = el("div", {
-      class: "canvas " + (options.class || ""), tabindex: 0, role: options.role || "application", "aria-label": label,
-      "aria-roledescription": options.roleDescription,
-    }, this.canvas, this.spacer);
+    this.box = el(
+      "div",
+      {
+        class: "canvas " + (options.class || ""),
+        tabindex: 0,
+        role: options.role || "application",
+        "aria-label": label,
+        "aria-roledescription": options.roleDescription,
+      },
+      this.canvas,
+      this.spacer,
+    );
     this.width = 0;
     this.height = 0;
     for (const event of ["scroll", "focus", "blur"]) this.box.addEventListener(event, () => this.redraw());
     new ResizeObserver(() => this.resize()).observe(this.box);
   }
   resize() {
-    const w = this.box.clientWidth, h = this.box.clientHeight;
+    const w = this.box.clientWidth,
+      h = this.box.clientHeight;
     if (!w || !h) return;
     const ratio = devicePixelRatio || 1;
     this.width = w;
@@ -180,7 +266,10 @@ class Canvas {
   }
   redraw() {
     if (this.pending) return;
-    this.pending = requestAnimationFrame(() => { this.pending = 0; this.paint(); });
+    this.pending = requestAnimationFrame(() => {
+      this.pending = 0;
+      this.paint();
+    });
   }
   paint() {
     if (!this.width) return;
@@ -209,7 +298,10 @@ const textWidths = new Map();
 function clipText(c, text, width) {
   const key = c.font;
   let per = textWidths.get(key);
-  if (!per) { per = c.measureText("abcdefghijklmnopqrstuvwxyz.ABCD").width / 31; textWidths.set(key, per); }
+  if (!per) {
+    per = c.measureText("abcdefghijklmnopqrstuvwxyz.ABCD").width / 31;
+    textWidths.set(key, per);
+  }
   const most = Math.floor(width / per);
   if (text.length <= most) return text;
   return most < 4 ? "" : text.slice(0, most - 1) + "…";
@@ -234,6 +326,7 @@ function timeAxis(c, from, to, origin, [x, y, width, height], grid) {
     c.fillStyle = palette.line;
     c.fillRect(at - 0.5, y, 1, grid);
     c.fillStyle = palette.dim;
-    if (at + 60 < x + width + 20) c.fillText(t === origin ? "0" : duration(t - origin), at + 4, y + height / 2);
+    if (at + 60 < x + width + 20)
+      c.fillText(t === origin ? "0" : duration(t - origin), at + 4, y + height / 2);
   }
 }

@@ -14,22 +14,45 @@ class Grid {
     this.order = options.order || null;
     this.id = "g" + Grid.made++;
     const template = columns.map((c) => c.width).join(" ");
-    this.heads = columns.map((c) => el("div", { class: "th" + (c.right ? " right" : ""), role: "columnheader", "aria-sort": "none" },
-      c.sort ? el("button", { type: "button", tabindex: -1, title: c.hint || "Sort", onclick: () => this.sortBy(c) }, c.title, el("span", { class: "arrow" }))
-        : el("span", { title: c.hint || "" }, c.title)));
-    this.head = el("div", { class: "tr head", role: "row", style: { gridTemplateColumns: template } }, this.heads);
+    this.heads = columns.map((c) =>
+      el(
+        "div",
+        { class: "th" + (c.right ? " right" : ""), role: "columnheader", "aria-sort": "none" },
+        c.sort
+          ? el(
+              "button",
+              { type: "button", tabindex: -1, title: c.hint || "Sort", onclick: () => this.sortBy(c) },
+              c.title,
+              el("span", { class: "arrow" }),
+            )
+          : el("span", { title: c.hint || "" }, c.title),
+      ),
+    );
+    this.head = el(
+      "div",
+      { class: "tr head", role: "row", style: { gridTemplateColumns: template } },
+      this.heads,
+    );
     this.template = template;
     this.body = el("div", { class: "rows", role: "presentation" });
     this.scroller = el("div", { class: "scroll", role: "rowgroup", tabindex: -1 }, this.body);
     this.empty = el("p", { class: "empty", hidden: true }, options.empty || "Nothing to show.");
-    this.box = el("div", { class: "grid", role: options.tree ? "treegrid" : "grid", "aria-label": label, tabindex: 0 }, this.head, this.scroller, this.empty);
+    this.box = el(
+      "div",
+      { class: "grid", role: options.tree ? "treegrid" : "grid", "aria-label": label, tabindex: 0 },
+      this.head,
+      this.scroller,
+      this.empty,
+    );
     this.scroller.addEventListener("scroll", () => this.redraw());
     this.box.addEventListener("keydown", (e) => this.key(e));
     this.body.addEventListener("mousedown", (e) => {
       const row = e.target.closest(".tr");
       if (row && !e.target.closest("button")) this.choose(Number(row.dataset.at));
     });
-    this.body.addEventListener("dblclick", (e) => { if (!e.target.closest("button")) this.open(); });
+    this.body.addEventListener("dblclick", (e) => {
+      if (!e.target.closest("button")) this.open();
+    });
     new ResizeObserver(() => this.paint()).observe(this.scroller);
   }
   /// Replaces the rows. The chosen row stays chosen if it is still there.
@@ -60,7 +83,10 @@ class Grid {
   }
   redraw() {
     if (this.pending) return;
-    this.pending = requestAnimationFrame(() => { this.pending = 0; this.paint(); });
+    this.pending = requestAnimationFrame(() => {
+      this.pending = 0;
+      this.paint();
+    });
   }
   paint() {
     this.columns.forEach((c, i) => {
@@ -82,16 +108,31 @@ class Grid {
   row(i) {
     const row = this.rows[i];
     const attributes = this.options.attributes ? this.options.attributes(row) : {};
-    return el("div", {
-      class: "tr" + (i === this.current ? " current" : "") + (this.options.rowClass ? " " + this.options.rowClass(row) : ""),
-      role: "row", id: `${this.id}-${i}`, "aria-rowindex": i + 2, "aria-selected": i === this.current ? "true" : "false", "data-at": i,
-      style: { top: i * ROW + "px", gridTemplateColumns: this.template }, ...attributes,
-    }, this.columns.map((c) => el("div", { class: "td" + (c.right ? " right" : ""), role: "gridcell" }, c.cell(row))));
+    return el(
+      "div",
+      {
+        class:
+          "tr" +
+          (i === this.current ? " current" : "") +
+          (this.options.rowClass ? " " + this.options.rowClass(row) : ""),
+        role: "row",
+        id: `${this.id}-${i}`,
+        "aria-rowindex": i + 2,
+        "aria-selected": i === this.current ? "true" : "false",
+        "data-at": i,
+        style: { top: i * ROW + "px", gridTemplateColumns: this.template },
+        ...attributes,
+      },
+      this.columns.map((c) =>
+        el("div", { class: "td" + (c.right ? " right" : ""), role: "gridcell" }, c.cell(row)),
+      ),
+    );
   }
   choose(i, quiet) {
     if (!this.rows.length) return;
     this.current = clamp(i, 0, this.rows.length - 1);
-    const top = this.current * ROW, s = this.scroller;
+    const top = this.current * ROW,
+      s = this.scroller;
     if (top < s.scrollTop) s.scrollTop = top;
     else if (top + ROW > s.scrollTop + s.clientHeight) s.scrollTop = top + ROW - s.clientHeight;
     this.paint();
@@ -104,11 +145,19 @@ class Grid {
   key(e) {
     if (e.target !== this.box && e.target.tagName === "BUTTON" && e.key === "Enter") return;
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW) - 1);
-    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    const moves = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -Infinity,
+      End: Infinity,
+    };
     if (e.key in moves) this.choose(this.current < 0 ? 0 : this.current + moves[e.key]);
     else if (e.key === "Enter") this.open();
-    else if (this.options.key && this.options.key(e, this.rows[this.current])) { /* The table of a tab has keys of its own. */ }
-    else return;
+    else if (this.options.key && this.options.key(e, this.rows[this.current])) {
+      /* The table of a tab has keys of its own. */
+    } else return;
     e.preventDefault();
     e.stopPropagation();
   }
@@ -117,20 +166,42 @@ Grid.made = 0;
 
 /// A field that filters. Words that are separated by spaces must all occur.
 function filterField(label, changed) {
-  const input = el("input", { type: "search", placeholder: label, "aria-label": label, "data-search": true, spellcheck: "false", autocomplete: "off" });
+  const input = el("input", {
+    type: "search",
+    placeholder: label,
+    "aria-label": label,
+    "data-search": true,
+    spellcheck: "false",
+    autocomplete: "off",
+  });
   input.addEventListener("input", () => changed(matcher(input.value)));
   return input;
 }
 function matcher(text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  return words.length ? (s) => { const low = s.toLowerCase(); return words.every((w) => low.includes(w)); } : () => true;
+  return words.length
+    ? (s) => {
+        const low = s.toLowerCase();
+        return words.every((w) => low.includes(w));
+      }
+    : () => true;
 }
 /// A group of buttons of which one is pressed.
 function choices(label, options, chosen, changed) {
-  const buttons = options.map(([value, title, hint]) => el("button", {
-    type: "button", role: "radio", title: hint, "aria-checked": value === chosen ? "true" : "false", tabindex: value === chosen ? 0 : -1,
-    onclick: () => set(value, true),
-  }, title));
+  const buttons = options.map(([value, title, hint]) =>
+    el(
+      "button",
+      {
+        type: "button",
+        role: "radio",
+        title: hint,
+        "aria-checked": value === chosen ? "true" : "false",
+        tabindex: value === chosen ? 0 : -1,
+        onclick: () => set(value, true),
+      },
+      title,
+    ),
+  );
   const set = (value, notify) => {
     options.forEach(([v], i) => {
       buttons[i].setAttribute("aria-checked", v === value ? "true" : "false");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 // The overview: what each thread did over time.
 
-const AXIS = 24, NAMES = 190;
-
-class OverviewTab {
+class OverviewTab extends Lanes {
   constructor(app) {
+    super();
     this.app = app;
     this.past = [];
     this.idle = false;
@@ -15,210 +14,261 @@ class OverviewTab {
     const box = el("section", { class: "pane column" }, this.cards());
     this.threads = o ? o.threads.map((t) => this.decode(t)) : [];
     if (!o || !o.buckets) {
-      box.append(el("p", { class: "empty" }, "The threads over time are not in this page. The table has their totals."), this.table());
+      box.append(
+        el(
+          "p",
+          { class: "empty" },
+          "The threads over time are not in this page. The table has their totals.",
+        ),
+        this.table(),
+      );
       return box;
     }
     this.range = [0, o.buckets];
     this.view = new Canvas("Threads over time. Arrows move, Enter zooms, Escape goes back.", {
-      class: "lanes", draw: (...a) => this.draw(...a), contentHeight: () => AXIS + this.lanes().length * this.tall + 4, roleDescription: "timeline",
+      class: "lanes",
+      draw: (...a) => this.draw(...a),
+      contentHeight: () => AXIS + this.lanes().length * this.tall + 4,
+      roleDescription: "timeline",
     });
     const canvas = this.view.box;
     canvas.addEventListener("mousemove", (e) => this.move(e));
-    canvas.addEventListener("mouseleave", () => { tip.hide(); });
-    canvas.addEventListener("mousedown", (e) => { const x = this.bucketAt(e); if (x !== null && e.button === 0) { this.drag = [x, x]; e.preventDefault(); canvas.focus(); } });
+    canvas.addEventListener("mouseleave", () => {
+      tip.hide();
+    });
+    canvas.addEventListener("mousedown", (e) => {
+      const x = this.bucketAt(e);
+      if (x !== null && e.button === 0) {
+        this.drag = [x, x];
+        e.preventDefault();
+        canvas.focus();
+      }
+    });
     addEventListener("mouseup", () => this.drop());
     canvas.addEventListener("dblclick", () => this.unzoom());
     canvas.addEventListener("keydown", (e) => this.key(e));
     const idle = this.threads.filter((t) => !t.bytecodes && !t.gapCount).length;
-    this.back = el("button", { type: "button", class: "plain", title: "Back (Escape)", disabled: true, onclick: () => this.unzoom() }, "← Back");
-    const all = el("button", { type: "button", class: "plain", "aria-pressed": "false", onclick: () => {
-      this.idle = !this.idle;
-      all.setAttribute("aria-pressed", String(this.idle));
-      this.view.paint();
-    } }, `${plural(idle, "thread")} without bytecodes`);
+    this.back = el(
+      "button",
+      {
+        type: "button",
+        class: "plain",
+        title: "Back (Escape)",
+        disabled: true,
+        onclick: () => this.unzoom(),
+      },
+      "← Back",
+    );
+    const all = el(
+      "button",
+      {
+        type: "button",
+        class: "plain",
+        "aria-pressed": "false",
+        onclick: () => {
+          this.idle = !this.idle;
+          all.setAttribute("aria-pressed", String(this.idle));
+          this.view.paint();
+        },
+      },
+      `${plural(idle, "thread")} without bytecodes`,
+    );
     this.where = el("span", { class: "dim" });
     box.append(
-      el("div", { class: "bar-tools thin" }, this.back, this.where, el("span", { class: "grow" }), idle > 0 && all,
-        el("span", { class: "legend" }, TIERS.map(([key, name]) => el("span", {}, el("i", { class: "dot " + key }), name)),
+      el(
+        "div",
+        { class: "bar-tools thin" },
+        this.back,
+        this.where,
+        el("span", { class: "grow" }),
+        idle > 0 && all,
+        el(
+          "span",
+          { class: "legend" },
+          TIERS.map(([key, name]) => el("span", {}, el("i", { class: "dot " + key }), name)),
           el("span", {}, el("i", { class: "dot lost" }), "Trace lost"),
           el("span", {}, el("i", { class: "dot inferred" }), "Inferred"),
-          o.cores && el("span", {}, el("i", { class: "dot on" }), "On a core"))),
-      canvas, this.table());
+          o.cores && el("span", {}, el("i", { class: "dot on" }), "On a core"),
+        ),
+      ),
+      canvas,
+      this.table(),
+    );
     this.placed();
     return box;
   }
-  decode(t) {
-    const n = D.overview.buckets, at = deltas(t.at);
-    const spread = (list, map) => {
-      const out = new Float64Array(n);
-      if (list && list.length) for (let i = 0; i < at.length; i++) out[at[i]] = Number(list[i]);
-      if (map) for (const [row, value] of sparse(map)) out[at[row]] = value;
-      return out;
-    };
-    const tiers = t.tiers.map((list) => spread(list));
-    const sum = (list) => list.reduce((a, b) => a + b, 0);
-    const gaps = spread(null, t.gaps);
-    return {
-      ...t, tiers, native: spread(t.native), lost: spread(t.lost), cores: spread(t.cores), gapsAt: gaps,
-      inferred: spread(null, t.inferred), orphans: spread(null, t.orphans), unresolved: spread(null, t.unresolved),
-      bytecodes: tiers.reduce((a, list) => a + sum(list), 0) + Number(t.before[0]), gapCount: sum(gaps) + Number(t.before[1]),
-    };
-  }
-  /// The height of a lane: few threads share the room.
-  get tall() { return clamp(Math.floor((this.view.height - AXIS - 4) / Math.max(1, this.lanes().length)), 46, 92); }
-  lanes() { return this.idle ? this.threads : this.threads.filter((t) => t.bytecodes > 0 || t.gapCount > 0); }
   cards() {
     const tiers = [0, 0, 0];
-    for (const m of D.methods) m.tiers.forEach((n, i) => { tiers[i] += n; });
+    for (const m of D.methods)
+      m.tiers.forEach((n, i) => {
+        tiers[i] += n;
+      });
     const sum = (of) => D.threads.reduce((a, t) => a + Number(of(t)), 0);
     const gaps = sum((t) => t.gaps.reduce((a, g) => a + Number(g[1]), 0));
     const inexact = !D.meta.exact;
     const known = D.threads.length > 0;
-    const card = (label, value, note) => el("div", { class: "card" }, el("div", { class: "label" }, label), el("div", { class: "value" }, value), el("div", { class: "note dim" }, note || "\u00a0"));
+    const card = (label, value, note) =>
+      el(
+        "div",
+        { class: "card" },
+        el("div", { class: "label" }, label),
+        el("div", { class: "value" }, value),
+        el("div", { class: "note dim" }, note || "\u00a0"),
+      );
     const span = SPAN.to - SPAN.from;
     const t = tiers[0] + tiers[1] + tiers[2];
-    return el("div", { class: "cards" },
-      card("Bytecodes", known ? (inexact ? "≥ " : "") + brief(sum((x) => x.bytecodes[0])) : "unknown", known ? whole(sum((x) => x.bytecodes[0])) : ""),
-      card("Calls", known ? (inexact ? "≥ " : "") + brief(sum((x) => x.calls)) : "unknown", known ? whole(sum((x) => x.calls)) : ""),
-      card("Threads", known ? whole(D.threads.length) : "unknown", known ? `${D.threads.filter((x) => Number(x.bytecodes[0]) > 0).length} with bytecodes` : ""),
+    return el(
+      "div",
+      { class: "cards" },
+      card(
+        "Bytecodes",
+        known ? (inexact ? "≥ " : "") + brief(sum((x) => x.bytecodes[0])) : "unknown",
+        known ? whole(sum((x) => x.bytecodes[0])) : "",
+      ),
+      card(
+        "Calls",
+        known ? (inexact ? "≥ " : "") + brief(sum((x) => x.calls)) : "unknown",
+        known ? whole(sum((x) => x.calls)) : "",
+      ),
+      card(
+        "Threads",
+        known ? whole(D.threads.length) : "unknown",
+        known ? `${D.threads.filter((x) => Number(x.bytecodes[0]) > 0).length} with bytecodes` : "",
+      ),
       card("Methods executed", D.methods.length ? whole(D.methods.length) : "unknown", ""),
-      card("Duration", span > 1 ? duration(span) : "unknown", D.meta.hz ? `TSC at ${(D.meta.hz / 1e9).toPrecision(4)} GHz` : "in ticks of the TSC"),
-      card("Gaps", known ? whole(gaps) : "unknown", known ? `${whole(sum((x) => x.unresolved))} unresolved stretches` : ""),
-      el("div", { class: "card wide" }, el("div", { class: "label" }, "Bytecodes by tier"), t ? tierBar(tiers) : el("div", { class: "value" }, "unknown"),
-        el("div", { class: "note dim" }, t ? TIERS.map(([, name], i) => `${name} ${percent(tiers[i], t)}`).join("   ") : "\u00a0")));
+      card(
+        "Duration",
+        span > 1 ? duration(span) : "unknown",
+        D.meta.hz ? `TSC at ${(D.meta.hz / 1e9).toPrecision(4)} GHz` : "in ticks of the TSC",
+      ),
+      card(
+        "Gaps",
+        known ? whole(gaps) : "unknown",
+        known ? `${whole(sum((x) => x.unresolved))} unresolved stretches` : "",
+      ),
+      el(
+        "div",
+        { class: "card wide" },
+        el("div", { class: "label" }, "Bytecodes by tier"),
+        t ? tierBar(tiers) : el("div", { class: "value" }, "unknown"),
+        el(
+          "div",
+          { class: "note dim" },
+          t ? TIERS.map(([, name], i) => `${name} ${percent(tiers[i], t)}`).join("   ") : "\u00a0",
+        ),
+      ),
+    );
   }
   table() {
     const number = (of) => (a, b) => of(a) - of(b);
     const gaps = (t) => t.gaps.reduce((a, g) => a + Number(g[1]), 0);
     const all = D.threads.reduce((a, t) => a + Number(t.bytecodes[0]), 0);
     const bound = (t) => gaps(t) + Number(t.unresolved) + Number(t.orphans) > 0;
-    const grid = new Grid("Threads", [
-      { key: "name", title: "Thread", width: "minmax(160px, 2fr)", down: false, sort: (a, b) => a.name.localeCompare(b.name), cell: (t) => t.name || "(no name)" },
-      { key: "tid", title: "tid", width: "70px", right: true, down: false, sort: number((t) => t.tid), cell: (t) => String(t.tid) },
-      { key: "java", title: "Java id", width: "70px", right: true, down: false, sort: number((t) => Number(t.java)), cell: (t) => (Number(t.java) ? String(t.java) : "–") },
-      { key: "bytecodes", title: "Bytecodes", width: "150px", right: true, sort: number((t) => Number(t.bytecodes[0])), cell: (t) => least(Number(t.bytecodes[0]), bound(t)) },
-      { key: "share", title: "Share", width: "80px", right: true, cell: (t) => percent(Number(t.bytecodes[0]), all) },
-      { key: "calls", title: "Calls", width: "120px", right: true, sort: number((t) => Number(t.calls)), cell: (t) => least(Number(t.calls), bound(t)) },
-      { key: "gaps", title: "Gaps", width: "minmax(80px, 1fr)", right: true, sort: number(gaps), cell: (t) => (gaps(t) ? t.gaps.map(([reason, n]) => `${whole(Number(n))} ${reason}`).join(", ") : "0") },
-      { key: "unresolved", title: "Unresolved", width: "90px", right: true, sort: number((t) => Number(t.unresolved)), cell: (t) => whole(Number(t.unresolved)) },
-      { key: "orphans", title: "Orphans", width: "80px", right: true, sort: number((t) => Number(t.orphans)), cell: (t) => whole(Number(t.orphans)), hint: "Bytecodes of unknown frames" },
-      { key: "inferred", title: "Inferred", width: "90px", right: true, sort: number((t) => Number(t.bytecodes[1]) + Number(t.bytecodes[2])), cell: (t) => whole(Number(t.bytecodes[1]) + Number(t.bytecodes[2])), hint: "Bytecodes known by placing or filling" },
-    ], { empty: "The totals of the threads are not in this page." });
+    const grid = new Grid(
+      "Threads",
+      [
+        {
+          key: "name",
+          title: "Thread",
+          width: "minmax(160px, 2fr)",
+          down: false,
+          sort: (a, b) => a.name.localeCompare(b.name),
+          cell: (t) => t.name || "(no name)",
+        },
+        {
+          key: "tid",
+          title: "tid",
+          width: "70px",
+          right: true,
+          down: false,
+          sort: number((t) => t.tid),
+          cell: (t) => String(t.tid),
+        },
+        {
+          key: "java",
+          title: "Java id",
+          width: "70px",
+          right: true,
+          down: false,
+          sort: number((t) => Number(t.java)),
+          cell: (t) => (Number(t.java) ? String(t.java) : "–"),
+        },
+        {
+          key: "bytecodes",
+          title: "Bytecodes",
+          width: "150px",
+          right: true,
+          sort: number((t) => Number(t.bytecodes[0])),
+          cell: (t) => least(Number(t.bytecodes[0]), bound(t)),
+        },
+        {
+          key: "share",
+          title: "Share",
+          width: "80px",
+          right: true,
+          cell: (t) => percent(Number(t.bytecodes[0]), all),
+        },
+        {
+          key: "calls",
+          title: "Calls",
+          width: "120px",
+          right: true,
+          sort: number((t) => Number(t.calls)),
+          cell: (t) => least(Number(t.calls), bound(t)),
+        },
+        {
+          key: "gaps",
+          title: "Gaps",
+          width: "minmax(80px, 1fr)",
+          right: true,
+          sort: number(gaps),
+          cell: (t) =>
+            gaps(t) ? t.gaps.map(([reason, n]) => `${whole(Number(n))} ${reason}`).join(", ") : "0",
+        },
+        {
+          key: "unresolved",
+          title: "Unresolved",
+          width: "90px",
+          right: true,
+          sort: number((t) => Number(t.unresolved)),
+          cell: (t) => whole(Number(t.unresolved)),
+        },
+        {
+          key: "orphans",
+          title: "Orphans",
+          width: "80px",
+          right: true,
+          sort: number((t) => Number(t.orphans)),
+          cell: (t) => whole(Number(t.orphans)),
+          hint: "Bytecodes of unknown frames",
+        },
+        {
+          key: "inferred",
+          title: "Inferred",
+          width: "90px",
+          right: true,
+          sort: number((t) => Number(t.bytecodes[1]) + Number(t.bytecodes[2])),
+          cell: (t) => whole(Number(t.bytecodes[1]) + Number(t.bytecodes[2])),
+          hint: "Bytecodes known by placing or filling",
+        },
+      ],
+      { empty: "The totals of the threads are not in this page." },
+    );
     grid.show(D.threads);
     grid.box.classList.add("below");
     grid.box.style.height = 30 + ROW * Math.min(Math.max(1, D.threads.length) + 0.5, 9) + "px";
     return grid.box;
   }
-  draw(c, width, height, scroll) {
-    const [from, to] = this.range, o = D.overview, lanes = this.lanes(), tall = this.tall;
-    const x0 = Math.min(NAMES, width / 3), w = width - x0 - 8;
-    const start = Number(o.start), bucket = Number(o.width);
-    const xOf = (b) => x0 + ((b - from) / (to - from)) * w;
-    // As many columns as pixels, each with the sums of its buckets.
-    const columns = Math.min(Math.floor(w), to - from);
-    const axis = (grid) => timeAxis(c, start + from * bucket, start + to * bucket, SPAN.from, [x0, 0, w, AXIS], grid);
-    axis(height);
-    lanes.forEach((t, n) => {
-      const y = AXIS + n * tall - scroll;
-      if (y > height || y < -tall) return;
-      this.lane(c, t, [x0, y, w, tall], columns, n === (this.cursor ? this.cursor.lane : -1));
-    });
-    c.fillStyle = palette.panel;
-    c.fillRect(0, 0, width, AXIS);
-    axis(AXIS);
-    c.fillStyle = palette.line;
-    c.fillRect(0, AXIS - 1, width, 1);
-    if (this.drag) {
-      const [a, b] = [Math.min(...this.drag), Math.max(...this.drag) + 1].map(xOf);
-      c.fillStyle = palette.accent;
-      c.globalAlpha = 0.18;
-      c.fillRect(a, AXIS, b - a, height);
-      c.globalAlpha = 1;
-    }
-    if (this.cursor) {
-      const x = xOf(this.cursor.bucket);
-      c.strokeStyle = palette.select;
-      c.lineWidth = 1.5;
-      c.strokeRect(x - 1, AXIS + this.cursor.lane * tall - scroll + 3, Math.max(3, w / (to - from)) + 2, tall - 6);
-    }
-  }
-  lane(c, t, [x0, y, w, tall], columns, chosen) {
-    const [from, to] = this.range, o = D.overview, top = y + 5, h = tall - 17;
-    c.fillStyle = palette.line;
-    c.fillRect(0, y + tall - 1, x0 + w + 8, 1);
-    c.font = (chosen ? "600 " : "") + "12px " + FONT;
-    c.textBaseline = "middle";
-    c.textAlign = "left";
-    c.fillStyle = palette.text;
-    c.fillText(clipText(c, t.name || "(no name)", x0 - 16), 10, y + tall / 2 - 8);
-    c.font = "11px " + FONT;
-    c.fillStyle = palette.dim;
-    c.fillText(clipText(c, `tid ${t.tid} · ${t.gapCount ? "≥ " : ""}${brief(t.bytecodes)} bytecodes`, x0 - 16), 10, y + tall / 2 + 8);
-    const most = this.most();
-    const step = (to - from) / columns, pixel = w / columns;
-    for (let i = 0; i < columns; i++) {
-      const a = Math.floor(from + i * step), b = Math.max(a + 1, Math.floor(from + (i + 1) * step));
-      let sum = [0, 0, 0], lost = 0, cores = 0, inferred = 0, other = 0;
-      for (let n = a; n < b; n++) {
-        for (let k = 0; k < 3; k++) sum[k] += t.tiers[k][n];
-        lost += t.lost[n]; cores += t.cores[n]; inferred += t.inferred[n]; other += t.orphans[n];
-      }
-      const x = x0 + i * pixel, wide = Math.max(1, pixel + 0.3), ticks = (b - a) * Number(o.width);
-      if (lost) { c.fillStyle = palette.lost; c.globalAlpha = 0.16 + 0.2 * Math.min(1, lost / ticks); c.fillRect(x, top, wide, h); c.globalAlpha = 1; }
-      let base = top + h;
-      for (let k = 0; k < 3; k++) {
-        if (!sum[k]) continue;
-        const high = Math.max(0.5, (sum[k] / ((b - a) * most)) * h);
-        c.fillStyle = palette[TIERS[k][0]];
-        c.fillRect(x, base - high, wide, high);
-        base -= high;
-      }
-      if (other) { c.fillStyle = palette.unknown; c.fillRect(x, base - 2, wide, 2); }
-      // The strip below: what is known of the time.
-      const strip = top + h + 2;
-      if (o.cores && cores) { c.fillStyle = palette.on; c.globalAlpha = 0.25 + 0.75 * Math.min(1, cores / ticks); c.fillRect(x, strip, wide, 4); c.globalAlpha = 1; }
-      if (inferred) { c.fillStyle = palette.mixed; c.fillRect(x, strip, wide, 4); }
-      if (lost) { c.fillStyle = palette.lost; c.fillRect(x, strip, wide, 4); }
-    }
-  }
-  /// The most bytecodes of a bucket in sight: the height of a lane.
-  most() {
-    const key = this.range.join(" ");
-    if (this.mostOf === key) return this.mostIs;
-    const [from, to] = this.range, all = [];
-    for (const t of this.threads) for (let n = Math.floor(from); n < to; n++) { const s = t.tiers[0][n] + t.tiers[1][n] + t.tiers[2][n]; if (s) all.push(s); }
-    all.sort((a, b) => a - b);
-    // One extreme bucket must not flatten the others.
-    this.mostIs = Math.max(1, all.length ? all[Math.floor((all.length - 1) * 0.995)] : 1);
-    this.mostOf = key;
-    return this.mostIs;
-  }
-  bucketAt(e) {
-    const [x] = this.view.at(e), width = this.view.width, x0 = Math.min(NAMES, width / 3), w = width - x0 - 8;
-    if (x < x0 || x > x0 + w) return null;
-    return clamp(Math.floor(this.range[0] + ((x - x0) / w) * (this.range[1] - this.range[0])), 0, D.overview.buckets - 1);
-  }
   move(e) {
     const b = this.bucketAt(e);
     const lane = Math.floor((this.view.at(e)[1] + this.view.box.scrollTop - AXIS) / this.tall);
-    if (this.drag && b !== null) { this.drag[1] = b; this.view.redraw(); }
+    if (this.drag && b !== null) {
+      this.drag[1] = b;
+      this.view.redraw();
+    }
     const t = this.lanes()[lane];
     if (b === null || !t) return tip.hide();
     tip.show(e.clientX, e.clientY, ...this.describe(t, b));
-  }
-  describe(t, b) {
-    const o = D.overview, bucket = Number(o.width), at = Number(o.start) + b * bucket - SPAN.from;
-    const sum = t.tiers[0][b] + t.tiers[1][b] + t.tiers[2][b];
-    const rows = [["Time", `${duration(at)} + ${duration(bucket)}`], ["Bytecodes", el("b", {}, least(sum, t.lost[b] > 0 || t.unresolved[b] > 0 || t.orphans[b] > 0))]];
-    for (let i = 0; i < 3 && sum; i++) rows.push([TIERS[i][1], el("span", {}, el("i", { class: "dot " + TIERS[i][0] }), whole(t.tiers[i][b]), el("small", {}, " " + percent(t.tiers[i][b], sum)))]);
-    if (t.native[b]) rows.push(["Native calls", whole(t.native[b])]);
-    rows.push(["On a core", o.cores ? percent(t.cores[b], bucket) : "unknown"]);
-    if (t.lost[b]) rows.push(["Trace lost", percent(t.lost[b], bucket) + " of the time"]);
-    if (t.gapsAt[b]) rows.push(["Gaps", whole(t.gapsAt[b])]);
-    if (t.unresolved[b]) rows.push(["Unresolved", whole(t.unresolved[b])]);
-    if (t.orphans[b]) rows.push(["Unknown frames", plural(t.orphans[b], "bytecode")]);
-    if (t.inferred[b]) rows.push(["Inferred", plural(t.inferred[b], "bytecode")]);
-    return [el("div", { class: "head" }, t.name || "(no name)"), facts(rows)];
   }
   drop() {
     if (!this.drag) return;
@@ -241,37 +291,52 @@ class OverviewTab {
     return true;
   }
   placed() {
-    const o = D.overview, bucket = Number(o.width), [a, b] = this.range.map((n) => Number(o.start) + n * bucket - SPAN.from);
+    const o = D.overview,
+      bucket = Number(o.width),
+      [a, b] = this.range.map((n) => Number(o.start) + n * bucket - SPAN.from);
     this.back.disabled = !this.past.length;
     this.where.textContent = `${duration(a)} to ${duration(b)} · ${duration(bucket)} per bucket · drag to zoom`;
     this.where.title = "A bytecode counts at the last known time before it.";
   }
   key(e) {
-    const lanes = this.lanes(), [from, to] = this.range;
+    const lanes = this.lanes(),
+      [from, to] = this.range;
     if (!this.cursor) this.cursor = { lane: 0, bucket: Math.floor((from + to) / 2) };
-    const k = this.cursor, by = Math.max(1, Math.round((to - from) / (e.shiftKey ? 20 : 200)));
+    const k = this.cursor,
+      by = Math.max(1, Math.round((to - from) / (e.shiftKey ? 20 : 200)));
     if (e.key === "ArrowRight") k.bucket += by;
     else if (e.key === "ArrowLeft") k.bucket -= by;
     else if (e.key === "ArrowDown") k.lane++;
     else if (e.key === "ArrowUp") k.lane--;
     else if (e.key === "Enter") {
-      const half = Math.max(4, (to - from) / 8), low = clamp(Math.floor(k.bucket - half), 0, D.overview.buckets - 8);
+      const half = Math.max(4, (to - from) / 8),
+        low = clamp(Math.floor(k.bucket - half), 0, D.overview.buckets - 8);
       this.zoom([low, clamp(Math.ceil(low + 2 * half), low + 8, D.overview.buckets)]);
-    } else if (e.key === "Escape") { if (!this.unzoom()) return; }
-    else return;
+    } else if (e.key === "Escape") {
+      if (!this.unzoom()) return;
+    } else return;
     e.preventDefault();
     e.stopPropagation();
     k.lane = clamp(k.lane, 0, Math.max(0, lanes.length - 1));
     k.bucket = clamp(k.bucket, this.range[0], this.range[1] - 1);
-    const tall = this.tall, y = AXIS + k.lane * tall, box = this.view.box;
+    const tall = this.tall,
+      y = AXIS + k.lane * tall,
+      box = this.view.box;
     if (y - AXIS < box.scrollTop) box.scrollTop = y - AXIS;
     else if (y + tall > box.scrollTop + this.view.height) box.scrollTop = y + tall - this.view.height;
     const t = lanes[k.lane];
     if (t) {
-      const r = box.getBoundingClientRect(), x0 = Math.min(NAMES, this.view.width / 3);
-      const x = r.left + x0 + ((k.bucket - this.range[0]) / (this.range[1] - this.range[0])) * (this.view.width - x0 - 8);
+      const r = box.getBoundingClientRect(),
+        x0 = Math.min(NAMES, this.view.width / 3);
+      const x =
+        r.left +
+        x0 +
+        ((k.bucket - this.range[0]) / (this.range[1] - this.range[0])) * (this.view.width - x0 - 8);
       tip.show(x, r.top + y - box.scrollTop, ...this.describe(t, k.bucket));
-      say(`${t.name}, ${duration(Number(D.overview.start) + k.bucket * Number(D.overview.width) - SPAN.from)}, ${whole(t.tiers[0][k.bucket] + t.tiers[1][k.bucket] + t.tiers[2][k.bucket])} bytecodes`);
+      say(
+        `${t.name}, ${duration(Number(D.overview.start) + k.bucket * Number(D.overview.width) - SPAN.from)}, ` +
+          `${whole(t.tiers.reduce((sum, tier) => sum + tier[k.bucket], 0))} bytecodes`,
+      );
     }
     this.view.redraw();
   }

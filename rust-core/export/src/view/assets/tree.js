@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 // Call trees: the one in the data, threads merged, and callers below callees.
 
-const WEIGHTS = [["bytecodes", "Bytecodes"], ["calls", "Calls"], ["ticks", "Time"]];
+const WEIGHTS = [
+  ["bytecodes", "Bytecodes"],
+  ["calls", "Calls"],
+  ["ticks", "Time"],
+];
 const KINDS = {
-  r: "", c: "called by Java code", u: "called by the VM or native code", k: "frames whose callers are not known",
-  o: "bytecodes of frames whose method is not known", s: "call without a frame: an intrinsic, or a call that a compiler removed",
-  l: "frames outside of the scope", m: "nodes that were folded to keep this page small",
+  r: "",
+  c: "called by Java code",
+  u: "called by the VM or native code",
+  k: "frames whose callers are not known",
+  o: "bytecodes of frames whose method is not known",
+  s: "call without a frame: an intrinsic, or a call that a compiler removed",
+  l: "frames outside of the scope",
+  m: "nodes that were folded to keep this page small",
 };
 
 /// A tree of the data with its columns.
@@ -59,33 +68,49 @@ class Graph {
   }
   /// The text of a node.
   label(id) {
-    const s = this.source, at = this.sample[id];
+    const s = this.source,
+      at = this.sample[id];
     const kind = s.kinds[at];
     if (kind === "m") return `(${whole(this.rareOf("folded", id))} more)`;
     if (kind === "r") return this.rootName || "(root)";
     return D.name(s.name[at]);
   }
-  kind(id) { return this.source.kinds[this.sample[id]]; }
-  key(id) { return this.kind(id) === "m" || this.kind(id) === "r" ? -1 : this.source.name[this.sample[id]]; }
-  rareOf(key, id) { const r = this.rare.get(id); return (r && r[key]) || 0; }
-  inexact(id) { return this.totalInexact[id] === 1; }
-  /// Adds the node `at` of the source to a node.
+  kind(id) {
+    return this.source.kinds[this.sample[id]];
+  }
+  key(id) {
+    return this.kind(id) === "m" || this.kind(id) === "r" ? -1 : this.source.name[this.sample[id]];
+  }
+  rareOf(key, id) {
+    const r = this.rare.get(id);
+    return (r && r[key]) || 0;
+  }
+  inexact(id) {
+    return this.totalInexact[id] === 1;
+  }
+  /// Adds the node `at` of the source to a node, except for its rare figures.
   add(id, at) {
     const s = this.source;
     const t = s.tiers;
-    this.own[0][id] += t[0][at] + t[1][at] + t[2][at] + (s.other.get(at) || 0);
+    this.own[0][id] += t[0][at] + t[1][at] + t[2][at];
     this.own[1][id] += s.calls[at];
     this.own[2][id] += s.ticks[at];
     for (let i = 0; i < 3; i++) this.tiers[i][id] += t[i][at];
-    let rare = this.rare.get(id);
+  }
+  /// Adds the rare figures. `place` has the node of each node of the source, or -1.
+  addRare(place) {
+    const s = this.source;
     for (const key of RARE) {
-      const value = s[key].get(at);
-      if (value === undefined) continue;
-      if (!rare) this.rare.set(id, (rare = {}));
-      rare[key] = (rare[key] || 0) + value;
-      if (key === "stretches") {
+      for (const [at, value] of s[key]) {
+        const id = place[at];
+        if (id < 0) continue;
+        if (key === "other") this.own[0][id] += value;
+        let rare = this.rare.get(id);
+        if (!rare) this.rare.set(id, (rare = {}));
+        rare[key] = (rare[key] || 0) + value;
+        if (key !== "stretches") continue;
         rare.min = (rare.min || 0) + (s.hiddenMin.get(at) || 0);
-        rare.max = (rare.max === undefined ? 0 : rare.max) + (s.hiddenMax.has(at) ? s.hiddenMax.get(at) - 1 : Infinity);
+        rare.max = (rare.max || 0) + (s.hiddenMax.has(at) ? s.hiddenMax.get(at) - 1 : Infinity);
       }
     }
   }
@@ -127,43 +152,61 @@ class Graph {
   }
 }
 
+/// A number for what makes two children of a node the same: name, kind and call site.
+function identities(source) {
+  if (!source.site.size) return (at) => 8 * source.name[at] + "rcukoslm".indexOf(source.kinds[at]);
+  const numbers = new Map();
+  return (at) => {
+    const key = `${source.name[at]} ${source.kinds[at]} ${source.site.get(at) || 0}`;
+    if (!numbers.has(key)) numbers.set(key, numbers.size);
+    return numbers.get(key);
+  };
+}
+
 /// One entry of a tree, or all of them merged.
 function graphOf(source, entry) {
   const roots = entry === null ? source.entries : [source.entries[entry]];
   const capacity = roots.reduce((sum, e) => sum + source.end(e.root) - e.root, 0) || 1;
   const g = new Graph(source, capacity);
-  g.rootName = entry === null ? (roots.length === 1 ? roots[0].name : `${source.raw.title} (${roots.length}, merged)`) : roots[0].name;
+  const merged = `${source.raw.title} (${roots.length}, merged)`;
+  g.rootName = roots.length === 1 ? roots[0].name : merged;
   g.blind = D.meta.blind;
-  const letters = "rcukoslm";
+  if (!roots.length) {
+    g.count = 1;
+    g.parent[0] = -1;
+    return g.finish();
+  }
   const place = new Int32Array(source.count).fill(-1);
-  const keys = new Map();
-  const ids = new Map();
-  const merging = roots.length > 1;
-  if (!roots.length) { g.count = 1; g.parent[0] = -1; return g.finish(); }
+  const identity = identities(source);
+  const keys = new Int32Array(capacity);
+  // Children as lists, until `finish` makes arrays of them.
+  const first = new Int32Array(capacity).fill(-1);
+  const next = new Int32Array(capacity).fill(-1);
   for (const e of roots) {
-    for (let at = e.root; at < source.end(e.root); at++) {
-      const parent = source.parent[at] < 0 ? -1 : place[source.parent[at]];
-      let id = -1;
-      let key = 0;
-      if (merging) {
-        key = 8 * source.name[at] + letters.indexOf(source.kinds[at]);
-        if (source.site.size) key = key * 65537 + (source.site.get(at) || 0);
-        if (!ids.has(key)) ids.set(key, ids.size);
-        key = (parent + 1) * 4194304 + ids.get(key);
-        if (parent < 0) key = -1;
-        const known = keys.get(key);
-        if (known !== undefined) id = known;
+    const end = source.end(e.root);
+    for (let at = e.root; at < end; at++) {
+      const parent = at === e.root ? -1 : place[source.parent[at]];
+      let id = parent < 0 ? (g.count ? 0 : -1) : -1;
+      if (parent >= 0 && roots.length > 1) {
+        const key = identity(at);
+        id = first[parent];
+        while (id >= 0 && keys[id] !== key) id = next[id];
+        keys[g.count] = key;
       }
       if (id < 0) {
         id = g.count++;
         g.parent[id] = parent;
         g.sample[id] = at;
-        if (merging) keys.set(key, id);
+        if (parent >= 0) {
+          next[id] = first[parent];
+          first[parent] = id;
+        }
       }
       place[at] = id;
       g.add(id, at);
     }
   }
+  g.addRare(place);
   return g.finish();
 }
 
@@ -186,16 +229,26 @@ class Inverted {
     this.kids = [null];
     this.order = [0];
   }
-  get count() { return this.parent.length; }
-  kind(id) { return id === 0 ? "r" : this.source.kinds[this.sample[id]]; }
-  key(id) { return id === 0 ? -1 : this.kind(id) === "m" ? -1 : this.source.name[this.sample[id]]; }
+  get count() {
+    return this.parent.length;
+  }
+  kind(id) {
+    return id === 0 ? "r" : this.source.kinds[this.sample[id]];
+  }
+  key(id) {
+    return id === 0 ? -1 : this.kind(id) === "m" ? -1 : this.source.name[this.sample[id]];
+  }
   label(id) {
     if (id === 0) return this.rootName;
     if (this.kind(id) === "m") return "(folded nodes)";
     return D.name(this.source.name[this.sample[id]]);
   }
-  rareOf() { return 0; }
-  inexact(id) { return this.totalInexact[id] === 1; }
+  rareOf() {
+    return 0;
+  }
+  inexact(id) {
+    return this.totalInexact[id] === 1;
+  }
   children(id, weight) {
     if (!this.kids[id]) this.kids[id] = this.grow(id);
     const kids = this.kids[id];
@@ -226,11 +279,16 @@ class Inverted {
     return [...groups.values()].map((group) => this.push(id, group));
   }
   push(parent, group) {
-    const g = this.graph, id = this.parent.length;
-    const sums = [0, 0, 0], tiers = [0, 0, 0];
+    const g = this.graph,
+      id = this.parent.length;
+    const sums = [0, 0, 0],
+      tiers = [0, 0, 0];
     let inexact = 0;
     for (const leaf of group.leaf) {
-      for (let w = 0; w < 3; w++) { sums[w] += g.own[w][leaf]; tiers[w] += g.tiers[w][leaf]; }
+      for (let w = 0; w < 3; w++) {
+        sums[w] += g.own[w][leaf];
+        tiers[w] += g.tiers[w][leaf];
+      }
       inexact |= g.rareOf("inexact", leaf) || g.blind ? 1 : 0;
     }
     this.parent.push(parent);

@@ -55,7 +55,7 @@ fn complete(m: &mut ViewMethod) {
         return;
     }
     let first = first_line(&m.method);
-    let code = if m.method.len() % 3 == 0 { testing::BRANCHY } else { LOOP };
+    let code = if m.method.len().is_multiple_of(3) { testing::BRANCHY } else { LOOP };
     let line = |(bci, line)| LineRow { bci: Bci(bci), line: first + line };
     let lines = match code.len() {
         10 => [(0, 2), (4, 3), (8, 7)].map(line).to_vec(),
