@@ -13,6 +13,6 @@ mod facts;
 pub mod profile;
 mod table;
 pub mod timeline;
-mod view;
+pub mod view;
 
 pub use error::Error;

@@ -116,7 +116,7 @@ impl Inexact {
         self.unresolved.values().sum()
     }
     /// `12 unresolved stretches (9 conditional-move, 3 empty-loop)`. Empty if there are none.
-    pub(crate) fn stretches_text(&self) -> String {
+    pub fn stretches_text(&self) -> String {
         let causes: Vec<String> = self.unresolved.iter().map(|(cause, n)| format!("{n} {cause}")).collect();
         match self.stretches() {
             0 => String::new(),
@@ -125,7 +125,7 @@ impl Inexact {
         }
     }
     /// `3 gaps, 17 orphans`: the places where any method may have run. Empty if there are none.
-    pub(crate) fn blind_text(&self) -> String {
+    pub fn blind_text(&self) -> String {
         let parts = [
             (self.gaps, "gap", ""),
             (self.orphans, "bytecode", " of unknown frames"),
