@@ -91,7 +91,7 @@ impl Flow {
 }
 
 /// The same flow with the longest possible runs.
-fn in_runs(methods: &MethodTable, events: &[Event]) -> Vec<Event> {
+pub(crate) fn in_runs(methods: &MethodTable, events: &[Event]) -> Vec<Event> {
     let mut out: Vec<Event> = Vec::new();
     for event in events {
         let EventKind::Bytecode { method, bci, tier } = event.kind else {

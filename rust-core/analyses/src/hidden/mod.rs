@@ -27,12 +27,14 @@ mod region;
 
 use std::collections::BTreeMap;
 
+use jportal_flow::{Cause, Provenance};
 use serde::Serialize;
 
 pub(crate) use self::account::Account;
 pub use self::account::{Bounds, Missing};
-pub(crate) use self::follow::{Follower, Hidden};
+pub(crate) use self::follow::{Follower, Hidden, Stretch, has_rounds};
 pub use self::inlined::Inlined;
+pub(crate) use self::region::{To, Ways, may_throw};
 
 /// An upper bound. `None` means that there is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -88,7 +90,19 @@ pub struct Inexact {
 }
 
 impl Inexact {
-    fn merge(&mut self, other: &Self) {
+    /// Counts `n` unresolved stretches.
+    pub(crate) fn add_unresolved(&mut self, cause: Cause, n: u64) {
+        *self.unresolved.entry(cause.name()).or_default() += n;
+    }
+    /// Counts `n` events that are not decoded.
+    pub(crate) fn add_events(&mut self, provenance: Provenance, n: u64) {
+        match provenance {
+            Provenance::Decoded => {}
+            Provenance::Projected { .. } => self.projected += n,
+            Provenance::Recovered { .. } => self.recovered += n,
+        }
+    }
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.gaps += other.gaps;
         self.orphans += other.orphans;
         for (cause, n) in &other.unresolved {

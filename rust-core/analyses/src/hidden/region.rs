@@ -89,7 +89,7 @@ fn all(method: &Method) -> Region {
 }
 
 /// Whether the bytecode, or something that it calls, may throw (JVMS 6.5).
-const fn may_throw(opcode: Opcode) -> bool {
+pub(crate) const fn may_throw(opcode: Opcode) -> bool {
     matches!(opcode.0,
         18..=20 | 46..=53 | 79..=86 | 108 | 109 | 112 | 113 | 172..=187 | 188..=195 | 197)
 }
