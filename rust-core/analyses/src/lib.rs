@@ -28,6 +28,7 @@ pub mod paths;
 pub mod polymorphism;
 pub mod print;
 pub mod select;
+pub mod sites;
 pub mod threads;
 pub mod timeline;
 pub mod tree;

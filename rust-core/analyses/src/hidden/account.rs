@@ -259,6 +259,20 @@ impl<'a> Account<'a> {
             }
         }
     }
+    /// Fewest and most bytecodes of the top frame that one such stretch hides, without its
+    /// callees, and the methods that it may call, directly or not. The maximum is `None` without
+    /// a limit.
+    pub(crate) fn of_stretch(&mut self, stretch: &Stretch) -> (u64, Option<u64>, HashSet<MethodId>) {
+        let parts = self.parts(stretch);
+        let callees = parts.calls.iter().filter(|(_, most)| !most.is_none()).map(|(call, _)| call.edge.2);
+        let callees = callees.collect();
+        let min = parts.frames.first().map_or(0, |(_, region, _)| region.min);
+        let max = match stretch.callers.is_empty() {
+            true => parts.frames.first().map_or(Some(0), |(_, region, _)| region.max),
+            false => None,
+        };
+        (min, max, callees)
+    }
     /// What may be missing of each method.
     pub(crate) fn of_methods(&mut self, hidden: &Hidden) -> HashMap<MethodId, Missing> {
         let mut all: HashMap<MethodId, Missing> = HashMap::new();

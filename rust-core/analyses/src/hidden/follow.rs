@@ -3,12 +3,13 @@
 //! Collects the places where the flow of a thread leaves something open.
 
 use hashbrown::{HashMap, HashSet};
-use jportal_bytecode::{MethodTable, Opcode, Shapes, Transfer};
-use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit, Frame, Provenance, Stack};
+use jportal_bytecode::{MethodTable, Shapes};
+use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit, Frame, Stack};
 use jportal_units::{Bci, MethodId};
 
 use super::Inexact;
 use super::region::{To, Ways};
+use crate::sites::{Outcome, Sites};
 
 /// An unresolved stretch. Many stretches are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct Hidden {
     /// What the frames that existed where trace was lost may have done. Bounded by the pairs of
     /// positions.
     pub(crate) lost: HashSet<(MethodId, Ways)>,
-    /// Invokes after which the same frame executed its next bytecode without a call in between.
+    /// Silent calls by invoke.
     pub(crate) silent: HashMap<(MethodId, Bci), u64>,
     pub(crate) inexact: Inexact,
 }
@@ -77,8 +78,7 @@ pub(crate) struct Follower {
     given_up: Vec<Frame>,
     /// The previous event was the end of a callee.
     returned: bool,
-    /// The previous event was an invoke.
-    invoke: Option<(MethodId, Bci)>,
+    sites: Sites,
 }
 
 impl Follower {
@@ -111,34 +111,25 @@ impl Follower {
         if exclude.hides(event.provenance) && !matches!(kind, EventKind::Gap(_)) {
             self.hidden.inexact.excluded += events;
         } else {
-            match event.provenance {
-                Provenance::Decoded => {}
-                Provenance::Projected { .. } => self.hidden.inexact.projected += events,
-                Provenance::Recovered { .. } => self.hidden.inexact.recovered += events,
-            }
+            self.hidden.inexact.add_events(event.provenance, events);
         }
-        let invoke = self.invoke.take();
+        let hidden = &mut self.hidden;
+        self.sites.event((methods, shapes), kind, |call| {
+            if call.outcome == Outcome::Silent {
+                *hidden.silent.entry((call.method, call.bci)).or_default() += 1;
+                hidden.inexact.silent_calls += 1;
+            }
+        });
         let returned = std::mem::take(&mut self.returned);
         if self.open.is_some() {
             self.close(kind);
         }
         match kind {
-            EventKind::Bytecode { method, bci, .. } => {
-                self.silent(invoke.filter(|(m, _)| m == method));
-                self.begin(*method, *bci);
-                self.end_with(methods, *method, *bci);
-            }
-            EventKind::Run { method, first, last, .. } => {
-                self.silent(invoke.filter(|(m, _)| m == method));
+            EventKind::Bytecode { method, bci: first, .. } | EventKind::Run { method, first, .. } => {
                 self.begin(*method, *first);
-                let shape = shapes.get(methods, *method);
-                for bci in shape.map_or(&[][..], |s| s.invokes_before((*first, *last))) {
-                    self.silent(Some((*method, *bci)));
-                }
-                self.end_with(methods, *method, *last);
             }
             EventKind::Unresolved { method, from, to, cause, callers } => {
-                *self.hidden.inexact.unresolved.entry(cause.name()).or_default() += 1;
+                self.hidden.inexact.add_unresolved(*cause, 1);
                 let rounds = has_rounds(*cause);
                 let below = self.stack.frames().skip(1).take((*callers).into()).collect();
                 let to_end = to.map_or(To::Anywhere, To::At);
@@ -195,13 +186,6 @@ impl Follower {
         }
         self.add(stretch);
     }
-    /// An invoke after which the same frame executed its next bytecode without a call in between.
-    fn silent(&mut self, site: Option<(MethodId, Bci)>) {
-        if let Some(site) = site {
-            *self.hidden.silent.entry(site).or_default() += 1;
-            self.hidden.inexact.silent_calls += 1;
-        }
-    }
     /// The first bytecode of an event.
     fn begin(&mut self, method: MethodId, bci: Bci) {
         let unseen = match self.stack.top() {
@@ -211,13 +195,6 @@ impl Follower {
         if unseen && bci != Bci(0) {
             // The frame was found here. The execution that led to this bytecode was not seen.
             self.hidden.lost.insert((method, Ways { from: None, to: To::At(bci), rounds: true }));
-        }
-    }
-    /// The last bytecode of an event.
-    fn end_with(&mut self, methods: &MethodTable, method: MethodId, bci: Bci) {
-        let opcode = methods.get(method).and_then(|m| m.code.get(usize::from(bci.get())));
-        if opcode.is_some_and(|o| Opcode(*o).transfer() == Transfer::Invoke) {
-            self.invoke = Some((method, bci));
         }
     }
     /// Records that nothing is known of what these frames did from their last position.

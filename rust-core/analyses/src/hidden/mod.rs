@@ -27,12 +27,12 @@ mod region;
 
 use std::collections::BTreeMap;
 
-use jportal_flow::Cause;
+use jportal_flow::{Cause, Provenance};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use self::account::Account;
 pub use self::account::{Bounds, Missing};
-pub(crate) use self::follow::{Follower, Hidden, has_rounds};
+pub(crate) use self::follow::{Follower, Hidden, Stretch, has_rounds};
 pub use self::inlined::Inlined;
 pub(crate) use self::region::{Region, To, Ways, may_throw};
 
@@ -91,6 +91,18 @@ pub struct Inexact {
 }
 
 impl Inexact {
+    /// Counts `n` unresolved stretches.
+    pub(crate) fn add_unresolved(&mut self, cause: Cause, n: u64) {
+        *self.unresolved.entry(cause.name()).or_default() += n;
+    }
+    /// Counts `n` events that are not decoded.
+    pub(crate) fn add_events(&mut self, provenance: Provenance, n: u64) {
+        match provenance {
+            Provenance::Decoded => {}
+            Provenance::Projected { .. } => self.projected += n,
+            Provenance::Recovered { .. } => self.recovered += n,
+        }
+    }
     pub(crate) fn merge(&mut self, other: &Self) {
         self.gaps += other.gaps;
         self.orphans += other.orphans;

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! What a call tree is to contain.
+
+use jportal_bytecode::{Method, MethodTable};
+use jportal_flow::Tier;
+use jportal_units::MethodId;
+
+use super::Settings;
+
+macro_rules! choice {
+    ($(#[$doc:meta])* $type:ident { $($(#[$each:meta])* $variant:ident = $name:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        pub enum $type {
+            $($(#[$each])* $variant,)*
+        }
+        impl $type {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+            /// The value of the command's option.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+choice! {
+    /// How bytecodes are counted.
+    Counting {
+        /// Each when it begins.
+        #[default]
+        Precise = "precise",
+        /// A whole block when its first bytecode begins. Calls do not end a block.
+        Default = "default",
+        /// Both, and the difference.
+        Both = "both",
+    }
+}
+
+choice! {
+    /// Where frames are placed that the VM or native code called.
+    Upcalls {
+        /// Under the frame that was on top.
+        #[default]
+        Nested = "nested",
+        /// Under the root.
+        Root = "root",
+    }
+}
+
+choice! {
+    /// Whether native methods have nodes.
+    Natives {
+        /// They have.
+        #[default]
+        Show = "show",
+        /// What they call hangs on their caller.
+        None = "none",
+    }
+}
+
+choice! {
+    /// What happens to frames outside of the scope, and to frames of hidden classes.
+    Hide {
+        /// They are transparent: what they call hangs on the nearest frame in the scope.
+        Splice = "splice",
+        /// One node per caller, `(library)`, holds them.
+        Fold = "fold",
+        /// They are shown like the others.
+        #[default]
+        Show = "show",
+    }
+}
+
+/// Maximum number of nodes, unless the caller says otherwise: 4 GiB of nodes.
+pub const MAX_NODES: u64 = 64 << 20;
+
+/// What a call tree is to contain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// How bytecodes are counted.
+    pub counting: Counting,
+    /// Where frames are placed that the VM or native code called.
+    pub upcalls: Upcalls,
+    /// Whether native methods have nodes.
+    pub natives: Natives,
+    /// What happens to frames outside of the scope.
+    pub hide: Hide,
+    /// Calls of a method from different call sites have different nodes.
+    pub sites: bool,
+    /// A frame of a method that is already on the path counts for that node.
+    pub fold_recursion: bool,
+    /// One tree for all threads.
+    pub merged: bool,
+    /// Maximum number of nodes of all threads together.
+    pub max_nodes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            counting: Counting::default(),
+            upcalls: Upcalls::default(),
+            natives: Natives::default(),
+            hide: Hide::default(),
+            sites: false,
+            fold_recursion: false,
+            merged: false,
+            max_nodes: MAX_NODES,
+        }
+    }
+}
+
+impl Options {
+    /// The options as the result states them.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            merged: self.merged,
+            blocks: self.counting.name().to_owned(),
+            upcalls: self.upcalls.name().to_owned(),
+            natives: self.natives.name().to_owned(),
+            sites: self.sites,
+            hide: self.hide.name().to_owned(),
+            folded_recursion: self.fold_recursion,
+        }
+    }
+}
+
+/// Whether the class is hidden (JEP 371): the VM names it with the address of its mirror, as
+/// `Main$$Lambda$14+0x0000000800c01208` or, in older versions, with a slash. The capture does not
+/// say which classes are hidden.
+pub fn is_of_hidden_class(method: &Method) -> bool {
+    ["+0x", "/0x"].into_iter().any(|mark| {
+        let tail = method.class_name.rsplit_once(mark).map_or("", |(_, tail)| tail);
+        !tail.is_empty() && tail.bytes().all(|b| b.is_ascii_hexdigit())
+    })
+}
+
+/// What a frame becomes in the tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    Node,
+    Transparent,
+    Library,
+}
+
+/// Which methods are in the scope. Empty: all.
+#[derive(Debug, Default)]
+pub(super) struct Scope(Box<[bool]>);
+
+impl Scope {
+    /// The methods that `wanted` accepts, without those of hidden classes.
+    pub(super) fn new(methods: &MethodTable, wanted: impl Fn(&Method) -> bool) -> Self {
+        Self(methods.iter().map(|m| wanted(m) && !is_of_hidden_class(m)).collect())
+    }
+    pub(super) fn contains(&self, method: MethodId) -> bool {
+        self.0.is_empty() || self.0.get(method.get() as usize).is_some_and(|wanted| *wanted)
+    }
+    #[inline]
+    pub(super) fn place(&self, options: &Options, method: MethodId, tier: Tier) -> Place {
+        if tier == Tier::Native && options.natives == Natives::None {
+            return Place::Transparent;
+        }
+        match options.hide {
+            Hide::Show => Place::Node,
+            _ if self.contains(method) => Place::Node,
+            Hide::Splice => Place::Transparent,
+            Hide::Fold => Place::Library,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::method;
+
+    #[test]
+    fn hidden_classes_are_known_by_their_names() {
+        for (class, hidden) in [
+            ("Main$$Lambda$14+0x0000000800c01208", true),
+            ("java/lang/invoke/LambdaForm$MH/0x0000000800c03400", true),
+            ("a/B", false),
+            ("a/0xyz", false),
+            ("a+0x", false),
+        ] {
+            assert_eq!(is_of_hidden_class(&method(class, "f", &[])), hidden, "{class}");
+        }
+    }
+
+    #[test]
+    fn names_of_choices_are_unique() {
+        let names: std::collections::BTreeSet<_> = Hide::ALL.iter().map(|h| h.name()).collect();
+        assert_eq!(names.len(), 3);
+        assert_eq!(Options::default().settings().hide, "show");
+    }
+}
