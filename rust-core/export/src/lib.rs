@@ -5,13 +5,13 @@
 //! The crate opens no files. The caller passes the streams to write to.
 #![forbid(unsafe_code)]
 
-mod block_trace;
+pub mod block_trace;
 mod call_trace;
 mod coverage;
 mod error;
-mod facts;
+pub mod facts;
 mod profile;
-mod table;
+pub mod table;
 mod timeline;
 mod view;
 
