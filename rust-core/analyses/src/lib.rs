@@ -12,6 +12,7 @@
 //! runs for analyses that take no runs.
 #![forbid(unsafe_code)]
 
+pub mod block_trace;
 pub mod blocks;
 pub mod call_trace;
 pub mod calls;

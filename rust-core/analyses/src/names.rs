@@ -59,7 +59,7 @@ pub(crate) fn version_text(version: Option<Version>) -> String {
 
 /// The names of a recording's methods.
 #[derive(Debug)]
-pub(crate) struct Names<'a> {
+pub struct Names<'a> {
     methods: &'a MethodTable,
     naming: Naming,
     /// The versions of redefined methods.
@@ -67,7 +67,8 @@ pub(crate) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(crate) fn new(methods: &'a MethodTable, naming: Naming) -> Self {
+    /// For the methods of one recording.
+    pub fn new(methods: &'a MethodTable, naming: Naming) -> Self {
         let mut same: HashMap<(u32, &str, &str, &str), Vec<MethodId>> = HashMap::new();
         for m in methods.iter() {
             same.entry((m.class, &m.class_name, &m.name, &m.signature)).or_default().push(m.id);
@@ -80,7 +81,7 @@ impl<'a> Names<'a> {
         Self { methods, naming, versions }
     }
     /// The version of the method, if there are several, regardless of the naming.
-    pub(crate) fn version(&self, id: MethodId) -> Option<Version> {
+    pub fn version(&self, id: MethodId) -> Option<Version> {
         self.versions.get(&id).copied()
     }
     pub(crate) fn of(&self, m: &Method) -> Name {

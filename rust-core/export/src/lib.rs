@@ -5,13 +5,13 @@
 //! The crate opens no files. The caller passes the streams to write to.
 #![forbid(unsafe_code)]
 
-mod block_trace;
+pub mod block_trace;
 pub mod call_trace;
 pub mod coverage;
 mod error;
-mod facts;
+pub mod facts;
 pub mod profile;
-mod table;
+pub mod table;
 pub mod timeline;
 pub mod view;
 

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Writes block traces.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jportal_analyses::Inlined;
+use jportal_analyses::block_trace::{Open, Step, Steps, StepsThread, Watch};
+use jportal_bytecode::{Method, MethodTable, Shapes};
+use jportal_flow::{Analysis, Enough, Event, Exclude, Provenance, ThreadInfo};
+use jportal_units::{Bci, MethodId};
+
+use super::format::{Format, Type};
+use super::record::{Header, kind};
+use super::report::{BlockTrace, ThreadTrace};
+use super::stream::{NONE, Operand, Stream};
+use crate::Error;
+
+/// Receives the file of a thread.
+pub type Output = Box<dyn Write + Send>;
+
+/// What a block trace contains.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The form of event numbers.
+    pub format: Format,
+    /// Whether words are written in zlib streams of 1 MiB each.
+    pub zlib: bool,
+    /// Whether marks say where exceptions and debuggers ended frames, and where handlers began.
+    pub unwinds: bool,
+    /// Whether native methods begin and end.
+    pub natives: bool,
+    /// Whether the beginnings of instance methods, other than constructors, carry a class.
+    pub receivers: bool,
+    /// Whether marks say the time.
+    pub times: bool,
+    /// Events that are left out. A mark says how many.
+    pub exclude: Exclude,
+}
+
+impl Default for Options {
+    /// What JBInsTrace writes.
+    fn default() -> Self {
+        Self {
+            format: Format::Jbi32,
+            zlib: false,
+            unwinds: false,
+            natives: false,
+            receivers: true,
+            times: false,
+            exclude: Exclude::default(),
+        }
+    }
+}
+
+/// Writes a block trace of each thread into a file of its own.
+pub struct BlockTraceAnalysis<F> {
+    inlined: Arc<Inlined>,
+    shapes: Shapes,
+    steps: Steps,
+    scoped: bool,
+    options: Options,
+    open: F,
+    error: Mutex<Option<Error>>,
+    threads: Vec<(ThreadTrace, Open)>,
+}
+
+impl<F> BlockTraceAnalysis<F>
+where
+    F: Fn(&ThreadInfo) -> io::Result<Output>,
+{
+    /// For the methods of one recording. `inlined` says which methods the compilers inlined where.
+    /// `scope` says which methods are traced. `open` opens the file of a thread.
+    ///
+    /// # Errors
+    /// If the form of event numbers has no room for a method or its blocks.
+    pub fn new(
+        methods: Arc<MethodTable>,
+        inlined: Arc<Inlined>,
+        options: Options,
+        scope: impl Fn(&Method) -> bool,
+        open: F,
+    ) -> Result<Self, Error> {
+        options.format.check(&methods, &scope)?;
+        let scoped = !methods.iter().all(&scope);
+        let shapes = Shapes::new(&methods);
+        let steps = Steps::new(methods, scope, options.natives, options.exclude);
+        let (error, threads) = (Mutex::default(), Vec::new());
+        Ok(Self { inlined, shapes, steps, scoped, options, open, error, threads })
+    }
+    /// What was written.
+    ///
+    /// # Errors
+    /// The first error of any thread. The file of that thread is incomplete.
+    pub fn finish(self) -> Result<BlockTrace, Error> {
+        if let Some(error) = self.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        Ok(BlockTrace::new(self.options.format, &self.steps, &self.inlined, self.threads))
+    }
+}
+
+impl<F> BlockTraceAnalysis<F> {
+    fn fail(&self, error: io::Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.into());
+    }
+    fn header(&self, info: &ThreadInfo) -> Header {
+        let Options { format, zlib, unwinds, natives, receivers, times, .. } = self.options;
+        Header {
+            format,
+            zlib,
+            receivers,
+            natives,
+            unwinds,
+            times,
+            scoped: self.scoped,
+            tid: info.tid.get(),
+            java_tid: info.java_tid,
+            started: info.started.get(),
+            methods: u32::try_from(self.steps.methods().len()).unwrap_or(u32::MAX),
+            name: info.name.clone(),
+        }
+    }
+}
+
+/// One thread of a [`BlockTraceAnalysis`].
+pub struct BlockTraceThread {
+    /// `None` after an error.
+    out: Option<Stream<Output>>,
+    steps: StepsThread,
+    watch: Watch,
+    trace: ThreadTrace,
+}
+
+impl<F> Analysis for BlockTraceAnalysis<F>
+where
+    F: Fn(&ThreadInfo) -> io::Result<Output> + Send + Sync + 'static,
+{
+    type Thread = BlockTraceThread;
+
+    fn begin(&self, info: &ThreadInfo) -> BlockTraceThread {
+        let begun = (self.open)(info).and_then(|mut out| {
+            out.write_all(&self.header(info).to_bytes())?;
+            Ok(Stream::new(out, self.options.format, self.options.zlib))
+        });
+        BlockTraceThread {
+            out: begun.map_err(|e| self.fail(e)).ok(),
+            steps: StepsThread::default(),
+            watch: Watch::default(),
+            trace: ThreadTrace::of(info),
+        }
+    }
+    fn events(&self, thread: &mut BlockTraceThread, events: &[Event]) -> ControlFlow<Enough> {
+        let BlockTraceThread { out: stream, steps, watch, trace } = thread;
+        for e in events {
+            let Some(out) = stream else { return ControlFlow::Break(Enough::OfThread) };
+            self.steps.event(steps, e, &mut |step, provenance| self.put(out, trace, step, provenance));
+            watch.event((self.steps.methods(), &self.shapes), e, self.options.exclude);
+            if let Err(e) = out.drain() {
+                self.fail(e);
+                *stream = None;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+    fn merge(&mut self, thread: BlockTraceThread) {
+        let BlockTraceThread { out, mut steps, watch, mut trace } = thread;
+        let Some(mut out) = out else { return };
+        self.steps.end(&mut steps, &mut |step, provenance| self.put(&mut out, &mut trace, step, provenance));
+        trace.words = out.words();
+        out.escape(kind::COMPLETE, &[Operand::Long(trace.words)]);
+        match out.end() {
+            Ok(()) => self.threads.push((trace, watch.end())),
+            Err(e) => self.fail(e),
+        }
+    }
+}
+
+impl<F> BlockTraceAnalysis<F> {
+    fn put(&self, out: &mut Stream<Output>, trace: &mut ThreadTrace, step: Step<'_>, provenance: Provenance) {
+        let format = self.options.format;
+        match step {
+            Step::Block { method, block } => {
+                trace.blocks.add(provenance);
+                out.word(format.event(Type::Block, method, block.into()));
+            }
+            Step::Start { method } => {
+                trace.starts.add(provenance);
+                let receiver = self.receiver(method);
+                out.word(format.event(Type::Start, method, receiver.is_some().into()));
+                receiver.into_iter().for_each(|word| out.word(word));
+            }
+            Step::End { method } => {
+                trace.ends.add(provenance);
+                out.word(format.event(Type::End, method, 0));
+            }
+            _ => self.mark(out, trace, step),
+        }
+    }
+    /// The class of the receiver, in the word that follows a start. A branch trace does not say
+    /// it, so it is the declaring class with the top bit set.
+    fn receiver(&self, method: MethodId) -> Option<u64> {
+        let m = self.steps.methods().get(method)?;
+        let carries = self.options.receivers && !m.is_static() && &*m.name != "<init>";
+        carries.then(|| self.options.format.top() | u64::from(m.class))
+    }
+    fn mark(&self, out: &mut Stream<Output>, trace: &mut ThreadTrace, step: Step<'_>) {
+        match step {
+            Step::Left { method, how } => {
+                trace.left(how);
+                if self.options.unwinds {
+                    out.escape(kind::LEFT, &[number(method), Operand::Word(how as u64)]);
+                }
+            }
+            Step::Catch { method, bci: at } => {
+                trace.catches += 1;
+                if self.options.unwinds {
+                    out.escape(kind::CATCH, &[number(method), bci(Some(at))]);
+                }
+            }
+            Step::Time(tsc) => {
+                if self.options.times {
+                    out.escape(kind::TIME, &[Operand::Long(tsc.get())]);
+                }
+            }
+            _ => {
+                if let Step::NoBlocks { bytecodes, .. } = step {
+                    trace.no_blocks += bytecodes;
+                }
+                if let Some(name) = unknown(out, step) {
+                    *trace.marks.entry(name).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+fn number(method: MethodId) -> Operand<'static> {
+    Operand::Word(method.get().into())
+}
+
+fn bci(bci: Option<Bci>) -> Operand<'static> {
+    Operand::Word(bci.map_or(NONE, |b| b.get().into()))
+}
+
+/// Marks what is not known, or known otherwise. Returns the name of the mark.
+fn unknown(out: &mut Stream<Output>, step: Step<'_>) -> Option<&'static str> {
+    use Operand::{Long, Text, Word};
+    let mut put = |kind, operands: &[Operand<'_>]| out.escape(kind, operands);
+    Some(match step {
+        Step::Unresolved { method, from, to, cause, callers } => {
+            let callers = Word(callers.into());
+            put(kind::UNRESOLVED, &[number(method), bci(from), bci(to), callers, Text(cause.name())]);
+            "unresolved"
+        }
+        Step::Gap(gap) => {
+            let bytes = Long(gap.bytes.unwrap_or(u64::MAX));
+            put(kind::GAP, &[Word(gap.stack_lost.into()), bytes, Text(gap.reason.name())]);
+            "gap"
+        }
+        Step::Found { method } => {
+            put(kind::FOUND, &[number(method)]);
+            "found"
+        }
+        Step::Lost { method, ended } => {
+            put(kind::LOST, &[number(method), Word(ended.into())]);
+            "lost"
+        }
+        Step::Orphans(bytecodes) => {
+            put(kind::ORPHANS, &[Long(bytecodes)]);
+            "orphans"
+        }
+        Step::Known(known) => {
+            put(kind::KNOWN, &[Word(known as u64)]);
+            "known"
+        }
+        Step::Excluded(events) => {
+            put(kind::EXCLUDED, &[Long(events)]);
+            "excluded"
+        }
+        Step::NoBlocks { method, bytecodes } => {
+            put(kind::NO_BLOCKS, &[number(method), Long(bytecodes)]);
+            "no-blocks"
+        }
+        Step::At { method, bci: at } => {
+            put(kind::AT, &[number(method), bci(Some(at))]);
+            "at"
+        }
+        _ => return None,
+    })
+}
+
+impl std::fmt::Debug for BlockTraceThread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockTraceThread").field("trace", &self.trace).finish_non_exhaustive()
+    }
+}
+
+impl<F> std::fmt::Debug for BlockTraceAnalysis<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockTraceAnalysis").field("options", &self.options).finish_non_exhaustive()
+    }
+}
