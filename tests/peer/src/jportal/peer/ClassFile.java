@@ -2,9 +2,11 @@
 package jportal.peer;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.Opcodes;
 
@@ -23,6 +25,8 @@ final class ClassFile {
     final boolean probed;
     /** By name and descriptor, in the order of the file. */
     final Map<String, Member> methods = new LinkedHashMap<>();
+    /** Names and descriptors of the fields. */
+    final Set<String> fields = new HashSet<>();
     private final char[] buffer;
     private final List<Integer> bootstraps = new ArrayList<>();
 
@@ -61,7 +65,7 @@ final class ClassFile {
         access = reader.getAccess();
         this.module = module;
         this.probed = probed;
-        int offset = skipFields(reader.header + 8 + 2 * interfaces.size());
+        int offset = readFields(reader.header + 8 + 2 * interfaces.size());
         int count = u2(offset);
         offset += 2;
         for (; count > 0; count--) {
@@ -144,9 +148,10 @@ final class ClassFile {
         return false;
     }
 
-    private int skipFields(int start) {
+    private int readFields(int start) {
         int offset = start + 2;
         for (int i = u2(start); i > 0; i--) {
+            fields.add(utf8(offset + 2) + utf8(offset + 4));
             offset = skipAttributes(offset + 6);
         }
         return offset;

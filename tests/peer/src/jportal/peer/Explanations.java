@@ -3,6 +3,7 @@ package jportal.peer;
 
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.objectweb.asm.Opcodes;
@@ -48,13 +49,16 @@ final class Explanations {
         return new Past(past, Events.ENTER, definition, numbering.number(places));
     }
 
-    /** Adds the ways without an exception: returns, then a call or the frame's next block. */
-    void normal(Explanation from, Probe probe, List<Explanation> found) {
+    /**
+     * Adds the ways without an exception: returns, then a call or the frame's next block. {@code
+     * indirect}: see {@link Points#after}.
+     */
+    void normal(Explanation from, Probe probe, int indirect, List<Explanation> found) {
         Frame frame = from.top();
         Past past = from.past();
         while (true) {
             if (probe.isEntry()) {
-                call(frame, past, probe, found);
+                call(frame, past, probe, indirect, found);
             }
             if (frame.isRoot()) {
                 return;
@@ -64,7 +68,7 @@ final class Explanations {
                 Frame next = new Frame(frame.definition, frame.method, probe.block(), Points.BEGIN, frame.caller);
                 found.add(new Explanation(next, new Past(past, Events.BLOCK, probe.block(), 0)));
             }
-            if (!returns(frame)) {
+            if (!returns(frame) || isInitialized(frame, probe)) {
                 return;
             }
             past = new Past(past, Events.RETURN, 0, 0);
@@ -72,11 +76,17 @@ final class Explanations {
         }
     }
 
-    private void call(Frame frame, Past past, Probe probe, List<Explanation> found) {
+    /** Whether the probe begins the initialization of a class that is initialized once the frame's block has ended. */
+    private boolean isInitialized(Frame frame, Probe probe) {
+        return probe.isEntry() && probe.method().isInitializer()
+                && points(frame).initialize(frame.places, probe.method().type);
+    }
+
+    private void call(Frame frame, Past past, Probe probe, int indirect, List<Explanation> found) {
         int[] places = Points.BEGIN;
         Frame caller = frame;
         if (!frame.isRoot()) {
-            places = points(frame).after(frame.places, probe.method());
+            places = points(frame).after(frame.places, probe.method(), indirect);
             caller = frame.at(places);
         } else if (frame == Frame.SPENT) {
             return;
@@ -96,17 +106,22 @@ final class Explanations {
                         && sites.hierarchy.isBelow(method.type, "java/lang/Thread");
     }
 
-    /** Adds the ways with one exception, which frames may have thrown after others have returned. */
-    void exceptional(Explanation from, Probe probe, boolean rare, List<Explanation> found) {
+    /**
+     * Adds the ways with one exception, which frames may have thrown after others have returned.
+     * Tier 0: without errors of the VM. Tier 1: with them. Tier 2: the search for a handler may fail,
+     * too: the VM then throws another error at the handler.
+     */
+    void exceptional(Explanation from, Probe probe, int tier, List<Explanation> found) {
+        boolean rare = tier > 0;
         Frame frame = from.top();
         Past past = from.past();
         while (!frame.isRoot()) {
             int[] throwers = throwers(frame, rare);
-            caught(frame, past, probe, throwers, Set.of(), found);
+            caught(frame, past, probe, throwers, Set.of(), tier, found);
             int[] escaping = escaping(frame, throwers);
             if (escaping.length > 0) {
                 Past thrown = new Past(past, Events.THROW, 0, numbering.number(escaping));
-                thrownInto(frame.caller, thrown, probe, types(frame, escaping), found);
+                thrownInto(frame.caller, thrown, probe, types(frame, escaping), tier, found);
             }
             if (!returns(frame)) {
                 return;
@@ -117,7 +132,8 @@ final class Explanations {
     }
 
     /** An exception leaves a callee of {@code frame}; it is no instance of the given types. */
-    private void thrownInto(Frame into, Past before, Probe probe, Set<String> not, List<Explanation> found) {
+    private void thrownInto(
+            Frame into, Past before, Probe probe, Set<String> not, int tier, List<Explanation> found) {
         Frame frame = into;
         Past past = before;
         Set<String> excluded = not;
@@ -126,9 +142,9 @@ final class Explanations {
             int[] at = Arrays.stream(frame.places).map(points::insn).distinct().toArray();
             int[] opaque = Arrays.stream(frame.places).filter(points::isOpaque).toArray();
             boolean isSame = Arrays.stream(frame.places).allMatch(place -> (place & 1) == 1);
-            caught(frame, past, probe, at, isSame ? excluded : Set.of(), found);
+            caught(frame, past, probe, at, isSame ? excluded : Set.of(), tier, found);
             if (opaque.length > 0) {
-                normal(new Explanation(frame.at(opaque), past), probe, found);
+                normal(new Explanation(frame.at(opaque), past), probe, Points.ALL, found);
             }
             int[] escaping = escaping(frame, at);
             if (escaping.length == 0) {
@@ -142,7 +158,7 @@ final class Explanations {
             past = new Past(past, Events.THROW, 0, numbering.number(escaping));
             frame = frame.caller;
         }
-        normal(new Explanation(Frame.ROOT, past), probe, found);
+        normal(new Explanation(Frame.ROOT, past), probe, Points.ALL, found);
     }
 
     /** The instructions of a frame's block that may throw next. */
@@ -161,12 +177,14 @@ final class Explanations {
         return found.stream().mapToInt(Integer::intValue).sorted().toArray();
     }
 
-    private void caught(Frame frame, Past past, Probe probe, int[] throwers, Set<String> not, List<Explanation> found) {
+    private void caught(
+            Frame frame, Past past, Probe probe, int[] throwers, Set<String> not, int tier, List<Explanation> found) {
         if (frame.definition != probe.definition() || !frame.method.code.handlerBlocks.get(probe.block())) {
             return;
         }
         Code code = frame.method.code;
-        int[] caught = Arrays.stream(throwers).filter(insn -> catches(code, insn, probe.block(), not)).toArray();
+        int[] caught = Arrays.stream(throwers).filter(insn -> catches(code, insn, probe.block(), not)
+                || tier == 2 && catchesLater(code, insn, probe.block())).toArray();
         if (caught.length > 0) {
             Frame next = new Frame(frame.definition, frame.method, probe.block(), Points.BEGIN, frame.caller);
             Past thrown = new Past(past, Events.HANDLER, probe.block(), numbering.number(caught));
@@ -190,6 +208,18 @@ final class Explanations {
             }
         }
         return false;
+    }
+
+    /** Whether the search for a handler may fail at other handlers first. */
+    private boolean catchesLater(Code code, int insn, int block) {
+        Set<Integer> failed = new LinkedHashSet<>(Set.of(insn));
+        for (boolean isNew = true; isNew; ) {
+            isNew = false;
+            for (Code.Handler handler : code.handlers) {
+                isNew |= failed.stream().anyMatch(handler::covers) && failed.add(handler.target());
+            }
+        }
+        return failed.stream().anyMatch(at -> catches(code, at, block, Set.of()));
     }
 
     /** Those of the instructions at which an exception can leave the frame. */

@@ -43,6 +43,30 @@ final class Hierarchy {
         return above(type).contains(other);
     }
 
+    /** Whether a class is another one or a subclass of it, interfaces aside. */
+    boolean extend(String type, String other) {
+        for (String at = type; at != null; ) {
+            if (at.equals(other)) {
+                return true;
+            }
+            ClassFile file = files.get(at);
+            at = file == null ? null : file.superName;
+        }
+        return false;
+    }
+
+    /** The class that declares a field, looked for in superclasses only; null if it is not found. */
+    String holder(String owner, String key) {
+        for (String type = owner; type != null; ) {
+            ClassFile file = files.get(type);
+            if (file == null || file.fields.contains(key)) {
+                return file == null ? null : type;
+            }
+            type = file.superName;
+        }
+        return null;
+    }
+
     /** The method that a reference names, in the class or above it; null if none is found. */
     ClassFile.Member resolve(String owner, String key) {
         if (owner.startsWith("[")) {
@@ -94,12 +118,5 @@ final class Hierarchy {
             type = file.superName;
         }
         return fromInterfaces(receiver, key);
-    }
-
-    /** Whether every type above has a known file. */
-    boolean isComplete(String type) {
-        Set<String> types = new HashSet<>(above(type));
-        types.removeIf(name -> files.get(name) != null);
-        return types.isEmpty();
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 package jportal.peer;
 
+import java.util.HashSet;
+import java.util.Set;
 import org.objectweb.asm.Opcodes;
 
 /** An instrumented method, known by class name, name and descriptor. */
@@ -11,8 +13,10 @@ final class Method implements Comparable<Method> {
     final String name;
     final String descriptor;
     final Code code;
-    /** Whether library code can call it as a method that a library class or interface declares. */
-    boolean overridesLibrary;
+    /** The library classes and interfaces that declare it. */
+    final Set<String> declaredBy = new HashSet<>();
+    /** Whether a type of the JDK's base module declares it, or one that is not of the JDK. */
+    boolean knownToBase;
     /** Whether a method handle of a dynamic call site or constant names it. */
     boolean handled;
     /** What may happen in each block; made when needed. */
@@ -24,6 +28,11 @@ final class Method implements Comparable<Method> {
         this.name = code.member.name();
         this.descriptor = code.member.descriptor();
         this.code = code;
+    }
+
+    /** Whether library code can call it as a method that a library class or interface declares. */
+    boolean overridesLibrary() {
+        return !declaredBy.isEmpty();
     }
 
     boolean isInitializer() {

@@ -15,6 +15,8 @@ import jportal.peer.Explanations.Probe;
 final class Parser {
     /** More explanations at a time than this are not followed. */
     private static final int MOST = 512;
+    /** Alternatives with more events than this, in all, are not kept. */
+    private static final long MOST_EVENTS = 4_000_000;
 
     private final Program program;
     private final Explanations ways;
@@ -23,6 +25,8 @@ final class Parser {
     private List<Explanation> next = new ArrayList<>();
     /** Probes left out, of classes without a class file. */
     long left;
+    /** Probes for which a call by unexpected means had to be assumed. */
+    long unexpected;
     /** Probes for which an exception had to be assumed. */
     long exceptions;
     /** Probes that nothing explains; what follows them is a guess. */
@@ -49,14 +53,16 @@ final class Parser {
 
     private void step(Probe probe) {
         next.clear();
-        for (Explanation explanation : now) {
-            ways.normal(explanation, probe, next);
+        normal(probe, Points.EXPECTED);
+        if (next.isEmpty() && probe.isEntry()) {
+            normal(probe, Points.ALL);
+            unexpected += next.isEmpty() ? 0 : 1;
         }
         if (next.isEmpty()) {
             exceptions++;
-            for (int rare = 0; rare < 2 && next.isEmpty(); rare++) {
+            for (int tier = 0; tier < 3 && next.isEmpty(); tier++) {
                 for (Explanation explanation : now) {
-                    ways.exceptional(explanation, probe, rare == 1, next);
+                    ways.exceptional(explanation, probe, tier, next);
                 }
             }
         }
@@ -80,6 +86,12 @@ final class Parser {
         next = old;
     }
 
+    private void normal(Probe probe, int indirect) {
+        for (Explanation explanation : now) {
+            ways.normal(explanation, probe, indirect, next);
+        }
+    }
+
     /** Joins explanations with the same stack. */
     private void merge() {
         List<Explanation> merged = new ArrayList<>();
@@ -95,13 +107,25 @@ final class Parser {
                     pasts.add(next.get(j).past());
                 }
             }
-            Past past = pasts.size() == 1 ? pasts.get(0) : Past.join(pasts, out);
+            Past past = pasts.size() == 1 ? pasts.get(0) : join(pasts);
             merged.add(new Explanation(next.get(i).top(), past));
         }
         next = merged;
     }
 
-    /** Goes on from the first explanation: in the nearest frame of the method, else in a new frame. */
+    private Past join(List<Past> pasts) {
+        long weight = 0;
+        for (Past past : pasts) {
+            weight += past == null ? 0 : past.weight();
+        }
+        if (weight <= MOST_EVENTS) {
+            return Past.join(pasts, out);
+        }
+        crowded++;
+        return new Past(pasts.get(0), Events.LOST, 0, 0);
+    }
+
+    /** Continues from the first explanation: in the nearest frame of the method, else in a new frame. */
     private void lose(Probe probe) {
         lost++;
         Explanation from = now.get(0);
@@ -154,7 +178,7 @@ final class Parser {
             }
             pasts.add(past);
         }
-        Past past = pasts.size() == 1 ? pasts.get(0) : Past.join(pasts, out);
+        Past past = pasts.size() == 1 ? pasts.get(0) : join(pasts);
         Past.write(past, null, out);
     }
 

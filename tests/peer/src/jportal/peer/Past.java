@@ -12,18 +12,25 @@ final class Past {
     private final int b;
     private final List<Events> choice;
     private final int length;
+    private final long weight;
 
     Past(Past before, int kind, int a, int b) {
-        this(before, kind, a, b, null);
+        this(before, kind, a, b, null, 1);
     }
 
-    private Past(Past before, int kind, int a, int b, List<Events> choice) {
+    private Past(Past before, int kind, int a, int b, List<Events> choice, long weight) {
         this.before = before;
         this.kind = kind;
         this.a = a;
         this.b = b;
         this.choice = choice;
         length = length(before) + 1;
+        this.weight = weight + (before == null ? 0 : before.weight);
+    }
+
+    /** The number of events, those of all alternatives of choices included. */
+    long weight() {
+        return weight;
     }
 
     private static int length(Past past) {
@@ -53,12 +60,14 @@ final class Past {
             shared = shared(shared, past);
         }
         List<Events> alternatives = new ArrayList<>();
+        long weight = 1;
         for (Past past : pasts) {
             Events rest = numbering.sibling();
             write(past, shared, rest);
             alternatives.add(rest);
+            weight += (past == null ? 0 : past.weight) - (shared == null ? 0 : shared.weight);
         }
-        return new Past(shared, Events.CHOICE, 0, 0, alternatives);
+        return new Past(shared, Events.CHOICE, 0, 0, alternatives, weight);
     }
 
     private static Past shared(Past one, Past two) {

@@ -144,7 +144,8 @@ public final class Peer {
         Events events = parser.parse(ids);
         new Narrow(program, sites).read(events);
         System.err.println("peer: thread " + number + " (" + log.tid() + "): " + ids.length + " probes, "
-                + parser.left + " left out, " + parser.exceptions + " exceptions assumed, "
+                + parser.left + " left out, " + parser.unexpected + " unexpected calls, "
+                + parser.exceptions + " exceptions assumed, "
                 + events.choices.size() + " choices, " + parser.lost + " not explained, " + parser.crowded + " crowded");
         isSound &= parser.lost + parser.crowded == 0;
         return events;

@@ -13,6 +13,9 @@ import java.util.List;
 final class Points {
     static final int START = -1;
     static final int[] BEGIN = {START};
+    /** Ways of calls that are not direct: those that are expected, and all. */
+    static final int EXPECTED = Site.IMPLICIT | Site.OPAQUE;
+    static final int ALL = EXPECTED | Site.UNEXPECTED;
     private static final int[] NOWHERE = {};
     /** Sets with one place; all sets of one place are shared. */
     private static final int[][] SINGLE = new int[256][];
@@ -45,20 +48,23 @@ final class Points {
         return place + 1 >> 1;
     }
 
-    /** Where the block may be once it has called the method; empty if it cannot call it. */
-    int[] after(int[] places, Method callee) {
+    /**
+     * Where the block may be once it has called the method; empty if it cannot call it. {@code indirect}
+     * holds the ways of {@link Site} that are not direct and that count.
+     */
+    int[] after(int[] places, Method callee, int indirect) {
         int[] found = NOWHERE;
         for (int place : places) {
             for (int k = next(place); k < sites.size(); k++) {
                 Site site = sites.get(k);
                 int ways = site.calls(callee, all);
-                if ((ways & (Site.IMPLICIT | Site.OPAQUE)) != 0) {
+                if ((ways & indirect) != 0) {
                     found = with(found, 2 * k);
                 }
                 if ((ways & Site.DIRECT) != 0) {
                     found = with(found, 2 * k + 1);
                 }
-                if (site.must) {
+                if (site.must || callee.isInitializer() && site.initializes(callee.type, all.hierarchy)) {
                     break;
                 }
             }
@@ -95,6 +101,20 @@ final class Points {
         return barrier(place) == sites.size();
     }
 
+    /** Whether the rest of the block initializes a class, from each of the places. */
+    boolean initialize(int[] places, String type) {
+        for (int place : places) {
+            boolean found = false;
+            for (int k = next(place); k < sites.size(); k++) {
+                found |= sites.get(k).initializes(type, all.hierarchy);
+            }
+            if (!found) {
+                return false;
+            }
+        }
+        return true;
+    }
+
     /** The first site, from a place on, that must enter a method; the number of sites if there is none. */
     private int barrier(int place) {
         int k = next(place);
@@ -107,7 +127,7 @@ final class Points {
     /** Whether a place can follow another one, with exactly one call in between: that of {@code to}. */
     boolean follows(int from, int to, Method callee) {
         int[] single = {from};
-        return Arrays.binarySearch(after(single, callee), to) >= 0;
+        return Arrays.binarySearch(after(single, callee, ALL), to) >= 0;
     }
 
     /** The first instruction that may be executing at a place. */

@@ -10,15 +10,30 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import jportal.peer.Site.Init;
 import jportal.peer.Site.Reach;
 
 /** Works out which instrumented methods each instruction of the program can enter. */
 final class Sites {
     /** The JDK's packages and classes that call methods of the program by reflection. */
     private static final List<String> REFLECTIVE = List.of(
-            "java/lang/reflect/", "java/lang/invoke/", "java/lang/Class.", "java/lang/ClassLoader.", "java/util/ServiceLoader",
-            "java/sql/", "javax/", "java/beans/", "java/rmi/", "java/io/ObjectInputStream", "java/io/ObjectOutputStream",
-            "java/util/ResourceBundle", "java/util/logging/", "java/security/", "java/net/", "jdk/", "sun/", "com/sun/");
+            "java/lang/reflect/Method.invoke", "java/lang/reflect/Constructor.newInstance", "java/lang/Class.newInstance",
+            "java/lang/reflect/Proxy.newProxyInstance", "java/lang/invoke/MethodHandle.", "java/lang/invoke/MethodHandleProxies");
+    /** Those that make objects of given classes, or ask for the constants of an enumeration. */
+    private static final List<String> CREATING = List.of(
+            "java/util/Enum", "java/lang/Enum.valueOf", "java/lang/Class.getEnumConstants", "java/lang/Class.getAnnotation",
+            "java/lang/Class.getDeclaredAnnotation", "java/util/ServiceLoader",
+            "java/util/ResourceBundle", "java/sql/DriverManager", "javax/", "org/xml/sax/helpers/");
+    /** Classes that run no tasks, close nothing and load no classes. */
+    private static final List<String> PASSIVE = List.of(
+            "java/lang/Object", "java/lang/String", "java/lang/CharSequence", "java/lang/Iterable", "java/lang/Comparable",
+            "java/lang/Integer", "java/lang/Long", "java/lang/Character", "java/lang/Boolean", "java/lang/Math",
+            "java/util/Abstract", "java/util/Array", "java/util/BitSet", "java/util/Collection", "java/util/Comparator",
+            "java/util/Deque", "java/util/Dictionary", "java/util/Enumeration", "java/util/Hash", "java/util/Identity",
+            "java/util/Iterator", "java/util/Linked", "java/util/List", "java/util/Map", "java/util/Navigable", "java/util/Objects",
+            "java/util/Optional", "java/util/PriorityQueue", "java/util/Queue", "java/util/Set", "java/util/Sorted",
+            "java/util/Spliterator", "java/util/Stack", "java/util/StringJoiner", "java/util/StringTokenizer", "java/util/Tree",
+            "java/util/Vector", "java/util/WeakHashMap", "java/util/function/", "java/util/stream/");
     private static final String FACTORY = "java/lang/invoke/LambdaMetafactory";
     private static final String CONCATENATION = "java/lang/invoke/StringConcatFactory";
     private static final String RECORDS = "java/lang/runtime/ObjectMethods";
@@ -94,7 +109,10 @@ final class Sites {
         for (String above : hierarchy.above(type)) {
             ClassFile file = program.files.get(above);
             if (file == null) {
-                program.methods.get(type).values().forEach(method -> method.overridesLibrary = true);
+                program.methods.get(type).values().forEach(method -> {
+                    method.declaredBy.add(above);
+                    method.knownToBase = true;
+                });
                 continue;
             }
             if (!isLibrary(file)) {
@@ -107,7 +125,8 @@ final class Sites {
                 ClassFile.Member selected = hierarchy.select(type, member.key());
                 Method method = selected == null ? null : program.method(selected.file().name, member.key());
                 if (method != null) {
-                    method.overridesLibrary = true;
+                    method.declaredBy.add(above);
+                    method.knownToBase |= file.module == null || file.module.equals("java.base");
                 }
             }
         }
@@ -138,11 +157,13 @@ final class Sites {
             case INVOKEDYNAMIC:
                 return dynamic(code, insn, code.file.u2(code.at[insn] + 1), true);
             case NEW:
-                return implicit(insn, code.file.classAt(code.at[insn] + 1), true);
+                String made = code.file.classAt(code.at[insn] + 1);
+                return implicit(insn, new Init(initializedBy(made), made));
             case GETSTATIC: case PUTSTATIC:
-                return implicit(insn, code.file.referenceAt(code.at[insn] + 1).owner(), true);
+                ClassFile.Reference field = code.file.referenceAt(code.at[insn] + 1);
+                return implicit(insn, new Init(initializedBy(field.owner()), hierarchy.holder(field.owner(), field.key())));
             case GETFIELD: case PUTFIELD: case CHECKCAST: case INSTANCEOF: case ANEWARRAY: case MULTIANEWARRAY:
-                return implicit(insn, null, false);
+                return implicit(insn, Init.NOTHING);
             case LDC: case 19: case 20:
                 int index = opcode == LDC ? code.file.u1(code.at[insn] + 1) : code.file.u2(code.at[insn] + 1);
                 return dynamic(code, insn, index, false);
@@ -161,9 +182,8 @@ final class Sites {
         return found;
     }
 
-    private Site implicit(int insn, String type, boolean initializes) {
-        Set<String> classes = initializes ? initializedBy(type) : Set.of();
-        return new Site(insn, false, Set.of(), false, Reach.NONE, classes, hasLoaders);
+    private Site implicit(int insn, Init init) {
+        return new Site(insn, false, Set.of(), false, Reach.NONE, init, hasLoaders);
     }
 
     private Site dynamic(Code code, int insn, int constant, boolean isInvoke) {
@@ -177,13 +197,18 @@ final class Sites {
                 default -> Reach.ANY;
             };
         }
-        return new Site(insn, isInvoke, Set.of(), false, reach, Set.of(), hasLoaders);
+        // The class of a lambda initializes its interface.
+        boolean isLambda = dynamic != null && dynamic.bootstrap().owner().equals(FACTORY);
+        Init init = isLambda ? new Init(initializedBy(made(dynamic)), null) : Init.NOTHING;
+        return new Site(insn, isInvoke, Set.of(), false, reach, init, hasLoaders);
     }
 
     private Site invoke(Code code, int insn, int opcode) {
         ClassFile.Reference reference = code.file.referenceAt(code.at[insn] + 1);
-        Set<String> classes = opcode == INVOKESTATIC ? initializedBy(reference.owner()) : Set.of();
         ClassFile.Member member = hierarchy.resolve(reference.owner(), reference.key());
+        Init classes = opcode == INVOKESTATIC
+                ? new Init(initializedBy(reference.owner()), member == null ? null : member.file().name)
+                : Init.NOTHING;
         boolean isVirtual = opcode == INVOKEVIRTUAL || opcode == INVOKEINTERFACE;
         if (member == null) {
             boolean isPolymorphic = reference.owner().startsWith("java/lang/invoke/");
@@ -212,8 +237,19 @@ final class Sites {
         if (file.module == null || isInstrumented(file.name)) {
             return member.is(ACC_ABSTRACT) && !open && file.module == null && !isLibrary(file) ? Reach.NONE : Reach.ANY;
         }
-        String full = file.name + ".";
-        return REFLECTIVE.stream().anyMatch(full::startsWith) ? Reach.ANY : Reach.DECLARED;
+        String full = file.name + '.' + member.name();
+        if (isExact && REFLECTIVE.stream().anyMatch(full::startsWith)) {
+            return Reach.ANY;
+        }
+        boolean mayCreate = member.is(ACC_STATIC) || !full.startsWith("javax/");
+        if (isExact && mayCreate && CREATING.stream().anyMatch(full::startsWith)) {
+            return Reach.CREATED;
+        }
+        if (!file.module.equals("java.base")) {
+            return Reach.DECLARED;
+        }
+        boolean isPassive = PASSIVE.stream().anyMatch(file.name::startsWith) && !file.name.contains("concurrent/");
+        return isPassive ? Reach.OF_VALUES : Reach.OF_BASE;
     }
 
     private Targets virtual(String owner, String key) {
@@ -260,12 +296,17 @@ final class Sites {
         }
     }
 
+    /** The class of the value that a dynamic call site makes; null if it is no object. */
+    private static String made(ClassFile.Dynamic dynamic) {
+        String type = dynamic.descriptor().substring(dynamic.descriptor().indexOf(')') + 1);
+        return type.startsWith("L") ? type.substring(1, type.length() - 1) : null;
+    }
+
     /** Adds what lambdas and method references execute that implement the interface. */
     private void addHandles(Targets targets, String owner, String key) {
         for (ClassFile.Dynamic dynamic : dynamics) {
-            String made = dynamic.descriptor().substring(dynamic.descriptor().indexOf(')') + 1);
-            boolean fits = made.startsWith("L") && key.startsWith(dynamic.name() + "(")
-                    && hierarchy.isBelow(made.substring(1, made.length() - 1), owner);
+            String made = made(dynamic);
+            boolean fits = made != null && key.startsWith(dynamic.name() + "(") && hierarchy.isBelow(made, owner);
             if (!fits) {
                 continue;
             }
