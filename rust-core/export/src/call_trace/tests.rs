@@ -148,8 +148,7 @@ fn encoded(tokens: &[Token], deflate: bool) -> Vec<u8> {
         writer.words(&words).unwrap();
     }
     writer.end().unwrap();
-    let bytes = out.0.lock().unwrap().clone();
-    bytes
+    out.0.lock().unwrap().clone()
 }
 
 #[test]

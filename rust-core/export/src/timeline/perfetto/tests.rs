@@ -24,8 +24,7 @@ fn written() -> Vec<u8> {
     let shown = show(move |info| Box::new(all.thread(info)));
     file.flush().unwrap();
     assert_eq!((shown.total.slices, shown.total.gaps), (6, 2));
-    let bytes = kept.0.lock().unwrap().clone();
-    bytes
+    kept.0.lock().unwrap().clone()
 }
 
 /// The packets of one sequence as text.
