@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jportal_bytecode::MethodTable;
 use jportal_flow::{Analysis, Entry, Event, EventKind, Exclude, Exit};
-use jportal_units::Tsc;
+use jportal_units::{Bci, MethodId, Tsc};
 
 use super::rule_tests::{and, called, methods, show, up, with};
 use super::testing::{lines, tree_of};
@@ -130,4 +130,21 @@ fn a_name_cannot_forge_a_line() {
     let tree = tree_of(&Arc::new(t), &[up(0), bytecode(0, 0)], Options::default());
     let text = tree.text(&Layout::default());
     assert!(text.contains("f\\nfake") && text.lines().count() == 3, "{text}");
+}
+
+#[test]
+fn blocks_whose_beginning_was_not_counted_count_from_where_they_are_entered() {
+    // 0 iload_0; 1 ifeq 8 | 4 iconst_1; 5 goto 9 | 8 iconst_0 | 9 ireturn
+    let options = Options { counting: super::Counting::Both, ..Options::default() };
+    let figures = |tree: &CallTree| tree.delta.map(|d| (d.default, d.precise));
+    let (from, to) = (Some(Bci(1)), Some(Bci(5)));
+    let cause = jportal_flow::Cause::ConditionalMove;
+    let lost = Event::decoded(EventKind::Unresolved { method: MethodId(0), from, to, cause, callers: 0 });
+    let events = [up(0), bytecode(0, 0), bytecode(0, 1), lost, bytecode(0, 5), bytecode(0, 9)];
+    assert_eq!(figures(&tree_of(&methods(), &events, options)), Some((4, 4)));
+    let mut analysis = TreeAnalysis::new(methods(), Arc::default(), options)
+        .excluding(Exclude { recovered: true, ..Exclude::default() });
+    let events = [up(0), recovered(bytecode(0, 0)), bytecode(0, 1), bytecode(0, 8), bytecode(0, 9)];
+    feed(&mut analysis, 1, &events);
+    assert_eq!(figures(&analysis.tree().unwrap()), Some((3, 3)));
 }

@@ -373,8 +373,17 @@ fn reports_come_at_check_points() {
     let methods = methods();
     let round = [0, 1, 4, 5].map(|b| crate::testing::bytecode(1, b));
     let silent: Vec<Event> =
-        [vec![crate::testing::enter_as(1, Entry::Upcall)], vec![round; 10].concat()].concat();
+        [vec![crate::testing::enter_as(1, Entry::Upcall)], vec![round.clone(); 10].concat()].concat();
     let reports = |granularity| replayed(&methods, &silent, granularity).2;
     // The counter is 1, or 4, when g begins; then each of nine rounds; then the end.
     assert_eq!([1, 4, 5, 8, 9, 40].map(reports), [10, 10, 5, 5, 4, 1]);
+    // A handler is no check point, nor is a bytecode that is executed again.
+    let begun = [crate::testing::enter_as(1, Entry::Upcall)].into_iter().chain(round[..2].to_vec());
+    let caught = Event::decoded(EventKind::Catch { method: MethodId(1), bci: Bci(0) });
+    let handled: Vec<Event> = begun.clone().chain([caught, round[0].clone()]).collect();
+    assert_eq!(replayed(&methods, &handled, 1).2, 1, "at the end only");
+    let replaced = leave_as(1, Exit::Replaced);
+    let back = crate::testing::enter_as(1, Entry::Deoptimisation);
+    let again: Vec<Event> = begun.chain([replaced, back, round[1].clone()]).collect();
+    assert_eq!(replayed(&methods, &again, 1).2, 1, "at the end only");
 }
