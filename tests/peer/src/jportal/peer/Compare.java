@@ -6,9 +6,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * Compares a file of the peer with one of a client. The client's file has the same columns, but one
@@ -79,7 +81,8 @@ public final class Compare {
         final Map<String, Map<String, long[]>> values = new LinkedHashMap<>();
 
         void add(String key, String name, long least, long most) {
-            long[] bounds = values.computeIfAbsent(key, k -> new LinkedHashMap<>()).computeIfAbsent(name, n -> new long[2]);
+            Map<String, long[]> ofKey = values.computeIfAbsent(key, k -> new LinkedHashMap<>());
+            long[] bounds = ofKey.computeIfAbsent(name, n -> new long[2]);
             bounds[0] += least;
             bounds[1] += most;
         }
@@ -96,6 +99,9 @@ public final class Compare {
         }
         Bounds want = new Bounds();
         Bounds have = new Bounds();
+        if (what.equals("counts")) {
+            keepKindsOf(client, peer);
+        }
         fill(what, peer, names, true, want);
         fill(what, client, names, false, have);
         for (String key : want.values.keySet()) {
@@ -117,6 +123,16 @@ public final class Compare {
                 report(key.replace('\t', ' ') + ": the peer has no such row");
             }
         });
+    }
+
+    /** Removes rows of the peer of kinds that the client does not count, and of open blocks. */
+    private static void keepKindsOf(Table client, Table peer) {
+        int kind = client.column("kind");
+        Set<String> kinds = new HashSet<>();
+        client.rows().forEach(row -> kinds.add(row[kind]));
+        kinds.remove("open");
+        peer.rows().removeIf(row -> !kinds.contains(row[peer.column("kind")]));
+        client.rows().removeIf(row -> row[kind].equals("open"));
     }
 
     private static void fill(String what, Table table, List<String> names, boolean isPeer, Bounds bounds) {
@@ -144,8 +160,10 @@ public final class Compare {
         String own = method(table, row, "");
         // Paths are kept as hashes of their parts: deep recursion would make them long.
         String above = parent < 0 ? row[table.column("thread")] : paths.get(parent);
-        String path = above.length() > 400 ? Integer.toHexString(above.hashCode()) + "…" + above.substring(above.length() - 200) : above;
-        path = path + " > " + own;
+        if (above.length() > 400) {
+            above = Integer.toHexString(above.hashCode()) + "…" + above.substring(above.length() - 200);
+        }
+        String path = above + " > " + own;
         while (paths.size() <= id) {
             paths.add(null);
         }
