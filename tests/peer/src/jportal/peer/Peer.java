@@ -172,8 +172,12 @@ public final class Peer {
             }
             case "swap" -> {
                 spoiled = ids.clone();
-                spoiled[at] = ids[at + 1];
-                spoiled[at + 1] = ids[at];
+                int first = at;
+                while (first + 2 < ids.length && ids[first] == ids[first + 1]) {
+                    first++;
+                }
+                spoiled[first] = ids[first + 1];
+                spoiled[first + 1] = ids[first];
             }
             default -> throw new IllegalArgumentException("--fault " + fault + ": no such fault");
         }

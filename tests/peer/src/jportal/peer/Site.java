@@ -29,6 +29,8 @@ final class Site {
         NONE,
         /** {@code toString} only. */
         STRINGS,
+        /** As the next, without predicates, consumers and suppliers. */
+        OF_DATA,
         /** What types of the base module declare but tasks, class loaders and what is to be closed. */
         OF_VALUES,
         /** What types of the base module declare, methods of method handles, class initializers. */
@@ -104,6 +106,7 @@ final class Site {
                     || method.isStatic() && method.name.equals("values") && method.descriptor.startsWith("()[");
             case DECLARED -> isDeclared(method);
             case OF_BASE -> method.handled || method.isInitializer() || method.knownToBase;
+            case OF_DATA -> method.handled || method.isInitializer() || method.knownToBase && isOfData(method);
             case OF_VALUES -> method.handled || method.isInitializer() || method.knownToBase && isOfValues(method);
             case ANY -> true;
         };
@@ -119,5 +122,10 @@ final class Site {
 
     private static boolean isOfValues(Method method) {
         return !TASKS.containsAll(method.declaredBy);
+    }
+
+    private static boolean isOfData(Method method) {
+        return method.declaredBy.stream().anyMatch(type -> !TASKS.contains(type)
+                && !(type.startsWith("java/util/function/") && !type.endsWith("Function")));
     }
 }

@@ -34,6 +34,13 @@ final class Sites {
             "java/util/Optional", "java/util/PriorityQueue", "java/util/Queue", "java/util/Set", "java/util/Sorted",
             "java/util/Spliterator", "java/util/Stack", "java/util/StringJoiner", "java/util/StringTokenizer", "java/util/Tree",
             "java/util/Vector", "java/util/WeakHashMap", "java/util/function/", "java/util/stream/");
+    /** Those of them that call no predicate, consumer or supplier that is not an argument of the call. */
+    private static final List<String> DATA = List.of(
+            "java/lang/Object", "java/lang/String", "java/util/AbstractCollection", "java/util/AbstractList",
+            "java/util/AbstractMap", "java/util/AbstractSet", "java/util/Array", "java/util/BitSet", "java/util/Collection.",
+            "java/util/Deque", "java/util/Hash", "java/util/Identity", "java/util/Linked", "java/util/List", "java/util/Map",
+            "java/util/Navigable", "java/util/PriorityQueue", "java/util/Queue", "java/util/Set", "java/util/Sorted",
+            "java/util/Stack", "java/util/Tree", "java/util/Vector", "java/util/WeakHashMap");
     private static final String FACTORY = "java/lang/invoke/LambdaMetafactory";
     private static final String CONCATENATION = "java/lang/invoke/StringConcatFactory";
     private static final String RECORDS = "java/lang/runtime/ObjectMethods";
@@ -80,7 +87,24 @@ final class Sites {
         leaf = new Leaf(hierarchy, program.methods.keySet(), program.files);
         for (ClassFile.Dynamic dynamic : dynamics) {
             for (ClassFile.Reference handle : dynamic.handles()) {
-                targets(handle.owner(), handle.key(), true).forEach(method -> method.handled = true);
+                targets(handle.owner(), handle.key(), true).forEach(method -> markHandled(dynamic, method));
+            }
+        }
+    }
+
+    /** Marks a method of a handle. Library code calls a lambda through a library interface only. */
+    private void markHandled(ClassFile.Dynamic dynamic, Method method) {
+        if (!dynamic.bootstrap().owner().equals(FACTORY) || made(dynamic) == null) {
+            method.handled = true;
+            return;
+        }
+        for (String above : hierarchy.above(made(dynamic))) {
+            ClassFile file = program.files.get(above);
+            boolean declares = file != null && isLibrary(file)
+                    && file.methods.values().stream().anyMatch(member -> member.name().equals(dynamic.name()));
+            if (file == null || declares) {
+                method.declaredBy.add(above);
+                method.knownToBase |= file == null || file.module == null || file.module.equals("java.base");
             }
         }
     }
@@ -249,7 +273,11 @@ final class Sites {
             return Reach.DECLARED;
         }
         boolean isPassive = PASSIVE.stream().anyMatch(file.name::startsWith) && !file.name.contains("concurrent/");
-        return isPassive ? Reach.OF_VALUES : Reach.OF_BASE;
+        if (!isPassive) {
+            return Reach.OF_BASE;
+        }
+        boolean isData = DATA.stream().anyMatch(full::startsWith) && !member.descriptor().contains("java/util/function/");
+        return isData ? Reach.OF_DATA : Reach.OF_VALUES;
     }
 
     private Targets virtual(String owner, String key) {
