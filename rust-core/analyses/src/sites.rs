@@ -55,6 +55,10 @@ pub struct Sites {
 }
 
 impl Sites {
+    /// The last bytecode of the top frame, if it is an invoke of which the outcome is not known.
+    pub const fn pending(&self) -> Option<(MethodId, Bci)> {
+        self.pending
+    }
     /// Processes the next event of the thread, and reports the invokes whose outcome it decides.
     #[inline]
     pub fn event<'m>(

@@ -89,7 +89,7 @@ impl Follower {
     /// The invoke that was the previous event. If the next event is a bytecode of the same method,
     /// the call is silent.
     pub(crate) const fn invoke(&self) -> Option<(MethodId, Bci)> {
-        self.invoke
+        self.sites.pending()
     }
     /// Why the figures of this thread are not exact so far.
     pub(crate) const fn inexact(&self) -> &Inexact {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use jportal_analyses::coverage::{ClassCoverage, Coverage, Figures, MethodCoverage, Ratio};
+use jportal_analyses::coverage::{ClassCoverage, Coverage, Figures, MethodCoverage, Ratio, Units};
 use jportal_analyses::tree::CallTree;
 use jportal_bytecode::{InvokeRef, LineRow, Method, testing};
 use jportal_flow::Tally;
@@ -144,10 +144,11 @@ pub(super) fn coverage(methods: &[ViewMethod], present: usize) -> Coverage {
         methods.iter().for_each(|m| add(&mut figures, &m.figures));
         add(&mut total, &figures);
         let (loader, source_file) = (super::tree::loader(&class).to_owned(), source_file(&class));
-        ClassCoverage { class, loader, source_file, figures, methods }
+        ClassCoverage { class, loader, source_file, figures, units: Units::default(), methods }
     });
     let classes = classes.collect();
-    Coverage { exact: false, missed_is_certain: false, inexact: super::inexact(), total, classes }
+    let (inexact, units) = (super::inexact(), Units::default());
+    Coverage { exact: false, missed_is_certain: false, inexact, total, units, classes }
 }
 
 fn method_coverage(name: String, m: Option<&ViewMethod>) -> MethodCoverage {
@@ -163,6 +164,7 @@ fn method_coverage(name: String, m: Option<&ViewMethod>) -> MethodCoverage {
         figures: Figures { bytecodes: ratio(0, 12, 0), lines: ratio(0, 4, 0), branches: ratio(0, 2, 0) },
         missed_lines: vec![9, 10, 11, 13],
         unknown_lines: Vec::new(),
+        detail: None,
     };
     let Some(m) = m else { return c };
     let first = first_line(&m.method);
