@@ -7,12 +7,21 @@ use std::path::PathBuf;
 
 mod export;
 mod report;
+mod tree;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jportal::analyses::select::Pattern;
 
-pub(crate) use export::{ExportCommand, PerfDataArgs};
-pub(crate) use report::{CommonArgs, CoverageArgs, ReportCommand, ScopeArgs, TopArgs};
+pub(crate) use export::{
+    BlockFormat, BlockTraceArgs, CallTraceArgs, CoverageFileArgs, DiffArgs, ExportCommand, FactsFormat,
+    FileArgs, FirefoxArgs, ParquetArgs, PerfDataArgs, PerfettoArgs, ProfileArgs, StaticArgs, TimelineArgs,
+    TreeFileArgs, ViewArgs,
+};
+pub(crate) use report::{
+    BlocksArgs, CommonArgs, CoverageArgs, LatencyArgs, MetricsArgs, NamingArgs, PathsArgs, ReportCommand,
+    ScopeArgs, TopArgs,
+};
+pub(crate) use tree::{TreeArgs, TreeReportArgs};
 
 use crate::sections;
 
@@ -67,6 +76,16 @@ pub(crate) enum Command {
     /// Report what was executed, in figures
     #[command(subcommand)]
     Report(ReportCommand),
+    /// Show a capture as one page of HTML
+    View(ViewArgs),
+    /// Compare two captures, or two results in JSON; exit status 1 if they differ
+    ///
+    /// Each of the two is a capture, or a result that `jportal report call-tree`, `hot-methods`,
+    /// `calls` or `coverage` wrote with `--format json`. A stored result and a new capture make a
+    /// test of what a program executes: `jportal diff base.json new.jportal --class com.example`.
+    /// Names are compared without what differs between runs. Input that is not exact is refused
+    /// with status 2, unless it is allowed.
+    Diff(DiffArgs),
     /// Compare the flow with an oracle's log, with another recording, or with JaCoCo
     #[command(hide = true)]
     Verify(VerifyArgs),

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Result;
-use jportal::file::CaptureReader;
+use anyhow::{Result, bail};
+use jportal::file::{CaptureReader, Header};
 use jportal::{Answer, Capture, Exclude, Query, Warning};
 
 use crate::args::{self, DecodeArgs, ExcludeArgs, InferArgs, Known, RangeArgs};
@@ -114,6 +114,14 @@ pub(crate) fn remark<A>(args: &DecodeArgs, capture: &Capture, answer: &Answer<A>
         ));
     }
     Ok(())
+}
+
+/// Ticks of the TSC per millisecond.
+pub(crate) fn tsc_khz(header: &Header) -> Result<u64> {
+    match u64::from(header.tsc_khz) {
+        0 => bail!("the capture does not say how fast its clock is, so nothing can be said in seconds"),
+        khz => Ok(khz),
+    }
 }
 
 /// The provenances that the arguments exclude.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
-//! `jportal export` and `jportal import`.
+//! `jportal export perf-data` and `jportal import`.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use jportal_perf_data::{DATA_FILE, Exported};
 use serde_json::json;
 
-use crate::args::{ExportCommand, ImportArgs, PerfDataArgs};
+use crate::args::{ImportArgs, PerfDataArgs};
 use crate::output::{Kind, put};
 use crate::progress::ProgressLine;
 use crate::{Outcome, decode};
@@ -18,13 +18,7 @@ use crate::{Outcome, decode};
 const EXPORTED: Kind = Kind::new("export-perf-data", None);
 const IMPORTED: Kind = Kind::new("import", None);
 
-pub(crate) fn export(command: &ExportCommand) -> Result<Outcome> {
-    match command {
-        ExportCommand::PerfData(args) => perf_data(args),
-    }
-}
-
-fn perf_data(args: &PerfDataArgs) -> Result<Outcome> {
+pub(crate) fn perf_data(args: &PerfDataArgs) -> Result<Outcome> {
     let capture = decode::open(&args.capture)?;
     let recording = capture.recording();
     let mut line = ProgressLine::new("exporting");

@@ -11,8 +11,11 @@ mod args;
 mod check;
 mod decode;
 mod degrade;
+mod diff;
 mod doctor;
 mod exchange;
+mod export;
+mod files;
 mod info;
 mod look;
 mod manual;
@@ -27,6 +30,7 @@ mod run;
 mod sections;
 mod sys;
 mod verify;
+mod view;
 
 use std::process::ExitCode;
 
@@ -77,7 +81,9 @@ fn main() -> ExitCode {
         Command::Verify(a) => verify::verify(a),
         Command::Accuracy(a) => accuracy::accuracy(a),
         Command::Degrade(a) => degrade::degrade(a),
-        Command::Export(a) => exchange::export(a),
+        Command::View(a) => view::view(a),
+        Command::Diff(a) => diff::diff(a),
+        Command::Export(a) => export::export(a),
         Command::Import(a) => exchange::import(a),
         Command::Doctor(a) => doctor::doctor(a),
         Command::Completions(a) => manual::completions(a),

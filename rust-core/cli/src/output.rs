@@ -71,6 +71,15 @@ pub(crate) fn put_value(format: &FormatArgs, kind: Kind, mut value: Value) -> Re
     Ok(())
 }
 
+/// Writes rows to stdout as CSV, one by one.
+pub(crate) fn put_csv(
+    rows: impl FnOnce(&mut csv::Writer<std::io::StdoutLock<'static>>) -> csv::Result<()>,
+) -> Result<()> {
+    let mut writer = csv::Writer::from_writer(std::io::stdout().lock());
+    rows(&mut writer)?;
+    Ok(writer.flush()?)
+}
+
 /// Prints text to stdout. Names from the capture are already escaped in their lines (`plain`).
 /// This escapes all other control characters.
 pub(crate) fn put_text(text: &str) -> Result<()> {

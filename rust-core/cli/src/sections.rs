@@ -9,7 +9,8 @@ use crate::args::Command;
 /// The sections with their commands.
 pub(crate) const SECTIONS: &[(&str, &[&str])] = &[
     ("Record", &["record", "doctor"]),
-    ("Look", &["info", "print", "report"]),
+    ("Look", &["info", "print", "report", "view"]),
+    ("Compare", &["diff"]),
     ("Exchange", &["export", "import"]),
     ("Install", &["completions", "man"]),
     ("For developers of JPortal", &["dev"]),

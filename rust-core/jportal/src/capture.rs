@@ -4,11 +4,14 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use jportal_analyses::Inlined;
+use jportal_analyses::execution::Visits;
 use jportal_bytecode::MethodTable;
 use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage, EndReason};
+use jportal_flow::ThreadInfo;
 use jportal_reconstruct::Recording;
 use jportal_units::{Tid, Tsc};
 
@@ -161,6 +164,19 @@ impl Capture {
             return Err(Error::NoSuchThread { wanted: wanted.to_owned(), known });
         }
         Ok(found)
+    }
+    /// When each thread was on which core.
+    pub fn visits(&self) -> Visits {
+        let mut all = Visits::default();
+        for (core, started, v) in self.recording.visits() {
+            all.add((v.tid.get(), started), core, (v.came, v.left));
+        }
+        all
+    }
+    /// A clock that says for how many ticks a thread was on cores up to a time.
+    pub fn clock(&self) -> Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync> {
+        let visits = self.visits();
+        Arc::new(move |thread, time| visits.ticks((thread.tid.get(), thread.started.get()), time.get()))
     }
     /// A query over all threads and the whole recording.
     pub fn query(&self) -> Query<'_> {

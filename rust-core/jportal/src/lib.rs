@@ -39,6 +39,7 @@ pub use window::Bound;
 pub use jportal_analyses as analyses;
 pub use jportal_bytecode as bytecode;
 pub use jportal_capture as file;
+pub use jportal_export as export;
 pub use jportal_flow as flow;
 pub use jportal_infer as infer;
 pub use jportal_reconstruct as reconstruct;

@@ -5,7 +5,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use jportal_analyses::execution::{Listener, Visits};
+use jportal_analyses::execution::Listener;
 use jportal_analyses::{Execution, Unrolled};
 use jportal_bytecode::SharedIcfg;
 use jportal_flow::{Analysis, FlowConsumer, ThreadInfo, relayed, run_on};
@@ -190,7 +190,7 @@ impl<'c> Query<'c> {
 
     /// Decodes, places and fills; `to` receives the flow.
     fn decode(&mut self, to: &mut dyn FlowConsumer) -> Result<Decoded, Error> {
-        let visits = Arc::new(visits(self.recording()));
+        let visits = Arc::new(self.capture.visits());
         let mut window = Window::new(self.bounds, to);
         let methods = || Arc::new(self.recording().methods().clone());
         let mut unrolled;
@@ -283,13 +283,4 @@ impl Fill {
             Self::Follow => Some(replay::Method::Follow(Default::default())),
         }
     }
-}
-
-/// When each thread was on which core.
-fn visits(recording: &Recording) -> Visits {
-    let mut all = Visits::default();
-    for (core, started, v) in recording.visits() {
-        all.add((v.tid.get(), started), core, (v.came, v.left));
-    }
-    all
 }

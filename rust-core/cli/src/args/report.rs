@@ -5,6 +5,7 @@
 use clap::{Args, Subcommand};
 use jportal::analyses::select::Pattern;
 
+use super::tree::TreeReportArgs;
 use super::{Classes, DecodeArgs, ExcludeArgs, InferArgs, RangeArgs, pattern};
 
 /// The reports.
@@ -16,6 +17,20 @@ pub(crate) enum ReportCommand {
     HotMethods(TopArgs),
     /// Callers, call sites, callees and counts
     Calls(TopArgs),
+    /// For each calling context: how often it was entered, and what it executed
+    CallTree(TreeReportArgs),
+    /// Executions of each block, branch outcome, line and bytecode
+    Blocks(BlocksArgs),
+    /// Executions of each path through a method (Ball and Larus)
+    Paths(PathsArgs),
+    /// Targets of virtual calls, by call site
+    Polymorphism(TopArgs),
+    /// Native methods: calls, callers, and what they called
+    Natives(TopArgs),
+    /// Dynamic metrics of the program (Dufour and others)
+    Metrics(MetricsArgs),
+    /// Durations of the activations of methods
+    Latency(LatencyArgs),
 }
 
 /// Arguments of every report.
@@ -31,6 +46,13 @@ pub(crate) struct CommonArgs {
     pub(crate) exclude: ExcludeArgs,
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
+    #[command(flatten)]
+    pub(crate) naming: NamingArgs,
+}
+
+/// How methods are named.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct NamingArgs {
     /// Show the versions of a redefined method as one row
     #[arg(long)]
     pub(crate) merge_versions: bool,
@@ -45,7 +67,7 @@ pub(crate) struct CommonArgs {
 /// Which classes and methods.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ScopeArgs {
-    /// Which classes; default: app for coverage, otherwise all
+    /// Which classes; default: app for coverage and paths, otherwise all
     #[arg(long, value_enum)]
     pub(crate) classes: Option<Classes>,
     /// Only these classes or methods; may be repeated
@@ -64,6 +86,21 @@ pub(crate) struct CoverageArgs {
     /// Also one row per method
     #[arg(long)]
     pub(crate) methods: bool,
+    /// Also how often each line and branch outcome was executed
+    #[arg(long, conflicts_with = "uncovered")]
+    pub(crate) counts: bool,
+    /// Only what was not executed: methods, lines and branch outcomes
+    #[arg(long, conflicts_with = "methods")]
+    pub(crate) uncovered: bool,
+    /// Count ways of exceptions as branch outcomes, too
+    #[arg(long)]
+    pub(crate) exception_branches: bool,
+    /// Divide the coverage by the outermost activations of these methods: by test, by request
+    #[arg(long, value_name = "PATTERN", value_parser = pattern, conflicts_with_all = ["methods", "counts", "uncovered"])]
+    pub(crate) split: Vec<Pattern>,
+    /// With --split: which activations executed this line
+    #[arg(long, value_name = "FILE:LINE", requires = "split", value_parser = line)]
+    pub(crate) which_covers: Option<(String, u16)>,
 }
 
 /// Arguments of a report with the most frequent rows first.
@@ -74,4 +111,58 @@ pub(crate) struct TopArgs {
     /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) top: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BlocksArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    /// Also each source line
+    #[arg(long)]
+    pub(crate) lines: bool,
+    /// Also each line and bytecode: a listing with counts in the margin
+    #[arg(long)]
+    pub(crate) bytecodes: bool,
+    /// Also methods that were not executed
+    #[arg(long)]
+    pub(crate) idle: bool,
+    /// Only the N methods that executed most bytecodes
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<usize>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PathsArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    /// Maximum number of methods, of paths of each, and of hot paths
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) top: usize,
+    /// Also the paths that were cut: by an exception, by lost trace
+    #[arg(long)]
+    pub(crate) cut: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MetricsArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LatencyArgs {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+    /// Maximum number of methods
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) top: usize,
+    /// Number of slowest activations that are listed
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) slowest: usize,
+}
+
+/// Parses a line of a source file, `Foo.java:12`.
+fn line(text: &str) -> Result<(String, u16), String> {
+    let parts = text.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
+    parts.filter(|(file, _)| !file.is_empty()).ok_or_else(|| "expected FILE:LINE, such as Foo.java:12".to_owned())
 }

@@ -2,76 +2,93 @@
 
 //! `jportal report`.
 
+mod blocks;
+mod coverage;
+mod latency;
+mod paths;
+mod sites;
+pub(crate) mod tree;
+
 use std::sync::Arc;
 
 use anyhow::Result;
+use jportal::analyses::Inlined;
 use jportal::analyses::calls::CallsAnalysis;
-use jportal::analyses::coverage::CoverageAnalysis;
 use jportal::analyses::hot::HotAnalysis;
 use jportal::analyses::names::Naming;
 use jportal::analyses::select::is_application;
-use jportal::{Analysis, Answer, Capture, Execution, Method};
+use jportal::{Analysis, Answer, Capture, Execution, Method, MethodTable};
 use serde::Serialize;
 
-use crate::args::{Classes, CommonArgs, CoverageArgs, ReportCommand, ScopeArgs, TopArgs};
+use crate::args::{Classes, CommonArgs, NamingArgs, ReportCommand, ScopeArgs, TopArgs};
 use crate::output::{Kind, put_text, put_value};
 use crate::{Outcome, decode};
 
 pub(crate) fn report(command: &ReportCommand) -> Result<Outcome> {
     match command {
-        ReportCommand::Coverage(args) => coverage(args),
+        ReportCommand::Coverage(args) => coverage::coverage(args),
         ReportCommand::HotMethods(args) => hot_methods(args),
         ReportCommand::Calls(args) => calls(args),
+        ReportCommand::CallTree(args) => tree::call_tree(args),
+        ReportCommand::Blocks(args) => blocks::blocks(args),
+        ReportCommand::Paths(args) => paths::paths(args),
+        ReportCommand::Polymorphism(args) => sites::polymorphism(args),
+        ReportCommand::Natives(args) => sites::natives(args),
+        ReportCommand::Metrics(args) => sites::metrics(args),
+        ReportCommand::Latency(args) => latency::latency(args),
     }
 }
 
-fn coverage(args: &CoverageArgs) -> Result<Outcome> {
-    const KIND: Kind = Kind::new("report-coverage", Some("classes"));
-    let common = &args.common;
-    let capture = decode::open(&common.decode.capture)?;
-    let methods = Arc::new(capture.methods().clone());
-    let analysis = CoverageAnalysis::new(methods, Arc::new(capture.inlined()));
-    let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(naming(common));
-    let answer = run(common, &capture, analysis)?;
-    let report = answer.analysis.report(|m| common.scope.selects(m, Classes::App));
-    let hint = if report.classes.is_empty() { "no class fits; try --classes all\n" } else { "" };
-    let text = format!("{}{hint}", report.text(args.methods));
-    show(common, KIND, &report, &text, &capture, &answer)
+/// A capture with what every analysis needs of it.
+pub(crate) struct Subject {
+    pub(crate) capture: Capture,
+    pub(crate) methods: Arc<MethodTable>,
+    pub(crate) inlined: Arc<Inlined>,
+}
+
+impl Subject {
+    /// Opens the capture.
+    pub(crate) fn open(path: &std::path::Path) -> Result<Self> {
+        let capture = decode::open(path)?;
+        let (methods, inlined) = (Arc::new(capture.methods().clone()), Arc::new(capture.inlined()));
+        Ok(Self { capture, methods, inlined })
+    }
+    /// Decodes what the arguments select, and runs an analysis.
+    pub(crate) fn run<A: Analysis>(&self, args: &CommonArgs, analysis: A) -> Result<Answer<A>> {
+        let query = decode::query_part(&args.decode, &args.range, &args.infer, &self.capture)?;
+        let answer = query.run(analysis)?;
+        decode::remark(&args.decode, &self.capture, &answer)?;
+        Ok(answer)
+    }
 }
 
 fn hot_methods(args: &TopArgs) -> Result<Outcome> {
     const KIND: Kind = Kind::new("report-hot-methods", Some("methods"));
     let common = &args.common;
-    let capture = decode::open(&common.decode.capture)?;
-    let methods = Arc::new(capture.methods().clone());
-    let analysis = HotAnalysis::new(methods, Arc::new(capture.inlined()));
-    let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(naming(common));
-    let answer = run(common, &capture, analysis)?;
+    let subject = Subject::open(&common.decode.capture)?;
+    let analysis = HotAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
+    let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
+    let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report(args.top, |m| common.scope.selects(m, Classes::All));
-    show(common, KIND, &report, &report.text(), &capture, &answer)
+    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
 }
 
 fn calls(args: &TopArgs) -> Result<Outcome> {
     const KIND: Kind = Kind::new("report-calls", Some("calls"));
     let common = &args.common;
-    let capture = decode::open(&common.decode.capture)?;
-    let methods = Arc::new(capture.methods().clone());
-    let analysis = CallsAnalysis::new(methods, Arc::new(capture.inlined()));
-    let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(naming(common));
-    let answer = run(common, &capture, analysis)?;
+    let subject = Subject::open(&common.decode.capture)?;
+    let analysis = CallsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
+    let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
+    let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report(args.top, |m| common.scope.selects(m, Classes::All));
-    show(common, KIND, &report, &report.text(), &capture, &answer)
+    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
 }
 
-fn naming(args: &CommonArgs) -> Naming {
-    Naming { stable: args.stable_names, merge_versions: args.merge_versions }
-}
-
-/// Decodes what the arguments select, and runs an analysis.
-fn run<A: Analysis>(args: &CommonArgs, capture: &Capture, analysis: A) -> Result<Answer<A>> {
-    let answer = decode::query_part(&args.decode, &args.range, &args.infer, capture)?.run(analysis)?;
-    decode::remark(&args.decode, capture, &answer)?;
-    Ok(answer)
+impl NamingArgs {
+    /// The naming for analyses.
+    pub(crate) const fn get(self) -> Naming {
+        Naming { stable: self.stable_names, merge_versions: self.merge_versions }
+    }
 }
 
 impl ScopeArgs {

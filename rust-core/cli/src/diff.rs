@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! `jportal diff`.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use jportal::analyses::calls::CallsAnalysis;
+use jportal::analyses::coverage::CoverageAnalysis;
+use jportal::analyses::diff::{Diff, DiffOptions, Document};
+use jportal::analyses::hot::HotAnalysis;
+use jportal::analyses::names::Naming;
+use jportal::analyses::tree::{Options, TreeAnalysis};
+use jportal::{Analysis, Answer};
+
+use crate::args::{Compared, DiffArgs};
+use crate::output::{Kind, put};
+use crate::progress::ProgressLine;
+use crate::report::Subject;
+use crate::Outcome;
+
+const KIND: Kind = Kind::new("diff", Some("differences"));
+
+pub(crate) fn diff(args: &DiffArgs) -> Result<Outcome> {
+    let options = DiffOptions {
+        tolerance: args.tolerance,
+        classes: args.class.clone(),
+        allow_inexact: args.allow_inexact,
+        merge_threads: args.merge,
+        merge_versions: args.merge_versions,
+        most: args.top,
+    };
+    let [before, after] = [read(&args.before)?, read(&args.after)?];
+    // What a stored result holds decides what is taken from a capture.
+    let stored = [&before, &after].into_iter().flatten().next().map(Input::by);
+    let by = args.by.or(stored).unwrap_or(Compared::CallTree);
+    let settings = [&before, &after].into_iter().flatten().next();
+    let tree = settings.and_then(Input::tree_options).unwrap_or_default();
+    let document = |read: Option<Input>, path: &Path| match read {
+        Some(Input(document)) => Ok(document),
+        None => of_capture(args, path, by, tree),
+    };
+    let (before, after) = (document(before, &args.before)?, document(after, &args.after)?);
+    let diff = Diff::new(&before, &after, &options)?;
+    put(&args.format, KIND, &diff, || Ok(diff.text()))?;
+    Ok(if diff.equal { Outcome::Done } else { Outcome::Findings })
+}
+
+/// A result that was stored as JSON.
+struct Input(Document);
+
+impl Input {
+    fn by(&self) -> Compared {
+        match self.0 {
+            Document::CallTree(_) => Compared::CallTree,
+            Document::HotMethods(_) => Compared::HotMethods,
+            Document::Calls(_) => Compared::Calls,
+            Document::Coverage(_) => Compared::Coverage,
+        }
+    }
+    /// How its call tree was built, so that a capture's is built in the same way.
+    fn tree_options(&self) -> Option<Options> {
+        match &self.0 {
+            Document::CallTree(tree) => Options::of(&tree.settings),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a stored result; `None` if the file does not begin like JSON.
+fn read(path: &Path) -> Result<Option<Input>> {
+    let cannot = || format!("cannot read {}", path.display());
+    let mut file = File::open(path).with_context(cannot)?;
+    let mut head = [0; 64];
+    let n = file.read(&mut head).with_context(cannot)?;
+    if head[..n].trim_ascii_start().first() != Some(&b'{') {
+        return Ok(None);
+    }
+    let mut bytes = head[..n].to_vec();
+    file.read_to_end(&mut bytes).with_context(cannot)?;
+    let document = Document::parse(&bytes).with_context(|| path.display().to_string())?;
+    Ok(Some(Input(document)))
+}
+
+/// The result for a capture.
+fn of_capture(args: &DiffArgs, path: &Path, by: Compared, tree: Options) -> Result<Document> {
+    let subject = Subject::open(path)?;
+    let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
+    let naming = Naming { stable: true, merge_versions: args.merge_versions };
+    Ok(match by {
+        Compared::CallTree => {
+            let analysis = TreeAnalysis::new(methods, inlined, tree).naming(naming);
+            run(args, &subject, analysis)?.analysis.tree()?.into()
+        }
+        Compared::HotMethods => {
+            let analysis = HotAnalysis::new(methods, inlined).naming(naming);
+            run(args, &subject, analysis)?.analysis.report(usize::MAX, |_| true).into()
+        }
+        Compared::Calls => {
+            let analysis = CallsAnalysis::new(methods, inlined).naming(naming);
+            run(args, &subject, analysis)?.analysis.report(usize::MAX, |_| true).into()
+        }
+        Compared::Coverage => {
+            let analysis = CoverageAnalysis::new(methods, inlined).naming(naming);
+            run(args, &subject, analysis)?.analysis.report(|_| true).into()
+        }
+    })
+}
+
+fn run<A: Analysis>(args: &DiffArgs, subject: &Subject, analysis: A) -> Result<Answer<A>> {
+    let mut line = ProgressLine::new("decoding");
+    let mut query = subject.capture.query().place(jportal::Place::Nothing);
+    if let Some(jobs) = args.jobs {
+        query = query.jobs(jobs);
+    }
+    Ok(query.progress(move |done, all| line.update(done, all)).run(analysis)?)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! `jportal export`.
+
+mod coverage;
+mod facts;
+mod profile;
+mod tables;
+mod timeline;
+mod trace;
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::{CommonArgs, ExportCommand};
+use crate::messages::say;
+use crate::output::{Kind, put_value};
+use crate::{Outcome, exchange};
+
+const KIND: Kind = Kind::new("export", None);
+
+pub(crate) fn export(command: &ExportCommand) -> Result<Outcome> {
+    match command {
+        ExportCommand::Collapsed(args) => profile::collapsed(args),
+        ExportCommand::Pprof(args) => profile::pprof(args),
+        ExportCommand::Speedscope(args) => profile::speedscope(args),
+        ExportCommand::Otlp(args) => profile::otlp(args),
+        ExportCommand::Lcov(args) => coverage::lcov(args),
+        ExportCommand::Jacoco(args) => coverage::jacoco(args),
+        ExportCommand::Cobertura(args) => coverage::cobertura(args),
+        ExportCommand::CallTrace(args) => trace::call_trace(args),
+        ExportCommand::BlockTrace(args) => trace::block_trace(args),
+        ExportCommand::Static(args) => facts::facts(args),
+        ExportCommand::Perfetto(args) => timeline::perfetto(args),
+        ExportCommand::Firefox(args) => timeline::firefox(args),
+        ExportCommand::Parquet(args) => tables::parquet(args),
+        ExportCommand::PerfData(args) => exchange::perf_data(args),
+    }
+}
+
+/// What an export wrote.
+struct Written<'a, R> {
+    format: &'static str,
+    output: &'a Path,
+    /// Whether nothing is missing, inferred or lost.
+    exact: bool,
+    /// Figures of what was written.
+    report: Option<&'a R>,
+}
+
+/// Reports what was written: as JSON if requested, otherwise as a remark on stderr, because stdout
+/// may be the output.
+fn written<R: Serialize>(args: &CommonArgs, written: &Written<'_, R>) -> Result<Outcome> {
+    let Written { format, output, exact, report } = written;
+    if args.decode.format.is_for_programs() && *output != Path::new("-") {
+        let mut value = json!({ "format": format, "output": output.display().to_string(), "exact": exact });
+        if let Some(report) = report {
+            value["report"] = serde_json::to_value(report)?;
+        }
+        put_value(&args.decode.format, KIND, value)?;
+    } else if !exact {
+        say("the output is not exact: trace was lost, or the flow does not say what ran; it says where");
+    }
+    Ok(Outcome::Done)
+}

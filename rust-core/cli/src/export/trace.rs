@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Exports of sequences: call traces and block traces.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use jportal::ThreadInfo;
+use jportal::analyses::call_trace::{CallTraceAnalysis, Sites, TraceSink};
+use jportal::export::block_trace::{BlockTraceAnalysis, Format, Options, write_methods};
+use jportal::export::call_trace::{TraceWriter, write_sites};
+
+use super::{Written, written};
+use crate::args::{BlockFormat, BlockTraceArgs, CallTraceArgs, Classes};
+use crate::files::Folder;
+use crate::report::Subject;
+use crate::{Outcome, decode};
+
+/// The name of a thread's file, without its extension. The operating system reuses thread ids.
+fn file_name(thread: &ThreadInfo) -> String {
+    format!("t{}-{}", thread.tid.get(), thread.started.get())
+}
+
+pub(super) fn call_trace(args: &CallTraceArgs) -> Result<Outcome> {
+    let common = &args.common;
+    let folder = Folder::create(&args.output)?;
+    let subject = Subject::open(&common.decode.capture)?;
+    let scope = |m: &jportal::Method| common.scope.selects(m, Classes::App);
+    let sites = Arc::new(Sites::new(Arc::clone(&subject.methods), common.naming.get(), scope)?);
+    let cannot = || format!("cannot write to {}", args.output.display());
+    write_sites(&sites, &mut folder.file("sites.tsv").with_context(cannot)?).with_context(cannot)?;
+    let (deflate, times, to) = (args.deflate, args.times, folder);
+    let open = move |thread: &ThreadInfo| {
+        let file = to.file(&format!("{}.trace", file_name(thread)))?;
+        Ok(Some(Box::new(TraceWriter::new(file, thread, deflate, times)?) as Box<dyn TraceSink>))
+    };
+    let analysis = CallTraceAnalysis::new(sites, Arc::clone(&subject.inlined), open);
+    let analysis = analysis.excluding(decode::excluded(&common.exclude)).times(args.times);
+    let answer = subject.run(common, analysis)?;
+    if let Some(e) = answer.analysis.error() {
+        return Err(e).with_context(cannot);
+    }
+    let report = answer.analysis.report();
+    let (output, exact) = (&*args.output, report.exact);
+    written(common, &Written { format: "call-trace", output, exact, report: Some(&report) })
+}
+
+impl From<BlockFormat> for Format {
+    fn from(format: BlockFormat) -> Self {
+        match format {
+            BlockFormat::Jbi32 => Self::Jbi32,
+            BlockFormat::Jbi64 => Self::Jbi64,
+        }
+    }
+}
+
+pub(super) fn block_trace(args: &BlockTraceArgs) -> Result<Outcome> {
+    let common = &args.common;
+    let folder = Folder::create(&args.output)?;
+    let subject = Subject::open(&common.decode.capture)?;
+    let cannot = || format!("cannot write to {}", args.output.display());
+    let mut index = folder.file("methods.csv").with_context(cannot)?;
+    write_methods(&subject.methods, &mut index).with_context(cannot)?;
+    let options = Options {
+        format: args.numbers.into(),
+        zlib: args.deflate,
+        unwinds: args.unwinds,
+        natives: args.natives,
+        times: args.times,
+        exclude: decode::excluded(&common.exclude),
+        ..Options::default()
+    };
+    let open = move |thread: &ThreadInfo| {
+        let file = folder.file(&format!("{}.events", file_name(thread)))?;
+        Ok(Box::new(file) as Box<dyn std::io::Write + Send>)
+    };
+    let scope = |m: &jportal::Method| common.scope.selects(m, Classes::All);
+    let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
+    let analysis = BlockTraceAnalysis::new(methods, inlined, options, scope, open)?;
+    let report = subject.run(common, analysis)?.analysis.finish().with_context(cannot)?;
+    let (output, exact) = (&*args.output, report.exact);
+    written(common, &Written { format: "block-trace", output, exact, report: Some(&report) })
+}

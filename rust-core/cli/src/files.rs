@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Files that exports write. They hold the program's code, so only their owner may read them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use tempfile::NamedTempFile;
+
+/// A file that appears under its name when it is complete, or stdout.
+pub(crate) struct Target {
+    path: PathBuf,
+    to: To,
+}
+
+enum To {
+    File(BufWriter<NamedTempFile>),
+    Stdout(BufWriter<io::Stdout>),
+}
+
+impl Target {
+    /// The file `path`; `-` is stdout.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let to = if path == Path::new("-") {
+            To::Stdout(BufWriter::new(io::stdout()))
+        } else {
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let file = NamedTempFile::new_in(folder);
+            To::File(BufWriter::new(file.with_context(|| cannot_write(path))?))
+        };
+        Ok(Self { path: path.to_owned(), to })
+    }
+    /// Writes the content, and gives the file its name.
+    pub(crate) fn write<E>(mut self, content: impl FnOnce(&mut dyn Write) -> Result<(), E>) -> Result<()>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        content(&mut self.to).with_context(|| cannot_write(&self.path))?;
+        self.finish()
+    }
+    /// Gives the file its name.
+    pub(crate) fn finish(self) -> Result<()> {
+        let path = &self.path;
+        match self.to {
+            To::Stdout(mut out) => out.flush().context("cannot write to stdout"),
+            To::File(out) => {
+                let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+                let file = file.with_context(|| cannot_write(path))?;
+                file.persist(path).map_err(|e| e.error).with_context(|| cannot_write(path))?;
+                Ok(())
+            }
+        }
+    }
+    /// Whether it is stdout.
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self.to, To::Stdout(_))
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+impl Write for To {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File(out) => out.write(bytes),
+            Self::Stdout(out) => out.write(bytes),
+        }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(out) => out.flush(),
+            Self::Stdout(out) => out.flush(),
+        }
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// A directory for the files of one export.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// Creates the directory if there is none. It must be empty, so that no file of an older
+    /// export is taken for one of this.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        std::fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let mut entries = std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+        if entries.next().is_some() {
+            bail!("{} is not empty; remove what is in it, or choose another directory", path.display());
+        }
+        Ok(Self(path.to_owned()))
+    }
+    /// Creates a file, with the directories on the way to it. The error names the file.
+    pub(crate) fn file(&self, name: &str) -> io::Result<BufWriter<File>> {
+        let path = self.0.join(name);
+        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(named)?;
+        }
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(named)?;
+        Ok(BufWriter::new(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_appears_when_it_is_complete_and_only_its_owner_can_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let mut target = Target::create(&path).unwrap();
+        target.write_all(b"text").unwrap();
+        assert!(!path.exists());
+        target.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"text");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let failed = Target::create(&path).unwrap().write(|_| Err(io::Error::other("no")));
+        assert!(format!("{:#}", failed.unwrap_err()).contains("out: no"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"text");
+        let nowhere = Target::create(&folder.path().join("no/out")).err().unwrap();
+        assert!(format!("{nowhere:#}").contains("no/out"));
+    }
+
+    #[test]
+    fn a_folder_must_be_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = Folder::create(&folder.path().join("a/b")).unwrap();
+        out.file("c/d").unwrap().write_all(b"x").unwrap();
+        let file = folder.path().join("a/b/c/d");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(out.file("c/d").unwrap_err().to_string().contains("c/d"));
+        let refused = Folder::create(&folder.path().join("a/b")).unwrap_err();
+        assert!(refused.to_string().contains("is not empty"), "{refused}");
+    }
+}

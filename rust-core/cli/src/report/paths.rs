@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! `jportal report paths`.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use jportal::analyses::paths::{PathsAnalysis, Show};
+
+use super::{Subject, show};
+use crate::args::{Classes, PathsArgs};
+use crate::output::Kind;
+use crate::{Outcome, decode};
+
+const KIND: Kind = Kind::new("report-paths", Some("methods"));
+
+pub(super) fn paths(args: &PathsArgs) -> Result<Outcome> {
+    let common = &args.common;
+    let subject = Subject::open(&common.decode.capture)?;
+    let analysis = PathsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
+    let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
+    let answer = subject.run(common, analysis)?;
+    let what = Show { top: args.top, cut: args.cut };
+    let report = answer.analysis.report(what, |m| common.scope.selects(m, Classes::App));
+    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! `jportal report polymorphism`, `natives` and `metrics`.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use jportal::analyses::metrics::MetricsAnalysis;
+use jportal::analyses::natives::NativesAnalysis;
+use jportal::analyses::polymorphism::PolymorphismAnalysis;
+
+use super::{Subject, show};
+use crate::args::{Classes, MetricsArgs, TopArgs};
+use crate::output::Kind;
+use crate::{Outcome, decode};
+
+pub(super) fn polymorphism(args: &TopArgs) -> Result<Outcome> {
+    const KIND: Kind = Kind::new("report-polymorphism", Some("sites"));
+    let common = &args.common;
+    let subject = Subject::open(&common.decode.capture)?;
+    let analysis = PolymorphismAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
+    let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
+    let answer = subject.run(common, analysis)?;
+    let report = answer.analysis.report(args.top, |m| common.scope.selects(m, Classes::App));
+    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+}
+
+pub(super) fn natives(args: &TopArgs) -> Result<Outcome> {
+    const KIND: Kind = Kind::new("report-natives", Some("methods"));
+    let common = &args.common;
+    let subject = Subject::open(&common.decode.capture)?;
+    let analysis = NativesAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
+    let analysis = analysis.excluding(decode::excluded(&common.exclude)).naming(common.naming.get());
+    let answer = subject.run(common, analysis)?;
+    let report = answer.analysis.report(args.top, |m| common.scope.selects(m, Classes::All));
+    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+}
+
+pub(super) fn metrics(args: &MetricsArgs) -> Result<Outcome> {
+    const KIND: Kind = Kind::new("report-metrics", None);
+    let common = &args.common;
+    let subject = Subject::open(&common.decode.capture)?;
+    let analysis = MetricsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
+    let analysis = analysis.excluding(decode::excluded(&common.exclude));
+    let answer = subject.run(common, analysis)?;
+    let report = answer.analysis.report();
+    show(common, KIND, &report, &report.text(), &subject.capture, &answer)
+}

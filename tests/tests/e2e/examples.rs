@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Small programs whose figures were worked out by hand, in every tier.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use jportal_tests::place::{self, Place};
+use jportal_tests::recording::{Mode, Plan, Recording};
+
+/// All examples in one VM, one after the other.
+fn record(place: &Place, mode: Mode, flags: &[&str]) -> Recording {
+    let classes = place.programs.join("examples.jar");
+    let arguments = ["-cp".to_owned(), classes.display().to_string(), "All".to_owned()];
+    let flags = flags.iter().map(ToString::to_string).collect();
+    let recording = Recording::command(place, &arguments, &Plan { oracle: false, flags, ..Plan::new(mode) });
+    let recording = recording.expect("the examples can be recorded");
+    assert_eq!(recording.program.text(), "5\n396\n11\n41\n48\n5 1500\n[1, 2, 3] 4 10\n6\n");
+    recording
+}
+
+fn json(recording: &Recording, capture: &Path, command: &[&str]) -> Value {
+    let finished = recording.jportal(&[command, &["--json"]].concat(), capture, &[]).unwrap();
+    assert!(finished.status.success(), "{command:?}: {}", finished.stderr);
+    finished.json().unwrap()
+}
+
+/// The number of items, over all provenances.
+fn total(tally: &Value) -> u64 {
+    tally.as_object().unwrap_or_else(|| panic!("{tally}")).values().filter_map(Value::as_u64).sum()
+}
+
+/// The nodes of a call tree by path: invocations, bytecodes, bytecodes by whole blocks. Paths have
+/// the names of methods without class and descriptor, except where `full` says so.
+fn nodes(tree: &Value, full: bool) -> BTreeMap<String, (u64, u64, u64)> {
+    let mut paths: Vec<String> = Vec::new();
+    let mut all = BTreeMap::new();
+    for node in tree["nodes"].as_array().unwrap() {
+        let name = node["method"].as_str().unwrap();
+        let short = name.split('(').next().unwrap().rsplit('.').next().unwrap();
+        let own = if full { name } else { short };
+        let path = match node["parent"].as_u64() {
+            None => String::new(),
+            Some(parent) if paths[parent as usize].is_empty() => own.to_owned(),
+            Some(parent) => format!("{}/{own}", paths[parent as usize]),
+        };
+        if ["call", "upcall"].contains(&node["kind"].as_str().unwrap()) {
+            let default = node["default"].as_u64().unwrap_or(0);
+            let figures = (total(&node["invocations"]), total(&node["bytecodes"]), default);
+            assert_eq!(all.insert(path.clone(), figures), None, "{path} has two nodes");
+        }
+        paths.push(path);
+    }
+    all
+}
+
+/// Checks the tree of a class against paths with invocations and bytecodes. `default` has the sum
+/// by whole blocks, if it differs from the sum of bytecodes.
+fn tree(recording: &Recording, class: &str, expected: &[(&str, u64, u64)], default: Option<u64>) {
+    let capture = recording.capture();
+    let found = json(
+        recording,
+        &capture,
+        &["report", "call-tree", "--class", class, "--merge", "--bba", "both", "--hide", "splice"],
+    );
+    assert_eq!(found["exact"], true, "{class}: {}", found["inexact"]);
+    let counted: BTreeMap<String, (u64, u64)> =
+        nodes(&found, false).into_iter().map(|(path, (i, b, _))| (path, (i, b))).collect();
+    let expected: BTreeMap<String, (u64, u64)> =
+        expected.iter().map(|(path, i, b)| ((*path).to_owned(), (*i, *b))).collect();
+    assert_eq!(counted, expected, "{class}");
+    let precise: u64 = expected.values().map(|(_, b)| b).sum();
+    let delta = &found["delta"];
+    assert_eq!(
+        (delta["precise"].as_u64(), delta["default"].as_u64()),
+        (Some(precise), Some(default.unwrap_or(precise))),
+        "{class}"
+    );
+}
+
+/// The tree of `fib(n)` below `path`.
+fn fib(path: &str, n: u64, to: &mut BTreeMap<String, (u64, u64)>) {
+    let entry = to.entry(path.to_owned()).or_default();
+    entry.0 += 1;
+    entry.1 += if n < 2 { 5 } else { 13 };
+    if n >= 2 {
+        fib(&format!("{path}/fib"), n - 1, to);
+        fib(&format!("{path}/fib"), n - 2, to);
+    }
+}
+
+fn trees(recording: &Recording) {
+    let foo = [
+        ("main", 1, 5),
+        ("main/<init>", 1, 3),
+        ("main/f", 1, 106),
+        ("main/f/g", 10, 445),
+        ("main/f/g/h", 55, 55),
+        ("main/f/h", 10, 10),
+    ];
+    tree(recording, "Foo", &foo, None);
+    tree(recording, "Fun", &[("main", 1, 150), ("main/fun", 10, 124)], None);
+    tree(
+        recording,
+        "Thr",
+        &[("main", 1, 72), ("main/call", 9, 108), ("main/call/boom", 9, 78)],
+        Some(273),
+    );
+    let cas = [
+        ("main", 1, 19),
+        ("main/main0", 1, 46),
+        ("main/main0/A", 1, 5),
+        ("main/main0/B", 2, 10),
+        ("main/main0/B/C", 2, 10),
+        ("main/main0/E", 1, 5),
+        ("main/main0/E/C", 1, 5),
+        ("main/main0/H", 1, 5),
+    ];
+    tree(recording, "Cas", &cas, None);
+    tree(recording, "Nat", &[("main", 1, 176), ("main/lib", 3, 9)], Some(179 + 12));
+    tree(recording, "Pre", &[("main", 1, 10), ("main/prep", 1, 5), ("main/prep/fail", 1, 4)], Some(25));
+
+    let mut rec = BTreeMap::from([("main".to_owned(), (1, 8))]);
+    fib("main/fib", 5, &mut rec);
+    let mut path = "main".to_owned();
+    for n in (0..=1500).rev() {
+        path.push_str("/deep");
+        rec.insert(path.clone(), (1, if n == 0 { 5 } else { 9 }));
+    }
+    let rec: Vec<(&str, u64, u64)> = rec.iter().map(|(path, (i, b))| (path.as_str(), *i, *b)).collect();
+    tree(recording, "Rec", &rec, None);
+}
+
+/// Trees with several methods of one name.
+fn trees_by_full_names(recording: &Recording) {
+    let of = |class: &str| {
+        let command = ["report", "call-tree", "--class", class, "--merge", "--hide", "splice"];
+        let found = json(recording, &recording.capture(), &command);
+        assert_eq!(found["exact"], true, "{class}: {}", found["inexact"]);
+        nodes(&found, true).into_iter().map(|(path, (i, b, _))| (path, (i, b))).collect::<BTreeMap<_, _>>()
+    };
+    let main = "Poly.main([Ljava/lang/String;)V";
+    let under = |path: &str, i, b| (format!("{main}/{path}"), (i, b));
+    let expected = BTreeMap::from([
+        (main.to_owned(), (1, 404)),
+        under("Poly$P.<init>()V", 1, 3),
+        under("Poly$Q.<init>()V", 1, 3),
+        under("Poly$R.<init>()V", 1, 3),
+        under("Poly$R.<init>()V/Poly$P.<init>()V", 1, 3),
+        under("Poly$P.a()I", 20, 40),
+        under("Poly$Q.a()I", 4, 8),
+        under("Poly$S.tag()I", 8, 16),
+        under("Poly$R.tag()I", 4, 8),
+    ]);
+    assert_eq!(of("Poly"), expected);
+
+    let main = "Cb.main([Ljava/lang/String;)V";
+    let under = |path: &str, i, b| (format!("{main}/{path}"), (i, b));
+    let (objects, integers) = (
+        "Cb.compare(Ljava/lang/Object;Ljava/lang/Object;)I",
+        "Cb.compare(Ljava/lang/Integer;Ljava/lang/Integer;)I",
+    );
+    let expected = BTreeMap::from([
+        (main.to_owned(), (1, 45)),
+        under("Cb.<init>()V", 1, 3),
+        under(objects, 4, 28),
+        under(&format!("{objects}/{integers}"), 4, 40),
+        under("Cb.app()V", 1, 2),
+        under("Cb.app()V/Cb$Lazy.<clinit>()V", 1, 7),
+        under("Cb.app()V/Cb$Lazy.touch()V", 1, 5),
+        ("Cb.lambda$main$0()V".to_owned(), (1, 2)),
+        ("Cb.lambda$main$0()V/Cb.app()V".to_owned(), (1, 2)),
+        ("Cb.lambda$main$0()V/Cb.app()V/Cb$Lazy.touch()V".to_owned(), (1, 5)),
+    ]);
+    assert_eq!(of("Cb"), expected);
+}
+
+/// The rows of a report, by the name of the method without class and descriptor.
+fn by_method<'v>(rows: &'v Value, field: &str) -> BTreeMap<String, &'v Value> {
+    let name = |row: &Value| {
+        let name = row[field].as_str().unwrap();
+        name.split('(').next().unwrap().rsplit('.').next().unwrap().to_owned()
+    };
+    rows.as_array().unwrap().iter().map(|row| (name(row), row)).collect()
+}
+
+/// Paths by method: id and how often.
+fn paths(recording: &Recording) {
+    let of = |class: &str| {
+        let report = json(recording, &recording.capture(), &["report", "paths", "--class", class, "--cut"]);
+        let all = by_method(&report["methods"], "method");
+        let ids = |row: &Value| -> Vec<(u64, u64)> {
+            let rows = row["paths"].as_array().unwrap();
+            let mut ids: Vec<_> =
+                rows.iter().map(|p| (p["id"].as_u64().unwrap(), total(&p["times"]))).collect();
+            ids.sort_unstable();
+            ids
+        };
+        all.into_iter().map(|(name, row)| (name, ids(row))).collect::<BTreeMap<_, _>>()
+    };
+    let foo = of("Foo");
+    assert_eq!(foo["f"], [(0, 1), (2, 9), (3, 1)]);
+    assert_eq!(foo["g"], [(0, 10), (2, 45), (3, 10)]);
+    assert_eq!(foo["h"], [(0, 65)]);
+    assert_eq!(of("Fun")["fun"], [(0, 2), (1, 2), (2, 3), (3, 3)]);
+    assert_eq!(of("Thr")["call"], [(0, 6), (1, 3)]);
+}
+
+/// Executions of the blocks of a method, by bci.
+fn blocks(recording: &Recording) {
+    let report = json(recording, &recording.capture(), &["report", "blocks", "--class", "Foo"]);
+    let class = &report["classes"].as_array().unwrap()[0];
+    let of = |method: &str| -> Vec<(u64, u64)> {
+        let methods = by_method(&class["methods"], "name");
+        let rows = methods[method]["blocks"].as_array().unwrap();
+        rows.iter().map(|b| (b["bci"].as_u64().unwrap(), total(&b["executions"]))).collect()
+    };
+    assert_eq!(of("f"), [(0, 1), (2, 11), (8, 10), (23, 1)]);
+    assert_eq!(of("g"), [(0, 10), (2, 65), (7, 55), (17, 10)]);
+    assert_eq!(of("h"), [(0, 65)]);
+    let coverage = json(recording, &recording.capture(), &["report", "coverage", "--methods", "--class", "Pre"]);
+    let class = &coverage["classes"].as_array().unwrap()[0];
+    let methods = by_method(&class["methods"], "name");
+    let bytecodes = &methods["prep"]["bytecodes"];
+    assert_eq!((total(&bytecodes["executed"]), bytecodes["present"].as_u64()), (5, Some(10)));
+}
+
+const EXACT: [&str; 2] = ["-XX:JPortalPrecision=exact", "-XX:-OmitStackTraceInFastThrow"];
+const COMPILE: [&str; 2] = ["-Xcomp", "-XX:CompileCommand=quiet"];
+const CLASSES: [&str; 9] = ["All", "Foo", "Fun", "Thr", "Cas", "Nat", "Poly*", "Rec", "Cb*"];
+
+fn check(place: &Place, mode: Mode, flags: &[&str]) {
+    let recording = record(place, mode, flags);
+    trees(&recording);
+    trees_by_full_names(&recording);
+    paths(&recording);
+    blocks(&recording);
+}
+
+/// Flags that compile the examples, and little else, at their first call.
+fn compiled(which: &str) -> Vec<String> {
+    let only = CLASSES.iter().chain(&["Pre"]).map(|c| format!("-XX:CompileCommand=compileonly,{c}::*"));
+    let all = COMPILE.iter().chain(&EXACT).map(ToString::to_string);
+    all.chain([which.to_owned()]).chain(only).collect()
+}
+
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn in_the_interpreter() {
+    let Some(place) = place::installed("in_the_interpreter") else { return };
+    check(&place, Mode::Interpreter, &[]);
+}
+
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn in_tiers() {
+    let Some(place) = place::installed("in_tiers") else { return };
+    check(&place, Mode::Tiered, &EXACT);
+}
+
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn in_compiled_code() {
+    let Some(place) = place::installed("in_compiled_code") else { return };
+    for which in ["-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation"] {
+        let flags = compiled(which);
+        check(&place, Mode::Tiered, &flags.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
