@@ -762,6 +762,9 @@ impl CoreDecoder {
     /// Packets and code contradict each other: tries another version of the code, or gives up.
     pub(super) fn fail(&mut self, error: Error, image: &CodeHistory) {
         let (reached, packet) = (self.state.branches, self.state.packet);
+        if matches!(error, Error::Circle { .. }) {
+            self.leave_circle();
+        }
         if self.doubt(&error, image) {
             return;
         }
@@ -792,6 +795,14 @@ impl CoreDecoder {
         self.surrender = true;
         self.give_up_at = packet;
         self.start_over(image);
+    }
+
+    /// Keeps the first choice of a circle. Code in which control runs in a circle without a packet
+    /// never leaves it, so no round of it ran.
+    fn leave_circle(&mut self) {
+        let before = self.handed + self.items.len().saturating_sub(self.circled) as u64;
+        let first = self.choices.iter().position(|c| c.items >= before && c.has_alternatives());
+        self.choices.truncate(first.map_or(usize::MAX, |first| first + 1));
     }
 
     /// Goes back to the latest choice that has an untried alternative.
