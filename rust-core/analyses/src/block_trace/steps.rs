@@ -107,6 +107,7 @@ impl Steps {
         let resumed = std::mem::take(&mut t.resumed);
         if !self.in_scope(method) {
             t.start(out);
+            t.resumed = resumed;
             return;
         }
         let Some(blocks) = self.numbers.get(&self.methods, method).and_then(|n| n.begun(run).map(|b| (n, b)))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jportal_bytecode::testing::{calls, row};
 use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Cause, Entry, Event, EventKind, Exclude, Exit};
-use jportal_units::{Bci, MethodId};
+use jportal_units::{Bci, MethodId, Tsc};
 
 use super::*;
 use crate::Inlined;
@@ -97,6 +97,10 @@ fn a_start_waits_for_the_first_bytecode() {
     assert_eq!(steps(&[enter(0)]), ["start m0"], "the recording ends here");
     let unstarted = "Left { method: MethodId(m0), how: Unstarted }";
     assert_eq!(steps(&[enter(0), leave_as(0, Exit::Unwind)]), [unstarted]);
+    let time = Event::decoded(EventKind::Time(Tsc(5)));
+    let unwound = steps(&[enter(0), time.clone(), leave_as(0, Exit::Unwind)]);
+    assert_eq!(unwound, ["Time(Tsc(5))", unstarted], "time does not start a method");
+    assert_eq!(steps(&[enter(0), time, bytecode(0, 0)]), ["start m0", "Time(Tsc(5))", "m0:0"]);
     assert_eq!(steps(&[enter(0), gap(true)]), ["start m0", "gap"]);
     assert_eq!(steps(&[enter(0), enter(1), bytecode(1, 0)]), ["start m0", "start m1", "m1:0"]);
     let unwind = "Left { method: MethodId(m0), how: Unwind }";

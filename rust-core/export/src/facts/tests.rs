@@ -175,6 +175,19 @@ fn blocks_handlers_lines_and_versions() {
 }
 
 #[test]
+fn a_handler_covers_parts_of_blocks() {
+    let mut t = MethodTable::default();
+    t.push(Method {
+        exceptions: Box::new([row(1, 7, 5, None)]),
+        ..method("f", &[0, 0, 167, 0, 4, 191, 177])
+    });
+    let facts = facts(&t, Format::Jbi32);
+    let f = facts.methods(&facts.classes()[0]).next().unwrap();
+    let parts: Vec<_> = f.blocks.iter().flat_map(|b| &b.handlers).map(|h| (h.block, h.from, h.to)).collect();
+    assert_eq!(parts, [(1, 1, 5), (1, 5, 6), (1, 6, 7)]);
+}
+
+#[test]
 fn too_many_blocks_for_the_numbers() {
     let mut t = MethodTable::default();
     let code: Vec<u8> = [167, 0, 3].repeat(2048).into_iter().chain([177]).collect();
