@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
-# Builds the test programs: programs.jar, workloads.jar, libprograms.so and libsteadystart.so in
-# build/programs. Needs a JDK 17 (build/jdk, else JAVA_HOME, else that on the PATH), gcc, and
+# Builds the test programs: programs.jar, examples.jar, workloads.jar, libprograms.so and
+# libsteadystart.so in build/programs. Needs a JDK 17 (build/jdk, else JAVA_HOME, else that on the PATH), gcc, and
 # Debian's libasm-java, ecj, antlr4, fop and libsunflow-java.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,10 +18,11 @@ command -v gcc >/dev/null || fail "no gcc; install gcc"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$out" "$work/tool" "$work/classes" "$work/workloads"
+mkdir -p "$out" "$work/tool" "$work/classes" "$work/examples" "$work/workloads"
 
 "$jdk/bin/javac" -encoding UTF-8 --release 17 -g -Xlint:all,-fallthrough,-empty,-finally,-serial,-processing -Werror \
   -d "$work/classes" "$here"/src/programs/*.java
+"$jdk/bin/javac" -encoding UTF-8 --release 17 -g -Xlint:all -Werror -d "$work/examples" "$here"/src/examples/*.java
 "$jdk/bin/javac" -encoding UTF-8 --release 17 -d "$work/tool" -cp "$asm" "$here/generator/Generate.java"
 "$jdk/bin/java" -cp "$work/tool:$asm" Generate "$work/classes"
 workload_path=
@@ -44,6 +45,7 @@ missing=$(sort -u "$here/opcodes.txt" | comm -23 - "$work/used" | tr '\n' ' ')
 [ -z "$missing" ] || fail "no program has these bytecodes: $missing"
 
 "$jdk/bin/jar" --create --file "$work/programs.jar" -C "$work/classes" .
+"$jdk/bin/jar" --create --file "$work/examples.jar" -C "$work/examples" .
 "$jdk/bin/jar" --create --file "$work/workloads.jar" -C "$work/workloads" .
-mv "$work/programs.jar" "$work/workloads.jar" "$work/libprograms.so" "$work/libsteadystart.so" "$out/"
-echo "programs: built $out/programs.jar, workloads.jar, libprograms.so and libsteadystart.so"
+mv "$work/programs.jar" "$work/examples.jar" "$work/workloads.jar" "$work/libprograms.so" "$work/libsteadystart.so" "$out/"
+echo "programs: built $out/programs.jar, examples.jar, workloads.jar, libprograms.so and libsteadystart.so"
