@@ -16,7 +16,7 @@ final class Parser {
     /** More explanations at a time than this are not followed. */
     private static final int MOST = 512;
     /** Alternatives with more events than this, in all, are not kept. */
-    private static final long MOST_EVENTS = 4_000_000;
+    private static final long MOST_EVENTS = 20_000_000;
 
     private final Program program;
     private final Explanations ways;
@@ -114,12 +114,13 @@ final class Parser {
     }
 
     private Past join(List<Past> pasts) {
+        Past shared = Past.shared(pasts);
         long weight = 0;
         for (Past past : pasts) {
-            weight += past == null ? 0 : past.weight();
+            weight += Past.weight(past) - Past.weight(shared);
         }
         if (weight <= MOST_EVENTS) {
-            return Past.join(pasts, out);
+            return Past.join(pasts, shared, out);
         }
         crowded++;
         return new Past(pasts.get(0), Events.LOST, 0, 0);

@@ -25,12 +25,12 @@ final class Past {
         this.b = b;
         this.choice = choice;
         length = length(before) + 1;
-        this.weight = weight + (before == null ? 0 : before.weight);
+        this.weight = weight + weight(before);
     }
 
     /** The number of events, those of all alternatives of choices included. */
-    long weight() {
-        return weight;
+    static long weight(Past past) {
+        return past == null ? 0 : past.weight;
     }
 
     private static int length(Past past) {
@@ -54,20 +54,25 @@ final class Past {
     }
 
     /** One past for several: what they share, then a choice between the rest of each. */
-    static Past join(List<Past> pasts, Events numbering) {
-        Past shared = pasts.get(0);
-        for (Past past : pasts) {
-            shared = shared(shared, past);
-        }
+    static Past join(List<Past> pasts, Past shared, Events numbering) {
         List<Events> alternatives = new ArrayList<>();
         long weight = 1;
         for (Past past : pasts) {
             Events rest = numbering.sibling();
             write(past, shared, rest);
             alternatives.add(rest);
-            weight += (past == null ? 0 : past.weight) - (shared == null ? 0 : shared.weight);
+            weight += weight(past) - weight(shared);
         }
         return new Past(shared, Events.CHOICE, 0, 0, alternatives, weight);
+    }
+
+    /** What several pasts begin with. */
+    static Past shared(List<Past> pasts) {
+        Past shared = pasts.get(0);
+        for (Past past : pasts) {
+            shared = shared(shared, past);
+        }
+        return shared;
     }
 
     private static Past shared(Past one, Past two) {

@@ -27,8 +27,12 @@ final class Site {
     enum Reach {
         /** No instrumented method. */
         NONE,
+        /** None, unless nothing else explains the log: a function that is composed of others. */
+        COMPOSED,
         /** {@code toString} only. */
         STRINGS,
+        /** As the next, without functions and comparators. */
+        OF_VIEWS,
         /** As the next, without predicates, consumers and suppliers. */
         OF_DATA,
         /** What types of the base module declare but tasks, class loaders and what is to be closed. */
@@ -100,12 +104,13 @@ final class Site {
             mask |= IMPLICIT;
         }
         boolean reached = switch (reach) {
-            case NONE -> false;
+            case NONE, COMPOSED -> false;
             case STRINGS -> method.name.equals("toString") && method.overridesLibrary();
             case CREATED -> isDeclared(method) || method.name.equals("<init>") && method.descriptor.startsWith("()")
                     || method.isStatic() && method.name.equals("values") && method.descriptor.startsWith("()[");
             case DECLARED -> isDeclared(method);
             case OF_BASE -> method.handled || method.isInitializer() || method.knownToBase;
+            case OF_VIEWS -> method.handled || method.isInitializer() || method.knownToBase && isOfViews(method);
             case OF_DATA -> method.handled || method.isInitializer() || method.knownToBase && isOfData(method);
             case OF_VALUES -> method.handled || method.isInitializer() || method.knownToBase && isOfValues(method);
             case ANY -> true;
@@ -127,5 +132,10 @@ final class Site {
     private static boolean isOfData(Method method) {
         return method.declaredBy.stream().anyMatch(type -> !TASKS.contains(type)
                 && !(type.startsWith("java/util/function/") && !type.endsWith("Function")));
+    }
+
+    private static boolean isOfViews(Method method) {
+        return method.declaredBy.stream().anyMatch(type -> !TASKS.contains(type)
+                && !type.startsWith("java/util/function/") && !type.equals("java/util/Comparator"));
     }
 }

@@ -41,6 +41,11 @@ final class Sites {
             "java/util/Deque", "java/util/Hash", "java/util/Identity", "java/util/Linked", "java/util/List", "java/util/Map",
             "java/util/Navigable", "java/util/PriorityQueue", "java/util/Queue", "java/util/Set", "java/util/Sorted",
             "java/util/Stack", "java/util/Tree", "java/util/Vector", "java/util/WeakHashMap");
+    /** Methods of collections that compare and compute nothing. */
+    private static final Set<String> VIEWS = Set.of(
+            "iterator()Ljava/util/Iterator;", "listIterator()Ljava/util/ListIterator;", "size()I", "isEmpty()Z", "clear()V",
+            "entrySet()Ljava/util/Set;", "keySet()Ljava/util/Set;", "values()Ljava/util/Collection;",
+            "stream()Ljava/util/stream/Stream;", "get(I)Ljava/lang/Object;");
     private static final String FACTORY = "java/lang/invoke/LambdaMetafactory";
     private static final String CONCATENATION = "java/lang/invoke/StringConcatFactory";
     private static final String RECORDS = "java/lang/runtime/ObjectMethods";
@@ -272,9 +277,15 @@ final class Sites {
         if (!file.module.equals("java.base")) {
             return Reach.DECLARED;
         }
+        if (member.is(ACC_ABSTRACT) && file.name.startsWith("java/util/function/")) {
+            return Reach.COMPOSED;
+        }
         boolean isPassive = PASSIVE.stream().anyMatch(file.name::startsWith) && !file.name.contains("concurrent/");
         if (!isPassive) {
             return Reach.OF_BASE;
+        }
+        if (VIEWS.contains(member.key())) {
+            return Reach.OF_VIEWS;
         }
         boolean isData = DATA.stream().anyMatch(full::startsWith) && !member.descriptor().contains("java/util/function/");
         return isData ? Reach.OF_DATA : Reach.OF_VALUES;
@@ -341,8 +352,11 @@ final class Sites {
             for (ClassFile.Reference handle : dynamic.handles()) {
                 Set<Method> methods = targets(handle.owner(), handle.key(), true);
                 targets.direct.addAll(methods);
-                if (methods.isEmpty() || !isInstrumented(handle.owner())) {
-                    targets.widen(Reach.DECLARED);
+                ClassFile.Member member = hierarchy.resolve(handle.owner(), handle.key());
+                if (member == null) {
+                    targets.widen(Reach.ANY);
+                } else if (methods.isEmpty() || !isInstrumented(handle.owner())) {
+                    targets.widen(reach(member, Leaf.isFixed(member)));
                 }
             }
         }
