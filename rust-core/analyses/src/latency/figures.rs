@@ -5,6 +5,7 @@
 use jportal_flow::Tally;
 
 use super::histogram::Histogram;
+use crate::hidden::Missing;
 
 /// A sum in ticks, with the limits between which the true value lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +97,14 @@ impl Figures {
         self.wall_sum.unlimited = self.wall_sum.unlimited.saturating_sub(ends.outermost);
         let widths = ends.widths + u128::from(step) * u128::from(ends.all);
         self.widths.add(widths, ends.widest.saturating_add(step), ends.all);
+    }
+    /// Activations that were seen and not measured.
+    pub(super) const fn unmeasured(&self) -> u64 {
+        self.found + self.cut + self.inferred + self.untimed
+    }
+    /// Whether no call is missing and every activation was measured.
+    pub(super) const fn is_exact(&self, missing: &Missing, lossy: bool) -> bool {
+        !lossy && missing.calls.is_none() && missing.silent_calls == 0 && self.unmeasured() == 0
     }
     pub(super) fn merge(&mut self, other: &Self) {
         self.calls.merge(&other.calls);

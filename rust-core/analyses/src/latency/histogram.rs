@@ -35,6 +35,16 @@ fn top(bucket: usize) -> u64 {
     u64::try_from(((mantissa + 1) << shift) - 1).unwrap_or(u64::MAX)
 }
 
+/// The least value of a bucket.
+fn bottom(bucket: usize) -> u64 {
+    let shift = (bucket >> BITS).saturating_sub(1);
+    ((bucket - (shift << BITS)) as u64) << shift
+}
+
+/// Buckets that are one step of [`Histogram::steps`], as a power of two: each power of two has four
+/// steps. Steps never reach across a power of two.
+const STEP: u32 = BITS - 2;
+
 impl Histogram {
     pub(super) fn add(&mut self, value: u64) {
         self.add_all(bucket(value), 1);
@@ -89,6 +99,20 @@ impl Histogram {
         }
         Some(greatest)
     }
+    /// A coarser histogram: lower bounds and counts, ascending. A step ends where the next one
+    /// begins. The first and the last one have values; of empty ones in a row there is the first.
+    pub(super) fn steps(&self) -> Vec<(u64, u64)> {
+        let mut steps: Vec<(usize, u64)> = Vec::new();
+        for (at, n) in self.buckets.iter().enumerate() {
+            let step = (self.first + at) >> STEP;
+            match steps.last_mut() {
+                Some((last, count)) if *last == step => *count += n,
+                _ => steps.push((step, *n)),
+            }
+        }
+        steps.dedup_by(|(_, n), (_, before)| *n == 0 && *before == 0);
+        steps.into_iter().map(|(step, n)| (bottom(step << STEP), n)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -109,6 +133,31 @@ mod tests {
         }
         assert_eq!((bucket(127), top(bucket(127)), top(bucket(u64::MAX))), (127, 127, u64::MAX));
         assert_eq!(bucket(u64::MAX), 3775);
+        (1..3776).for_each(|b| assert_eq!(bottom(b), top(b - 1) + 1, "{b}"));
+    }
+
+    #[test]
+    fn steps_are_four_in_each_power_of_two() {
+        let steps = |values: &[u64]| {
+            let mut h = Histogram::default();
+            values.iter().for_each(|v| h.add(*v));
+            h.steps()
+        };
+        assert!(steps(&[]).is_empty());
+        assert_eq!(steps(&[3, 15, 16]), [(0, 2), (16, 1)]);
+        // 64, 80, 96 and 112; 128, 160, 192 and 224; 256
+        assert_eq!(steps(&[79, 64, 80, 127, 128]), [(64, 2), (80, 1), (96, 0), (112, 1), (128, 1)]);
+        assert_eq!(steps(&[255, 1000, 1000]), [(224, 1), (256, 0), (896, 2)]);
+        assert_eq!(steps(&[u64::MAX]), [(7 << 61, 1)]);
+        let mut rng = Rng::with_seed(9);
+        let values: Vec<u64> = (0..999).map(|_| rng.u64(..) >> rng.u32(..60)).collect();
+        let all = steps(&values);
+        assert!(all.is_sorted_by(|a, b| a.0 < b.0));
+        for (at, (lower, n)) in all.iter().enumerate() {
+            let upper = all.get(at + 1).map_or(u64::MAX, |next| next.0 - 1);
+            let inside = values.iter().filter(|v| (*lower..=upper).contains(*v)).count();
+            assert_eq!(*n, inside as u64, "{lower}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 
 mod figures;
 mod histogram;
+mod lengths;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use jportal_units::{MethodId, Tsc};
 
 use self::figures::{Figures, Slowest, Who};
 pub use self::histogram::RELATIVE_ERROR;
+pub use self::lengths::{Length, Lengths, MethodLengths};
 pub use self::report::{Activation, Distribution, Latencies, MethodLatency};
 use self::thread::Stopwatch;
 pub use self::thread::Stopwatch as LatencyThread;

@@ -137,6 +137,19 @@ impl LatencyAnalysis {
     pub fn report(&self, top: usize, start: Tsc, tsc_khz: u64) -> Latencies {
         let names = Names::new(&self.methods, self.naming);
         let scale = Scale(tsc_khz);
+        let inexact = self.hidden.inexact.clone();
+        let lossy = inexact.is_lossy();
+        let rows = self.rows(&names);
+        let all: Vec<MethodLatency> =
+            rows.into_iter().map(|(name, (_, f, missing))| row(name, &f, missing, lossy, scale)).collect();
+        let exact = !lossy && all.iter().all(|m| m.exact);
+        let executed = all.iter().filter(|m| m.calls.total() + m.found > 0).count();
+        let methods = all.into_iter().take(top).collect();
+        let slowest = self.slowest.all.iter().map(|s| self.activation(&names, s, start, scale)).collect();
+        Latencies { exact, inexact, percentile_error: RELATIVE_ERROR, executed, methods, slowest }
+    }
+    /// The figures by name, greatest sum first.
+    pub(super) fn rows(&self, names: &Names<'_>) -> Vec<(Name, (MethodId, Figures, Missing))> {
         let mut missing = Account::new(&self.methods, &self.inlined).of_methods(&self.hidden);
         missing.retain(|method, _| self.is_chosen(*method));
         let mut rows: HashMap<Name, (MethodId, Figures, Missing)> = HashMap::new();
@@ -149,19 +162,11 @@ impl LatencyAnalysis {
             row.1.merge(&figures);
             row.2.merge(&missing);
         }
-        let inexact = self.hidden.inexact.clone();
-        let lossy = inexact.is_lossy();
         let mut rows: Vec<_> = rows.into_iter().collect();
         rows.sort_by_key(|(_, (id, f, _))| {
             (u128::MAX - f.wall_sum.measured, u64::MAX - f.calls.total(), *id)
         });
-        let all: Vec<MethodLatency> =
-            rows.into_iter().map(|(name, (_, f, missing))| row(name, &f, missing, lossy, scale)).collect();
-        let exact = !lossy && all.iter().all(|m| m.exact);
-        let executed = all.iter().filter(|m| m.calls.total() + m.found > 0).count();
-        let methods = all.into_iter().take(top).collect();
-        let slowest = self.slowest.all.iter().map(|s| self.activation(&names, s, start, scale)).collect();
-        Latencies { exact, inexact, percentile_error: RELATIVE_ERROR, executed, methods, slowest }
+        rows
     }
     fn activation(&self, names: &Names<'_>, s: &Slow, start: Tsc, scale: Scale) -> Activation {
         let who = self.slowest.threads.get(s.thread);
@@ -181,14 +186,13 @@ impl LatencyAnalysis {
 
 fn row(name: Name, f: &Figures, missing: Missing, lossy: bool, scale: Scale) -> MethodLatency {
     let Widths { sum, greatest, count } = f.widths;
-    let unmeasured = f.found + f.cut + f.inferred + f.untimed;
     let sums = &f.wall_sum;
     MethodLatency {
         method: name.qualified(),
         version: name.version,
         loader: name.loader,
         calls: f.calls,
-        exact: !lossy && missing.calls.is_none() && missing.silent_calls == 0 && unmeasured == 0,
+        exact: f.is_exact(&missing, lossy),
         missing,
         measured: f.wall.count(),
         nested: f.nested,

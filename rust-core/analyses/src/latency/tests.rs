@@ -15,10 +15,14 @@ fn time(t: u64) -> Event {
     Event::decoded(EventKind::Time(Tsc(t)))
 }
 
-fn report(events: &[Event]) -> Latencies {
+fn analysis(events: &[Event]) -> LatencyAnalysis {
     let mut a = LatencyAnalysis::new(methods(), Arc::default(), 3, |m| &*m.name == "f");
     feed(&mut a, 1, events);
-    a.report(10, Tsc(100), KHZ)
+    a
+}
+
+fn report(events: &[Event]) -> Latencies {
+    analysis(events).report(10, Tsc(100), KHZ)
 }
 
 /// The only method.
@@ -27,9 +31,9 @@ fn only(r: &Latencies) -> &MethodLatency {
     &r.methods[0]
 }
 
-#[test]
-fn lengths_with_their_limits() {
-    let r = report(&[
+/// Three activations.
+fn three() -> [Event; 15] {
+    [
         enter_as(1, Entry::Upcall),
         time(100),
         enter(0), // begins in 100..130
@@ -45,7 +49,12 @@ fn lengths_with_their_limits() {
         time(300),
         leave(0), // no time follows
         leave(1),
-    ]);
+    ]
+}
+
+#[test]
+fn lengths_with_their_limits() {
+    let r = report(&three());
     let m = only(&r);
     assert_eq!((m.calls.total(), m.measured, m.exact, r.exact), (3, 3, true, true));
     let wall = m.wall.unwrap();
@@ -57,6 +66,26 @@ fn lengths_with_their_limits() {
     assert_eq!(slow, [(0, 100, 70, Some(150)), (160, 40, 0, None), (150, 0, 0, Some(10))]);
     assert_eq!((r.slowest[0].thread.as_str(), r.slowest[0].tid), ("t1", 1));
     assert!(r.text().contains("A single length is known to within 80 ns."), "{}", r.text());
+}
+
+#[test]
+fn histograms_of_lengths() {
+    let all = analysis(&three()).lengths();
+    // Limits 80 and 10 apart, each at a beginning and an end.
+    assert_eq!((all.resolution, all.exact, all.methods.len()), (Some((80 + 10) / 4), true, 1));
+    let m = &all.methods[0];
+    assert_eq!((m.method.as_str(), m.measured, m.unmeasured, m.exact), ("a.B.f(I)I", 3, 0, true));
+    // 0, 40 and 100
+    assert_eq!((m.sum, m.quantiles), (140, [0, 40, 100, 100, 100]));
+    assert_eq!(m.buckets, [(0, 1), (16, 0), (32, 1), (48, 0), (96, 1)]);
+    let slow = [(100, 100), (260, 40), (250, 0)];
+    assert_eq!(m.slowest, slow.map(|(begin, ticks)| Length { begin, ticks, tid: 1 }));
+
+    let all = analysis(&[time(0), enter(0), gap(true), time(9)]).lengths();
+    let m = &all.methods[0];
+    assert_eq!((all.resolution, all.exact, all.inexact.gaps), (None, false, 1));
+    assert_eq!((m.measured, m.unmeasured, m.exact), (0, 1, false));
+    assert!(m.quantiles == [0; 5] && m.buckets.is_empty() && m.slowest.is_empty(), "{m:?}");
 }
 
 #[test]

@@ -24,6 +24,10 @@ macro_rules! choice {
                     $(Self::$variant => $name,)*
                 }
             }
+            /// The one of that name.
+            pub fn of(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.name() == name)
+            }
         }
     };
 }
@@ -116,6 +120,20 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The options of a result that states its settings, with [`MAX_NODES`]. `None` if a setting has
+    /// a value that this version does not know.
+    pub fn of(settings: &Settings) -> Option<Self> {
+        Some(Self {
+            counting: Counting::of(&settings.blocks)?,
+            upcalls: Upcalls::of(&settings.upcalls)?,
+            natives: Natives::of(&settings.natives)?,
+            hide: Hide::of(&settings.hide)?,
+            sites: settings.sites,
+            fold_recursion: settings.folded_recursion,
+            merged: settings.merged,
+            max_nodes: MAX_NODES,
+        })
+    }
     /// The options as the result states them.
     pub fn settings(&self) -> Settings {
         Settings {
@@ -197,5 +215,22 @@ mod tests {
         let names: std::collections::BTreeSet<_> = Hide::ALL.iter().map(|h| h.name()).collect();
         assert_eq!(names.len(), 3);
         assert_eq!(Options::default().settings().hide, "show");
+    }
+
+    #[test]
+    fn settings_give_the_options_again() {
+        let again = |options: Options| assert_eq!(Options::of(&options.settings()), Some(options));
+        let options = Options::default();
+        Counting::ALL.iter().for_each(|counting| again(Options { counting: *counting, ..options }));
+        Upcalls::ALL.iter().for_each(|upcalls| again(Options { upcalls: *upcalls, ..options }));
+        Natives::ALL.iter().for_each(|natives| again(Options { natives: *natives, ..options }));
+        Hide::ALL.iter().for_each(|hide| again(Options { hide: *hide, ..options }));
+        again(Options { sites: true, ..options });
+        again(Options { fold_recursion: true, ..options });
+        again(Options { merged: true, ..options });
+        let known = Options::of(&Options { max_nodes: 7, ..options }.settings());
+        assert_eq!(known.map(|o| o.max_nodes), Some(MAX_NODES), "a limit is no setting");
+        let settings = Settings { hide: "fold-all".to_owned(), ..options.settings() };
+        assert_eq!(Options::of(&settings), None);
     }
 }
