@@ -370,7 +370,7 @@ fn reports_fit() {
 fn reports_with_options_fit() {
     let place = Place::new();
     let traced = place.path("traced");
-    let rest = ["--classes", "all", &traced];
+    let rest: [&str; 3] = ["--classes", "all", &traced];
     let report = |schema: &str, args: &[&str]| result(schema, &[&["report"], args, &rest].concat());
     let covered = report("report-coverage", &["coverage", "--counts", "--exception-branches"]);
     assert!(covered["classes"][0]["methods"][0]["detail"]["lines"].is_array(), "{covered}");
