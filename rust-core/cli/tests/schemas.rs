@@ -6,8 +6,33 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use jportal::analyses::blocks::{BlocksOptions, CountsAnalysis, Level};
+use jportal::analyses::call_trace::{CallTraceAnalysis, Sites, TraceSink};
+use jportal::analyses::coverage::split::SplitAnalysis;
+use jportal::analyses::coverage::{CoverageAnalysis, CoverageOptions};
+use jportal::analyses::diff::{Diff, DiffOptions};
+use jportal::analyses::latency::LatencyAnalysis;
+use jportal::analyses::metrics::MetricsAnalysis;
+use jportal::analyses::names::Naming;
+use jportal::analyses::natives::NativesAnalysis;
+use jportal::analyses::paths::{PathsAnalysis, Show};
+use jportal::analyses::polymorphism::PolymorphismAnalysis;
+use jportal::analyses::timeline::{Limits, TimelineAnalysis, TimelineSink};
+use jportal::analyses::tree::{self, TreeAnalysis};
+use jportal::bytecode::LineRow;
+use jportal::bytecode::testing::{calls, method, row};
+use jportal::export::block_trace::{BlockTraceAnalysis, Options, Output};
+use jportal::export::call_trace::TraceWriter;
+use jportal::export::timeline::perfetto::Perfetto;
+use jportal::export::timeline::{Clock, Process};
+use jportal::flow::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, recovered};
 use jportal::units::{Core, StreamOffset};
+use jportal::{
+    Analysis, Bci, Cause, Entry, Event, EventKind, Exclude, Exit, Method, MethodId, MethodTable, ThreadInfo,
+    Tier, Tsc,
+};
 use jportal_capture::codec::{Bytes, Str};
 use jportal_capture::header::{packet_flags, sources};
 use jportal_capture::schema::{
@@ -27,6 +52,19 @@ use common::{capture, jportal, json};
 /// The schema of the lines of `print`. No `Kind` of the command names it, and the lines do not
 /// name it either.
 const LINES: &str = "print-lines";
+
+/// The reports on any capture.
+const REPORTS: [&str; 9] = [
+    "coverage",
+    "hot-methods",
+    "calls",
+    "call-tree",
+    "blocks",
+    "paths",
+    "polymorphism",
+    "natives",
+    "metrics",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -313,13 +351,42 @@ fn a_wrong_result_does_not_fit() {
 fn reports_fit() {
     let place = Place::new();
     for name in ["empty", "torn", "traced", "sideband"] {
-        for kind in ["coverage", "hot-methods", "calls"] {
+        for kind in REPORTS {
             let schema = format!("report-{kind}");
             let report = result(&schema, &["report", kind, "--classes", "all", &place.path(name)]);
             assert_eq!(report["schema"], format!("jportal/{schema}/1"));
             let rows = report["classes"].as_array().map_or(0, Vec::len);
             assert!(kind != "coverage" || name == "empty" || name == "torn" || rows == 1, "{report}");
         }
+    }
+    // The clock of the others is not known.
+    for name in ["traced", "sideband"] {
+        result("report-latency", &["report", "latency", &place.path(name)]);
+    }
+}
+
+/// What options add to the reports.
+#[test]
+fn reports_with_options_fit() {
+    let place = Place::new();
+    let traced = place.path("traced");
+    let rest: [&str; 3] = ["--classes", "all", &traced];
+    let report = |schema: &str, args: &[&str]| result(schema, &[&["report"], args, &rest].concat());
+    let covered = report("report-coverage", &["coverage", "--counts", "--exception-branches"]);
+    assert!(covered["classes"][0]["methods"][0]["detail"]["lines"].is_array(), "{covered}");
+    let missed = report("report-uncovered", &["coverage", "--uncovered"]);
+    assert_eq!(missed["classes"][0]["methods"][0]["lines"], json!([10, 11]));
+    report("report-coverage-split", &["coverage", "--split", "a.B"]);
+    let line = ["coverage", "--split", "a.B", "--which-covers", "B.java:10"];
+    let covers = report("report-which-covers", &line);
+    assert_eq!((&covers["line"], &covers["buckets"]), (&json!(10), &json!([])));
+    let blocks = report("report-blocks", &["blocks", "--idle", "--bytecodes"]);
+    assert!(blocks["classes"][0]["methods"][0]["code"].is_array(), "{blocks}");
+    let tree = report("report-call-tree", &["call-tree", "--merge", "--bba", "both", "--sites"]);
+    assert_eq!(tree["threads"][0]["tid"], Value::Null);
+    for kind in REPORTS.into_iter().chain(["latency"]) {
+        let part = report(&format!("report-{kind}"), &[kind, "--from", "1ms"]);
+        assert!(part.get("execution").is_none(), "it is that of the whole recording");
     }
 }
 
@@ -359,7 +426,7 @@ fn degraded_captures_fit() {
         let lost = result("degrade", &[&["degrade", &whole, "-o", &lossy], way].concat());
         result("info", &["info", "--check", "--recover", "follow", "--project", "indexed", &lossy]);
         result("accuracy", &["accuracy", "--recover", "follow", &whole, &lossy]);
-        for kind in ["coverage", "hot-methods", "calls"] {
+        for kind in REPORTS.into_iter().chain(["latency"]) {
             result(&format!("report-{kind}"), &["report", kind, &lossy]);
         }
         let seen = lines(&[&lossy]);
@@ -414,4 +481,193 @@ fn exchange_fits() {
 fn doctor_fits() {
     let diagnosis = result("doctor", &["doctor"]);
     assert!(diagnosis["checks"].as_array().is_some_and(|c| !c.is_empty()));
+}
+
+#[test]
+fn exports_fit() {
+    let place = Place::new();
+    let formats = [
+        "collapsed",
+        "pprof",
+        "speedscope",
+        "otlp",
+        "lcov",
+        "jacoco",
+        "cobertura",
+        "call-trace",
+        "block-trace",
+        "static",
+        "perfetto",
+        "firefox",
+        "parquet",
+    ];
+    for format in formats {
+        let to = place.path(&format!("out-{format}"));
+        let written = result("export", &["export", format, &place.path("traced"), "-o", &to]);
+        assert_eq!((&written["format"], &written["output"]), (&json!(format), &json!(to)));
+        assert!(Path::new(&to).exists(), "{to}");
+        let reports = ["call-trace", "block-trace", "perfetto", "firefox"].contains(&format);
+        assert_eq!(written["report"].is_object(), reports, "{written}");
+    }
+}
+
+#[test]
+fn differences_fit() {
+    let place = Place::new();
+    let (empty, traced) = (place.path("empty"), place.path("traced"));
+    for by in ["call-tree", "hot-methods", "calls", "coverage"] {
+        let same = result("diff", &["diff", "--allow-inexact", "--by", by, &traced, &traced]);
+        assert_eq!((&same["kind"], &same["equal"]), (&json!(by), &json!(true)));
+    }
+    let new = result("diff", &["diff", "--allow-inexact", "--by", "coverage", &empty, &traced]);
+    assert_eq!((&new["equal"], &new["numbers"]["only_after"]), (&json!(false), &json!(1)));
+    let base = place.path("base.json");
+    std::fs::write(&base, jportal(&["report", "call-tree", &traced, "--json"]).stdout).unwrap();
+    let stored = result("diff", &["diff", "--allow-inexact", &base, &traced]);
+    assert_eq!((&stored["kind"], &stored["equal"]), (&json!("call-tree"), &json!(true)));
+}
+
+/// m0 `a.A.f` calls the native m3, and m1 `a.B.g`, which returns, or m2 `a.C.g`, which throws. m4 is
+/// a later version of m1.
+fn methods() -> Arc<MethodTable> {
+    // 0 iload_0; 1 ifeq 11; 4 aload_1; 5 invokevirtual g; 8 invokestatic n; 11 return; 12 pop;
+    // 13 return
+    let f = [0x1a, 0x99, 0, 10, 0x2b, 0xb6, 0, 1, 0xb8, 0, 2, 0xb1, 0x57, 0xb1];
+    let line = |bci, line| LineRow { bci: Bci(bci), line };
+    let g = |class, name: &str, code: &[u8]| Method {
+        class,
+        class_name: name.into(),
+        access_flags: 0,
+        ..method("g", code)
+    };
+    let mut all = MethodTable::default();
+    all.push(Method {
+        exceptions: [row(5, 8, 12, None)].into(),
+        lines: [line(0, 10), line(4, 11), line(11, 12)].into(),
+        invokes: [calls(5, "a/B", "g"), calls(8, "a/A", "n")].into(),
+        ..method("f", &f)
+    });
+    all.push(g(1, "a/B", &[0xb1]));
+    all.push(g(2, "a/C", &[1, 0xbf]));
+    all.push(Method { access_flags: 0x108, ..method("n", &[]) });
+    all.push(g(1, "a/B", &[0, 0xb1]));
+    Arc::new(all)
+}
+
+/// The flows of two threads. In the first, the third call of `f` has an unresolved stretch. In the
+/// second, trace was lost.
+fn flows() -> [Vec<Event>; 2] {
+    let time = |tsc| Event::decoded(EventKind::Time(Tsc(tsc)));
+    let f = |bci| bytecode(0, bci);
+    let call = || enter_as(0, Entry::Upcall);
+    let native = EventKind::Enter { method: MethodId(3), tier: Tier::Native, entry: Entry::Call };
+    let catch = EventKind::Catch { method: MethodId(0), bci: Bci(12) };
+    let (from, to, cause) = (Some(Bci(1)), Some(Bci(11)), Cause::ConditionalExpression);
+    let fold = EventKind::Unresolved { method: MethodId(0), from, to, cause, callers: 0 };
+    let mut first = vec![time(1000), call(), f(0), f(1), f(4), f(5), enter(1), bytecode(1, 0), leave(1)];
+    first.extend([f(8), Event::decoded(native), leave(3), f(11), leave(0)]);
+    first.extend([time(5000), call(), f(0), f(1), f(4), f(5), enter(2), bytecode(2, 0), bytecode(2, 1)]);
+    first.extend([leave_as(2, Exit::Unwind), Event::decoded(catch), f(12), f(13), leave(0)]);
+    first.extend([time(9000), call(), f(0), f(1), Event::decoded(fold), f(11), leave(0), time(12_000)]);
+    let mut second = vec![time(2000), enter_as(0, Entry::Found), f(4), recovered(f(5)), gap(true)];
+    second.extend([enter_as(0, Entry::Found), f(11), leave(0), time(9000)]);
+    [first, second]
+}
+
+/// An analysis of both flows.
+fn fed<A: Analysis>(mut analysis: A) -> A {
+    for (tid, events) in (1..).zip(flows()) {
+        feed(&mut analysis, tid, &events);
+    }
+    analysis
+}
+
+/// Panics if a result does not fit the schema.
+#[track_caller]
+fn written(name: &str, report: &impl serde::Serialize) -> Value {
+    let mut value = serde_json::to_value(report).unwrap();
+    value["schema"] = format!("jportal/{name}/1").into();
+    fits(&validator(name), &value);
+    value
+}
+
+/// The number of items of a list.
+#[track_caller]
+fn len(list: &Value) -> usize {
+    list.as_array().unwrap_or_else(|| panic!("{list} is no list")).len()
+}
+
+/// Rows for which a small capture has no room.
+#[test]
+fn rows_of_counts_fit() {
+    let (all, m) = (|_: &Method| true, methods);
+    let options = BlocksOptions { level: Level::Bytecodes, top: None, idle: true };
+    let blocks = fed(CountsAnalysis::new(m(), Arc::default())).blocks(options, all);
+    let blocks = written("report-blocks", &blocks);
+    let f = &blocks["classes"][0]["methods"][0];
+    assert!(len(&f["blocks"]) == 4 && len(&f["exceptions"]) > 0 && len(&f["code"]) == 8, "{f}");
+    let options = CoverageOptions { counts: true, exception_branches: true };
+    let coverage = fed(CoverageAnalysis::new(m(), Arc::default())).report_with(options, all);
+    let value = written("report-coverage", &coverage);
+    assert!(len(&value["classes"][0]["methods"][0]["detail"]["exceptions"]) > 0, "{value}");
+    written("report-uncovered", &coverage.uncovered());
+    let begins = |m: &Method| &*m.name == "f";
+    let split = fed(SplitAnalysis::new(m(), Arc::default(), begins)).report(all);
+    assert!(len(&written("report-coverage-split", &split)["buckets"]) >= 3);
+    let covers = json!({ "file": "A.java", "line": 10, "buckets": split.which_covers("A.java", 10) });
+    assert!(len(&written("report-which-covers", &covers)["buckets"]) >= 3);
+    let paths = fed(PathsAnalysis::new(m(), Arc::default())).report(Show { top: 9, cut: true }, all);
+    let value = written("report-paths", &paths);
+    assert!(len(&value["hot"]) > 0 && len(&value["methods"][0]["cuts"]) > 0, "{value}");
+}
+
+#[test]
+fn rows_of_calls_fit() {
+    let (all, m) = (|_: &Method| true, methods);
+    let options = tree::Options { counting: tree::Counting::Both, sites: true, ..tree::Options::default() };
+    let tree = fed(TreeAnalysis::new(m(), Arc::default(), options)).tree().unwrap();
+    let value = written("report-call-tree", &tree);
+    let nodes = value["nodes"].as_array().unwrap();
+    assert!(nodes.iter().any(|n| n["site"].is_object()) && value["delta"].is_object(), "{value}");
+    let mut other = tree.clone();
+    other.nodes[1].bytecodes.decoded += 3;
+    let options = DiffOptions { allow_inexact: true, ..DiffOptions::default() };
+    let diff = written("diff", &Diff::new(&tree.into(), &other.into(), &options).unwrap());
+    assert!(len(&diff["differences"]) == 1 && diff["before_inexact"].is_string(), "{diff}");
+    let virtuals = fed(PolymorphismAnalysis::new(m(), Arc::default())).report(9, all);
+    assert!(len(&written("report-polymorphism", &virtuals)["sites"][0]["targets"]) == 2);
+    let natives = written("report-natives", &fed(NativesAnalysis::new(m(), Arc::default())).report(9, all));
+    assert!(len(&natives["rows"][0]["callers"]) == 1, "{natives}");
+    written("report-metrics", &fed(MetricsAnalysis::new(m(), Arc::default())).report());
+    let latency = LatencyAnalysis::new(m(), Arc::default(), 3, all);
+    let latency = fed(latency.on_core(Arc::new(|_: &ThreadInfo, tsc: Tsc| tsc.get())));
+    let latency = written("report-latency", &latency.report(9, Tsc(0), 1_000_000));
+    assert!(len(&latency["slowest"]) == 3 && latency["methods"][0]["on_core"].is_object(), "{latency}");
+}
+
+#[test]
+fn what_exports_report_fits() {
+    let (all, m) = (|_: &Method| true, methods);
+    let export = |format: &str, report: Value| {
+        let value = json!({ "format": format, "output": "o", "exact": false, "report": report });
+        let value = written("export", &value);
+        assert!(len(&value["report"]["threads"]) == 2, "{value}");
+    };
+    let sites = Arc::new(Sites::new(m(), Naming::default(), all).unwrap());
+    let open = |thread: &ThreadInfo| {
+        let writer = TraceWriter::new(std::io::sink(), thread, false, true);
+        writer.map(|writer| Some(Box::new(writer) as Box<dyn TraceSink>))
+    };
+    let traces = fed(CallTraceAnalysis::new(sites, Arc::default(), open).times(true));
+    export("call-trace", json!(traces.report()));
+    let open = |_: &ThreadInfo| Ok(Box::new(std::io::sink()) as Output);
+    let traces = BlockTraceAnalysis::new(m(), Arc::default(), Options::default(), all, open).unwrap();
+    export("block-trace", json!(fed(traces).finish().unwrap()));
+    let clock = Clock { start: Tsc(0), tsc_khz: 1_000_000 };
+    let perfetto = Perfetto::new(std::io::sink(), clock, &Process::default()).unwrap();
+    let open =
+        move |thread: &ThreadInfo| Ok(Some(Box::new(perfetto.thread(thread)) as Box<dyn TimelineSink>));
+    let limits = Limits { min: 0, ..Limits::new(1_000_000) };
+    let timelines = TimelineAnalysis::new(m(), Naming::default(), (limits, Exclude::default()), open);
+    export("perfetto", json!(fed(timelines).report()));
 }
