@@ -97,7 +97,8 @@ impl Folder {
     /// export is taken for one of this.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
-        let mut entries = std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut entries =
+            std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
         if entries.next().is_some() {
             bail!("{} is not empty; remove what is in it, or choose another directory", path.display());
         }
@@ -106,13 +107,40 @@ impl Folder {
     /// Creates a file, with the directories on the way to it. The error names the file.
     pub(crate) fn file(&self, name: &str) -> io::Result<BufWriter<File>> {
         let path = self.0.join(name);
-        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(named)?;
-        }
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(named)?;
-        Ok(BufWriter::new(file))
+        create(&path).map(BufWriter::new).map_err(|e| named(&path, &e))
     }
+    /// As [`Self::file`], for one of as many files as there are threads.
+    pub(crate) fn growing(&self, name: &str) -> io::Result<BufWriter<Growing>> {
+        drop(self.file(name)?);
+        Ok(BufWriter::new(Growing(self.0.join(name))))
+    }
+}
+
+/// A file that is open only while something is written to it: a program may have more threads than
+/// a process may have open files.
+#[derive(Debug)]
+pub(crate) struct Growing(PathBuf);
+
+impl Write for Growing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let file = OpenOptions::new().append(true).open(&self.0);
+        file.and_then(|mut file| file.write(bytes)).map_err(|e| named(&self.0, &e))
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// The error with the name of the file.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -148,5 +176,31 @@ mod tests {
         assert!(out.file("c/d").unwrap_err().to_string().contains("c/d"));
         let refused = Folder::create(&folder.path().join("a/b")).unwrap_err();
         assert!(refused.to_string().contains("is not empty"), "{refused}");
+    }
+
+    #[test]
+    fn files_of_threads_are_not_kept_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = Folder::create(folder.path()).unwrap();
+        let mut files: Vec<_> = (0..3).map(|n| out.growing(&format!("t{n}")).unwrap()).collect();
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| {
+            let target = std::fs::read_link(fd.ok()?.path()).ok()?;
+            target.starts_with(folder.path()).then_some(target)
+        });
+        assert_eq!(open.count(), 0);
+        for part in [&[b'x'; 20_000][..], b"y"] {
+            for file in &mut files {
+                file.write_all(part).unwrap();
+                file.flush().unwrap();
+            }
+        }
+        let path = folder.path().join("t2");
+        let kept = std::fs::read(&path).unwrap();
+        assert_eq!((kept.len(), kept.last()), (20_001, Some(&b'y')));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(out.growing("t2").unwrap_err().to_string().contains("t2"));
+        std::fs::remove_file(&path).unwrap();
+        files[2].write_all(b"z").unwrap();
+        assert!(files[2].flush().unwrap_err().to_string().contains("t2"), "it is not made anew");
     }
 }

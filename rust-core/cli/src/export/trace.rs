@@ -31,7 +31,7 @@ pub(super) fn call_trace(args: &CallTraceArgs) -> Result<Outcome> {
     write_sites(&sites, &mut folder.file("sites.tsv").with_context(cannot)?).with_context(cannot)?;
     let (deflate, times, to) = (args.deflate, args.times, folder);
     let open = move |thread: &ThreadInfo| {
-        let file = to.file(&format!("{}.trace", file_name(thread)))?;
+        let file = to.growing(&format!("{}.trace", file_name(thread)))?;
         Ok(Some(Box::new(TraceWriter::new(file, thread, deflate, times)?) as Box<dyn TraceSink>))
     };
     let analysis = CallTraceAnalysis::new(sites, Arc::clone(&subject.inlined), open);
@@ -71,7 +71,7 @@ pub(super) fn block_trace(args: &BlockTraceArgs) -> Result<Outcome> {
         ..Options::default()
     };
     let open = move |thread: &ThreadInfo| {
-        let file = folder.file(&format!("{}.events", file_name(thread)))?;
+        let file = folder.growing(&format!("{}.events", file_name(thread)))?;
         Ok(Box::new(file) as Box<dyn std::io::Write + Send>)
     };
     let scope = |m: &jportal::Method| common.scope.selects(m, Classes::All);
