@@ -118,7 +118,7 @@ pub(crate) fn remark<A>(args: &DecodeArgs, capture: &Capture, answer: &Answer<A>
 
 /// Ticks of the TSC per millisecond.
 pub(crate) fn tsc_khz(header: &Header) -> Result<u64> {
-    match u64::from(header.tsc_khz) {
+    match header.tsc_khz {
         0 => bail!("the capture does not say how fast its clock is, so nothing can be said in seconds"),
         khz => Ok(khz),
     }

@@ -13,14 +13,15 @@ use jportal::analyses::coverage::CoverageAnalysis;
 use jportal::analyses::diff::{Diff, DiffOptions, Document};
 use jportal::analyses::hot::HotAnalysis;
 use jportal::analyses::names::Naming;
+use jportal::analyses::select::is_application;
 use jportal::analyses::tree::{Options, TreeAnalysis};
-use jportal::{Analysis, Answer};
+use jportal::{Analysis, Answer, Method};
 
+use crate::Outcome;
 use crate::args::{Compared, DiffArgs};
 use crate::output::{Kind, put};
 use crate::progress::ProgressLine;
 use crate::report::Subject;
-use crate::Outcome;
 
 const KIND: Kind = Kind::new("diff", Some("differences"));
 
@@ -105,7 +106,9 @@ fn of_capture(args: &DiffArgs, path: &Path, by: Compared, tree: Options) -> Resu
         }
         Compared::Coverage => {
             let analysis = CoverageAnalysis::new(methods, inlined).naming(naming);
-            run(args, &subject, analysis)?.analysis.report(|_| true).into()
+            // As `report coverage` selects them.
+            let wanted = |m: &Method| !args.class.is_empty() || is_application(m);
+            run(args, &subject, analysis)?.analysis.report(wanted).into()
         }
     })
 }
