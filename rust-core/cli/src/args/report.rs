@@ -164,5 +164,7 @@ pub(crate) struct LatencyArgs {
 /// Parses a line of a source file, `Foo.java:12`.
 fn line(text: &str) -> Result<(String, u16), String> {
     let parts = text.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
-    parts.filter(|(file, _)| !file.is_empty()).ok_or_else(|| "expected FILE:LINE, such as Foo.java:12".to_owned())
+    parts
+        .filter(|(file, _)| !file.is_empty())
+        .ok_or_else(|| "expected FILE:LINE, such as Foo.java:12".to_owned())
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use jportal::analyses::blocks::{BlocksOptions, CountsAnalysis, Level};
 
-use super::{Subject, show};
+use super::{Subject, is_csv, show};
 use crate::args::{BlocksArgs, Classes};
-use crate::output::Kind;
+use crate::output::{Kind, put_csv};
 use crate::{Outcome, decode};
 
 const KIND: Kind = Kind::new("report-blocks", Some("classes"));
@@ -27,5 +27,9 @@ pub(super) fn blocks(args: &BlocksArgs) -> Result<Outcome> {
     };
     let options = BlocksOptions { level, top: args.top, idle: args.idle };
     let report = answer.analysis.blocks(options, |m| common.scope.selects(m, Classes::App));
+    if is_csv(common) {
+        put_csv(|to| report.rows().try_for_each(|row| to.serialize(row)))?;
+        return Ok(Outcome::Done);
+    }
     show(common, KIND, &report, &report.text(), &subject.capture, &answer)
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use jportal::Method;
 use jportal::analyses::blocks::State;
-use jportal::analyses::coverage::{CoverageAnalysis, CoverageOptions, Covers, SplitAnalysis};
+use jportal::analyses::coverage::split::{Covers, SplitAnalysis};
+use jportal::analyses::coverage::{CoverageAnalysis, CoverageOptions};
 
-use super::{Subject, show};
+use super::{Subject, is_csv, show};
 use crate::args::{Classes, CoverageArgs};
-use crate::output::{Kind, put};
+use crate::output::{Kind, put, put_csv};
 use crate::{Outcome, decode};
 
 const COVERAGE: Kind = Kind::new("report-coverage", Some("classes"));
@@ -53,6 +54,10 @@ fn split(args: &CoverageArgs) -> Result<Outcome> {
     let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report(|m| common.scope.selects(m, Classes::App));
     let Some((file, line)) = &args.which_covers else {
+        if is_csv(common) {
+            put_csv(|to| report.rows().try_for_each(|row| to.serialize(row)))?;
+            return Ok(Outcome::Done);
+        }
         return show(common, SPLIT, &report, &report.text(), &subject.capture, &answer);
     };
     let buckets = report.which_covers(file, *line);

@@ -20,7 +20,7 @@ use jportal::analyses::select::is_application;
 use jportal::{Analysis, Answer, Capture, Execution, Method, MethodTable};
 use serde::Serialize;
 
-use crate::args::{Classes, CommonArgs, NamingArgs, ReportCommand, ScopeArgs, TopArgs};
+use crate::args::{Classes, CommonArgs, Format, NamingArgs, ReportCommand, ScopeArgs, TopArgs};
 use crate::output::{Kind, put_text, put_value};
 use crate::{Outcome, decode};
 
@@ -52,6 +52,19 @@ impl Subject {
         let capture = decode::open(path)?;
         let (methods, inlined) = (Arc::new(capture.methods().clone()), Arc::new(capture.inlined()));
         Ok(Self { capture, methods, inlined })
+    }
+    /// The name of the capture's file.
+    pub(crate) fn name(&self) -> String {
+        self.capture.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+    /// How long the recording took in nanoseconds: until the last time at which a thread was on a
+    /// core. `None` if that is not known, or the speed of the clock.
+    pub(crate) fn duration(&self) -> Option<u64> {
+        let recording = self.capture.recording();
+        let header = recording.reader().header();
+        let last = recording.visits().map(|(.., visit)| visit.left.get()).max()?;
+        let ticks = u128::from(last.checked_sub(header.start_tsc)?);
+        u64::try_from((ticks * 1_000_000).checked_div(header.tsc_khz.into())?).ok()
     }
     /// Decodes what the arguments select, and runs an analysis.
     pub(crate) fn run<A: Analysis>(&self, args: &CommonArgs, analysis: A) -> Result<Answer<A>> {
@@ -101,6 +114,11 @@ impl ScopeArgs {
         let classes = self.classes.unwrap_or(if self.class.is_empty() { default } else { Classes::All });
         classes == Classes::All || is_application(method)
     }
+}
+
+/// Whether rows are to be printed one by one.
+fn is_csv(args: &CommonArgs) -> bool {
+    args.decode.format.get() == Format::Csv
 }
 
 /// A report together with the shares of the execution that it is based on.

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use jportal::analyses::paths::{PathsAnalysis, Show};
+use jportal::analyses::paths::{CSV_HEAD, PathsAnalysis, Show};
 
-use super::{Subject, show};
+use super::{Subject, is_csv, show};
 use crate::args::{Classes, PathsArgs};
-use crate::output::Kind;
+use crate::output::{Kind, put_csv};
 use crate::{Outcome, decode};
 
 const KIND: Kind = Kind::new("report-paths", Some("methods"));
@@ -22,5 +22,12 @@ pub(super) fn paths(args: &PathsArgs) -> Result<Outcome> {
     let answer = subject.run(common, analysis)?;
     let what = Show { top: args.top, cut: args.cut };
     let report = answer.analysis.report(what, |m| common.scope.selects(m, Classes::App));
+    if is_csv(common) {
+        put_csv(|to| {
+            to.write_record(CSV_HEAD)?;
+            report.csv_rows().try_for_each(|row| to.write_record(row))
+        })?;
+        return Ok(Outcome::Done);
+    }
     show(common, KIND, &report, &report.text(), &subject.capture, &answer)
 }

@@ -26,7 +26,7 @@ pub(super) fn polymorphism(args: &TopArgs) -> Result<Outcome> {
 }
 
 pub(super) fn natives(args: &TopArgs) -> Result<Outcome> {
-    const KIND: Kind = Kind::new("report-natives", Some("methods"));
+    const KIND: Kind = Kind::new("report-natives", Some("rows"));
     let common = &args.common;
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = NativesAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
@@ -42,6 +42,7 @@ pub(super) fn metrics(args: &MetricsArgs) -> Result<Outcome> {
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = MetricsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude));
+    let analysis = analysis.application(|m| common.scope.selects(m, Classes::App));
     let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report();
     show(common, KIND, &report, &report.text(), &subject.capture, &answer)

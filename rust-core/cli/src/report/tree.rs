@@ -8,8 +8,8 @@ use anyhow::Result;
 use jportal::Answer;
 use jportal::analyses::tree::{CallTree, Layout, TreeAnalysis};
 
-use super::{Subject, show};
-use crate::args::{Classes, Format, TreeArgs, TreeReportArgs};
+use super::{Subject, is_csv, show};
+use crate::args::{Classes, TreeArgs, TreeReportArgs};
 use crate::output::{Kind, put_csv};
 use crate::{Outcome, decode};
 
@@ -19,8 +19,8 @@ pub(super) fn call_tree(args: &TreeReportArgs) -> Result<Outcome> {
     let common = &args.tree.common;
     let subject = Subject::open(&common.decode.capture)?;
     let (tree, answer) = build(&args.tree, &subject)?;
-    if common.decode.format.get() == Format::Csv {
-        put_csv(|writer| tree.rows(|row| writer.serialize(row)))?;
+    if is_csv(common) {
+        put_csv(|to| tree.rows(|row| to.serialize(row)))?;
         return Ok(Outcome::Done);
     }
     let layout = Layout { weight: args.weight.into(), depth: args.depth, min: args.min, top: args.top };
