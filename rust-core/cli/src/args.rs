@@ -13,9 +13,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use jportal::analyses::select::Pattern;
 
 pub(crate) use export::{
-    BlockFormat, BlockTraceArgs, CallTraceArgs, CoverageFileArgs, DiffArgs, ExportCommand, FactsFormat,
-    FileArgs, FirefoxArgs, ParquetArgs, PerfDataArgs, PerfettoArgs, ProfileArgs, StaticArgs, TimelineArgs,
-    TreeFileArgs, ViewArgs,
+    BlockFormat, BlockTraceArgs, CallTraceArgs, Compared, CoverageFileArgs, DiffArgs, ExportCommand,
+    FactsFormat, FirefoxArgs, ParquetArgs, PerfDataArgs, PerfettoArgs, ProfileArgs, StackWeight, StaticArgs,
+    TimelineArgs, TreeFileArgs, ViewArgs,
 };
 pub(crate) use report::{
     BlocksArgs, CommonArgs, CoverageArgs, LatencyArgs, MetricsArgs, NamingArgs, PathsArgs, ReportCommand,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use jportal::analyses::select::Pattern;
 
-use super::tree::{TreeArgs, Weight};
+use super::tree::TreeArgs;
 use super::{CommonArgs, FormatArgs, pattern};
 
 /// The formats.
@@ -16,7 +16,7 @@ pub(crate) enum ExportCommand {
     /// Call trees as collapsed stacks, for flame graphs
     Collapsed(TreeFileArgs),
     /// Call trees as a profile of `pprof`
-    Pprof(ProfileArgs),
+    Pprof(TreeFileArgs),
     /// Call trees for speedscope.app
     Speedscope(TreeFileArgs),
     /// Call trees as OTLP profiles of OpenTelemetry (alpha)
@@ -70,21 +70,38 @@ pub(crate) struct FileArgs {
     pub(crate) output: PathBuf,
 }
 
+/// What stacks are weighted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StackWeight {
+    /// Bytecodes executed in the method itself
+    Bytecodes,
+    /// Invocations
+    Calls,
+    /// Time on a core in the method itself
+    Time,
+}
+
+/// A call tree as stacks, in a format that has one weight.
 #[derive(Args, Debug)]
 pub(crate) struct TreeFileArgs {
     #[command(flatten)]
-    pub(crate) tree: TreeArgs,
-    /// What the figures are
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Weight::Bytecodes)]
-    pub(crate) weight: Weight,
-    #[command(flatten)]
-    pub(crate) file: FileArgs,
+    pub(crate) profile: ProfileArgs,
+    /// The weight of stacks; pprof has all of them, and shows this one first
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = StackWeight::Bytecodes)]
+    pub(crate) weight: StackWeight,
 }
 
+/// A call tree as stacks.
 #[derive(Args, Debug)]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) tree: TreeArgs,
+    /// Show the descriptors of methods
+    #[arg(long)]
+    pub(crate) descriptors: bool,
+    /// Maximum number of frames of a stack; what lies deeper belongs to the deepest frame shown
+    #[arg(long, value_name = "N")]
+    pub(crate) depth: Option<usize>,
     #[command(flatten)]
     pub(crate) file: FileArgs,
 }
@@ -284,7 +301,8 @@ pub(crate) struct ViewArgs {
     /// A directory or a JAR with the program's sources; may be repeated
     #[arg(long, value_name = "DIR|JAR")]
     pub(crate) source: Vec<PathBuf>,
-    /// Measure the activations of these methods; default: those that the VM or native code called
+    /// Measure the activations of these methods; may be repeated. Without it, the page has no
+    /// durations
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pub(crate) latency: Vec<Pattern>,
 }

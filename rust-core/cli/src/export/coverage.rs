@@ -57,7 +57,7 @@ pub(super) fn cobertura(args: &CoverageFileArgs) -> Result<Outcome> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let timestamp = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         let prefix = [&*args.prefix];
-        let sources = if args.prefix.is_empty() { &[][..] } else { &prefix };
+        let sources: &[&str] = if args.prefix.is_empty() { &[] } else { &prefix };
         let options = CoberturaOptions { sources, timestamp, version: env!("CARGO_PKG_VERSION") };
         target.write(|out| write_cobertura(coverage, options, out))
     })

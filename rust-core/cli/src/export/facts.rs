@@ -2,55 +2,73 @@
 
 //! Export of static facts.
 
+use std::io::Write;
 use std::ops::ControlFlow;
 
 use anyhow::{Context, Result};
 use jportal::export::facts::{StaticFacts, XSD};
-use jportal::{Analysis, Enough, Event, EventKind, MethodId, ThreadInfo};
+use jportal::{Analysis, Enough, Entry, Event, EventKind, Exclude, MethodId, Provenance, ThreadInfo};
 
 use super::{Written, written};
-use crate::Outcome;
 use crate::args::{Classes, FactsFormat, StaticArgs};
 use crate::files::Folder;
 use crate::report::Subject;
+use crate::{Outcome, decode};
 
 /// Which methods were entered, or executed a bytecode.
 #[derive(Debug, Default)]
-struct Executed(Vec<bool>);
+struct Seen {
+    methods: Vec<bool>,
+    /// Others may have run, or some of these are placed or filled.
+    inexact: bool,
+}
 
-impl Executed {
+impl Seen {
     fn mark(&mut self, method: MethodId) {
         let index = method.get() as usize;
-        if self.0.len() <= index {
-            self.0.resize(index + 1, false);
+        if self.methods.len() <= index {
+            self.methods.resize(index + 1, false);
         }
-        self.0[index] = true;
+        self.methods[index] = true;
     }
     fn has(&self, method: MethodId) -> bool {
-        self.0.get(method.get() as usize).copied().unwrap_or(false)
+        self.methods.get(method.get() as usize).copied().unwrap_or(false)
     }
 }
 
-impl Analysis for Executed {
-    type Thread = Self;
+/// Collects the methods that were executed.
+#[derive(Debug, Default)]
+struct Executed {
+    exclude: Exclude,
+    seen: Seen,
+}
 
-    fn begin(&self, _: &ThreadInfo) -> Self {
-        Self::default()
+impl Analysis for Executed {
+    type Thread = Seen;
+
+    fn begin(&self, _: &ThreadInfo) -> Seen {
+        Seen::default()
     }
-    fn events(&self, thread: &mut Self, events: &[Event]) -> ControlFlow<Enough> {
+    fn events(&self, seen: &mut Seen, events: &[Event]) -> ControlFlow<Enough> {
         for event in events {
-            match event.kind {
-                EventKind::Enter { method, .. }
-                | EventKind::Bytecode { method, .. }
-                | EventKind::Run { method, .. } => thread.mark(method),
-                _ => {}
+            let (method, known) = match event.kind {
+                EventKind::Enter { method, entry, .. } => (Some(method), entry != Entry::Found),
+                EventKind::Bytecode { method, .. } | EventKind::Run { method, .. } => (Some(method), true),
+                EventKind::Unresolved { .. } | EventKind::Orphan(_) | EventKind::Gap(_) => (None, false),
+                EventKind::Leave { .. } | EventKind::Catch { .. } | EventKind::Time(_) => continue,
+            };
+            seen.inexact |= !known || event.provenance != Provenance::Decoded;
+            match method.filter(|_| !self.exclude.hides(event.provenance)) {
+                Some(method) => seen.mark(method),
+                None => seen.inexact = true,
             }
         }
         ControlFlow::Continue(())
     }
-    fn merge(&mut self, thread: Self) {
-        for (index, _) in thread.0.iter().enumerate().filter(|(_, executed)| **executed) {
-            self.mark(MethodId(index as u32));
+    fn merge(&mut self, seen: Seen) {
+        self.seen.inexact |= seen.inexact;
+        for (index, _) in (0..).zip(&seen.methods).filter(|(_, executed)| **executed) {
+            self.seen.mark(MethodId(index));
         }
     }
 }
@@ -60,7 +78,10 @@ pub(super) fn facts(args: &StaticArgs) -> Result<Outcome> {
     let folder = Folder::create(&args.output)?;
     let subject = Subject::open(&common.decode.capture)?;
     let executed = match args.executed {
-        true => Some(subject.run(common, Executed::default())?.analysis),
+        true => {
+            let analysis = Executed { exclude: decode::excluded(&common.exclude), ..Executed::default() };
+            Some(subject.run(common, analysis)?.analysis.seen)
+        }
         false => None,
     };
     let wanted = |m: &jportal::Method| {
@@ -71,16 +92,17 @@ pub(super) fn facts(args: &StaticArgs) -> Result<Outcome> {
     match args.form {
         FactsFormat::Xml => {
             let mut schema = folder.file("static.xsd").with_context(cannot)?;
-            std::io::Write::write_all(&mut schema, XSD.as_bytes()).with_context(cannot)?;
+            schema.write_all(XSD.as_bytes()).and_then(|()| schema.flush()).with_context(cannot)?;
             facts.write_xml(&mut folder.file("static.xml").with_context(cannot)?).with_context(cannot)?;
         }
         FactsFormat::Csv => {
-            let open = |name: &str| Ok(Box::new(folder.file(name)?) as Box<dyn std::io::Write + Send>);
+            let open = |name: &str| Ok(Box::new(folder.file(name)?) as Box<dyn Write + Send>);
             facts.write_csv(open).with_context(cannot)?;
         }
         FactsFormat::Json => {
             facts.write_json(&mut folder.file("static.json").with_context(cannot)?).with_context(cannot)?;
         }
     }
-    written(common, &Written::<()> { format: "static", output: &args.output, exact: true, report: None })
+    let (output, exact) = (&*args.output, executed.is_none_or(|seen| !seen.inexact));
+    written(common, &Written::<()> { format: "static", output, exact, report: None })
 }

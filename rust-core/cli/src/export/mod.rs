@@ -42,18 +42,18 @@ pub(crate) fn export(command: &ExportCommand) -> Result<Outcome> {
 }
 
 /// What an export wrote.
-struct Written<'a, R> {
-    format: &'static str,
-    output: &'a Path,
+pub(crate) struct Written<'a, R> {
+    pub(crate) format: &'static str,
+    pub(crate) output: &'a Path,
     /// Whether nothing is missing, inferred or lost.
-    exact: bool,
+    pub(crate) exact: bool,
     /// Figures of what was written.
-    report: Option<&'a R>,
+    pub(crate) report: Option<&'a R>,
 }
 
 /// Reports what was written: as JSON if requested, otherwise as a remark on stderr, because stdout
 /// may be the output.
-fn written<R: Serialize>(args: &CommonArgs, written: &Written<'_, R>) -> Result<Outcome> {
+pub(crate) fn written<R: Serialize>(args: &CommonArgs, written: &Written<'_, R>) -> Result<Outcome> {
     let Written { format, output, exact, report } = written;
     if args.decode.format.is_for_programs() && *output != Path::new("-") {
         let mut value = json!({ "format": format, "output": output.display().to_string(), "exact": exact });

@@ -2,55 +2,74 @@
 
 //! Exports of call trees.
 
+use std::io::Write;
+use std::num::NonZeroU64;
+
 use anyhow::Result;
 use jportal::analyses::tree::CallTree;
+use jportal::export::Error;
 use jportal::export::profile::{
-    CollapsedOptions, OtlpOptions, PprofOptions, SpeedscopeOptions, write_collapsed, write_otlp, write_pprof,
-    write_speedscope,
+    Options, Sources, Weight, write_collapsed, write_otlp, write_pprof, write_speedscope,
 };
 
 use super::{Written, written};
 use crate::Outcome;
-use crate::args::{FileArgs, ProfileArgs, TreeArgs, TreeFileArgs};
+use crate::args::{ProfileArgs, StackWeight, TreeFileArgs};
 use crate::files::Target;
 use crate::report::{Subject, tree};
 
 /// Builds a tree, and writes it.
 fn write(
     format: &'static str,
-    (args, file): (&TreeArgs, &FileArgs),
-    content: impl FnOnce(&Subject, &CallTree, Target) -> Result<()>,
+    (args, weight): (&ProfileArgs, Weight),
+    content: impl FnOnce(&CallTree, &Options<'_>, &mut dyn Write) -> Result<(), Error>,
 ) -> Result<Outcome> {
+    let common = &args.tree.common;
     // An output that cannot be written is found before the decode.
-    let target = Target::create(&file.output)?;
-    let subject = Subject::open(&args.common.decode.capture)?;
-    let (tree, _) = tree::build(args, &subject)?;
-    content(&subject, &tree, target)?;
-    written(&args.common, &Written::<()> { format, output: &file.output, exact: tree.exact, report: None })
+    let target = Target::create(&args.file.output)?;
+    let subject = Subject::open(&common.decode.capture)?;
+    let (tree, _) = tree::build(&args.tree, &subject)?;
+    let header = subject.capture.recording().reader().header();
+    let (title, sources) = (subject.name(), Sources::new(&subject.methods, common.naming.get()));
+    let options = Options {
+        weight,
+        threads: !args.tree.merge,
+        descriptors: args.descriptors,
+        depth: args.depth,
+        ticks_per_second: NonZeroU64::new(header.tsc_khz.saturating_mul(1000)),
+        sources: Some(&sources),
+        title: &title,
+        started: Some(header.start_unix_ns).filter(|ns| *ns > 0),
+        duration: subject.duration(),
+    };
+    target.write(|out| content(&tree, &options, out))?;
+    let (output, exact) = (&*args.file.output, tree.exact);
+    written(common, &Written::<()> { format, output, exact, report: None })
+}
+
+impl From<StackWeight> for Weight {
+    fn from(weight: StackWeight) -> Self {
+        match weight {
+            StackWeight::Bytecodes => Self::Bytecodes,
+            StackWeight::Calls => Self::Calls,
+            StackWeight::Time => Self::Time,
+        }
+    }
 }
 
 pub(super) fn collapsed(args: &TreeFileArgs) -> Result<Outcome> {
-    write("collapsed", (&args.tree, &args.file), |subject, tree, target| {
-        let options = CollapsedOptions { weight: args.weight.into(), ..subject.into() };
-        target.write(|out| write_collapsed(tree, &options, out))
-    })
+    write("collapsed", (&args.profile, args.weight.into()), write_collapsed)
 }
 
 pub(super) fn speedscope(args: &TreeFileArgs) -> Result<Outcome> {
-    write("speedscope", (&args.tree, &args.file), |subject, tree, target| {
-        let options = SpeedscopeOptions { weight: args.weight.into(), ..subject.into() };
-        target.write(|out| write_speedscope(tree, &options, out))
-    })
+    write("speedscope", (&args.profile, args.weight.into()), write_speedscope)
 }
 
-pub(super) fn pprof(args: &ProfileArgs) -> Result<Outcome> {
-    write("pprof", (&args.tree, &args.file), |subject, tree, target| {
-        target.write(|out| write_pprof(tree, &PprofOptions::from(subject), out))
-    })
+pub(super) fn pprof(args: &TreeFileArgs) -> Result<Outcome> {
+    write("pprof", (&args.profile, args.weight.into()), write_pprof)
 }
 
+/// The format has all weights.
 pub(super) fn otlp(args: &ProfileArgs) -> Result<Outcome> {
-    write("otlp", (&args.tree, &args.file), |subject, tree, target| {
-        target.write(|out| write_otlp(tree, &OtlpOptions::from(subject), out))
-    })
+    write("otlp", (args, Weight::default()), write_otlp)
 }

@@ -37,11 +37,12 @@ pub(super) fn parquet(args: &ParquetArgs) -> Result<Outcome> {
         exclude: decode::excluded(&common.exclude),
     };
     let open = move |partition: &Partition| {
-        Ok(Box::new(folder.file(&partition.path())?) as Box<dyn std::io::Write + Send>)
+        Ok(Box::new(folder.growing(&partition.path())?) as Box<dyn std::io::Write + Send>)
     };
     let (methods, inlined) = (Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = TableAnalysis::new(methods, inlined, options, open);
     let answer = subject.run(common, analysis)?;
-    let exact = answer.analysis.finish().with_context(|| format!("cannot write to {}", args.output.display()))?;
+    let exact =
+        answer.analysis.finish().with_context(|| format!("cannot write to {}", args.output.display()))?;
     written(common, &Written::<()> { format: "parquet", output: &args.output, exact, report: None })
 }

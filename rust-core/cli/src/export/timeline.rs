@@ -35,11 +35,9 @@ impl Write for Shared {
 }
 
 fn clock_and_process(subject: &Subject) -> Result<(Clock, Process)> {
-    let reader = subject.capture.recording().reader();
-    let header = reader.header();
+    let header = subject.capture.recording().reader().header();
     let clock = Clock { start: Tsc(header.start_tsc), tsc_khz: decode::tsc_khz(header)? };
-    let name = subject.capture.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok((clock, Process { pid: header.pid, name }))
+    Ok((clock, Process { pid: header.pid, name: subject.name() }))
 }
 
 /// Decodes, and passes the timelines to the sinks that `open` makes.
