@@ -14,7 +14,7 @@ use jportal::analyses::diff::{Diff, DiffOptions, Document};
 use jportal::analyses::hot::HotAnalysis;
 use jportal::analyses::names::Naming;
 use jportal::analyses::select::is_application;
-use jportal::analyses::tree::{Options, TreeAnalysis};
+use jportal::analyses::tree::{Hide, Options, TreeAnalysis};
 use jportal::{Analysis, Answer, Method};
 
 use crate::Outcome;
@@ -39,7 +39,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<Outcome> {
     let stored = [&before, &after].into_iter().flatten().next().map(Input::by);
     let by = args.by.or(stored).unwrap_or(Compared::CallTree);
     let settings = [&before, &after].into_iter().flatten().next();
-    let tree = settings.and_then(Input::tree_options).unwrap_or_default();
+    let tree = settings.and_then(Input::tree_options).unwrap_or_else(|| tree_options(args));
     let document = |read: Option<Input>, path: &Path| match read {
         Some(Input(document)) => Ok(document),
         None => of_capture(args, path, by, tree),
@@ -71,6 +71,23 @@ impl Input {
     }
 }
 
+/// How call trees of captures are built, as `report call-tree` does it: if classes were requested,
+/// frames of others are transparent, and what they lack does not make the tree inexact.
+fn tree_options(args: &DiffArgs) -> Options {
+    let hide = if args.class.is_empty() { Hide::Show } else { Hide::Splice };
+    Options { hide, ..Options::default() }
+}
+
+/// Whether a method is in the scope of a call tree. A stored tree does not say its scope; without
+/// `--class`, a tree with hidden frames is taken for one of the application.
+fn in_scope(args: &DiffArgs, hide: Hide, method: &Method) -> bool {
+    match (args.class.is_empty(), hide) {
+        (false, _) => args.class.iter().any(|pattern| pattern.selects(method)),
+        (true, Hide::Show) => true,
+        (true, Hide::Splice | Hide::Fold) => is_application(method),
+    }
+}
+
 /// Reads a stored result; `None` if the file does not begin like JSON.
 fn read(path: &Path) -> Result<Option<Input>> {
     let cannot = || format!("cannot read {}", path.display());
@@ -94,6 +111,7 @@ fn of_capture(args: &DiffArgs, path: &Path, by: Compared, tree: Options) -> Resu
     Ok(match by {
         Compared::CallTree => {
             let analysis = TreeAnalysis::new(methods, inlined, tree).naming(naming);
+            let analysis = analysis.within(|m| in_scope(args, tree.hide, m));
             run(args, &subject, analysis)?.analysis.tree()?.into()
         }
         Compared::HotMethods => {

@@ -34,7 +34,7 @@ impl Target {
         Ok(Self { path: path.to_owned(), to })
     }
     /// Writes the content, and gives the file its name.
-    pub(crate) fn write<E>(mut self, content: impl FnOnce(&mut dyn Write) -> Result<(), E>) -> Result<()>
+    pub(crate) fn fill<E>(mut self, content: impl FnOnce(&mut dyn Write) -> Result<(), E>) -> Result<()>
     where
         E: std::error::Error + Send + Sync + 'static,
     {
@@ -159,7 +159,7 @@ mod tests {
         target.finish().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let failed = Target::create(&path).unwrap().write(|_| Err(io::Error::other("no")));
+        let failed = Target::create(&path).unwrap().fill(|_| Err(io::Error::other("no")));
         assert!(format!("{:#}", failed.unwrap_err()).contains("out: no"));
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
         let nowhere = Target::create(&folder.path().join("no/out")).err().unwrap();

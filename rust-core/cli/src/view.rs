@@ -52,7 +52,7 @@ pub(crate) fn view(args: &ViewArgs) -> Result<Outcome> {
     let answer = subject.run(common, pass(args, &subject))?;
     let view = View { sources, ..page(args, &subject, &answer) };
     let to_file = !target.is_stdout();
-    target.write(|out| write_view(&view, out))?;
+    target.fill(|out| write_view(&view, out))?;
     let exact = view.meta.exact;
     if to_file && common.decode.format.is_for_programs() {
         return written(common, &Written::<()> { format: "html", output: &output, exact, report: None });

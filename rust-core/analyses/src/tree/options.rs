@@ -120,8 +120,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The options of a result that states its settings, with [`MAX_NODES`]. `None` if a setting has
-    /// a value that this version does not know.
+    /// The options of a result that states its settings, with [`MAX_NODES`]. `None` if a setting
+    /// has a value that this version does not know.
     pub fn of(settings: &Settings) -> Option<Self> {
         Some(Self {
             counting: Counting::of(&settings.blocks)?,

@@ -42,13 +42,13 @@ fn write(
 pub(super) fn lcov(args: &CoverageFileArgs) -> Result<Outcome> {
     write("lcov", args, |coverage, target| {
         let options = LcovOptions { test: "", prefix: &args.prefix };
-        target.write(|out| write_lcov(coverage, options, out))
+        target.fill(|out| write_lcov(coverage, options, out))
     })
 }
 
 pub(super) fn jacoco(args: &CoverageFileArgs) -> Result<Outcome> {
     write("jacoco", args, |coverage, target| {
-        target.write(|out| write_jacoco(coverage, JacocoOptions::default(), out))
+        target.fill(|out| write_jacoco(coverage, JacocoOptions::default(), out))
     })
 }
 
@@ -59,6 +59,6 @@ pub(super) fn cobertura(args: &CoverageFileArgs) -> Result<Outcome> {
         let prefix = [&*args.prefix];
         let sources: &[&str] = if args.prefix.is_empty() { &[] } else { &prefix };
         let options = CoberturaOptions { sources, timestamp, version: env!("CARGO_PKG_VERSION") };
-        target.write(|out| write_cobertura(coverage, options, out))
+        target.fill(|out| write_cobertura(coverage, options, out))
     })
 }

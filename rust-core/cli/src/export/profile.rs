@@ -42,7 +42,7 @@ fn write(
         started: Some(header.start_unix_ns).filter(|ns| *ns > 0),
         duration: subject.duration(),
     };
-    target.write(|out| content(&tree, &options, out))?;
+    target.fill(|out| content(&tree, &options, out))?;
     let (output, exact) = (&*args.file.output, tree.exact);
     written(common, &Written::<()> { format, output, exact, report: None })
 }

@@ -84,7 +84,7 @@ pub(super) fn firefox(args: &FirefoxArgs) -> Result<Outcome> {
     let profile = Firefox::new(clock, process, samples);
     let of_threads = profile.clone();
     let report = run(args, &subject, clock, move |thread| Box::new(of_threads.thread(thread)))?;
-    target.write(|out| profile.write(out).map(drop))?;
+    target.fill(|out| profile.write(out).map(drop))?;
     let (output, exact) = (&*args.file.output, report.exact);
     written(&args.common, &Written { format: "firefox", output, exact, report: Some(&report) })
 }

@@ -114,8 +114,8 @@ fn command(words: impl Iterator<Item = String>) -> String {
 fn utc(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days: years begin in
-    // March, so that a leap day is the last day of a year, and an era of 400 years begins in 2000.
+    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`: years begin
+    // in March, so that a leap day is the last day of a year, and 400 years are an era.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
