@@ -509,6 +509,11 @@ fn exports_fit() {
         let reports = ["call-trace", "block-trace", "perfetto", "firefox"].contains(&format);
         assert_eq!(written["report"].is_object(), reports, "{written}");
     }
+    let page = place.path("page.html");
+    let written = result("export", &["view", "--latency", "a.B", "-o", &page, &place.path("traced")]);
+    assert_eq!((&written["format"], &written["output"]), (&json!("html"), &json!(page)));
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("a.B"), "{page:.300}");
 }
 
 #[test]
@@ -527,8 +532,8 @@ fn differences_fit() {
     assert_eq!((&stored["kind"], &stored["equal"]), (&json!("call-tree"), &json!(true)));
 }
 
-/// m0 `a.A.f` calls the native m3, and m1 `a.B.g`, which returns, or m2 `a.C.g`, which throws. m4 is
-/// a later version of m1.
+/// m0 `a.A.f` calls the native m3, and m1 `a.B.g`, which returns, or m2 `a.C.g`, which throws. m4
+/// is a later version of m1.
 fn methods() -> Arc<MethodTable> {
     // 0 iload_0; 1 ifeq 11; 4 aload_1; 5 invokevirtual g; 8 invokestatic n; 11 return; 12 pop;
     // 13 return
