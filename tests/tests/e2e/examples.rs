@@ -192,7 +192,7 @@ fn paths(recording: &Recording) {
         let report = json(recording, &recording.capture(), &["report", "paths", "--class", class, "--cut"]);
         let all = by_method(&report["methods"], "method");
         let ids = |row: &Value| -> Vec<(u64, u64)> {
-            let rows = row["paths"].as_array().unwrap();
+            let rows = row["rows"].as_array().unwrap();
             let mut ids: Vec<_> =
                 rows.iter().map(|p| (p["id"].as_u64().unwrap(), total(&p["times"]))).collect();
             ids.sort_unstable();

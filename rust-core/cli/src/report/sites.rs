@@ -42,7 +42,6 @@ pub(super) fn metrics(args: &MetricsArgs) -> Result<Outcome> {
     let subject = Subject::open(&common.decode.capture)?;
     let analysis = MetricsAnalysis::new(Arc::clone(&subject.methods), Arc::clone(&subject.inlined));
     let analysis = analysis.excluding(decode::excluded(&common.exclude));
-    let analysis = analysis.application(|m| common.scope.selects(m, Classes::App));
     let answer = subject.run(common, analysis)?;
     let report = answer.analysis.report();
     show(common, KIND, &report, &report.text(), &subject.capture, &answer)
