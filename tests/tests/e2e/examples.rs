@@ -102,12 +102,7 @@ fn trees(recording: &Recording) {
     ];
     tree(recording, "Foo", &foo, None);
     tree(recording, "Fun", &[("main", 1, 150), ("main/fun", 10, 124)], None);
-    tree(
-        recording,
-        "Thr",
-        &[("main", 1, 72), ("main/call", 9, 108), ("main/call/boom", 9, 78)],
-        Some(273),
-    );
+    tree(recording, "Thr", &[("main", 1, 72), ("main/call", 9, 108), ("main/call/boom", 9, 78)], Some(273));
     let cas = [
         ("main", 1, 19),
         ("main/main0", 1, 46),
@@ -220,7 +215,8 @@ fn blocks(recording: &Recording) {
     assert_eq!(of("f"), [(0, 1), (2, 11), (8, 10), (23, 1)]);
     assert_eq!(of("g"), [(0, 10), (2, 65), (7, 55), (17, 10)]);
     assert_eq!(of("h"), [(0, 65)]);
-    let coverage = json(recording, &recording.capture(), &["report", "coverage", "--methods", "--class", "Pre"]);
+    let coverage =
+        json(recording, &recording.capture(), &["report", "coverage", "--methods", "--class", "Pre"]);
     let class = &coverage["classes"].as_array().unwrap()[0];
     let methods = by_method(&class["methods"], "name");
     let bytecodes = &methods["prep"]["bytecodes"];
