@@ -56,12 +56,9 @@ pub(crate) fn warn(warnings: &[Warning]) {
 pub(crate) fn query<'c>(args: &DecodeArgs, capture: &'c Capture) -> Result<Query<'c>> {
     let mut line = ProgressLine::new("decoding");
     let (begun, mut reported) = (Instant::now(), false);
-    let query = capture.query().threads(&args.threads)?;
-    let query = match args.jobs {
-        Some(jobs) => query.jobs(jobs),
-        None => query,
-    };
-    Ok(query
+    Ok(capture
+        .query()
+        .threads(&args.threads)?
         .machine_decoder(args.native_decoder.into())
         .positions(args.positions.into())
         .place(jportal::Place::Nothing)

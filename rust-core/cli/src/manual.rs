@@ -52,7 +52,7 @@ fn all_pages() -> Vec<(String, String)> {
 fn page(command: &clap::Command) -> String {
     let name = format!("jportal {}", command.get_name());
     let mut text = format!("# {name}\n\n{}", section(command));
-    for sub in command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
+    for sub in command.get_subcommands().filter(|c| c.get_name() != "help") {
         text.push_str(&format!("\n## {name} {}\n\n{}", sub.get_name(), section(sub)));
     }
     text

@@ -37,8 +37,11 @@ fn each_command_has_a_man_page() {
 
 #[test]
 fn details_of_a_command_are_in_its_help() {
-    let help = |name| String::from_utf8(jportal(&[name, "--help"]).stdout).unwrap();
-    for (name, detail) in [("info", "completeness"), ("accuracy", "PMD"), ("accuracy", "RA")] {
-        assert!(help(name).contains(detail), "{}", help(name));
+    let help =
+        |command: &[&str]| String::from_utf8(jportal(&[command, &["--help"]].concat()).stdout).unwrap();
+    let details: [(&[&str], &str); 3] =
+        [(&["info"], "completeness"), (&["accuracy"], "PMD"), (&["export", "perf-data"], "OVF")];
+    for (command, detail) in details {
+        assert!(help(command).contains(detail), "{}", help(command));
     }
 }

@@ -2,7 +2,6 @@
 
 //! What to decode of a capture, and how gaps are treated.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jportal_analyses::execution::Listener;
@@ -131,12 +130,6 @@ impl<'c> Query<'c> {
         self.options.positions = positions;
         self
     }
-    /// The number of threads that decode; by default, as many as the machine has processors. The
-    /// answer does not depend on it. Filling gaps takes further threads.
-    pub fn jobs(mut self, jobs: NonZeroUsize) -> Self {
-        self.options.jobs = Some(jobs);
-        self
-    }
     /// How to place orphans.
     pub fn place(self, place: Place) -> Self {
         Self { place, ..self }
@@ -250,7 +243,7 @@ impl<'c> Query<'c> {
             Some(icfg) => Projector::on(icfg, settings, to),
             None => Projector::new(Arc::new(recording.methods().clone()), settings, to),
         };
-        let summary = decode(&mut projector).map_err(failed)?;
+        let summary = relayed(&mut projector, decode).map_err(failed)?;
         Ok((summary, Some(projector.summary())))
     }
 }

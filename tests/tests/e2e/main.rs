@@ -17,7 +17,6 @@ mod flight;
 mod identity;
 mod idioms;
 mod jacoco;
-mod jobs;
 mod live;
 mod load;
 mod markers;

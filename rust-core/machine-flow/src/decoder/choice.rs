@@ -797,12 +797,14 @@ impl CoreDecoder {
         self.start_over(image);
     }
 
-    /// Keeps the first choice of a circle. Code in which control runs in a circle without a packet
-    /// never leaves it, so no round of it ran.
+    /// Of the choices made in a circle, keeps only the first that has an untried alternative. The
+    /// code of a circle without a packet never leaves it, so no round of it ran.
     fn leave_circle(&mut self) {
         let before = self.handed + self.items.len().saturating_sub(self.circled) as u64;
         let first = self.choices.iter().position(|c| c.items >= before && c.has_alternatives());
-        self.choices.truncate(first.map_or(usize::MAX, |first| first + 1));
+        if let Some(first) = first {
+            self.choices.truncate(first + 1);
+        }
     }
 
     /// Goes back to the latest choice that has an untried alternative.
