@@ -7,11 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jportal_analyses::Inlined;
-use jportal_analyses::execution::Visits;
+use jportal_analyses::execution::{OnCore, Visits};
 use jportal_bytecode::MethodTable;
 use jportal_capture::ring_file::{Recovery, recover};
 use jportal_capture::{CaptureReader, Damage, EndReason};
-use jportal_flow::ThreadInfo;
 use jportal_reconstruct::Recording;
 use jportal_units::{Tid, Tsc};
 
@@ -174,7 +173,7 @@ impl Capture {
         all
     }
     /// A clock that says for how many ticks a thread was on cores up to a time.
-    pub fn clock(&self) -> Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync> {
+    pub fn clock(&self) -> OnCore {
         let visits = self.visits();
         Arc::new(move |thread, time| visits.ticks((thread.tid.get(), thread.started.get()), time.get()))
     }

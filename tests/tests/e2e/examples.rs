@@ -92,7 +92,7 @@ fn fib(path: &str, n: u64, to: &mut BTreeMap<String, (u64, u64)>) {
 }
 
 fn trees(recording: &Recording) {
-    let foo = [
+    let sums = [
         ("main", 1, 5),
         ("main/<init>", 1, 3),
         ("main/f", 1, 106),
@@ -100,7 +100,7 @@ fn trees(recording: &Recording) {
         ("main/f/g/h", 55, 55),
         ("main/f/h", 10, 10),
     ];
-    tree(recording, "Foo", &foo, None);
+    tree(recording, "Foo", &sums, None);
     tree(recording, "Fun", &[("main", 1, 150), ("main/fun", 10, 124)], None);
     tree(recording, "Thr", &[("main", 1, 72), ("main/call", 9, 108), ("main/call/boom", 9, 78)], Some(273));
     let cas = [
@@ -195,10 +195,10 @@ fn paths(recording: &Recording) {
         };
         all.into_iter().map(|(name, row)| (name, ids(row))).collect::<BTreeMap<_, _>>()
     };
-    let foo = of("Foo");
-    assert_eq!(foo["f"], [(0, 1), (2, 9), (3, 1)]);
-    assert_eq!(foo["g"], [(0, 10), (2, 45), (3, 10)]);
-    assert_eq!(foo["h"], [(0, 65)]);
+    let sums = of("Foo");
+    assert_eq!(sums["f"], [(0, 1), (2, 9), (3, 1)]);
+    assert_eq!(sums["g"], [(0, 10), (2, 45), (3, 10)]);
+    assert_eq!(sums["h"], [(0, 65)]);
     assert_eq!(of("Fun")["fun"], [(0, 2), (1, 2), (2, 3), (3, 3)]);
     assert_eq!(of("Thr")["call"], [(0, 6), (1, 3)]);
 }

@@ -40,7 +40,7 @@ use jportal_units::{StreamOffset, Tsc};
 use serde::Serialize;
 
 use self::density::Density;
-pub use self::visits::Visits;
+pub use self::visits::{OnCore, Visits};
 use jportal_plain::table::{Align, table};
 
 /// A thread, identified by OS thread id and start.

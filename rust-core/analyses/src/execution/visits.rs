@@ -2,7 +2,10 @@
 
 //! When threads were on cores.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
+use jportal_flow::ThreadInfo;
 use jportal_units::{Core, Tsc};
 
 use super::Key;
@@ -15,6 +18,9 @@ struct Span {
     /// Ticks that the thread spent on that core before this stay.
     before: u64,
 }
+
+/// The ticks that a thread spent on cores up to a time.
+pub type OnCore = Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync>;
 
 /// When each thread was on which core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use jportal_bytecode::{Method, MethodTable, Shapes};
 use jportal_flow::{Analysis, Enough, Event, Exclude, ThreadInfo};
-use jportal_units::{MethodId, Tsc};
+use jportal_units::MethodId;
 
 use self::figures::{Figures, Slowest, Who};
 pub use self::histogram::RELATIVE_ERROR;
@@ -33,11 +33,9 @@ pub use self::lengths::{Length, Lengths, MethodLengths};
 pub use self::report::{Activation, Distribution, Latencies, MethodLatency};
 use self::thread::Stopwatch;
 pub use self::thread::Stopwatch as LatencyThread;
+use crate::execution::OnCore;
 use crate::hidden::{Hidden, Inlined};
 use crate::names::Naming;
-
-/// Ticks that a thread spent on cores up to a time.
-pub type OnCore = Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync>;
 
 /// Measures activations.
 pub struct LatencyAnalysis {

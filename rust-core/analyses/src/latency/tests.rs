@@ -6,6 +6,8 @@ use fastrand::Rng;
 use jportal_bytecode::MethodTable;
 use jportal_flow::{Entry, EventKind, Exit};
 
+use jportal_units::Tsc;
+
 use super::*;
 use crate::testing::{bytecode, enter, enter_as, feed, gap, leave, leave_as, method, methods, recovered};
 

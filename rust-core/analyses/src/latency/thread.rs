@@ -6,8 +6,9 @@ use hashbrown::HashMap;
 use jportal_flow::{Entry, Event, EventKind, Exit, Provenance, ThreadInfo};
 use jportal_units::{MethodId, Tsc};
 
+use super::LatencyAnalysis;
 use super::figures::{Figures, Slow, Slowest};
-use super::{LatencyAnalysis, OnCore};
+use crate::execution::OnCore;
 use crate::hidden::{Follower, Hidden};
 
 /// A chosen activation on the stack.

@@ -62,6 +62,7 @@ use jportal_flow::{Analysis, Enough, Event, Exclude, ThreadInfo};
 
 use self::rules::Rules;
 use self::walk::Hook;
+use crate::execution::OnCore;
 use crate::hidden::Inlined;
 use crate::names::Naming;
 
@@ -70,7 +71,6 @@ pub use options::{Counting, Hide, MAX_NODES, Natives, Options, Upcalls, is_of_hi
 pub use replay::{Change, Live, NodeId, Profiler, Replay, ReplayThread};
 pub use report::{CallTree, Context, Delta, Kind, Limits, Settings, Site, ThreadTree, Tiers};
 pub use rows::Row;
-pub use rules::Clock;
 pub use text::{Layout, Weight};
 pub use walk::TreeThread;
 
@@ -132,7 +132,7 @@ impl TreeAnalysis {
     }
     /// The same analysis with a clock that knows when threads were on cores. Without a clock all
     /// time between two times of a flow counts.
-    pub fn timed_by(mut self, clock: Clock) -> Self {
+    pub fn timed_by(mut self, clock: OnCore) -> Self {
         self.rules.clock = Some(clock);
         self
     }

@@ -12,10 +12,8 @@ use jportal_units::{Bci, MethodId, Tsc};
 use super::arena::Room;
 use super::lengths::AllLengths;
 use super::options::{Counting, Hide, Options, Scope};
+use crate::execution::OnCore;
 use crate::hidden::may_throw;
-
-/// The ticks that a thread has spent on cores up to a time.
-pub type Clock = Arc<dyn Fn(&ThreadInfo, Tsc) -> u64 + Send + Sync>;
 
 /// Maximum number of frames kept, as in [`jportal_flow::Stack`]: far more than a Java thread's
 /// stack can hold.
@@ -28,7 +26,7 @@ pub(super) struct Rules {
     pub(super) options: Options,
     pub(super) scope: Scope,
     pub(super) exclude: Exclude,
-    pub(super) clock: Option<Clock>,
+    pub(super) clock: Option<OnCore>,
     pub(super) room: Room,
     /// Maximum number of frames kept. Deeper frames count for the deepest one.
     pub(super) deepest: usize,

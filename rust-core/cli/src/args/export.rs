@@ -284,9 +284,6 @@ pub(crate) struct DiffArgs {
     /// Maximum number of differences shown; all are counted
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) top: usize,
-    /// Number of threads that decode [default: one for each processor]
-    #[arg(short, long, value_name = "N")]
-    pub(crate) jobs: Option<std::num::NonZeroUsize>,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
 }
