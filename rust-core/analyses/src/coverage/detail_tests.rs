@@ -67,7 +67,8 @@ fn exceptions_count_as_branches_on_request() {
     // May throw: getstatic 0, putstatic 5, invokestatic 9, getstatic 12, putstatic 18 with the
     // handler or out; getstatic 25, putstatic 31, return 34 out.
     assert_eq!(executed(&of(&all, "call").figures.branches), (1, 13));
-    // irem 2, new 6, invokespecial 10, athrow 13, getstatic 14, putstatic 19, return 22; two ways of ifne.
+    // irem 2, new 6, invokespecial 10, athrow 13, getstatic 14, putstatic 19, return 22; two ways
+    // of ifne.
     assert_eq!(executed(&of(&all, "boom").figures.branches), (3, 9));
     let ways = &of(&all, "call").detail.as_ref().unwrap().exceptions;
     let taken: Vec<_> = ways.iter().filter(|w| w.state == State::Executed).collect();

@@ -3,10 +3,10 @@
 //! The numbering of a method's acyclic paths (Ball and Larus, MICRO 1996).
 //!
 //! Nodes are the basic blocks, see [`Blocks`](jportal_bytecode::Blocks), that a depth-first search
-//! from block 0, and then from the exception handlers in ascending order, reaches. The successors of a block are, in this
-//! order: the next block and the branch's target; the targets of a switch, ascending; the target
-//! of a `jsr`; the instructions after all `jsr`, ascending, for `ret`. Two ways to the same block
-//! are one edge, because the flow of bytecodes does not distinguish them.
+//! from block 0, and then from the exception handlers in ascending order, reaches. The successors
+//! of a block are, in this order: the next block and the branch's target; the targets of a switch,
+//! ascending; the target of a `jsr`; the instructions after all `jsr`, ascending, for `ret`. Two
+//! ways to the same block are one edge, because the flow of bytecodes does not distinguish them.
 //!
 //! An edge to a block on the stack of the search is a *back edge*. It ends a path, and another
 //! path begins at its target. Each path has an identity between 0 and the number of paths: the sum

@@ -28,8 +28,8 @@ pub(crate) const OBJECT: u32 = 5;
 /// 13 iload_1; 14 g; 17 iinc; 20 goto 2; 23 return`.
 const F_CODE: &[u8] =
     &[4, 60, 27, 16, 10, 163, 0, 18, 42, 182, 0, 0, 42, 27, 182, 0, 0, 132, 1, 1, 167, 0xff, 0xee, 177];
-/// `0 iconst_1; 1 istore_2; 2 iload_2; 3 iload_1; 4 if_icmpgt 17; 7 aload_0; 8 h; 11 iinc; 14 goto 2;
-/// 17 return`.
+/// `0 iconst_1; 1 istore_2; 2 iload_2; 3 iload_1; 4 if_icmpgt 17; 7 aload_0; 8 h; 11 iinc;
+/// 14 goto 2; 17 return`.
 const G_CODE: &[u8] = &[4, 61, 28, 27, 163, 0, 13, 42, 182, 0, 0, 132, 2, 1, 167, 0xff, 0xf4, 177];
 
 fn call(bci: u16, class: &str, name: &str, signature: &str) -> InvokeRef {

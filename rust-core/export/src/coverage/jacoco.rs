@@ -119,8 +119,8 @@ fn count_lines(lines: &Lines) -> Count {
     all
 }
 
-/// Writes JaCoCo's report. Unknown instructions, ways, lines, methods and classes are in no counter,
-/// and unknown lines are left out.
+/// Writes JaCoCo's report. Unknown instructions, ways, lines, methods and classes are in no
+/// counter, and unknown lines are left out.
 ///
 /// # Errors
 /// If the coverage has no counts of lines, or `out` fails.
