@@ -34,8 +34,7 @@ use crate::{Outcome, decode};
 use listings::Listings;
 
 /// What one pass over the flow collects.
-type Pass =
-    (Threads, (HotAnalysis, (TreeAnalysis, (CountsAnalysis, (OverviewAnalysis, Option<LatencyAnalysis>)))));
+type Pass = (Threads, (HotAnalysis, (TreeAnalysis, (CountsAnalysis, (OverviewAnalysis, LatencyAnalysis)))));
 
 /// Slowest activations that are kept, of all methods together, and that a method's row shows.
 const SLOWEST: [usize; 2] = [500, 20];
@@ -100,11 +99,12 @@ fn pass(args: &ViewArgs, subject: &Subject) -> Pass {
         .timed_by(subject.capture.clock());
     let counts = CountsAnalysis::new(methods(), inlined()).excluding(exclude).naming(naming);
     let overview = OverviewAnalysis::default().excluding(exclude);
-    let latency = (!args.latency.is_empty()).then(|| {
-        let wanted = |m: &Method| args.latency.iter().any(|pattern| pattern.selects(m));
-        let latency = LatencyAnalysis::new(methods(), inlined(), SLOWEST[0], wanted);
-        latency.excluding(exclude).naming(naming)
-    });
+    let wanted = |m: &Method| match args.latency.as_slice() {
+        [] => common.scope.selects(m, Classes::App),
+        patterns => patterns.iter().any(|pattern| pattern.selects(m)),
+    };
+    let latency = LatencyAnalysis::new(methods(), inlined(), SLOWEST[0], wanted);
+    let latency = latency.excluding(exclude).naming(naming);
     (Threads::default(), (hot, (tree, (counts, (overview, latency)))))
 }
 
@@ -123,7 +123,7 @@ fn page(args: &ViewArgs, subject: &Subject, answer: &Answer<Pass>) -> View {
     let tree = tree.tree();
     let coverage = counts.coverage(CoverageOptions::default(), |m| common.scope.selects(m, Classes::App));
     let blocks = counts.blocks(BlocksOptions { level: Level::Bytecodes, ..Default::default() }, in_scope);
-    let lengths = latency.as_ref().map(LatencyAnalysis::lengths);
+    let lengths = latency.lengths();
     let naming = common.naming.get();
     let listings = Listings::new(&blocks, &subject.methods, naming);
     let mut methods = ViewMethod::all(&hot);
@@ -132,15 +132,14 @@ fn page(args: &ViewArgs, subject: &Subject, answer: &Answer<Pass>) -> View {
     let overview = overview.overview(Some(&visits).filter(|visits| **visits != Visits::default()));
 
     let mut meta = meta::of(args, subject, answer);
-    let measured = lengths.as_ref().is_none_or(|lengths| lengths.exact);
     let built = tree.as_ref().is_ok_and(|tree| tree.exact);
-    meta.exact = hot.exact && coverage.exact && blocks.exact && measured && built;
+    meta.exact = hot.exact && coverage.exact && blocks.exact && lengths.exact && built;
     if blocks.repeated > 0 {
         let n = blocks.repeated;
         meta.notes.push(format!("{n} bytecodes after deoptimisations may be counted twice."));
     }
     meta.notes.extend(tree.as_ref().err().map(no_tree));
-    meta.notes.extend(lengths.as_ref().and_then(left_out));
+    meta.notes.extend(left_out(&lengths));
     meta.inexact = hot.inexact;
     View {
         meta,
@@ -149,7 +148,7 @@ fn page(args: &ViewArgs, subject: &Subject, answer: &Answer<Pass>) -> View {
         methods,
         coverage: Some(coverage),
         overview: Some(overview),
-        latency: lengths.as_ref().map(durations),
+        latency: Some(durations(&lengths)),
         jit: Some(jit(subject, naming.stable)),
         sources: Vec::new(),
     }

@@ -298,8 +298,7 @@ pub(crate) struct ViewArgs {
     /// A directory or a JAR with the program's sources; may be repeated
     #[arg(long, value_name = "DIR|JAR")]
     pub(crate) source: Vec<PathBuf>,
-    /// Measure the activations of these methods; may be repeated. Without it, the page has no
-    /// durations
+    /// Measure the activations of these methods, instead of all of the application; may be repeated
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     pub(crate) latency: Vec<Pattern>,
 }
