@@ -5,6 +5,15 @@
 use crate::error::Error;
 use crate::schema::{FRAME_HEADER, Record, Stamped};
 
+/// Record boundaries in a piece of the stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Boundaries {
+    /// Where the first record begins.
+    pub(crate) first: Option<usize>,
+    /// Where the last record that ends in the piece ends.
+    pub(crate) end: Option<usize>,
+}
+
 /// Follows record boundaries through a stream that arrives in pieces of any length.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FrameTracker {
@@ -26,9 +35,9 @@ impl FrameTracker {
     pub(crate) fn is_at_boundary(&self) -> bool {
         self.left == 0 && self.seen == 0
     }
-    /// Takes the next piece; returns where in it the first record begins.
-    pub(crate) fn advance(&mut self, piece: &[u8]) -> Result<Option<usize>, Error> {
-        let mut first = None;
+    /// Takes the next piece; returns the boundaries in it.
+    pub(crate) fn advance(&mut self, piece: &[u8]) -> Result<Boundaries, Error> {
+        let mut found = Boundaries::default();
         let mut i = 0;
         while i < piece.len() {
             if self.left > 0 {
@@ -36,10 +45,13 @@ impl FrameTracker {
                 self.left -= n as u32;
                 i += n;
                 self.at += n as u64;
+                if self.left == 0 {
+                    found.end = Some(i);
+                }
                 continue;
             }
-            if self.seen == 0 && first.is_none() {
-                first = Some(i);
+            if self.seen == 0 {
+                found.first.get_or_insert(i);
             }
             self.len[usize::from(self.seen) & 3] = piece[i];
             self.seen += 1;
@@ -49,7 +61,7 @@ impl FrameTracker {
                 self.begin()?;
             }
         }
-        Ok(first)
+        Ok(found)
     }
 
     fn begin(&mut self) -> Result<(), Error> {
@@ -131,15 +143,15 @@ mod tests {
     }
 
     #[test]
-    fn record_starts_are_found_in_any_division() {
+    fn boundaries_are_found_in_any_division() {
         let all = stream(5); // 5 frames of 24 bytes
         for size in 1..all.len() {
             let mut t = FrameTracker::default();
             for (k, piece) in all.chunks(size).enumerate() {
                 let from = k * size;
-                let expected = from.div_ceil(24) * 24 - from;
-                let expected = (expected < piece.len()).then_some(expected);
-                assert_eq!(t.advance(piece).unwrap(), expected, "piece {k} of {size}");
+                let first = Some(from.next_multiple_of(24) - from).filter(|n| *n < piece.len());
+                let end = ((from + piece.len()) / 24 * 24).checked_sub(from).filter(|n| *n > 0);
+                assert_eq!(t.advance(piece).unwrap(), Boundaries { first, end }, "piece {k} of {size}");
             }
         }
     }

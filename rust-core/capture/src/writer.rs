@@ -159,13 +159,23 @@ impl CaptureWriter {
         self.ready()?;
         for part in bytes.chunks(SPLIT) {
             let mut frames = self.frames;
-            let first = frames.advance(part)?;
+            let first = frames.advance(part)?.first;
             let first = first.map_or(NO_RECORD, |n| n as u32);
             self.chunk(Kind::Metadata, first, self.written.metadata, part)?;
             self.frames = frames;
             self.written.metadata += part.len() as u64;
         }
         Ok(())
+    }
+
+    /// Where in a piece of metadata, if it is appended next, the last record ends. `None` if no
+    /// record ends in it.
+    ///
+    /// # Errors
+    /// [`Error::FrameLength`].
+    pub fn whole_records(&self, piece: &[u8]) -> Result<Option<usize>, Error> {
+        let mut frames = self.frames;
+        Ok(frames.advance(piece)?.end)
     }
 
     /// Appends bytes of a core's PT stream. `offset` is the position of the first byte on the

@@ -4,6 +4,7 @@
 //! the file, so that every `write(2)` happens with signals blocked.
 
 use crate::error::Error;
+use crate::ring::Ring;
 use crate::session::Session;
 use jportal_capture::CaptureWriter;
 use jportal_capture::header::sources;
@@ -40,10 +41,13 @@ pub(crate) fn run(session: &Session) {
     loop {
         let last = !ring.is_open();
         session.write_header();
-        piece.clear();
-        let n = ring.read(&mut piece, PIECE);
-        if n > 0 {
-            if !session.append(|w| w.metadata(&piece)) {
+        if ring.left() > 0 {
+            let mut n = 0;
+            let put = session.append(|w| {
+                n = put_records(w, ring, PIECE, &mut piece)?;
+                Ok(())
+            });
+            if !put {
                 return;
             }
             ring.free(n);
@@ -62,6 +66,26 @@ pub(crate) fn run(session: &Session) {
     }
 }
 
+/// Appends the oldest records, at most `limit` bytes of them, and returns their length. A record is
+/// cut only if it is longer than [`PIECE`]: the disk may be full after this piece.
+fn put_records(
+    writer: &mut CaptureWriter,
+    ring: &Ring,
+    limit: usize,
+    piece: &mut Vec<u8>,
+) -> Result<usize, jportal_capture::Error> {
+    for limit in [limit, PIECE] {
+        piece.clear();
+        ring.read(piece, limit);
+        if let Some(end) = writer.whole_records(piece)? {
+            piece.truncate(end);
+            break;
+        }
+    }
+    writer.metadata(piece)?;
+    Ok(piece.len())
+}
+
 /// After a failed recording, writes the records committed by then, as far as they fit. The
 /// trace in the file may need them.
 pub(crate) fn save(session: &Session) {
@@ -73,9 +97,12 @@ pub(crate) fn save(session: &Session) {
     ring.close();
     let mut piece = Vec::new();
     while ring.left() > 0 {
-        piece.clear();
-        let n = ring.read(&mut piece, SMALL_PIECE);
-        if !session.append_after_failure(|w| w.metadata(&piece)) {
+        let mut n = 0;
+        let put = session.append_after_failure(|w| {
+            n = put_records(w, ring, SMALL_PIECE, &mut piece)?;
+            Ok(())
+        });
+        if !put {
             return;
         }
         ring.free(n);

@@ -173,13 +173,16 @@ fn a_capture_that_cannot_be_written_is_reported_at_start() {
 #[test]
 fn a_full_disk_ends_the_recording_not_the_vm() {
     let dir = tempfile::tempdir().unwrap();
-    let capture = dir.path().join("a.jportal");
-    let output = survive(&capture, Some(1 << 20));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("disk full after"), "{told}");
-    let reader = CaptureReader::open(&capture).unwrap();
-    let records = check_metadata(&reader)[&0];
-    assert!(records > 30_000 && records < 200_000, "{records} records of 24 bytes in 1 MiB");
-    assert!(!ring_file::path_of(&capture).exists());
+    // However much fits, no record is cut.
+    for more in (0..24 * 8).step_by(8) {
+        let capture = dir.path().join(format!("{more}.jportal"));
+        let output = survive(&capture, Some((1 << 20) + more));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
+        assert!(stdout.contains("disk full after"), "{stdout}");
+        let reader = CaptureReader::open(&capture).unwrap();
+        let records = check_metadata(&reader)[&0];
+        assert!(records > 30_000 && records < 200_000, "{records} records of 24 bytes in 1 MiB");
+        assert!(!ring_file::path_of(&capture).exists());
+    }
 }
