@@ -11,6 +11,7 @@ mod code_memory;
 mod configurations;
 mod degrade;
 mod died;
+mod equality;
 mod examples;
 mod faults;
 mod flight;

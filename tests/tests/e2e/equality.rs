@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
+
+//! Reports and exports of a program without probes must equal what the peer computes, on its own,
+//! from the oracle's log of another run: call tree, counts, paths and call trace of the main thread.
+
+use jportal_tests::figures::figure;
+use jportal_tests::peer::{Fault, KINDS, Kind, Logged, table};
+use jportal_tests::place::{self, Place};
+use jportal_tests::programs::{self, Program, Size};
+use jportal_tests::recording::{Mode, Plan, Recording};
+use jportal_tests::{Result, skip};
+
+/// Flags that leave no compiled code without a record of what it executed.
+const EXACT: [&str; 2] = ["-XX:JPortalPrecision=exact", "-XX:-OmitStackTraceInFastThrow"];
+
+/// Compares one kind, without a fault and with each fault.
+fn compare(name: &str, kind: Kind, recording: &Recording, logged: &Logged) -> Result<()> {
+    let peer = logged.explain(kind)?;
+    let compared = logged.compare(kind, &peer, &table(recording, kind, None)?)?;
+    figure(&format!("equality\t{name}\t{}\tequal {}", kind.name(), compared.equal));
+    if !compared.same || compared.equal == 0 {
+        return Err(format!("{} equal; {:.4000}", compared.equal, compared.text).into());
+    }
+    for fault in [Fault::Count, Fault::Row] {
+        if logged.compare(kind, &peer, &table(recording, kind, Some(fault))?)?.same {
+            return Err(format!("the fault {fault:?} is not seen").into());
+        }
+    }
+    Ok(())
+}
+
+fn check(place: &Place, program: &Program, flags: &[&str]) -> Result<()> {
+    let arguments = program.command(&place.root, &place.programs, Size::Small);
+    let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+    let exact: Vec<String> = EXACT.iter().map(ToString::to_string).collect();
+    let plan = Plan {
+        oracle: false,
+        flags: [flags.clone(), exact].concat(),
+        ..Plan::new(Mode::Tiered)
+    };
+    let recording = Recording::make(place, program, &plan)?;
+    if !recording.program.status.success() {
+        return Err(format!("{}: {}", recording.program.status, recording.program.stderr).into());
+    }
+    let logged = Logged::run(place, &[flags, arguments].concat(), &recording.file("peer"))?;
+    let errors: Vec<String> = KINDS
+        .iter()
+        .filter_map(|kind| {
+            let error = compare(program.name, *kind, &recording, &logged).err()?;
+            Some(format!("{}: {error}", kind.name()))
+        })
+        .collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{}\nits files are in {}", errors.join("\n"), recording.keep().display()).into())
+}
+
+fn run(name: &str, flags: &[&str]) {
+    let test = format!("equality of {name}");
+    let Some(place) = place::installed(&test) else { return };
+    let program = programs::by_name(name).expect("a program of that name");
+    if let Some(missing) = program.missing() {
+        return skip::skip(&test, &missing);
+    }
+    if let Err(error) = check(&place, &program, flags) {
+        panic!("{test}: {error}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn calls() {
+    run("calls", &[]);
+}
+
+#[test]
+#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+fn recursion() {
+    run("recursion", &[]);
+}
+
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn h2() {
+    run("h2-rounds", &["-Dh2.objectCache=false"]);
+}
+
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn xalan() {
+    run("xalan", &[]);
+}
+
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn hsqldb() {
+    run("hsqldb", &[]);
+}
+
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn serializer() {
+    run("serializer", &[]);
+}
+
+#[test]
+#[ignore = "minutes; scripts/verify-all"]
+fn xerces() {
+    run("xerces", &[]);
+}
