@@ -16,7 +16,7 @@ use crate::programs::check;
 
 /// The code cache is small, so that new code takes the place of flushed code.
 #[test]
-#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+#[ignore = "minutes; scripts/verify-all"]
 fn code_in_a_memfd_is_followed() {
     let Some(place) = place::installed("code_in_a_memfd_is_followed") else { return };
     let folder = Scratch::new().expect("a folder");

@@ -162,8 +162,8 @@ programs! {
         reflection = "reflection", natives = "natives", monitors = "monitors", threads = "threads",
         recursion = "recursion", library = "library", loaders = "loaders", resolving = "resolving", hot_loops = "hot-loops",
         old_forms = "old-forms", new_forms = "new-forms", h2 = "h2";
-    tiered: javac = "javac", xalan = "xalan", ecj = "ecj", fop = "fop";
-    long: antlr = "antlr", hsqldb = "hsqldb", sunflow = "sunflow";
+    tiered: javac = "javac", xalan = "xalan";
+    long: ecj = "ecj", fop = "fop", antlr = "antlr", hsqldb = "hsqldb", sunflow = "sunflow";
 }
 
 /// The class loaders of these programs run code of their own while the VM resolves the class of a
