@@ -28,6 +28,9 @@ pub enum Kind {
     Trace,
 }
 
+/// More rows than any report has.
+const ALL: &str = "1000000000";
+
 /// All kinds.
 pub const KINDS: [Kind; 4] = [Kind::Tree, Kind::Counts, Kind::Paths, Kind::Trace];
 
@@ -75,12 +78,8 @@ impl Logged {
         let classes = arguments.get(at + 1).ok_or("no class path")?.clone();
         std::fs::create_dir_all(folder)?;
         let (log, saved) = (folder.join("log"), folder.join("saved"));
-        let agent = format!(
-            "-javaagent:{}=out={},save={}",
-            place.oracle.display(),
-            log.display(),
-            saved.display()
-        );
+        let agent =
+            format!("-javaagent:{}=out={},save={}", place.oracle.display(), log.display(), saved.display());
         let finished = process::run(Command::new(&place.java).arg(agent).args(arguments), LIMIT)?;
         if !finished.status.success() {
             return Err(format!("the program failed, {}: {}", finished.status, finished.stderr).into());
@@ -155,10 +154,15 @@ pub fn table(recording: &Recording, kind: Kind, fault: Option<Fault>) -> Result<
             let tree = report(&["report", "call-tree", "--merge", "--bba", "both", "--hide", "splice"])?;
             tree_table(&tree, fault)
         }
-        Kind::Counts => counts_table(&report(&["report", "blocks", "--level", "bytecodes"])?, fault),
-        Kind::Paths => paths_table(&report(&["report", "paths", "--cut"])?, fault),
+        Kind::Counts => {
+            counts_table(&report(&["report", "blocks", "--lines", "--bytecodes", "--top", ALL])?, fault)
+        }
+        Kind::Paths => paths_table(&report(&["report", "paths", "--cut", "--top", ALL])?, fault),
         Kind::Trace => {
             let folder = recording.file("call-trace");
+            if folder.exists() {
+                std::fs::remove_dir_all(&folder)?;
+            }
             let folder = folder.to_str().ok_or("the path is not UTF-8")?;
             report(&["export", "call-trace", "-o", folder])?;
             trace_table(Path::new(folder), fault)
@@ -360,7 +364,8 @@ fn sites(folder: &Path) -> Result<Vec<Option<String>>> {
                 "exit" => "x",
                 other => return Err(format!("a site of kind {other}").into()),
             };
-            let site = [letter, &cells[class].replace('.', "/"), cells[method], cells[descriptor], cells[bci]];
+            let site =
+                [letter, &cells[class].replace('.', "/"), cells[method], cells[descriptor], cells[bci]];
             Ok((!is_hidden(cells[class])).then(|| format!("0\t{}\n", site.join("\t"))))
         })
         .collect()

@@ -33,11 +33,7 @@ fn check(place: &Place, program: &Program, flags: &[&str]) -> Result<()> {
     let arguments = program.command(&place.root, &place.programs, Size::Small);
     let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
     let exact: Vec<String> = EXACT.iter().map(ToString::to_string).collect();
-    let plan = Plan {
-        oracle: false,
-        flags: [flags.clone(), exact].concat(),
-        ..Plan::new(Mode::Tiered)
-    };
+    let plan = Plan { oracle: false, flags: [flags.clone(), exact].concat(), ..Plan::new(Mode::Tiered) };
     let recording = Recording::make(place, program, &plan)?;
     if !recording.program.status.success() {
         return Err(format!("{}: {}", recording.program.status, recording.program.stderr).into());
@@ -75,7 +71,7 @@ fn calls() {
 }
 
 #[test]
-#[cfg_attr(not(installed), ignore = "cannot run: nothing is built; run scripts/setup")]
+#[ignore = "minutes; scripts/verify-all"]
 fn recursion() {
     run("recursion", &[]);
 }
