@@ -26,10 +26,10 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 30 s of processor time for commands that need at most some seconds, 4 GiB of
+    /// 10 s of processor time for commands that need some hundredths of a second, 4 GiB of
     /// address space, 64 MiB of additional resident memory, and 64 bytes per byte of growth.
     fn default() -> Self {
-        Self { cpu_seconds: 30, address_space: 4 << 30, more_kib: 64 << 10, per_byte: 64 }
+        Self { cpu_seconds: 10, address_space: 4 << 30, more_kib: 64 << 10, per_byte: 64 }
     }
 }
 
