@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jportal_bytecode::{Blocks, Instruction, Method, MethodTable, Opcode};
 use jportal_flow::{
-    Analysis, Enough, Entry, Event, EventKind, Exclude, Exit, Gap, Orphan, Provenance, Stack, ThreadInfo,
+    Analysis, Enough, Entry, Event, EventKind, Exclude, Gap, Orphan, Provenance, Stack, ThreadInfo,
 };
 use jportal_units::{Bci, MethodId, Tsc};
 use serde_json::{Map, Value, json};
@@ -279,7 +279,7 @@ fn visible(
         EventKind::Enter { method, tier, entry } => {
             (format!("> {} [{}{}]", s.method(*method), tier.name(), entry_note(*entry)), before)
         }
-        EventKind::Leave { method, exit } => (format!("< {} {}", s.method(*method), exit_name(*exit)), after),
+        EventKind::Leave { method, exit } => (format!("< {} {}", s.method(*method), exit.name()), after),
         EventKind::Catch { method, bci } => {
             (format!("catch at {bci}{} in {}", line_note(s, *method, *bci), s.method(*method)), after)
         }
@@ -338,7 +338,7 @@ fn fields(s: &Shared, kind: &EventKind, o: &mut Map<String, Value>) {
         EventKind::Leave { method, exit } => {
             put("event", "leave".into());
             put("method", s.method(*method).into());
-            put("exit", exit_name(*exit).into());
+            put("exit", exit.name().into());
         }
         EventKind::Bytecode { method, bci, tier } => {
             put("event", "bytecode".into());
@@ -433,18 +433,6 @@ const fn entry_note(entry: Entry) -> &'static str {
         Entry::Osr => ", by OSR",
         Entry::Deoptimisation => ", by deoptimisation",
         Entry::Found => ", found on the stack",
-    }
-}
-
-const fn exit_name(exit: Exit) -> &'static str {
-    match exit {
-        Exit::Return => "return",
-        Exit::Unwind => "unwind",
-        Exit::PopFrame => "pop-frame",
-        Exit::EarlyReturn => "early-return",
-        Exit::Replaced => "replaced",
-        Exit::Lost => "lost",
-        Exit::Unknown => "unknown",
     }
 }
 

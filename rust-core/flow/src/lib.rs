@@ -100,6 +100,21 @@ pub enum Exit {
     Unknown,
 }
 
+impl Exit {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Return => "return",
+            Self::Unwind => "unwind",
+            Self::PopFrame => "pop-frame",
+            Self::EarlyReturn => "early-return",
+            Self::Replaced => "replaced",
+            Self::Lost => "lost",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// How an event is known.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Provenance {

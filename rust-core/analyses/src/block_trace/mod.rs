@@ -13,7 +13,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use crate::known::Known;
 pub use numbers::{BlockNumbers, Numbers, leaders};
 pub use open::{Accounts, Open, Watch};
-pub use step::{Known, Left, Step};
+pub use step::{Left, Step};
 pub use steps::{Steps, StepsThread};

@@ -2,31 +2,10 @@
 
 //! The steps of a flow at the level of blocks.
 
-use jportal_flow::{Cause, Gap, Provenance};
+use jportal_flow::{Cause, Gap};
 use jportal_units::{Bci, MethodId, Tsc};
 
-/// How the steps that follow are known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u8)]
-pub enum Known {
-    /// From packets and metadata alone.
-    #[default]
-    Decoded = 0,
-    /// By placing an orphan segment.
-    Projected = 1,
-    /// By filling a gap.
-    Recovered = 2,
-}
-
-impl From<Provenance> for Known {
-    fn from(provenance: Provenance) -> Self {
-        match provenance {
-            Provenance::Decoded => Self::Decoded,
-            Provenance::Projected { .. } => Self::Projected,
-            Provenance::Recovered { .. } => Self::Recovered,
-        }
-    }
-}
+use crate::known::Known;
 
 /// How a frame ended other than by a return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

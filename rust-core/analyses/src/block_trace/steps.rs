@@ -9,7 +9,8 @@ use jportal_flow::{Entry, Event, EventKind, Exclude, Exit, Provenance, Tier};
 use jportal_units::{Bci, MethodId, Tsc};
 
 use super::numbers::Numbers;
-use super::step::{Known, Left, Step};
+use super::step::{Left, Step};
+use crate::known::Known;
 
 /// The rules by which events become steps.
 ///

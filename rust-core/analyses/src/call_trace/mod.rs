@@ -29,8 +29,9 @@ use self::hides::Hides;
 pub use self::sites::{Site, SiteKind, Sites, TooManySites};
 pub use self::summary::{CallTraces, ThreadTrace, Tokens};
 use self::thread::Tracer;
-pub use self::token::{Ended, Known, Mark, Token};
+pub use self::token::{Ended, Mark, Token};
 use crate::hidden::Inlined;
+pub use crate::known::Known;
 
 /// Receives the words of one thread's trace.
 pub trait TraceSink: Send {

@@ -10,9 +10,10 @@ use jportal_units::{Bci, MethodId};
 use super::hides::Stretches;
 use super::sites::Implicit;
 use super::summary::{ThreadTrace, Tokens};
-use super::token::{Ended, Known, Mark, Token};
+use super::token::{Ended, Mark, Token};
 use super::{Shared, TraceSink};
 use crate::hidden::Follower;
+use crate::known::Known;
 
 /// Opens the output of a thread.
 type Open = Box<dyn Fn(&ThreadInfo) -> io::Result<Option<Box<dyn TraceSink>>> + Send>;

@@ -14,29 +14,7 @@
 //! A reader can skip kinds that it does not know. The numbers of kinds, reasons and causes never
 //! change; `docs/call-trace-format.md` lists them.
 
-use jportal_flow::Provenance;
-
-/// How an event, and so the tokens that it causes, is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Known {
-    /// From packets and metadata alone.
-    #[default]
-    Decoded,
-    /// By placing an orphan segment.
-    Projected,
-    /// By filling a gap.
-    Recovered,
-}
-
-impl From<Provenance> for Known {
-    fn from(provenance: Provenance) -> Self {
-        match provenance {
-            Provenance::Decoded => Self::Decoded,
-            Provenance::Projected { .. } => Self::Projected,
-            Provenance::Recovered { .. } => Self::Recovered,
-        }
-    }
-}
+use crate::known::Known;
 
 /// How a frame ended, if not by a return or an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! The table of events.
 
 use jportal_bytecode::Opcode;
-use jportal_flow::{Entry, Event, EventKind, Exit, Orphan, Provenance, Tier};
+use jportal_flow::{Entry, Event, EventKind, Orphan, Provenance, Tier};
 use jportal_units::{Bci, MethodId, Tsc};
 
 use super::sheet::{Cell, Kind, ROWS, Sheet, Spec};
@@ -53,18 +53,6 @@ const fn entry_name(entry: Entry) -> &'static str {
     }
 }
 
-const fn exit_name(exit: Exit) -> &'static str {
-    match exit {
-        Exit::Return => "return",
-        Exit::Unwind => "unwind",
-        Exit::PopFrame => "pop-frame",
-        Exit::EarlyReturn => "early-return",
-        Exit::Replaced => "replaced",
-        Exit::Lost => "lost",
-        Exit::Unknown => "unknown",
-    }
-}
-
 impl Row {
     fn new(kind: &'static str) -> Self {
         Self { kind, ..Self::default() }
@@ -88,7 +76,7 @@ impl Row {
                 ..Self::new("enter")
             },
             EventKind::Leave { method, exit } => {
-                Self { method: Some(*method), detail: Some(exit_name(*exit)), ..Self::new("leave") }
+                Self { method: Some(*method), detail: Some(exit.name()), ..Self::new("leave") }
             }
             EventKind::Catch { method, bci } => {
                 Self { method: Some(*method), bci: Some(*bci), ..Self::new("catch") }
