@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 
 //! Reports and exports of a program without probes must equal what the peer computes, on its own,
-//! from the oracle's log of another run: call tree, counts, paths and call trace of the main thread.
+//! from the oracle's log of another run: call tree, counts, paths and call trace of the main
+//! thread.
 
 use jportal_tests::figures::figure;
 use jportal_tests::peer::{Fault, KINDS, Kind, Logged, table};
