@@ -69,7 +69,7 @@ impl Symbol {
 ///
 /// Knowledge that the paper's tracer does not have restricts the positions further:
 /// [anchors](Self::anchor), [callees](Self::call), and the calls at either [end](Self::ends).
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Segment {
     symbols: Vec<Symbol>,
     anchors: Vec<(u32, Node)>,
@@ -78,7 +78,7 @@ pub struct Segment {
 }
 
 /// Calls that lead out of a segment at its ends.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Ends {
     /// The first symbol follows a call of this method.
     pub after: Option<MethodId>,

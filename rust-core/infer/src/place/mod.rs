@@ -15,6 +15,7 @@
 //! and for each thread the events of one stretch, at most [`Settings::buffered`].
 
 mod emit;
+mod known;
 mod placement;
 mod projector;
 pub mod stretch;

@@ -7,11 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Outcome;
 use crate::project::paths::Below;
-use crate::project::{
-    Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projected, Projection,
-};
+use crate::project::{Enumerate, Extent, Fit, Guided, Indexed, Limits, Places, Project, Projection};
 use jportal_bytecode::{ByName, Icfg, MethodTable, Node, SharedIcfg, Transfer};
 
+use crate::place::known::Known;
 use crate::place::stretch::{Begin, Bytecode, Stretch};
 use crate::place::summary::Summary;
 
@@ -121,8 +120,14 @@ impl Placer {
         &self.program().0
     }
     /// Places `stretch`: its parts, in order. `anchor` is the position of its first bytecode,
-    /// if known.
-    pub(crate) fn place(&self, stretch: &Stretch, anchor: Option<Node>, summary: &mut Summary) -> Vec<Part> {
+    /// if known. `known` and `summary` belong to the thread.
+    pub(crate) fn place(
+        &self,
+        stretch: &Stretch,
+        anchor: Option<Node>,
+        known: &mut Known,
+        summary: &mut Summary,
+    ) -> Vec<Part> {
         let all = stretch.bytecodes.len();
         let (mut parts, mut from) = (Vec::new(), 0);
         let mut begin = anchor.map_or(Begin::Anywhere, Begin::At);
@@ -132,9 +137,9 @@ impl Placer {
         let mut left = at_first.saturating_add(each.saturating_mul(all));
         while from < all && left > 0 {
             left = left.saturating_sub(all - from);
-            let found = self.part(stretch, from..all, begin, summary);
-            let mut gave_up = matches!(found.fit, Fit::GivenUp { .. });
-            let (to, place) = match found.fit {
+            let fit = self.part(stretch, from..all, begin, known, summary);
+            let mut gave_up = matches!(fit, Fit::GivenUp { .. });
+            let (to, place) = match fit {
                 Fit::Paths(place) => (all, Some(place)),
                 // The VM may have called the method that returned, for example a class
                 // initialiser.
@@ -146,9 +151,9 @@ impl Placer {
                 Fit::GivenUp { resume, front: None } => (stretch.after_returns(all.min(from + resume)), None),
                 // Places the matched bytecodes alone, without a constraint at their end.
                 Fit::Nowhere { matched } if matched > 1 => {
-                    let found = self.part(stretch, from..from + matched, begin, summary);
-                    gave_up = matches!(found.fit, Fit::GivenUp { .. });
-                    match found.fit {
+                    let fit = self.part(stretch, from..from + matched, begin, known, summary);
+                    gave_up = matches!(fit, Fit::GivenUp { .. });
+                    match fit {
                         Fit::Paths(place) => (from + matched, Some(place)),
                         _ => (from + matched, None),
                     }
@@ -192,8 +197,9 @@ impl Placer {
         stretch: &Stretch,
         bytecodes: Range<usize>,
         begin: Begin,
+        known: &mut Known,
         summary: &mut Summary,
-    ) -> Projected {
+    ) -> Fit {
         let (icfg, places) = self.program();
         let (at_first, each) = self.settings.budget;
         let left = (at_first + each * summary.orphans).saturating_sub(summary.transitions);
@@ -201,12 +207,18 @@ impl Placer {
         let transitions = limits.transitions.saturating_add(self.settings.each * bytecodes.len() as u64);
         let limits = &Limits { transitions: transitions.min(left), ..*limits };
         let segment = stretch.segment(icfg, bytecodes, begin);
+        if let Some(fit) = known.get(&segment) {
+            return fit.clone();
+        }
         let found = match self.settings.method {
             Method::Enumerate => Enumerate::new(icfg, Extent::All).project(&segment, limits),
             Method::Guided => Guided::new(icfg, Extent::All).project(&segment, limits),
             Method::Indexed => Indexed::over(icfg, places).project_above(&segment, Below::Unknown, limits),
         };
         summary.transitions += found.work.transitions + found.work.abstract_transitions;
-        found
+        if transitions <= left {
+            known.insert(segment, &found.fit);
+        }
+        found.fit
     }
 }

@@ -10,6 +10,7 @@ use jportal_flow::{Entry, Event, EventKind, Exit, FlowConsumer, FlowSink, Thread
 use jportal_units::MethodId;
 
 use crate::place::emit::{Frames, depth_after, emit, leave_all};
+use crate::place::known::Known;
 use crate::place::placement::{Part, Placer, Settings, Source};
 use crate::place::stretch::{Stretch, Taken};
 use crate::place::summary::Summary;
@@ -49,6 +50,7 @@ impl FlowConsumer for Projector<'_> {
     fn thread(&mut self, info: &ThreadInfo) -> Box<dyn FlowSink + Send> {
         Box::new(Sink {
             placer: Arc::clone(&self.placer),
+            known: Known::default(),
             summary: Summary::default(),
             total: Arc::clone(&self.summary),
             to: self.to.thread(info),
@@ -74,6 +76,7 @@ impl FlowConsumer for Projector<'_> {
 /// Takes the flow of one thread.
 struct Sink {
     placer: Arc<Placer>,
+    known: Known,
     summary: Summary,
     total: Arc<Mutex<Summary>>,
     to: Box<dyn FlowSink + Send>,
@@ -201,7 +204,7 @@ impl Sink {
         };
         let site = self.frames.last().map(|f| &f.0).filter(called);
         let anchor = site.and_then(|n| icfg.edges(*n).next()).map(|(_, to)| to);
-        let parts = self.placer.place(&stretch, anchor, &mut self.summary);
+        let parts = self.placer.place(&stretch, anchor, &mut self.known, &mut self.summary);
         emit(icfg, &mut stretch, &parts, &mut self.frames, &mut self.out);
         self.certain = parts.last().is_some_and(Part::ends_certain);
         (self.depth, self.upcall) = stretch.above();
