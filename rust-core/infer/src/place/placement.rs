@@ -59,7 +59,9 @@ impl Settings {
             Method::Enumerate | Method::Guided => (500_000, 0),
         };
         let limits = Limits { transitions, width: 1 << 14, stacked: 1 << 10, cached: 1 << 15, returns: 16 };
-        let (looked_at, budget) = ((1 << 22, 16), (200_000_000, 1000));
+        // A transition takes about 40 ns. Captures of H2 that lost a third of their trace need 15
+        // transitions for each orphan.
+        let (looked_at, budget) = ((1 << 22, 16), (20_000_000, 64));
         Self { method, limits, each, looked_at, buffered: 1 << 20, budget }
     }
 }
