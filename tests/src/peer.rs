@@ -160,12 +160,11 @@ pub fn table(recording: &Recording, kind: Kind, fault: Option<Fault>) -> Result<
         Kind::Paths => paths_table(&report(&["report", "paths", "--cut", "--top", ALL])?, fault),
         Kind::Trace => {
             let folder = recording.file("call-trace");
-            if folder.exists() {
-                std::fs::remove_dir_all(&folder)?;
+            if !folder.exists() {
+                let folder = folder.to_str().ok_or("the path is not UTF-8")?;
+                report(&["export", "call-trace", "-o", folder])?;
             }
-            let folder = folder.to_str().ok_or("the path is not UTF-8")?;
-            report(&["export", "call-trace", "-o", folder])?;
-            trace_table(Path::new(folder), fault)
+            trace_table(&folder, fault)
         }
     }
 }

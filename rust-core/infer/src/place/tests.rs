@@ -219,6 +219,16 @@ fn a_thread_has_a_budget() {
 }
 
 #[test]
+fn a_stretch_that_repeats_is_searched_once() {
+    let round = join(&[&[gap()], &either()]);
+    let (first, once) = projected(&round, SETTINGS, usize::MAX);
+    let (all, often) = projected(&round.repeat(1000), SETTINGS, usize::MAX);
+    assert!(once.transitions > 0);
+    assert_eq!((often.transitions, often.ambiguous), (once.transitions, 1000 * once.ambiguous));
+    assert_eq!(words(&all), words(&first).repeat(1000));
+}
+
+#[test]
 fn a_long_visit_is_handed_on_before_it_ends() {
     let settings = Settings { buffered: 4, ..SETTINGS };
     let flow = join(&[&orphans(&[Opcode::ICONST_1]), &called()]);

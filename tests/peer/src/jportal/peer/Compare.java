@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 package jportal.peer;
 
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -11,6 +12,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 
 /**
  * Compares a file of the peer with one of a client. The client's file has the same columns, but one
@@ -56,15 +59,25 @@ public final class Compare {
     /** A table: column names and rows. */
     private record Table(List<String> columns, List<String[]> rows) {
         static Table read(Path file) throws IOException {
-            List<String> lines = Files.readAllLines(file);
-            if (lines.isEmpty()) {
-                throw new IOException(file + " is empty");
-            }
             List<String[]> rows = new ArrayList<>();
-            for (String line : lines.subList(1, lines.size())) {
-                rows.add(line.split("\t", -1));
+            Table[] table = new Table[1];
+            forEach(file, (columns, row) -> rows.add(row), columns -> table[0] = columns);
+            return new Table(table[0].columns, rows);
+        }
+
+        /** Reads the rows one by one, because a trace has millions. The table passed on has only the columns. */
+        static void forEach(Path file, BiConsumer<Table, String[]> row, Consumer<Table> first) throws IOException {
+            try (BufferedReader reader = Files.newBufferedReader(file)) {
+                String line = reader.readLine();
+                if (line == null) {
+                    throw new IOException(file + " is empty");
+                }
+                Table columns = new Table(Arrays.asList(line.split("\t", -1)), List.of());
+                first.accept(columns);
+                while ((line = reader.readLine()) != null) {
+                    row.accept(columns, line.split("\t", -1));
+                }
             }
-            return new Table(Arrays.asList(lines.get(0).split("\t", -1)), rows);
         }
 
         int column(String name) {
@@ -192,8 +205,8 @@ public final class Compare {
     }
 
     private void traces(Path peerFile, Path clientFile) throws IOException {
-        Map<String, List<TraceMatch.Row>> peer = rows(Table.read(peerFile), true);
-        Map<String, List<TraceMatch.Row>> client = rows(Table.read(clientFile), false);
+        Map<String, List<TraceMatch.Row>> peer = rows(peerFile, true);
+        Map<String, List<TraceMatch.Row>> client = rows(clientFile, false);
         for (String thread : peer.keySet()) {
             TraceMatch match = new TraceMatch(peer.get(thread), client.getOrDefault(thread, List.of()));
             String difference = match.run();
@@ -206,16 +219,16 @@ public final class Compare {
                 .forEach(thread -> report("thread " + thread + ": the peer has no such thread"));
     }
 
-    private static Map<String, List<TraceMatch.Row>> rows(Table table, boolean isPeer) {
+    private static Map<String, List<TraceMatch.Row>> rows(Path file, boolean isPeer) throws IOException {
         Map<String, List<TraceMatch.Row>> threads = new LinkedHashMap<>();
-        for (String[] row : table.rows()) {
+        Table.forEach(file, (table, row) -> {
             String bci = row[table.column("bci")];
             TraceMatch.Row token = new TraceMatch.Row(row[table.column("kind")].charAt(0),
                     isPeer ? row[table.column("how")].charAt(0) : '=',
                     isPeer ? Integer.parseInt(row[table.column("depth")]) : 0,
                     (method(table, row, "") + '@' + bci).intern());
             threads.computeIfAbsent(row[table.column("thread")], key -> new ArrayList<>()).add(token);
-        }
+        }, columns -> { });
         return threads;
     }
 }

@@ -44,9 +44,11 @@ final class Tables {
             for (int i = 0; i < insns.length; i++) {
                 if (code.blockOf[i] >= 0) {
                     row(thread, "bytecode", method, code.bci[i], code.line[i], "", insns[i]);
-                    Counter line = lines.computeIfAbsent(code.line[i], key -> new Counter());
-                    line.least = Math.max(line.least, insns[i].least);
-                    line.most = Math.max(line.most, insns[i].most);
+                    if (code.line[i] != 0) {
+                        Counter line = lines.computeIfAbsent(code.line[i], key -> new Counter());
+                        line.least = Math.max(line.least, insns[i].least);
+                        line.most = Math.max(line.most, insns[i].most);
+                    }
                 }
             }
             lines.forEach((line, counter) -> row(thread, "line", method, "", line, "", counter));
