@@ -130,6 +130,8 @@ fn run(name: &str, mode: Mode, size: Size) {
     }
 }
 
+/// Programs that CI runs in both modes; in the VM's default mode alone, where most of their code is
+/// interpreted, too; and in neither. `scripts/verify-all` runs all in both.
 macro_rules! programs {
     (both: $($test:ident = $name:literal),*; tiered: $($middle:ident = $middle_name:literal),*;
      long: $($long:ident = $long_name:literal),*;) => {
@@ -157,12 +159,12 @@ macro_rules! programs {
 }
 
 programs! {
-    both: arithmetic = "arithmetic", arrays = "arrays", branches = "branches", switches = "switches",
-        exceptions = "exceptions", class_init = "class-init", calls = "calls", dynamic = "dynamic",
-        reflection = "reflection", natives = "natives", monitors = "monitors", threads = "threads",
-        recursion = "recursion", library = "library", loaders = "loaders", resolving = "resolving", hot_loops = "hot-loops",
-        old_forms = "old-forms", new_forms = "new-forms", h2 = "h2";
-    tiered: javac = "javac", xalan = "xalan";
+    both: switches = "switches", exceptions = "exceptions", dynamic = "dynamic", reflection = "reflection",
+        monitors = "monitors", threads = "threads", hot_loops = "hot-loops", old_forms = "old-forms",
+        new_forms = "new-forms";
+    tiered: arithmetic = "arithmetic", arrays = "arrays", branches = "branches", class_init = "class-init",
+        calls = "calls", natives = "natives", recursion = "recursion", library = "library", loaders = "loaders",
+        resolving = "resolving", h2 = "h2", javac = "javac", xalan = "xalan";
     long: ecj = "ecj", fop = "fop", antlr = "antlr", hsqldb = "hsqldb", sunflow = "sunflow";
 }
 
