@@ -222,10 +222,11 @@ fn a_thread_has_a_budget() {
 fn a_stretch_that_repeats_is_searched_once() {
     let round = join(&[&[gap()], &either()]);
     let (first, once) = projected(&round, SETTINGS, usize::MAX);
-    let (all, often) = projected(&round.repeat(1000), SETTINGS, usize::MAX);
+    let rounds: Vec<Event> = std::iter::repeat_n(&round, 1000).flatten().cloned().collect();
+    let (all, often) = projected(&rounds, SETTINGS, usize::MAX);
     assert!(once.transitions > 0);
     assert_eq!((often.transitions, often.ambiguous), (once.transitions, 1000 * once.ambiguous));
-    assert_eq!(words(&all), words(&first).repeat(1000));
+    assert!(all.chunks(first.len()).all(|chunk| chunk == first));
 }
 
 #[test]
