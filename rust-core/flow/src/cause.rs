@@ -62,6 +62,10 @@ causes! {
     /// Debug info gives both ends, but the number of paths of the method that join them is not
     /// one.
     SeveralPaths = "several-paths",
+    /// C2 moved an allocation after later bytecodes
+    /// (`LibraryCallKit::arraycopy_move_allocation_here`), and the code was invalidated, or the
+    /// allocation threw. From the allocation on, the interpreter executes these bytecodes again.
+    MovedAllocation = "moved-allocation",
     /// No edge of the method joins two consecutive path markers: the compiler lost a marker
     /// between them, or put one in the wrong place. Later markers are ignored up to the next
     /// place at which debug info gives the position.

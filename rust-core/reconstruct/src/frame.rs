@@ -103,11 +103,21 @@ pub(crate) struct Trail {
     pub left: bool,
     /// The markers' context to which the position belongs, where it is known.
     pub context: Option<u32>,
-    /// The scope at which the interpreter restarts if the last call does not end with a return.
-    pub restart: Option<u32>,
+    /// The last call has the state of an earlier position. If the call does not end with a
+    /// return, the interpreter restarts there.
+    pub restart: Option<Restart>,
     /// A debugger has popped the callee: the interpreter executes the call again (JVMTI
     /// PopFrame).
     pub popped: bool,
+}
+
+/// The earlier position at which the interpreter restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Restart {
+    /// Its scope.
+    pub scope: u32,
+    /// Why control has passed it already.
+    pub cause: Cause,
 }
 
 impl Trail {

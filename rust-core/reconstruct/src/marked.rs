@@ -8,12 +8,12 @@
 //! exact: at calls, and where an instruction faulted or was interrupted.
 
 use crate::folds;
-use crate::frame::{Frame, Position, Run, Trail};
+use crate::frame::{Frame, Position, Restart, Run, Trail};
 use crate::machine::{Before, Machine};
 use crate::moves::{Target, Way};
 use crate::paths::Ends;
 use crate::tags::CodeClass;
-use jportal_bytecode::Transfer;
+use jportal_bytecode::{Opcode, Transfer};
 use jportal_capture::schema::{ambiguities, compilers, pc_flags};
 use jportal_flow::{Cause, Entry, EventKind, Tier};
 use jportal_machine_flow::Exit;
@@ -63,16 +63,16 @@ impl<'a> Machine<'a> {
     /// which the interpreter restarts, control executed no path from the position to that
     /// state.
     fn pass_handler(&mut self, n: &NMethod, from: u32) {
-        let again = self.trail().is_some_and(|t| t.restart.is_some());
-        if again && (n.deopt_handler == Some(from) || n.deopt_mh_handler == Some(from)) {
-            self.lose_path(Cause::StringConcatenation);
+        let restart = self.trail().and_then(|t| t.restart);
+        if n.deopt_handler == Some(from) || n.deopt_mh_handler == Some(from) {
+            restart.into_iter().for_each(|restart| self.lose_path(restart.cause));
         }
     }
     /// The block `from..to` ends with a call.
     fn pass_call(&mut self, n: &NMethod, m: &PathMarkers, (from, to): (u32, u32)) {
         let position = n.position_at(to).or_else(|| self.athrow_in(n, from, to));
         self.settle_at(n, m, position);
-        let restart = position.filter(|p| self.restarts(n, p)).and_then(|p| p.scope);
+        let restart = position.and_then(|p| self.restarts(n, p));
         if let Some(trail) = self.trail().filter(|_| restart.is_some()) {
             trail.restart = restart;
             return;
@@ -84,21 +84,43 @@ impl<'a> Machine<'a> {
             trail.called = true;
         }
     }
-    /// Whether the position of a call is not one that control reached, but an earlier one, from
+    /// The position of a call may not be the one that control reached, but an earlier one, from
     /// which the interpreter would execute bytecodes again. Unless the call is that of an
-    /// uncommon trap, C2 has combined these bytecodes: a string concatenation has the state
-    /// before the `new StringBuilder` (`PhaseStringOpts::replace_string_concat`).
-    fn restarts(&mut self, n: &NMethod, p: &PcPosition) -> bool {
-        let Some(Frame::Compiled(c)) = self.stack.last() else { return false };
-        if p.flags & pc_flags::REEXECUTE == 0 || c.trail.fresh {
-            return false;
+    /// uncommon trap, C2 has
+    /// * combined these bytecodes: a string concatenation has the state before the
+    ///   `new StringBuilder` (`PhaseStringOpts::replace_string_concat`); or
+    /// * moved an allocation after them: the checks of an array copy precede the allocation of
+    ///   its destination (`LibraryCallKit::arraycopy_move_allocation_here`). The call is that of
+    ///   the slow path.
+    fn restarts(&mut self, n: &NMethod, p: &PcPosition) -> Option<Restart> {
+        let Some(Frame::Compiled(c)) = self.stack.last() else { return None };
+        if c.trail.fresh {
+            return None;
         }
         let state = scope_chain(n, p.scope);
-        let Some((is, callers)) = state.split_last() else { return false };
-        let Some(&was) = c.chain.get(callers.len()).filter(|_| c.chain.starts_with(callers)) else {
-            return false;
+        let (is, callers) = state.split_last()?;
+        let &was = c.chain.get(callers.len()).filter(|_| c.chain.starts_with(callers))?;
+        let passed = was.method == is.method
+            && was.bci != is.bci
+            && !self.leads_straight(was.method, (was.bci, is.bci));
+        if !passed {
+            return None;
+        }
+        let cause = if self.allocates(*is) && self.leads_straight(is.method, (is.bci, was.bci)) {
+            Cause::MovedAllocation
+        } else if p.flags & pc_flags::REEXECUTE != 0 {
+            Cause::StringConcatenation
+        } else {
+            return None;
         };
-        was.method == is.method && was.bci != is.bci && !self.leads_straight(was.method, (was.bci, is.bci))
+        p.scope.map(|scope| Restart { scope, cause })
+    }
+    /// Whether the bytecode at `position` allocates an array or an object.
+    fn allocates(&self, position: Position) -> bool {
+        const ALLOCATIONS: [Opcode; 4] =
+            [Opcode::NEW, Opcode::NEWARRAY, Opcode::ANEWARRAY, Opcode::MULTIANEWARRAY];
+        let step = position.bci.and_then(|bci| self.step(position.method, bci).ok());
+        step.is_some_and(|step| ALLOCATIONS.contains(&step.opcode))
     }
     /// C1 records the position of an `athrow` before the call that throws. Other calls without
     /// a position, those of leaf routines, may have any position before them. The position at
@@ -138,9 +160,9 @@ impl<'a> Machine<'a> {
                 m.on_edge(at, Outcome::CallReturn, at)
             }
             Exit::Call | Exit::IndirectCall => {
-                if restart.is_some() {
-                    self.lose_path(Cause::StringConcatenation);
-                    self.advance_inside(n, restart);
+                if let Some(Restart { scope, cause }) = restart {
+                    self.lose_path(cause);
+                    self.advance_inside(n, Some(scope));
                 }
                 self.thrown();
                 m.on_edge(last.to, Outcome::Exception, at)
@@ -413,8 +435,12 @@ impl<'a> Machine<'a> {
         let Some(n) = n.filter(|n| self.uses_markers(n)) else { return };
         if last.exit == Exit::Cut {
             self.stop_at_cut(n, last.to);
-        } else if restart.is_some() {
-            self.advance_inside(n, restart);
+        } else if let Some(Restart { scope, cause }) = restart {
+            // An uncommon trap. Without a moved allocation its state is its position.
+            if cause == Cause::MovedAllocation {
+                self.lose_path(cause);
+            }
+            self.advance_inside(n, Some(scope));
         }
     }
 }

@@ -221,6 +221,26 @@ fn a_state_to_start_again_from_is_no_position() {
     assert_eq!(at_state_before(invalid), "< m1 ? m0 string-concatenation m0@0 < m0 > m0");
 }
 
+/// C2 allocates the destination of an array copy after the checks of the copy, which follow it
+/// in the bytecodes. The slow path of the allocation, a call, has the state of the allocation.
+#[test]
+fn a_moved_allocation_is_no_position() {
+    // 0 iload_0; 1 newarray; 3 goto 6; 6 pop; 7 return.
+    let code = [26, 188, 10, 167, 0, 3, 87, 177];
+    let marks: Marks<'_> = &[(0, &[(0, 0)]), (0x10, &[(0, 6)])];
+    let flow = |return_address: u32, then: fn(Script) -> Script| {
+        let vm = nmethod_of(&code, marks, &[], &[(return_address, 0, 1)], &[]);
+        let s = start().nm(0, 8, Exit::NotTaken).nm(0x10, return_address, Exit::Call);
+        run(&vm, then(s)).join(" ")
+    };
+    let known = "> m0 m0@0 m0@1 m0@3 m0@6";
+    let returned = flow(0x18, |s| s.nm(0x18, 0x20, Exit::Return).at(CALL_STUB_RETURN, Exit::Jump));
+    assert_eq!(returned, format!("{known} m0@7 < m0"));
+    // The state of an uncommon trap of the checks: the allocation is executed again.
+    let trapped = flow(0x1a, |s| s.at(DEOPT_REEXECUTE, Exit::IndirectJump));
+    assert_eq!(trapped, format!("{known} ? m0 moved-allocation m0@1 < m0 > m0"));
+}
+
 #[test]
 fn a_lost_marker_is_noticed() {
     let vm = nmethod(&[(0, &[(0, 0)]), (0x10, &[(0, 4), (1, 0), (1, 5), (0, 10)])], &[], &[], &[]);

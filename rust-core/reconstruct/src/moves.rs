@@ -394,7 +394,7 @@ impl Machine<'_> {
         let flight = if trail.thrown || called { Flight::Thrown } else { Flight::Unseen };
         // It is not known which of the bytecodes that the interpreter would execute again
         // threw.
-        let lost = trail.lost.or(trail.restart.map(|_| Cause::StringConcatenation));
+        let lost = trail.lost.or(trail.restart.map(|restart| restart.cause));
         let mut way = Way { tier, lost, flight, called: trail.called, callers: 0 };
         self.leave_by_exception(chain, None, &mut way);
     }

@@ -135,7 +135,7 @@ const REASONS: [&str; 7] =
     ["other", "truncated", "overflow", "sideband", "packets", "machine-flow", "reconstruct"];
 
 /// Causes of unresolved stretches by number. The list may only grow at its end.
-const CAUSES: [&str; 21] = [
+const CAUSES: [&str; 22] = [
     "other",
     "conditional-move",
     "empty-diamond",
@@ -157,6 +157,7 @@ const CAUSES: [&str; 21] = [
     "unknown-method",
     "unknown-thrower",
     "unknown-end",
+    "moved-allocation",
 ];
 
 fn number(names: &[&str], name: &str) -> u32 {

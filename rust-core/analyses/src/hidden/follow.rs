@@ -61,6 +61,7 @@ pub(crate) const fn has_rounds(cause: Cause) -> bool {
             | Cause::SharedTarget
             | Cause::ConditionalExpression
             | Cause::StringConcatenation
+            | Cause::MovedAllocation
             | Cause::PreparedException
             | Cause::HiddenCallee
     )

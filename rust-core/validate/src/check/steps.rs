@@ -3,7 +3,7 @@
 //! Steps inside a method. Each must be an edge of its control flow graph.
 
 use jportal_bytecode::{Opcode, Transfer};
-use jportal_flow::Tier;
+use jportal_flow::{Cause, Tier};
 use jportal_units::{Bci, MethodId};
 
 use crate::check::finding::Names;
@@ -119,13 +119,16 @@ impl Walk {
         });
     }
     /// Compiled code went from `from` to `to` on one of several paths. With `anew`, the
-    /// activation may be another one than before.
+    /// activation may be another one than before. Where the interpreter restarts at an earlier
+    /// state, no path leads there.
     pub(crate) fn unresolved(
         &mut self,
         method: MethodId,
         (from, to): (Option<Bci>, Option<Bci>),
+        cause: Cause,
         anew: bool,
     ) {
+        let restarts = matches!(cause, Cause::StringConcatenation | Cause::MovedAllocation);
         let mut returns = true;
         if let Some(top) = self.top_of(method, Tier::C2, "an unresolved stretch") {
             self.reset(Reset::Unresolved);
@@ -138,7 +141,7 @@ impl Walk {
                     format!("an unresolved stretch begins at {from}, where the frame does not stand")
                 });
             } else {
-                returns = self.leads(&top, (from, to), anew);
+                returns = restarts || self.leads(&top, (from, to), anew);
             }
         }
         if let Some(top) = self.stack.top_mut() {

@@ -125,6 +125,11 @@ impl Flow {
         let (from, to, cause) = (from.map(Bci), to.map(Bci), Cause::EmptyDiamond);
         self.event(EventKind::Unresolved { method: MethodId(m), from, to, cause, callers })
     }
+    /// The interpreter restarts at an earlier state.
+    pub(crate) fn restarts(self, m: u32, from: u16, to: u16) -> Self {
+        let (from, to, cause) = (Some(Bci(from)), Some(Bci(to)), Cause::MovedAllocation);
+        self.event(EventKind::Unresolved { method: MethodId(m), from, to, cause, callers: 0 })
+    }
     pub(crate) fn gap(self, stack_lost: bool) -> Self {
         self.event(EventKind::Gap(Box::new(Gap {
             reason: GapReason::Overflow,

@@ -84,8 +84,8 @@ impl Walk {
             EventKind::Enter { method, tier, entry } => self.enter(*method, *tier, *entry),
             EventKind::Leave { method, exit } => self.leave(*method, *exit),
             EventKind::Catch { method, bci } => self.catch(*method, *bci),
-            EventKind::Unresolved { method, from, to, cause: _, callers } => {
-                self.unresolved(*method, (*from, *to), *callers > 0);
+            EventKind::Unresolved { method, from, to, cause, callers } => {
+                self.unresolved(*method, (*from, *to), *cause, *callers > 0);
             }
             EventKind::Time(tsc) => self.tick(*tsc),
             EventKind::Gap(gap) => self.gap(gap),

@@ -455,6 +455,10 @@ fn unresolved_stretches_are_held_to_their_ends() {
     let back = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
     let back = back.unresolved(BRANCHY, Some(8), Some(4)).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]).ret(BRANCHY);
     assert_eq!(back.broken(), ["stretch"]);
+    // None is needed where the interpreter restarts at an earlier state.
+    let back = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
+    let back = back.restarts(BRANCHY, 8, 4).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]).ret(BRANCHY);
+    assert!(back.check().is_clean());
     // A path exists if another activation went there.
     let anew = Flow::default().enter(BRANCHY, Tier::C2, Entry::Upcall).in_tier(Tier::C2, BRANCHY, &[0, 1, 8]);
     let anew = anew.unresolved_over(BRANCHY, (Some(8), Some(4)), 1).in_tier(Tier::C2, BRANCHY, &[4, 5, 9]);

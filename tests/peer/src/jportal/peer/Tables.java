@@ -82,6 +82,10 @@ final class Tables {
             if (!Code.isConditional(code.lastOp(b)) && !Code.isSwitch(code.lastOp(b))) {
                 continue;
             }
+            // Where all outcomes lead to one bytecode, there is one way only.
+            if (code.successors[b].length < 2) {
+                continue;
+            }
             for (int next : code.successors[b]) {
                 Counter counter = counts.ways.getOrDefault((long) b << 32 | next, new Counter());
                 int insn = code.end[b] - 1;
