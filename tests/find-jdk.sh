@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Sets jdk to the JDK that compiles the Java sources of the tests: build/jdk, else JAVA_HOME, else
 # the JDK of the javac on the PATH. Scripts source this file after they set root to the repository.
 if [ -x "$root/build/jdk/bin/javac" ]; then

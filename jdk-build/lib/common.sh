@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Sourced by build.sh: messages, logged steps, locks.
 
 die() {  # die MESSAGE [REMEDY...]

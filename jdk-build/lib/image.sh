@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Sourced by build.sh: makes a relocatable JDK image of Debian's binary packages,
 # and the same image with our libjvm.so.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Sourced by build.sh: builds the Rust static library that is linked into libjvm.so.
 
 # Prints the inputs of the recorder: its own crates by content, the crates of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Sourced by build.sh: downloads Debian's source package and the binary packages of the
 # same version. The system's apt configuration is read, never written: lists,
 # archives and the sources.list with deb-src live under $CACHE/apt.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 # Sourced by build.sh: applies overlay and patches, runs configure and make hotspot.
 
 # The arguments of configure that affect the result; configure_tree adds paths.

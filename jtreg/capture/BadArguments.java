@@ -71,3 +71,5 @@ public class BadArguments {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -204,3 +204,5 @@ public class CodeCacheMemory {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -107,3 +107,5 @@ public class ExitPaths {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

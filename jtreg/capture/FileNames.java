@@ -67,3 +67,5 @@ public class FileNames {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -52,3 +52,5 @@ public class FileSizeLimit {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

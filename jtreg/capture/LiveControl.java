@@ -135,3 +135,5 @@ public class LiveControl {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -53,3 +53,5 @@ public class UnwritableFile {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -99,3 +99,5 @@ public class VmModes {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -54,3 +54,5 @@ public class FlagsExist {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -75,3 +75,5 @@ public class NothingHappens {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

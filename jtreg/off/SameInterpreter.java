@@ -68,3 +68,5 @@ public class SameInterpreter {
         return found;
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -251,3 +251,5 @@ public class ExpectedPath {
         } // @main.end
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 import java.io.BufferedOutputStream;
 import java.io.BufferedReader;
 import java.io.File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 // Plays the VM's side of the bridge, compiled with HotSpot's restrictions: no exceptions, no RTTI,
 // hidden visibility. Part of tests/linkage.rs.
 #include "jportal-recorder/src/bridge.rs.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 /*
  * The native methods of the oracle agent. Probe.hit(II)V appends a probe id to the log of the
  * calling OS thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 import static org.objectweb.asm.Opcodes.*;
 
 import java.io.IOException;

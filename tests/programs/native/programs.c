@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 /* The native methods of the test program Natives. */
 #include <jni.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 /* A JVMTI agent that makes System.nanoTime() return a constant until the VM is initialised.
    java.util.ImmutableCollections computes its salt from nanoTime(). The salt decides the order of
    the elements of immutable sets and maps, and compilers fold it into code. So without this agent,

@@ -14,3 +14,5 @@ for i in range(200):
     except ValueError as e:
         total -= e.args[0]
 print(total)
+
+# SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

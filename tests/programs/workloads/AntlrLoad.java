@@ -87,3 +87,5 @@ public final class AntlrLoad {
         return text.toString();
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -34,3 +34,5 @@ public final class EcjLoad {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

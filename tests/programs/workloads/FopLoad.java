@@ -51,3 +51,5 @@ public final class FopLoad {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -127,3 +127,5 @@ public final class H2Load {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

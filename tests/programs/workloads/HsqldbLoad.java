@@ -115,3 +115,5 @@ public final class HsqldbLoad {
         return sum;
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -79,3 +79,5 @@ public final class JavacLoad {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

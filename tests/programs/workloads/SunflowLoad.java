@@ -105,3 +105,5 @@ public final class SunflowLoad {
         api.instance("hanging", "cloth");
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

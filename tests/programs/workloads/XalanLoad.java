@@ -47,3 +47,5 @@ public final class XalanLoad {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -92,3 +92,5 @@ public final class XmlLoad {
         return "crc=" + Long.toHexString(output.sum.getValue());
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -40,6 +40,20 @@ const COMPILED_IN_PART: Configuration = Configuration {
     ],
     ..DEFAULT
 };
+/// Every allocation of compiled code takes the slow path.
+const SLOW_ALLOCATIONS: Configuration = Configuration {
+    name: "slow allocations",
+    flags: &[
+        "-XX:-UseTLAB",
+        "-XX:-TieredCompilation",
+        "-Xcomp",
+        "-XX:CompileCommand=quiet",
+        "-XX:CompileCommand=compileonly,java.util.Arrays::copyOf",
+        "-XX:CompileCommand=compileonly,java.util.ArrayList::grow",
+        "-XX:CompileCommand=compileonly,programs.*::*",
+    ],
+    ..DEFAULT
+};
 const PARALLEL: Configuration = Configuration { name: "parallel", flags: &["-XX:+UseParallelGC"], ..DEFAULT };
 const SERIAL: Configuration = Configuration { name: "serial", flags: &["-XX:+UseSerialGC"], ..DEFAULT };
 const ZGC: Configuration = Configuration { name: "zgc", flags: &["-XX:+UseZGC"], ..DEFAULT };
@@ -104,6 +118,7 @@ configurations! {
     c1 = C1, ["hot-loops", "exceptions"];
     c2 = C2, ["hot-loops", "exceptions"];
     compiled_in_part = COMPILED_IN_PART, ["calls"];
+    slow_allocations = SLOW_ALLOCATIONS, ["library"];
     parallel = PARALLEL, ["threads"];
     serial = SERIAL, ["loaders"];
     zgc = ZGC, ["loaders", "exceptions"];

@@ -172,3 +172,5 @@ public final class CaptureFile {
         return PosixFilePermissions.toString(Files.getPosixFilePermissions(path));
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -39,3 +39,5 @@ public final class Check {
         that(!text.contains(part), what + ": did not expect <" + part + "> in:\n" + text);
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

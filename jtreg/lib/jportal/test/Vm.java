@@ -117,3 +117,5 @@ public final class Vm {
         });
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

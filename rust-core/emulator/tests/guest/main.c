@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 /* Programs to trace: `main SCENARIO N`. What is in section `traced` is in the filter range, except
  * where a scenario says otherwise. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
 /* The VM's part towards the emulated PT unit, as small as a test needs it: see the header in
  * rust-core/perf-abi/src/emulated.rs for the offsets. */
 #ifndef PT_H

@@ -14,3 +14,5 @@ public class Cas {   // c1…c8, r1…r7 as in Casper's Figure 2; `main` and `<i
     static void H() { k += 4; }
     public static void main(String[] a) { main0(new int[] { 1, 1, 0 }); System.out.println(k); }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -15,3 +15,5 @@ public class Cb implements Comparator<Integer> {
         System.out.println(l + " " + cmps + " " + Lazy.v);   // [1, 2, 3] 4 10
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -4,3 +4,5 @@ public class Foo {
     void h() { }
     public static void main(String[] a) { new Foo().f(); }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -9,3 +9,5 @@ public class Fun {
         System.out.println(t);
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -9,3 +9,5 @@ public class Nat {
         System.out.println(s);   // 41
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

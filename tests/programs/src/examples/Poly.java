@@ -14,3 +14,5 @@ public class Poly {
         System.out.println(n);   // 48
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

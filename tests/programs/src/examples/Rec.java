@@ -3,3 +3,5 @@ public class Rec {
     static int deep(int n) { return n == 0 ? 0 : 1 + deep(n - 1); }
     public static void main(String[] a) { System.out.println(fib(5) + " " + deep(1500)); }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -138,3 +138,5 @@ final class Arithmetic {
         return 1f;
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -123,3 +123,5 @@ final class ArrayForms {
         DIGEST.add(Arrays.toString(boxed));
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

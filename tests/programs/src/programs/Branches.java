@@ -112,3 +112,5 @@ final class Branches {
         return (max * 10 + min) * 10 + sign;
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -214,3 +214,5 @@ final class Calls {
         return object.equals(object) && object.getClass() != null ? object instanceof String text ? text.hashCode() : 2 : 0;
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -214,3 +214,5 @@ final class ClassInit {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

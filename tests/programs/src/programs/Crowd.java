@@ -141,3 +141,5 @@ final class Crowd {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -29,3 +29,5 @@ final class Digest {
         System.out.println(program.getSimpleName() + " " + Long.toHexString(value));
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -163,3 +163,5 @@ final class Dynamic {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -319,3 +319,5 @@ final class Exceptions {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -38,3 +38,5 @@ final class Exit {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

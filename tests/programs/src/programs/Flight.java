@@ -112,3 +112,5 @@ final class Flight {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

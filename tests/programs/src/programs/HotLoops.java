@@ -178,3 +178,5 @@ final class HotLoops {
         return i & 1;
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -85,3 +85,5 @@ final class JumpTables {
         return sum;
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -103,3 +103,5 @@ final class Library {
         DIGEST.add(java.util.Arrays.toString(distance));
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

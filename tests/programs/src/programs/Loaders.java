@@ -78,3 +78,5 @@ final class Loaders {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

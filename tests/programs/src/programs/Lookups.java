@@ -96,3 +96,5 @@ public final class Lookups {
         System.out.println("lookups " + lookUp(rounds) + " " + ask(rounds));
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

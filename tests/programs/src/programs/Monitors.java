@@ -153,3 +153,5 @@ final class Monitors {
         Thread.yield();
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

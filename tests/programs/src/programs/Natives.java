@@ -101,3 +101,5 @@ final class Natives {
         DIGEST.add(Thread.currentThread().getName().length());
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -78,3 +78,5 @@ final class Recursion {
         return descend(n + 1) + 1;
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -101,3 +101,5 @@ final class Reflect {
                 });
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

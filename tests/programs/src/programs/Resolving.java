@@ -115,3 +115,5 @@ final class Resolving {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -218,3 +218,5 @@ final class Switches {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

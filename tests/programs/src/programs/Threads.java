@@ -124,3 +124,5 @@ final class Threads {
         thread.start();
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -61,3 +61,5 @@ final class Debugged {
         System.out.println("entered " + entered + ", caught " + caught + ", " + (sum != 0));
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -138,3 +138,5 @@ public final class Debugger {
         }
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

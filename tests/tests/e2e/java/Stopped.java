@@ -89,3 +89,5 @@ final class Stopped {
         System.out.println("caught " + caught);
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

@@ -75,3 +75,5 @@ final class Switching {
         return state;
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

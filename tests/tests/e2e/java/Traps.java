@@ -86,3 +86,5 @@ final class Traps {
         System.out.println("Traps " + sum);
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0

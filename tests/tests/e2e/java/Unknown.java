@@ -59,3 +59,5 @@ final class Unknown {
         System.out.println("late " + late + " nothing " + nothing + " sum " + sum);
     }
 }
+
+// SPDX-License-Identifier: GPL-2.0-only WITH Classpath-exception-2.0
